@@ -1,0 +1,19 @@
+//! Turns the routes of template.yaml into a table, since they are declared there and nowhere else.
+
+use std::{env, fmt::Write, fs, path::Path};
+
+const TEMPLATE: &str = "../../template.yaml";
+
+fn main() {
+    println!("cargo::rerun-if-changed={TEMPLATE}");
+    let yaml = fs::read_to_string(TEMPLATE).expect("template.yaml stands at the root of the workspace");
+    let template = deployment::Template::parse(&yaml).expect("template.yaml is a template");
+    let mut code =
+        String::from("/// The routes of template.yaml: verb and path.\nconst ROUTES: &[(&str, &str)] = &[\n");
+    for route in template.routes() {
+        writeln!(code, "    ({:?}, {:?}),", route.method, route.path).expect("a String takes all");
+    }
+    code.push_str("];\n");
+    let out = env::var("OUT_DIR").expect("cargo says where generated code goes");
+    fs::write(Path::new(&out).join("routes.rs"), code).expect("cargo's own folder can be written");
+}

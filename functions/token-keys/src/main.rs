@@ -1,0 +1,19 @@
+//! GET /oauth2/jwks: the public keys that vouch for tokens (RFC 7517).
+
+use shared::{
+    Service, StartError,
+    auth::keys::PublishedKeys,
+    http::{Endpoint, Problem, Reply},
+};
+
+#[tokio::main]
+async fn main() -> Result<(), StartError> {
+    let (service, ()) = Service::start().await?;
+    let keys = PublishedKeys::new(service.table().clone());
+    service.serve(Endpoint::public(), move |_| list(keys.clone())).await
+}
+
+async fn list(keys: PublishedKeys) -> Result<Reply, Problem> {
+    // As long as our own functions keep the set; a new key is published longer than that before it signs.
+    Ok(Reply::ok(&keys.read().await?)?.cacheable(300))
+}

@@ -1,0 +1,73 @@
+//! The local stand-ins' addresses, as AWS SDKs know them: by endpoint variables for functions, by clients for us.
+
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+
+/// The region that everything here pretends to be in.
+pub const REGION: &str = "us-east-1";
+/// The account that ministack pretends to be.
+pub const ACCOUNT: &str = "000000000000";
+/// The stand-ins take any credentials; these are nobody's.
+const ACCESS_KEY: &str = "local";
+
+/// Where the stand-ins listen.
+#[derive(Debug, Clone)]
+pub struct Endpoints {
+    /// DynamoDB.
+    pub table: String,
+    /// SQS and Secrets Manager.
+    pub services: String,
+}
+
+impl Endpoints {
+    /// The variables that point an AWS SDK at the stand-ins.
+    pub fn variables(&self) -> [(&'static str, &str); 6] {
+        [
+            ("AWS_REGION", REGION),
+            ("AWS_ACCESS_KEY_ID", ACCESS_KEY),
+            ("AWS_SECRET_ACCESS_KEY", ACCESS_KEY),
+            ("AWS_ENDPOINT_URL_DYNAMODB", &self.table),
+            ("AWS_ENDPOINT_URL_SQS", &self.services),
+            ("AWS_ENDPOINT_URL_SECRETS_MANAGER", &self.services),
+        ]
+    }
+
+    /// A client of the table.
+    pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
+        aws_sdk_dynamodb::Client::from_conf(
+            aws_sdk_dynamodb::Config::builder()
+                .behavior_version(BehaviorVersion::latest())
+                .region(Region::from_static(REGION))
+                .credentials_provider(credentials())
+                .endpoint_url(&self.table)
+                .build(),
+        )
+    }
+
+    /// A client of the queues.
+    pub fn sqs(&self) -> aws_sdk_sqs::Client {
+        aws_sdk_sqs::Client::from_conf(
+            aws_sdk_sqs::Config::builder()
+                .behavior_version(BehaviorVersion::latest())
+                .region(Region::from_static(REGION))
+                .credentials_provider(credentials())
+                .endpoint_url(&self.services)
+                .build(),
+        )
+    }
+
+    /// A client of the secrets.
+    pub fn secrets_manager(&self) -> aws_sdk_secretsmanager::Client {
+        aws_sdk_secretsmanager::Client::from_conf(
+            aws_sdk_secretsmanager::Config::builder()
+                .behavior_version(BehaviorVersion::latest())
+                .region(Region::from_static(REGION))
+                .credentials_provider(credentials())
+                .endpoint_url(&self.services)
+                .build(),
+        )
+    }
+}
+
+fn credentials() -> Credentials {
+    Credentials::new(ACCESS_KEY, ACCESS_KEY, None, None, "local")
+}

@@ -1,0 +1,149 @@
+//! The operator's command for a new deployment on AWS: gives empty secrets their values, publishes the public half of
+//! the signing key, and registers the first application. Run again, it registers one more and leaves what is there.
+//!
+//! It takes credentials and region as every AWS tool does.
+
+use std::{collections::BTreeMap, io::stderr, process::ExitCode};
+
+use aws_sdk_secretsmanager::{Client, error::DisplayErrorContext};
+use clap::Parser;
+use serde_json::Value;
+use shared::{
+    auth::scope::Scope,
+    logging,
+    provision::{ProvisionError, fresh_credentials, fresh_secrets, publish_signing_key, register_application},
+    table::Table,
+};
+
+/// Fills a deployment's secrets and registers its first application.
+#[derive(Parser)]
+struct Arguments {
+    /// The table's name: the stack's output `TableName`.
+    #[arg(long)]
+    table: String,
+    /// What the secrets' names begin with: the stack's output `SecretsPrefix`.
+    #[arg(long)]
+    secrets_prefix: String,
+    /// What the application is called.
+    #[arg(long)]
+    application_name: String,
+    /// A managing entity that the application may act for; repeat for several, `*` for all.
+    #[arg(long, required = true)]
+    managing_entity: Vec<String>,
+    /// A scope of the application; repeat for several. All scopes when none is given.
+    #[arg(long, value_parser = scope)]
+    scope: Vec<Scope>,
+}
+
+fn scope(name: &str) -> Result<Scope, String> {
+    Scope::parse(name).ok_or_else(|| "there is no such scope".to_owned())
+}
+
+/// Why the deployment is not provided for.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    /// Secrets Manager did not answer, or refused.
+    #[error("the secret {name} cannot be read or written: {reason}")]
+    Secret { name: String, reason: String },
+    /// The secret has a value that is none of ours.
+    #[error("the secret {0} holds something else than JSON")]
+    Form(String),
+    /// The table did not take it.
+    #[error("the table cannot be provided with keys and applications")]
+    Table(#[from] ProvisionError),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_writer(stderr)
+        .with_env_filter("warn,provision=info")
+        .without_time()
+        .with_target(false)
+        .init();
+    match provision(&Arguments::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{}", logging::chain(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn provision(arguments: &Arguments) -> Result<(), Failure> {
+    let aws = aws_config::load_from_env().await;
+    let secrets = fill_secrets(&Client::new(&aws), &arguments.secrets_prefix).await?;
+    let table = Table {
+        client: aws_sdk_dynamodb::Client::new(&aws),
+        name: arguments.table.clone(),
+    };
+    publish_signing_key(&table, &secrets["signing-key"]).await?;
+
+    let credentials = fresh_credentials();
+    let scopes = if arguments.scope.is_empty() {
+        &Scope::ALL[..]
+    } else {
+        &arguments.scope
+    };
+    let (name, entities) = (&arguments.application_name, &arguments.managing_entity);
+    register_application(
+        &table,
+        &secrets["client-secret-pepper"],
+        &credentials,
+        name,
+        scopes,
+        entities,
+    )
+    .await?;
+    tracing::info!("registered {name}; its secret is shown this once");
+    println!(
+        "CLIENT_ID={}\nCLIENT_SECRET={}",
+        credentials.client_id, credentials.client_secret
+    );
+    Ok(())
+}
+
+/// The deployment's secrets, those made now that had no value.
+async fn fill_secrets(client: &Client, prefix: &str) -> Result<BTreeMap<&'static str, Value>, Failure> {
+    let mut secrets = fresh_secrets();
+    for (name, value) in &mut secrets {
+        let name = format!("{prefix}{name}");
+        match present_value(client, &name).await? {
+            Some(present) => *value = present,
+            None => {
+                let put = client
+                    .put_secret_value()
+                    .secret_id(&name)
+                    .secret_string(value.to_string())
+                    .send()
+                    .await;
+                put.map_err(|error| Failure::Secret {
+                    name: name.clone(),
+                    reason: error.into_service_error().to_string(),
+                })?;
+                tracing::info!("made a value for the secret {name}");
+            }
+        }
+    }
+    Ok(secrets)
+}
+
+/// The secret's value; nothing while the stack has created it, but nobody has filled it.
+async fn present_value(client: &Client, name: &str) -> Result<Option<Value>, Failure> {
+    match client.get_secret_value().secret_id(name).send().await {
+        Ok(answer) => serde_json::from_str(answer.secret_string().unwrap_or_default())
+            .map(Some)
+            .map_err(|_| Failure::Form(name.to_owned())),
+        Err(error)
+            if error
+                .as_service_error()
+                .is_some_and(|error| error.is_resource_not_found_exception()) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(Failure::Secret {
+            name: name.to_owned(),
+            reason: DisplayErrorContext(error).to_string(),
+        }),
+    }
+}

@@ -1,0 +1,99 @@
+//! What the template's references mean on this machine, and so each function's environment.
+
+use std::net::SocketAddr;
+
+use deployment::{Function, Reference, ResolveError, Template, resolve_to_text};
+use serde_json::Value;
+
+use crate::{aws, services::queue_url, settings::Settings, table::TABLE_NAME};
+
+/// The name of this deployment.
+pub const ENVIRONMENT: &str = "local";
+
+/// The template, as it is deployed here.
+pub struct Bundle<'a> {
+    /// What is deployed.
+    pub template: &'a Template,
+    /// The parameters' values.
+    pub settings: &'a Settings,
+    /// The address of API and issuer.
+    pub base_url: &'a str,
+    /// Where the queues are.
+    pub services: SocketAddr,
+}
+
+/// A function whose environment cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[error("template.yaml: {function}: the variable {variable} has no value on one machine")]
+pub struct EnvironmentError {
+    function: String,
+    variable: String,
+    source: ResolveError,
+}
+
+impl Bundle<'_> {
+    /// Every variable that the template gives the function.
+    pub fn environment(&self, function: &Function) -> Result<Vec<(String, String)>, EnvironmentError> {
+        let variables = function.environment.iter().map(|(variable, value)| {
+            let value = resolve_to_text(value, &|reference| self.value(reference));
+            let value = value.map_err(|source| EnvironmentError {
+                function: function.name.clone(),
+                variable: variable.clone(),
+                source,
+            })?;
+            Ok((variable.clone(), value))
+        });
+        variables.collect()
+    }
+
+    fn value(&self, reference: Reference<'_>) -> Option<Value> {
+        let Reference::Name(name) = reference else { return None };
+        let text = match name {
+            "Environment" => ENVIRONMENT.to_owned(),
+            "BaseUrl" | "AuthUrl" => self.base_url.to_owned(),
+            "AWS::Region" => aws::REGION.to_owned(),
+            "AWS::AccountId" => aws::ACCOUNT.to_owned(),
+            _ if self.template.tables().iter().any(|table| table.logical_id == name) => TABLE_NAME.to_owned(),
+            _ if self.template.queues().iter().any(|queue| queue.logical_id == name) => queue_url(self.services, name),
+            _ => self.settings.parameters.get(name)?.clone(),
+        };
+        Some(text.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_of_the_template_has_its_environment_here() {
+        let template = Template::parse(include_str!("../../template.yaml")).expect("the project's template");
+        let settings = Settings::read(&template, |_| None).expect("defaults");
+        let bundle = Bundle {
+            template: &template,
+            settings: &settings,
+            base_url: "http://127.0.0.1:9000",
+            services: ([127, 0, 0, 1], 4566).into(),
+        };
+        for function in template.functions() {
+            let environment = bundle.environment(function).expect("resolved");
+            assert!(
+                environment.contains(&("TABLE_NAME".to_owned(), TABLE_NAME.to_owned())),
+                "{}",
+                function.name
+            );
+            let secrets = environment.iter().find(|(name, _)| name == "SECRETS_PREFIX");
+            assert!(
+                secrets.is_none_or(|(_, prefix)| prefix == "waypost/local/"),
+                "{}",
+                function.name
+            );
+        }
+        let publish = template.function("publish-event").expect("declared");
+        let queue = (
+            "QUEUE_URL".to_owned(),
+            "http://127.0.0.1:4566/000000000000/DeliveryQueue".to_owned(),
+        );
+        assert!(bundle.environment(publish).expect("resolved").contains(&queue));
+    }
+}

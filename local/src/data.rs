@@ -1,0 +1,189 @@
+//! The folder with everything that a local deployment keeps: table, secrets, logs and what clients need to know.
+
+use std::{
+    fs::{self, DirBuilder, File, TryLockError},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+/// The folder, locked: one instance of the service per folder.
+#[derive(Debug)]
+pub struct DataFolder {
+    root: PathBuf,
+    _lock: File,
+}
+
+/// Why the folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// Another instance uses it.
+    #[error("another instance runs with the data in {0}; stop it, or choose another folder with DATA=")]
+    InUse(PathBuf),
+    /// The file system refuses.
+    #[error("{path} cannot be used")]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the file system says.
+        source: io::Error,
+    },
+}
+
+/// Names the path that the file system refused.
+fn at(path: &Path) -> impl FnOnce(io::Error) -> DataError {
+    let path = path.to_owned();
+    move |source| DataError::Io { path, source }
+}
+
+impl DataFolder {
+    /// Opens the folder, made where it is missing, and takes its lock until the end of the process.
+    ///
+    /// What the last run left for clients is removed, since it is not true before this run answers; its logs are
+    /// kept once more as `NAME.log.1`, so that logs never pile up.
+    pub fn open(root: &Path) -> Result<Self, DataError> {
+        make_private_folder(root)?;
+        let root = fs::canonicalize(root).map_err(at(root))?;
+        let lock_path = root.join("lock");
+        let lock = File::options()
+            .create(true)
+            .write(true)
+            .truncate(false)
+            .open(&lock_path)
+            .map_err(at(&lock_path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(DataError::InUse(root)),
+            Err(TryLockError::Error(source)) => {
+                return Err(DataError::Io {
+                    path: lock_path,
+                    source,
+                });
+            }
+        }
+        let folder = Self { root, _lock: lock };
+        for part in [folder.secrets(), folder.logs(), folder.scratch()] {
+            make_private_folder(&part)?;
+        }
+        folder.withdraw_service_env()?;
+        folder.set_logs_aside()?;
+        Ok(folder)
+    }
+
+    /// One file per secret.
+    pub fn secrets(&self) -> PathBuf {
+        self.root.join("secrets")
+    }
+
+    /// One file per process.
+    pub fn logs(&self) -> PathBuf {
+        self.root.join("logs")
+    }
+
+    /// Files that tools write while they run; nothing in it is missed.
+    pub fn scratch(&self) -> PathBuf {
+        self.root.join("scratch")
+    }
+
+    /// The table.
+    pub fn table(&self) -> PathBuf {
+        self.root.join("table.db")
+    }
+
+    /// Where published geo-IP databases lie.
+    pub fn geo_ip(&self) -> PathBuf {
+        self.root.join("geo-ip")
+    }
+
+    /// What a client needs to know.
+    pub fn service_env(&self) -> PathBuf {
+        self.root.join("service.env")
+    }
+
+    /// Takes back what clients were told: the service does not answer, or no longer.
+    pub fn withdraw_service_env(&self) -> Result<(), DataError> {
+        let path = self.service_env();
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(DataError::Io { path, source }),
+            _ => Ok(()),
+        }
+    }
+
+    fn set_logs_aside(&self) -> Result<(), DataError> {
+        let logs = self.logs();
+        for entry in fs::read_dir(&logs).map_err(at(&logs))? {
+            let path = entry.map_err(at(&logs))?.path();
+            if path.extension().is_some_and(|extension| extension == "log") {
+                fs::rename(&path, path.with_extension("log.1")).map_err(at(&path))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn make_private_folder(path: &Path) -> Result<(), DataError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(at(path))
+}
+
+/// Writes a file that only its owner can read, whole or not at all: a crash leaves the old content or the new.
+pub fn write_private(path: &Path, content: &[u8]) -> Result<(), DataError> {
+    let unfinished = path.with_extension("unfinished");
+    // Left by a crash perhaps, and with another mode.
+    let _ = fs::remove_file(&unfinished);
+    let mut file = File::options()
+        .create_new(true)
+        .write(true)
+        .mode(0o600)
+        .open(&unfinished)
+        .map_err(at(&unfinished))?;
+    file.write_all(content)
+        .and_then(|()| file.sync_all())
+        .map_err(at(&unfinished))?;
+    fs::rename(&unfinished, path).map_err(at(path))?;
+    // The name is durable only when its folder is.
+    path.parent().map_or(Ok(()), |folder| {
+        File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(at(folder))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_has_one_user_at_a_time() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let first = DataFolder::open(folder.path()).expect("free");
+        assert!(matches!(DataFolder::open(folder.path()), Err(DataError::InUse(_))));
+        drop(first);
+        assert!(DataFolder::open(folder.path()).is_ok());
+    }
+
+    #[test]
+    fn what_clients_were_told_does_not_outlive_the_run() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        write_private(&folder.path().join("service.env"), b"BASE_URL=old\n").expect("written");
+        let data = DataFolder::open(folder.path()).expect("free");
+        assert!(!data.service_env().exists());
+    }
+
+    #[test]
+    fn private_files_are_private_and_replaced_whole() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("secret.json");
+        for content in ["a longer first content", "second"] {
+            write_private(&path, content.as_bytes()).expect("written");
+            assert_eq!(fs::read_to_string(&path).expect("readable"), content);
+        }
+        let mode = fs::metadata(&path).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

@@ -1,0 +1,150 @@
+//! Which function answers a request: the template's routes, matched as API Gateway does. The verb is part of a route,
+//! and a path segment that is spelt out wins over one that is a parameter.
+
+use std::collections::BTreeMap;
+
+use deployment::Template;
+use http::Method;
+use percent_encoding::percent_decode_str;
+
+/// All routes, the most literal first.
+pub struct Routes {
+    routes: Vec<Route>,
+    unmatched: Route,
+}
+
+/// One route and its function.
+pub struct Route {
+    /// As API Gateway spells it: verb and path, or `$default`.
+    pub key: String,
+    /// The function that answers.
+    pub function: String,
+    method: String,
+    segments: Vec<Segment>,
+}
+
+/// The order is that of precedence.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Segment {
+    Literal(String),
+    Parameter(String),
+}
+
+impl Routes {
+    /// The template's routes.
+    pub fn new(template: &Template) -> Self {
+        let mut routes: Vec<Route> = template
+            .routes()
+            .into_iter()
+            .map(|route| Route {
+                key: format!("{} {}", route.method, route.path),
+                segments: route.path.split('/').skip(1).map(Segment::read).collect(),
+                function: route.function,
+                method: route.method,
+            })
+            .collect();
+        routes.sort_by(|one, other| one.segments.cmp(&other.segments));
+        let unmatched = template.functions().iter().find(|function| function.answers_unmatched);
+        Self {
+            routes,
+            unmatched: Route {
+                key: "$default".to_owned(),
+                // Without one, the invocation says that there is no such function.
+                function: unmatched.map_or_else(|| "$default".to_owned(), |function| function.name.clone()),
+                method: String::new(),
+                segments: Vec::new(),
+            },
+        }
+    }
+
+    /// The route of a request, and the path's parameters, decoded.
+    pub fn find(&self, method: &Method, path: &str) -> (&Route, BTreeMap<String, String>) {
+        let segments: Vec<&str> = path.split('/').skip(1).collect();
+        self.routes
+            .iter()
+            .filter(|route| route.method == method.as_str())
+            .find_map(|route| Some((route, route.parameters(&segments)?)))
+            .unwrap_or_else(|| (&self.unmatched, BTreeMap::new()))
+    }
+}
+
+impl Route {
+    fn parameters(&self, path: &[&str]) -> Option<BTreeMap<String, String>> {
+        if self.segments.len() != path.len() {
+            return None;
+        }
+        let mut parameters = BTreeMap::new();
+        for (segment, given) in self.segments.iter().zip(path) {
+            match segment {
+                Segment::Literal(literal) if literal == given => {}
+                Segment::Parameter(name) if !given.is_empty() => {
+                    let value = percent_decode_str(given).decode_utf8_lossy().into_owned();
+                    parameters.insert(name.clone(), value);
+                }
+                _ => return None,
+            }
+        }
+        Some(parameters)
+    }
+}
+
+impl Segment {
+    fn read(text: &str) -> Self {
+        match text.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')) {
+            Some(name) => Self::Parameter(name.to_owned()),
+            None => Self::Literal(text.to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn routes() -> Routes {
+        let function = |name: &str, events: &str| {
+            format!(
+                "  {name}: {{Type: AWS::Serverless::Function, Properties: {{CodeUri: target/lambda/{name}, Timeout: 1, MemorySize: 256, Events: {{E: {{Type: HttpApi, Properties: {{{events}}}}}}}}}}}\n"
+            )
+        };
+        let template = "Resources:\n".to_owned()
+            + &function("show", "Method: GET, Path: '/hook/{id}'")
+            + &function("list", "Method: GET, Path: /hook/list")
+            + &function("change", "Method: POST, Path: '/hook/{id}/secret'")
+            + &function("rest", "ApiId: x");
+        Routes::new(&Template::parse(&template).expect("well formed"))
+    }
+
+    fn found(method: Method, path: &str) -> (String, BTreeMap<String, String>) {
+        let routes = routes();
+        let (route, parameters) = routes.find(&method, path);
+        (route.function.clone(), parameters)
+    }
+
+    #[test]
+    fn what_is_spelt_out_wins_over_a_parameter() {
+        assert_eq!(found(Method::GET, "/hook/list").0, "list");
+        assert_eq!(found(Method::GET, "/hook/lists").0, "show");
+    }
+
+    #[test]
+    fn parameters_are_decoded_and_never_empty() {
+        let (function, parameters) = found(Method::GET, "/hook/a%2Fb%20c");
+        assert_eq!((function.as_str(), parameters["id"].as_str()), ("show", "a/b c"));
+        assert_eq!(found(Method::GET, "/hook/").0, "rest");
+    }
+
+    #[test]
+    fn everything_else_goes_to_the_fallback() {
+        for (method, path) in [
+            (Method::POST, "/hook/list"),
+            (Method::HEAD, "/hook/list"),
+            (Method::GET, "/"),
+            (Method::GET, "/hook/list/"),
+            (Method::GET, "/HOOK/list"),
+            (Method::GET, "/hook/x/secret"),
+        ] {
+            assert_eq!(found(method, path), ("rest".to_owned(), BTreeMap::new()), "{path}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Runs the whole bundle on one machine, in the foreground, until SIGINT or SIGTERM: `make run`.
+//!
+//! The functions are the very binaries that are deployed, and template.yaml says what invokes them. Around them stand
+//! an embedded DynamoDB ([`table`]), queues and secrets ([`services`]), the Lambda emulator ([`emulator`]), and what
+//! API Gateway ([`gateway`]), the event source mapping ([`queue_pump`]) and the scheduler ([`schedule_pump`]) do on AWS.
+
+mod aws;
+mod bundle;
+mod data;
+mod emulator;
+mod gateway;
+mod invoke;
+mod lambda_api;
+mod ports;
+mod preflight;
+mod processes;
+mod queue_pump;
+mod readiness;
+mod schedule_pump;
+mod secrets;
+mod service_env;
+mod services;
+mod settings;
+mod shutdown;
+mod start;
+mod table;
+mod workers;
+
+use std::{io::stderr, path::PathBuf, process::ExitCode};
+
+use clap::Parser;
+use shared::logging;
+
+/// Runs the whole bundle on one machine.
+#[derive(Parser)]
+struct Arguments {
+    /// The port of the service on 127.0.0.1.
+    #[arg(long, env = "PORT", default_value_t = 9000)]
+    port: u16,
+    /// The folder for table, secrets and logs.
+    #[arg(long, env = "DATA", default_value = ".local")]
+    data: PathBuf,
+    /// The project's folder, with template.yaml and .venv.
+    #[arg(long, default_value = ".")]
+    project: PathBuf,
+    /// End when the process that started this one ends, however it ends.
+    #[arg(long)]
+    stop_with_parent: bool,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_writer(stderr)
+        .with_env_filter("warn,local=info")
+        .without_time()
+        .with_target(false)
+        .init();
+    let arguments = Arguments::parse();
+    let outcome = start::run(
+        arguments.port,
+        &arguments.data,
+        &arguments.project,
+        arguments.stop_with_parent,
+    )
+    .await;
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{}", logging::chain(&error));
+            ExitCode::FAILURE
+        }
+    }
+}

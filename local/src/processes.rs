@@ -1,0 +1,182 @@
+//! Child processes: started in one process group, restarted when they die, and never left behind.
+//!
+//! The group's leader is a guard, a shell that waits for the end of a pipe from us and then kills the whole group. The
+//! kernel closes the pipe however we end, so that even SIGKILL leaves nothing running. A group of its own also keeps
+//! the terminal's Ctrl-C from the children: only we get it, and there is one orderly shutdown.
+
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io,
+    path::PathBuf,
+    process::Stdio,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    process::{Child, ChildStdin, Command},
+    sync::{Mutex, Notify, watch},
+    time,
+};
+
+const GUARD: &str = r#"trap "" INT TERM HUP; read -r _; kill -KILL 0"#;
+
+/// The waits between a death and the restart; a process that lived longer than the longest begins anew.
+const FIRST_RESTART: Duration = Duration::from_millis(50);
+const LAST_RESTART: Duration = Duration::from_secs(5);
+
+/// All our children.
+pub struct ProcessGroup {
+    guard: Mutex<(Child, Option<ChildStdin>)>,
+    id: i32,
+    logs: PathBuf,
+    ending: watch::Sender<bool>,
+}
+
+/// A child that is started again whenever it dies.
+#[derive(Clone)]
+pub struct Supervised {
+    /// How often it has died; a change means that whatever it was doing is lost.
+    pub deaths: watch::Receiver<u64>,
+    restart: Arc<Notify>,
+}
+
+impl Supervised {
+    /// Kills the process, so that a fresh one takes its place.
+    pub fn restart(&self) {
+        self.restart.notify_one();
+    }
+}
+
+impl ProcessGroup {
+    /// An empty group, whose members write their output to files in `logs`.
+    pub fn start(logs: PathBuf) -> io::Result<Arc<Self>> {
+        let mut guard = Command::new("sh")
+            .args(["-c", GUARD])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        let id = guard
+            .id()
+            .and_then(|id| id.try_into().ok())
+            .ok_or(io::ErrorKind::NotFound)?;
+        let pipe = guard.stdin.take();
+        Ok(Arc::new(Self {
+            guard: Mutex::new((guard, pipe)),
+            id,
+            logs,
+            ending: watch::Sender::new(false),
+        }))
+    }
+
+    /// A command whose process will belong to the group, with an empty environment but for what every program needs.
+    fn command(&self, name: &str, program: impl AsRef<OsStr>) -> io::Result<Command> {
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.logs.join(format!("{name}.log")))?;
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .envs(inherited())
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .process_group(self.id);
+        Ok(command)
+    }
+
+    /// Keeps `program` running; `prepare` gives it its arguments and environment at every start.
+    pub fn keep_running(
+        self: &Arc<Self>,
+        name: &str,
+        program: impl AsRef<OsStr>,
+        prepare: impl Fn(&mut Command) + Send + Sync + 'static,
+    ) -> Supervised {
+        let (count, deaths) = watch::channel(0);
+        let supervised = Supervised {
+            deaths,
+            restart: Arc::new(Notify::new()),
+        };
+        let (group, restart) = (Arc::clone(self), Arc::clone(&supervised.restart));
+        let (name, program) = (name.to_owned(), program.as_ref().to_owned());
+        tokio::spawn(async move {
+            let mut ending = group.ending.subscribe();
+            let mut wait = FIRST_RESTART;
+            loop {
+                let started = Instant::now();
+                let ended = group.run_once(&name, &program, &prepare, &restart).await;
+                if *ending.borrow() {
+                    return;
+                }
+                count.send_modify(|deaths| *deaths += 1);
+                if started.elapsed() > LAST_RESTART {
+                    wait = FIRST_RESTART;
+                }
+                tracing::warn!(
+                    "{name} ended ({ended}), starting it again; see {}/{name}.log",
+                    group.logs.display()
+                );
+                tokio::select! {
+                    () = time::sleep(wait) => {}
+                    _ = ending.changed() => return,
+                }
+                wait = LAST_RESTART.min(wait * 2);
+            }
+        });
+        supervised
+    }
+
+    async fn run_once(
+        &self,
+        name: &str,
+        program: &OsStr,
+        prepare: &(impl Fn(&mut Command) + Send + Sync),
+        restart: &Notify,
+    ) -> String {
+        let spawned = self.command(name, program).and_then(|mut command| {
+            prepare(&mut command);
+            command.spawn()
+        });
+        let mut child = match spawned {
+            Ok(child) => child,
+            Err(error) => return error.to_string(),
+        };
+        let status = tokio::select! {
+            status = child.wait() => status,
+            () = restart.notified() => match child.kill().await {
+                Ok(()) => return "killed after a time-out".to_owned(),
+                Err(error) => Err(error),
+            },
+        };
+        status.map_or_else(|error| error.to_string(), |status| status.to_string())
+    }
+
+    /// Ends every process of the group, and returns when the guard is gone, too.
+    pub async fn end(&self) -> io::Result<()> {
+        self.ending.send_replace(true);
+        let mut guard = self.guard.lock().await;
+        drop(guard.1.take());
+        guard.0.wait().await.map(drop)
+    }
+}
+
+/// What a program may need of our own environment: where tools are, temporary files, and which authorities to trust.
+fn inherited() -> impl Iterator<Item = (String, std::ffi::OsString)> {
+    [
+        "PATH",
+        "HOME",
+        "TMPDIR",
+        "LANG",
+        "CARGO_HOME",
+        "RUSTUP_HOME",
+        "RUST_BACKTRACE",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+    ]
+    .into_iter()
+    .filter_map(|name| Some((name.to_owned(), std::env::var_os(name)?)))
+}

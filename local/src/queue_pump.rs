@@ -1,0 +1,211 @@
+//! What Lambda's event source mapping does on AWS: takes messages from a queue, invokes the function with them, and
+//! deletes those that it handled.
+//!
+//! The local SQS looks for new messages only every 100 ms while a receiver waits, so a waiting receiver is for what
+//! becomes visible with time. What a function has just sent is fetched at once: the invoker rings when one of those
+//! that know the queue has answered.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use aws_sdk_sqs::{
+    Client,
+    types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName},
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use shared::logging;
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    time,
+};
+
+use crate::{aws::REGION, invoke::Invoker, services::queue_arn, workers};
+
+/// Receivers that wait. Two, so that one looks while the other's answer is on its way.
+const WAITING_RECEIVERS: usize = 2;
+/// The longest that SQS lets a receiver wait.
+const WAIT_SECONDS: i32 = 20;
+/// The pause after a receive that failed.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Moves messages from one queue to one function.
+#[derive(Clone)]
+pub struct QueuePump {
+    queue: String,
+    url: String,
+    function: String,
+    batch_size: i32,
+    reports_failures: bool,
+    client: Client,
+    invoker: Invoker,
+    /// One permit for each batch that the function can take, so that messages wait on the queue and not here.
+    batches: Arc<Semaphore>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Answer {
+    batch_item_failures: Vec<Failure>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Failure {
+    item_identifier: String,
+}
+
+impl QueuePump {
+    /// A pump from the queue at `url` to the function that declares the trigger.
+    pub fn new(
+        function: &str,
+        trigger: &deployment::QueueTrigger,
+        url: String,
+        client: Client,
+        invoker: Invoker,
+    ) -> Self {
+        Self {
+            queue: trigger.queue.clone(),
+            url,
+            function: function.to_owned(),
+            batch_size: i32::try_from(trigger.batch_size).unwrap_or(i32::MAX),
+            reports_failures: trigger.reports_failures,
+            client,
+            invoker,
+            batches: Arc::new(Semaphore::new(workers::concurrency(function))),
+        }
+    }
+
+    /// Pumps until the process ends.
+    pub fn run(self) {
+        for _ in 0..WAITING_RECEIVERS {
+            tokio::spawn(self.clone().receive_waiting());
+        }
+        let bell = self.invoker.bell();
+        tokio::spawn(self.receive_at(bell));
+    }
+
+    async fn receive_waiting(self) {
+        while self.receive(WAIT_SECONDS).await.is_some() {}
+    }
+
+    async fn receive_at(self, bell: Arc<Notify>) {
+        loop {
+            bell.notified().await;
+            while self.receive(0).await.is_some_and(|messages| messages > 0) {}
+        }
+    }
+
+    /// Receives once and starts a batch with what came; how many messages that was, or nothing at the end.
+    async fn receive(&self, wait: i32) -> Option<usize> {
+        let permit = Arc::clone(&self.batches).acquire_owned().await.ok()?;
+        let received = self
+            .client
+            .receive_message()
+            .queue_url(&self.url)
+            .max_number_of_messages(self.batch_size)
+            .wait_time_seconds(wait)
+            .message_system_attribute_names(MessageSystemAttributeName::All)
+            .message_attribute_names("All")
+            .send()
+            .await;
+        let messages = match received {
+            Ok(received) => received.messages.unwrap_or_default(),
+            Err(error) => {
+                tracing::warn!("the queue {} did not answer: {}", self.queue, logging::chain(&error));
+                time::sleep(PAUSE).await;
+                Vec::new()
+            }
+        };
+        let count = messages.len();
+        if count > 0 {
+            tokio::spawn(self.clone().handle(messages, permit));
+        }
+        Some(count)
+    }
+
+    async fn handle(self, messages: Vec<Message>, _permit: OwnedSemaphorePermit) {
+        let records: Vec<Value> = messages.iter().map(|message| self.record(message)).collect();
+        let event = json!({ "Records": records }).to_string();
+        let failed = match self.invoker.invoke(&self.function, event).await {
+            Ok(answer) if self.reports_failures => {
+                // An empty answer, or null, means that nothing failed.
+                let answer = serde_json::from_slice::<Option<Answer>>(&answer);
+                let failures = match answer {
+                    Ok(answer) => answer.unwrap_or_default().batch_item_failures,
+                    Err(error) => return tracing::warn!("{} did not report in the right form: {error}", self.function),
+                };
+                failures.into_iter().map(|failure| failure.item_identifier).collect()
+            }
+            Ok(_) => HashSet::new(),
+            // All of them come again when their visibility time-out is over.
+            Err(error) => return tracing::warn!("{}: {}", self.function, logging::chain(&error)),
+        };
+        self.delete(
+            messages
+                .iter()
+                .filter(|message| !failed.contains(message.message_id().unwrap_or_default())),
+        )
+        .await;
+    }
+
+    async fn delete(&self, handled: impl Iterator<Item = &Message>) {
+        let entries: Vec<_> = handled
+            .enumerate()
+            .filter_map(|(index, message)| {
+                let entry = DeleteMessageBatchRequestEntry::builder().id(index.to_string());
+                entry.receipt_handle(message.receipt_handle()?).build().ok()
+            })
+            .collect();
+        if entries.is_empty() {
+            return;
+        }
+        let deleted = self
+            .client
+            .delete_message_batch()
+            .queue_url(&self.url)
+            .set_entries(Some(entries))
+            .send()
+            .await;
+        if let Err(error) = deleted {
+            tracing::warn!(
+                "handled messages could not be deleted and come again: {}",
+                logging::chain(&error)
+            );
+        }
+    }
+
+    /// A message as Lambda puts it into an event.
+    fn record(&self, message: &Message) -> Value {
+        let attributes: Map<String, Value> = message
+            .attributes()
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.as_str().to_owned(), value.as_str().into()))
+            .collect();
+        let message_attributes: Map<String, Value> = message
+            .message_attributes()
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| {
+                let value = json!({
+                    "stringValue": value.string_value(),
+                    "dataType": value.data_type(),
+                    "stringListValues": [],
+                    "binaryListValues": [],
+                });
+                (name.clone(), value)
+            })
+            .collect();
+        json!({
+            "messageId": message.message_id(),
+            "receiptHandle": message.receipt_handle(),
+            "body": message.body(),
+            "attributes": attributes,
+            "messageAttributes": message_attributes,
+            "md5OfBody": message.md5_of_body(),
+            "eventSource": "aws:sqs",
+            "eventSourceARN": queue_arn(&self.queue),
+            "awsRegion": REGION,
+        })
+    }
+}

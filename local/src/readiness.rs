@@ -1,0 +1,192 @@
+//! Whether the whole service answers: every function is called once, through the gateway where it has a route, and the
+//! demo application gets a token and uses it. That also pays for every function's first request before clients do.
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use deployment::{Function, Route, Template};
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    Method, Request, StatusCode,
+    body::Bytes,
+    header::{AUTHORIZATION, CONTENT_TYPE},
+};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use serde_json::Value;
+use shared::provision::Credentials;
+use tokio::{task::JoinSet, time};
+
+use crate::invoke::Invoker;
+
+/// How long all of it may take; it takes a second where nothing else runs.
+const LIMIT: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Something does not answer as it should.
+#[derive(Debug, thiserror::Error)]
+pub enum NotReady {
+    /// A function does not answer.
+    #[error("{function} does not answer ({last}); see logs/{function}.log in the data folder")]
+    Function {
+        /// Its name.
+        function: String,
+        /// What came last.
+        last: String,
+    },
+    /// The demo application gets no token, or the token opens nothing.
+    #[error("the demo application cannot use the service ({last}); see the logs in the data folder")]
+    Application {
+        /// What came last.
+        last: String,
+    },
+}
+
+/// Asks the service.
+#[derive(Clone)]
+pub struct Probe {
+    client: Client<HttpConnector, Full<Bytes>>,
+    gateway: SocketAddr,
+    invoker: Invoker,
+    begun: Instant,
+}
+
+impl Probe {
+    /// A probe of the service behind this gateway.
+    pub fn new(gateway: SocketAddr, invoker: Invoker) -> Self {
+        Self {
+            client: Client::builder(TokioExecutor::new()).build_http(),
+            gateway,
+            invoker,
+            begun: Instant::now(),
+        }
+    }
+
+    /// Returns when everything answers.
+    pub async fn wait(self, template: &Template, demo: &Credentials) -> Result<(), NotReady> {
+        let mut functions = JoinSet::new();
+        for function in template.functions() {
+            functions.spawn(self.clone().wait_for_function(function.clone()));
+        }
+        while let Some(answered) = functions.join_next().await {
+            answered.unwrap_or(Ok(()))?;
+        }
+        self.wait_for_application(demo).await
+    }
+
+    async fn wait_for_function(self, function: Function) -> Result<(), NotReady> {
+        loop {
+            let last = match self.call(&function).await {
+                Ok(()) => return Ok(()),
+                Err(last) => last,
+            };
+            if self.begun.elapsed() > LIMIT {
+                return Err(NotReady::Function {
+                    function: function.name,
+                    last,
+                });
+            }
+            time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Any answer of the function itself will do; without a token, most say 401.
+    async fn call(&self, function: &Function) -> Result<(), String> {
+        let unmatched = Route {
+            path: "/".to_owned(),
+            method: "GET".to_owned(),
+            function: function.name.clone(),
+        };
+        match function
+            .routes
+            .first()
+            .or(function.answers_unmatched.then_some(&unmatched))
+        {
+            Some(route) => {
+                let request = Request::builder()
+                    .method(route.method.as_str())
+                    .uri(self.address(&route.path));
+                let (status, _) = self.send(request.body(Full::default())).await?;
+                if status.is_server_error() {
+                    Err(status.to_string())
+                } else {
+                    Ok(())
+                }
+            }
+            None => {
+                let nothing = if function.queue.is_some() {
+                    r#"{"Records":[]}"#
+                } else {
+                    "{}"
+                };
+                self.invoker
+                    .invoke(&function.name, nothing)
+                    .await
+                    .map(drop)
+                    .map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    async fn wait_for_application(&self, demo: &Credentials) -> Result<(), NotReady> {
+        loop {
+            let last = match self.use_token(demo).await {
+                Ok(()) => return Ok(()),
+                Err(last) => last,
+            };
+            if self.begun.elapsed() > LIMIT {
+                return Err(NotReady::Application { last });
+            }
+            time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn use_token(&self, demo: &Credentials) -> Result<(), String> {
+        let form = format!(
+            "grant_type=client_credentials&client_id={}&client_secret={}",
+            demo.client_id, demo.client_secret
+        );
+        let request = Request::post(self.address("/oauth2/token"))
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(Full::from(form));
+        let (status, body) = self.send(request).await?;
+        let token: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let Some(token) = token["access_token"].as_str() else {
+            return Err(format!("the token endpoint says {status}"));
+        };
+        let path = "/api/managing-entity/demo-hotel/webhook/event/list";
+        let request = Request::builder().method(Method::GET).uri(self.address(path));
+        let (status, _) = self
+            .send(
+                request
+                    .header(AUTHORIZATION, format!("Bearer {token}"))
+                    .body(Full::default()),
+            )
+            .await?;
+        if status == StatusCode::OK {
+            Ok(())
+        } else {
+            Err(format!("{path} says {status}"))
+        }
+    }
+
+    fn address(&self, path: &str) -> String {
+        format!("http://{}{}", self.gateway, path.replace(['{', '}'], ""))
+    }
+
+    async fn send(&self, request: http::Result<Request<Full<Bytes>>>) -> Result<(StatusCode, Bytes), String> {
+        let request = request.map_err(|error| error.to_string())?;
+        let response = self.client.request(request).await.map_err(|error| error.to_string())?;
+        let status = response.status();
+        let body = response
+            .into_body()
+            .collect()
+            .await
+            .map_err(|error| error.to_string())?;
+        Ok((status, body.to_bytes()))
+    }
+}

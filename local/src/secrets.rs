@@ -1,0 +1,122 @@
+//! The deployment's secrets: one private file each, made where it is missing, loaded into Secrets Manager at every start.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+use shared::provision::{Credentials, fresh_credentials, fresh_secrets};
+
+use crate::data::{DataError, write_private};
+
+/// The application that people and tests try things out with.
+pub const DEMO_APPLICATION: &str = "demo-application";
+/// The application that may act for every managing entity.
+pub const PLATFORM_APPLICATION: &str = "platform-application";
+
+/// All secrets, by name.
+pub struct Secrets(BTreeMap<String, Value>);
+
+/// Why the secrets cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretsError {
+    /// A new one could not be kept.
+    #[error("a new secret could not be kept")]
+    Keep(#[source] DataError),
+    /// The folder or a file cannot be read.
+    #[error("{path} cannot be read")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the file system says.
+        source: io::Error,
+    },
+    /// A file is not what it should be. Its content is not repeated.
+    #[error("{path} is not JSON of the form that it should have; correct it, or remove it for a new value")]
+    Form {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl Secrets {
+    /// Reads every secret in the folder, those included that somebody put there; makes the ones that must exist.
+    pub fn open(folder: &Path) -> Result<Self, SecretsError> {
+        let credentials = || serde_json::to_value(fresh_credentials()).unwrap_or_default();
+        let needed = fresh_secrets()
+            .into_iter()
+            .chain([(DEMO_APPLICATION, credentials()), (PLATFORM_APPLICATION, credentials())]);
+        for (name, value) in needed {
+            let path = folder.join(format!("{name}.json"));
+            if !path.exists() {
+                write_private(&path, format!("{value}\n").as_bytes()).map_err(SecretsError::Keep)?;
+            }
+        }
+        read_all(folder).map(Self)
+    }
+
+    /// Every secret, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// The value of a secret; null, which no reader takes for a value, where there is none.
+    pub fn value(&self, name: &str) -> &Value {
+        self.0.get(name).unwrap_or(&Value::Null)
+    }
+
+    /// The credentials of an application.
+    pub fn credentials(&self, name: &str) -> Result<Credentials, SecretsError> {
+        serde_json::from_value(self.value(name).clone()).map_err(|_| SecretsError::Form {
+            path: format!("secrets/{name}.json").into(),
+        })
+    }
+}
+
+fn read_all(folder: &Path) -> Result<BTreeMap<String, Value>, SecretsError> {
+    let unreadable = |path: &Path| {
+        let path = path.to_owned();
+        move |source| SecretsError::Read { path, source }
+    };
+    let mut secrets = BTreeMap::new();
+    for entry in fs::read_dir(folder).map_err(unreadable(folder))? {
+        let path = entry.map_err(unreadable(folder))?.path();
+        let (Some(name), Some("json")) = (
+            path.file_stem().and_then(|name| name.to_str()),
+            path.extension().and_then(|kind| kind.to_str()),
+        ) else {
+            continue;
+        };
+        let text = fs::read_to_string(&path).map_err(unreadable(&path))?;
+        let value = serde_json::from_str(&text).map_err(|_| SecretsError::Form { path: path.clone() })?;
+        secrets.insert(name.to_owned(), value);
+    }
+    Ok(secrets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_made_once_and_kept() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let first = Secrets::open(folder.path()).expect("made");
+        let again = Secrets::open(folder.path()).expect("read");
+        assert_eq!(first.0, again.0);
+        assert!(first.credentials(DEMO_APPLICATION).is_ok());
+        assert_ne!(first.value("task-key"), &Value::Null);
+    }
+
+    #[test]
+    fn what_somebody_put_there_is_read_and_a_broken_one_is_named() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::write(folder.path().join("geo-ip.json"), "{\"editions\": []}").expect("written");
+        assert!(Secrets::open(folder.path()).expect("read").value("geo-ip").is_object());
+        fs::write(folder.path().join("geo-ip.json"), "{secret").expect("written");
+        let error = Secrets::open(folder.path()).err().expect("broken").to_string();
+        assert!(error.contains("geo-ip.json") && !error.contains("{secret"));
+    }
+}

@@ -1,0 +1,71 @@
+//! `service.env`: what a client needs to know, in the contract's form.
+
+use std::fmt::Write;
+
+use shared::provision::Credentials;
+
+use crate::{bundle::ENVIRONMENT, data::DataFolder, table::TABLE_NAME};
+
+/// The managing entity of the demo application.
+pub const MANAGING_ENTITY: &str = "demo-hotel";
+
+/// What clients are told.
+pub struct ServiceEnv<'a> {
+    /// The address of API and issuer.
+    pub base_url: &'a str,
+    /// Credentials of the demo application.
+    pub demo: &'a Credentials,
+    /// Credentials of the platform's application.
+    pub platform: &'a Credentials,
+    /// The key of operational tasks.
+    pub task_key: &'a str,
+    /// Where the table is.
+    pub dynamodb_endpoint: &'a str,
+    /// Where functions can be invoked directly.
+    pub lambda_endpoint: &'a str,
+}
+
+impl ServiceEnv<'_> {
+    /// The file's content, one `NAME=value` a line.
+    pub fn content(&self, data: &DataFolder) -> String {
+        let geo_ip_store = format!("file://{}", data.geo_ip().display());
+        let lines = [
+            ("BASE_URL", self.base_url),
+            ("AUTH_URL", self.base_url),
+            ("MANAGING_ENTITY", MANAGING_ENTITY),
+            ("CLIENT_ID", &self.demo.client_id),
+            ("CLIENT_SECRET", &self.demo.client_secret),
+            ("PLATFORM_CLIENT_ID", &self.platform.client_id),
+            ("PLATFORM_CLIENT_SECRET", &self.platform.client_secret),
+            ("TASK_KEY", self.task_key),
+            ("ENVIRONMENT", ENVIRONMENT),
+            ("DYNAMODB_ENDPOINT", self.dynamodb_endpoint),
+            ("TABLE_NAME", TABLE_NAME),
+            ("GEO_IP_STORE", &geo_ip_store),
+            ("LAMBDA_ENDPOINT", self.lambda_endpoint),
+        ];
+        lines.iter().fold(String::new(), |mut content, (name, value)| {
+            // Writing to a String cannot fail.
+            let _ = writeln!(content, "{name}={value}");
+            content
+        })
+    }
+}
+
+/// What somebody who has just started the service wants to paste. The secret stays in the file.
+pub fn greeting(base_url: &str, data: &DataFolder) -> String {
+    let file = data.service_env();
+    let file = file.display();
+    format!(
+        r#"
+Waypost answers at {base_url}   (contract: {base_url}/openapi.json; logs: {logs})
+
+  . {file}
+  TOKEN=$(curl -s "$AUTH_URL/oauth2/token" -u "$CLIENT_ID:$CLIENT_SECRET" -d grant_type=client_credentials |
+    sed 's/.*"access_token":"\([^"]*\)".*/\1/')
+  curl -s "$BASE_URL/api/managing-entity/$MANAGING_ENTITY/webhook/event/list" -H "Authorization: Bearer $TOKEN"
+
+Ctrl-C ends it; the data stay."#,
+        logs = data.logs().display(),
+    )
+}

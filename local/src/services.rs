@@ -1,0 +1,159 @@
+//! Queues and secrets: ministack, which stands for SQS and Secrets Manager. It keeps everything in memory, so whenever
+//! it starts, it is given the queues and the secrets anew. A queue's lost messages are only hints; the sweep repeats
+//! what they said.
+
+use std::{
+    net::SocketAddr,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use aws_sdk_secretsmanager::error::DisplayErrorContext;
+use aws_sdk_sqs::types::QueueAttributeName;
+use deployment::Queue;
+use serde_json::json;
+use tokio::{net::TcpStream, time};
+
+use crate::{
+    aws::{ACCOUNT, Endpoints, REGION},
+    processes::{ProcessGroup, Supervised},
+    secrets::Secrets,
+};
+
+/// How long it may take to listen; it takes a quarter of a second where nothing else runs.
+const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// The stand-in, and what it is to hold.
+pub struct Services {
+    process: Supervised,
+    address: SocketAddr,
+    endpoints: Endpoints,
+    secrets_prefix: String,
+    queues: Vec<Queue>,
+    secrets: Arc<Secrets>,
+}
+
+/// Why there are no queues or secrets.
+#[derive(Debug, thiserror::Error)]
+pub enum ServicesError {
+    /// It does not listen.
+    #[error("ministack does not answer; see logs/ministack.log in the data folder")]
+    Silent,
+    /// It does not take what it is given.
+    #[error("ministack refused {what}: {reason}")]
+    Refused {
+        /// A queue or a secret, by name.
+        what: String,
+        /// What it says.
+        reason: String,
+    },
+}
+
+/// A queue's address there.
+pub fn queue_url(services: SocketAddr, queue: &str) -> String {
+    format!("http://{services}/{ACCOUNT}/{queue}")
+}
+
+/// A queue's ARN there.
+pub fn queue_arn(queue: &str) -> String {
+    format!("arn:aws:sqs:{REGION}:{ACCOUNT}:{queue}")
+}
+
+/// Starts the process and keeps it running; it holds nothing yet.
+pub fn start(group: &Arc<ProcessGroup>, program: &Path, scratch: &Path, address: SocketAddr) -> Supervised {
+    let scratch = scratch.to_owned();
+    group.keep_running("ministack", program, move |command| {
+        command
+            .current_dir(&scratch)
+            .env("GATEWAY_PORT", address.port().to_string())
+            .env("BIND_HOST", address.ip().to_string())
+            .env("SERVICES", "sqs,secretsmanager")
+            .env("LOG_LEVEL", "WARNING")
+            .env("TMPDIR", &scratch)
+            // It would also open ports for these, and look for containers of earlier runs.
+            .env("IOT_MTLS_ENABLED", "0")
+            .env("SFTP_ENABLED", "0")
+            .env("DOCKER_HOST", "unix:///nonexistent");
+    })
+}
+
+impl Services {
+    /// The stand-in for what the template declares.
+    pub fn new(
+        process: Supervised,
+        address: SocketAddr,
+        endpoints: Endpoints,
+        secrets_prefix: String,
+        queues: &[Queue],
+        secrets: Arc<Secrets>,
+    ) -> Self {
+        let mut queues = queues.to_vec();
+        // A dead-letter queue must be there before the queue that names it.
+        queues.sort_by_key(|queue| queue.dead_letter.is_some());
+        Self {
+            process,
+            address,
+            endpoints,
+            secrets_prefix,
+            queues,
+            secrets,
+        }
+    }
+
+    /// Waits until it listens, and gives it everything.
+    pub async fn fill(&self) -> Result<(), ServicesError> {
+        let begun = Instant::now();
+        while TcpStream::connect(self.address).await.is_err() {
+            if begun.elapsed() > START_LIMIT {
+                return Err(ServicesError::Silent);
+            }
+            time::sleep(Duration::from_millis(10)).await;
+        }
+        self.create_queues().await?;
+        self.load_secrets().await
+    }
+
+    /// Gives it everything anew whenever it had to be started again.
+    pub async fn keep_filled(self) {
+        let mut deaths = self.process.deaths.clone();
+        while deaths.changed().await.is_ok() {
+            match self.fill().await {
+                Ok(()) => tracing::info!("queues and secrets are there again"),
+                Err(error) => tracing::error!("{error}"),
+            }
+        }
+    }
+
+    async fn create_queues(&self) -> Result<(), ServicesError> {
+        let client = self.endpoints.sqs();
+        for queue in &self.queues {
+            let mut request = client.create_queue().queue_name(&queue.logical_id);
+            for (name, value) in queue.attributes() {
+                request = request.attributes(QueueAttributeName::from(name), value);
+            }
+            if let Some((dead_letters, receives)) = &queue.dead_letter {
+                let policy = json!({ "deadLetterTargetArn": queue_arn(dead_letters), "maxReceiveCount": receives });
+                request = request.attributes(QueueAttributeName::RedrivePolicy, policy.to_string());
+            }
+            request.send().await.map_err(|error| ServicesError::Refused {
+                what: format!("the queue {}", queue.logical_id),
+                reason: DisplayErrorContext(error).to_string(),
+            })?;
+        }
+        Ok(())
+    }
+
+    async fn load_secrets(&self) -> Result<(), ServicesError> {
+        let client = self.endpoints.secrets_manager();
+        for (name, value) in self.secrets.iter() {
+            let name = format!("{}{name}", self.secrets_prefix);
+            let request = client.create_secret().name(&name).secret_string(value.to_string());
+            request.send().await.map_err(|error| ServicesError::Refused {
+                what: format!("the secret {name}"),
+                reason: error.into_service_error().to_string(),
+            })?;
+        }
+        Ok(())
+    }
+}

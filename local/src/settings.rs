@@ -1,0 +1,103 @@
+//! What can be set for a local run: the contract's settings, as environment variables of `make run`.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use deployment::{DurationError, Template, parse_duration};
+
+/// A template parameter and the variable that sets it locally.
+struct Setting {
+    parameter: &'static str,
+    variable: &'static str,
+    /// What holds on one machine where nothing is set; else the template's own default.
+    local_default: Option<&'static str>,
+}
+
+const SETTINGS: [Setting; 5] = [
+    Setting {
+        parameter: "RetrySchedule",
+        variable: "RETRY_SCHEDULE",
+        local_default: None,
+    },
+    Setting {
+        parameter: "TokenLifetime",
+        variable: "TOKEN_LIFETIME",
+        local_default: None,
+    },
+    Setting {
+        parameter: "LogLevel",
+        variable: "LOG_LEVEL",
+        local_default: None,
+    },
+    // Receivers that are tried out run on this machine, without a certificate.
+    Setting {
+        parameter: "DeliveryAllowedNetworks",
+        variable: "DELIVERY_ALLOWED_NETWORKS",
+        local_default: Some("127.0.0.1/32"),
+    },
+    Setting {
+        parameter: "DeliveryAllowHttp",
+        variable: "DELIVERY_ALLOW_HTTP",
+        local_default: Some("true"),
+    },
+];
+
+/// The values of the template's parameters, and the interval that stands for every schedule.
+#[derive(Debug)]
+pub struct Settings {
+    /// By parameter.
+    pub parameters: BTreeMap<String, String>,
+    /// `SWEEP_INTERVAL`: a minute, as on AWS, would make trying out retries tedious.
+    pub sweep_interval: Duration,
+}
+
+/// A setting that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the variable SWEEP_INTERVAL cannot be read")]
+pub struct SettingsError(#[source] DurationError);
+
+impl Settings {
+    /// Reads the settings with `variable`, over the template's defaults.
+    pub fn read(template: &Template, variable: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
+        let mut parameters = template.defaults().clone();
+        for setting in SETTINGS {
+            if let Some(value) = variable(setting.variable).or(setting.local_default.map(str::to_owned)) {
+                parameters.insert(setting.parameter.to_owned(), value);
+            }
+        }
+        let interval = variable("SWEEP_INTERVAL").unwrap_or_else(|| "1s".to_owned());
+        Ok(Self {
+            parameters,
+            sweep_interval: parse_duration(&interval).map_err(SettingsError)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn template() -> Template {
+        Template::parse(
+            "Parameters: {TokenLifetime: {Default: 3600}, DeliveryAllowHttp: {Default: 'false'}}\nResources: {}",
+        )
+        .expect("well formed")
+    }
+
+    #[test]
+    fn what_is_set_wins_over_what_is_usual_here_and_that_over_the_template() {
+        let settings =
+            Settings::read(&template(), |name| (name == "TOKEN_LIFETIME").then(|| "5".to_owned())).expect("readable");
+        assert_eq!(settings.parameters["TokenLifetime"], "5");
+        assert_eq!(settings.parameters["DeliveryAllowHttp"], "true");
+        assert_eq!(settings.sweep_interval, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn an_interval_that_is_none_is_refused() {
+        assert!(
+            Settings::read(&template(), |name| (name == "SWEEP_INTERVAL")
+                .then(|| "soon".to_owned()))
+            .is_err()
+        );
+    }
+}

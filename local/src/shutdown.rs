@@ -1,0 +1,32 @@
+//! When to end: at SIGINT, SIGTERM or SIGHUP, and with the parent where that was asked for. Once.
+
+use std::{io, os::unix::process::parent_id, time::Duration};
+
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time,
+};
+
+/// How often the parent is looked after.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Returns when it is time to end; further signals are then without effect.
+pub async fn requested(stop_with_parent: bool) -> io::Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hang_up.recv() => {}
+        () = parent_gone(), if stop_with_parent => tracing::info!("the process that started this one is gone"),
+    }
+    Ok(())
+}
+
+async fn parent_gone() {
+    let parent = parent_id();
+    while parent_id() == parent {
+        time::sleep(LOOK).await;
+    }
+}

@@ -1,0 +1,280 @@
+//! Puts the parts together, in the order in which they need each other and otherwise at once, and takes them down again.
+
+use std::{future::Future, io, path::Path, pin::pin, sync::Arc, time::Duration};
+
+use deployment::Template;
+use shared::{
+    auth::scope::Scope,
+    clock::{SharedClock, SystemClock},
+    provision::{Credentials, ProvisionError, publish_signing_key, register_application},
+    random::{SharedRandom, SystemRandom},
+    table::Table,
+};
+use tokio::{
+    net::TcpListener,
+    sync::oneshot,
+    task::{JoinError, JoinHandle},
+    time,
+};
+
+use crate::{
+    aws::Endpoints,
+    bundle::{Bundle, ENVIRONMENT, EnvironmentError},
+    data::{DataError, DataFolder, write_private},
+    emulator::Emulator,
+    gateway::Gateway,
+    invoke::Invoker,
+    lambda_api,
+    ports::{self, PortError},
+    preflight::{self, Missing, Programs},
+    processes::ProcessGroup,
+    queue_pump::QueuePump,
+    readiness::{NotReady, Probe},
+    schedule_pump::SchedulePump,
+    secrets::{DEMO_APPLICATION, PLATFORM_APPLICATION, Secrets, SecretsError},
+    service_env::{self, MANAGING_ENTITY, ServiceEnv},
+    services::{self, Services, ServicesError, queue_url},
+    settings::{Settings, SettingsError},
+    shutdown,
+    table::{TABLE_NAME, TableError, TableServer},
+    workers,
+};
+
+/// How long running invocations may take to end.
+const LAST_ORDERS: Duration = Duration::from_secs(5);
+
+/// Why the service does not run. Each says what to do, where there is something to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Missing(#[from] Missing),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Port(#[from] PortError),
+    #[error(transparent)]
+    Data(#[from] DataError),
+    #[error(transparent)]
+    Secrets(#[from] SecretsError),
+    #[error("child processes cannot be started")]
+    Processes(#[source] io::Error),
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error("a part of the start panicked")]
+    Panic(#[source] JoinError),
+    #[error("the template declares no table")]
+    NoTable,
+    #[error(transparent)]
+    Services(#[from] ServicesError),
+    #[error("the table cannot be provided with keys and applications")]
+    Provision(#[from] ProvisionError),
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
+    #[error(transparent)]
+    NotReady(#[from] NotReady),
+    #[error("the gateway ended")]
+    Gateway(#[source] io::Error),
+    #[error("signals cannot be received")]
+    Signals(#[source] io::Error),
+}
+
+/// Runs the service until it is asked to end.
+pub async fn run(port: u16, data: &Path, project: &Path, stop_with_parent: bool) -> Result<(), StartError> {
+    let template = preflight::template(project)?;
+    let programs = preflight::programs(project, template.functions())?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the settings of a local run are its environment"
+    )]
+    let settings = Settings::read(&template, |name| std::env::var(name).ok())?;
+    let listener = ports::listen(port)?;
+    let data = DataFolder::open(data)?;
+
+    let group = ProcessGroup::start(data.logs()).map_err(StartError::Processes)?;
+    let mut shutdown = pin!(shutdown::requested(stop_with_parent));
+    let outcome = tokio::select! {
+        started = start(listener, &template, &programs, &settings, &data, &group) => match started {
+            Ok(running) => running.until(&mut shutdown, &data).await,
+            Err(error) => Err(error),
+        },
+        asked = &mut shutdown => asked.map_err(StartError::Signals),
+    };
+    data.withdraw_service_env()?;
+    group.end().await.map_err(StartError::Processes)?;
+    outcome
+}
+
+/// Everything that answers, up and provided with what it needs.
+struct Running {
+    gateway: JoinHandle<io::Result<()>>,
+    close_gateway: oneshot::Sender<()>,
+    invoker: Invoker,
+    _table: TableServer,
+}
+
+impl Running {
+    /// Waits for the request to end, and lets what is under way end first.
+    async fn until(
+        mut self,
+        shutdown: &mut (impl Future<Output = io::Result<()>> + Unpin),
+        data: &DataFolder,
+    ) -> Result<(), StartError> {
+        tokio::select! {
+            asked = shutdown => asked.map_err(StartError::Signals)?,
+            ended = &mut self.gateway => {
+                return Err(StartError::Gateway(ended.map_err(io::Error::other).and_then(|ended| ended).err()
+                    .unwrap_or_else(|| io::ErrorKind::ConnectionAborted.into())));
+            }
+        }
+        tracing::info!("ending");
+        data.withdraw_service_env()?;
+        drop(self.close_gateway);
+        let last_orders = async { tokio::join!(self.gateway, self.invoker.drain()) };
+        if time::timeout(LAST_ORDERS, last_orders).await.is_err() {
+            tracing::warn!("some requests did not end within {LAST_ORDERS:?}");
+        }
+        Ok(())
+    }
+}
+
+async fn start(
+    listener: TcpListener,
+    template: &Template,
+    programs: &Programs,
+    settings: &Settings,
+    data: &DataFolder,
+    group: &Arc<ProcessGroup>,
+) -> Result<Running, StartError> {
+    let gateway_address = listener.local_addr().map_err(StartError::Gateway)?;
+    let base_url = format!("http://{gateway_address}");
+    let [services_address, emulator_address] = ports::free()?;
+    let bundle = Bundle {
+        template,
+        settings,
+        base_url: &base_url,
+        services: services_address,
+    };
+
+    // The slow ones first; they come up while the table is opened.
+    let ministack = services::start(group, &programs.ministack, &data.scratch(), services_address);
+    let emulator = Emulator::start(
+        group,
+        &programs.cargo_lambda,
+        &data.scratch(),
+        emulator_address,
+        template.functions(),
+    )?;
+    let secrets = Arc::new(Secrets::open(&data.secrets())?);
+    let (demo, platform) = (
+        secrets.credentials(DEMO_APPLICATION)?,
+        secrets.credentials(PLATFORM_APPLICATION)?,
+    );
+    let table = open_table(template, data).await?;
+    let endpoints = Endpoints {
+        table: table.endpoint.clone(),
+        services: format!("http://{services_address}"),
+    };
+
+    let prefix = format!("waypost/{ENVIRONMENT}/");
+    let services = Services::new(
+        ministack,
+        services_address,
+        endpoints.clone(),
+        prefix,
+        template.queues(),
+        Arc::clone(&secrets),
+    );
+    let filled = async { services.fill().await.map_err(StartError::from) };
+    let provided = async {
+        provide(&endpoints, &secrets, &demo, &platform)
+            .await
+            .map_err(StartError::from)
+    };
+    tokio::try_join!(filled, provided)?;
+    tokio::spawn(services.keep_filled());
+
+    let mut processes = Vec::new();
+    for function in template.functions() {
+        let environment = bundle.environment(function)?;
+        let process = workers::start(group, &programs.binaries, function, environment, &endpoints, &emulator);
+        processes.push((function.clone(), process));
+    }
+    let invoker = Invoker::new(emulator.address, processes);
+
+    let (clock, random): (SharedClock, SharedRandom) = (Arc::new(SystemClock), Arc::new(SystemRandom));
+    let (close_gateway, closed) = oneshot::channel::<()>();
+    let gateway = Gateway::new(
+        template,
+        invoker.clone(),
+        base_url.clone(),
+        Arc::clone(&clock),
+        Arc::clone(&random),
+    );
+    let gateway = tokio::spawn(gateway.serve(listener, async { drop(closed.await) }));
+    let lambda_listener = ports::listen(0)?;
+    let lambda_endpoint = format!("http://{}", lambda_listener.local_addr().map_err(StartError::Gateway)?);
+    tokio::spawn(lambda_api::serve(lambda_listener, invoker.clone()));
+
+    Probe::new(gateway_address, invoker.clone())
+        .wait(template, &demo)
+        .await?;
+    for function in template.functions() {
+        if let Some(trigger) = &function.queue {
+            let url = queue_url(services_address, &trigger.queue);
+            QueuePump::new(&function.name, trigger, url, endpoints.sqs(), invoker.clone()).run();
+        }
+        if let Some(trigger) = &function.schedule {
+            let pump = SchedulePump {
+                function: function.name.clone(),
+                input: trigger.input.clone(),
+                every: settings.sweep_interval,
+                invoker: invoker.clone(),
+                clock: Arc::clone(&clock),
+                random: Arc::clone(&random),
+            };
+            tokio::spawn(pump.run());
+        }
+    }
+
+    let service_env = ServiceEnv {
+        base_url: &base_url,
+        demo: &demo,
+        platform: &platform,
+        task_key: secrets.value("task-key")["key"].as_str().unwrap_or_default(),
+        dynamodb_endpoint: &endpoints.table,
+        lambda_endpoint: &lambda_endpoint,
+    };
+    write_private(&data.service_env(), service_env.content(data).as_bytes())?;
+    tracing::info!("{}", service_env::greeting(&base_url, data));
+    Ok(Running {
+        gateway,
+        close_gateway,
+        invoker,
+        _table: table,
+    })
+}
+
+async fn open_table(template: &Template, data: &DataFolder) -> Result<TableServer, StartError> {
+    let table = template.tables().first().ok_or(StartError::NoTable)?.clone();
+    let file = data.table();
+    let opened = tokio::task::spawn_blocking(move || TableServer::start(&file, &table));
+    Ok(opened.await.map_err(StartError::Panic)??)
+}
+
+/// What an operator's command does on AWS: the public key, and the first applications.
+async fn provide(
+    endpoints: &Endpoints,
+    secrets: &Secrets,
+    demo: &Credentials,
+    platform: &Credentials,
+) -> Result<(), ProvisionError> {
+    let table = Table {
+        client: endpoints.dynamodb(),
+        name: TABLE_NAME.to_owned(),
+    };
+    let pepper = secrets.value("client-secret-pepper");
+    publish_signing_key(&table, secrets.value("signing-key")).await?;
+    let entity = [MANAGING_ENTITY.to_owned()];
+    register_application(&table, pepper, demo, "Demo", &Scope::ALL, &entity).await?;
+    register_application(&table, pepper, platform, "Platform", &Scope::ALL, &["*".to_owned()]).await
+}

@@ -1,0 +1,178 @@
+//! The table: dynoxide, an embedded DynamoDB on SQLite, on a thread and a runtime of its own.
+//!
+//! It waits for the disk at every write, on the thread that serves the request; on our own runtime, that would hold up
+//! the gateway.
+
+use std::{
+    io,
+    path::Path,
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use deployment::Table;
+use dynoxide::Database;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+/// How the table is called here; the emulator wants eleven characters or more.
+pub const TABLE_NAME: &str = "waypost-local";
+
+/// How often expired items are removed. AWS promises "within days".
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// How long running requests may take to end.
+const LAST_ORDERS: Duration = Duration::from_secs(2);
+
+/// One request at a time has the database; more threads only have requests read and answers written meanwhile.
+const THREADS: usize = 4;
+
+/// The running table.
+pub struct TableServer {
+    /// Its address.
+    pub endpoint: String,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+/// Why there is no table.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// The file cannot be opened, or is not a database.
+    #[error("the table's file cannot be used: {0}; `make clean-data` begins anew")]
+    Open(String),
+    /// The template's table is not one that DynamoDB would create.
+    #[error("the table cannot be created: {0}")]
+    Create(String),
+    /// The file's table was made by another template.
+    #[error("the table on disk has other keys or indexes than template.yaml; `make clean-data` begins anew")]
+    Outdated,
+    /// No thread, no port, no runtime.
+    #[error("the table's server cannot be started")]
+    Server(#[source] io::Error),
+    /// It ended before it began; its panic is on stderr.
+    #[error("the table's thread ended unexpectedly")]
+    Thread,
+}
+
+impl TableServer {
+    /// Opens the file, makes the table if it is not there, and serves it.
+    pub fn start(file: &Path, table: &Table) -> Result<Self, TableError> {
+        let (ready, started) = mpsc::channel();
+        let (stop, stopped) = oneshot::channel();
+        let (file, table) = (file.to_string_lossy().into_owned(), table.clone());
+        let thread = thread::Builder::new()
+            .name("table".to_owned())
+            .spawn(move || serve(&file, &table, &ready, stopped))
+            .map_err(TableError::Server)?;
+        let endpoint = started.recv().map_err(|_| TableError::Thread)??;
+        Ok(Self {
+            endpoint,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+}
+
+/// Lets running requests end and closes the database.
+impl Drop for TableServer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        let begun = Instant::now();
+        // A client that has sent half a request would hold the server for ever; what was acknowledged is on disk.
+        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && begun.elapsed() < LAST_ORDERS {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn serve(file: &str, table: &Table, ready: &mpsc::Sender<Result<String, TableError>>, stopped: oneshot::Receiver<()>) {
+    let prepared = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .thread_name("table")
+        .enable_all()
+        .build()
+        .map_err(TableError::Server)
+        .and_then(|runtime| {
+            let database = open(file, table)?;
+            let listener = runtime
+                .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
+                .map_err(TableError::Server)?;
+            let address = listener.local_addr().map_err(TableError::Server)?;
+            Ok((runtime, database, listener, format!("http://{address}")))
+        });
+    let (runtime, database, listener, endpoint) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            // Nobody waits any more only when the whole start was given up.
+            let _ = ready.send(Err(error));
+            return;
+        }
+    };
+    runtime.spawn(remove_expired(database.clone()));
+    let _ = ready.send(Ok(endpoint));
+    let served = runtime.block_on(dynoxide::server::serve_with_shutdown(listener, database, async {
+        let _ = stopped.await;
+    }));
+    if let Err(error) = served {
+        tracing::error!("the table ended: {error}");
+    }
+    // The sweep is dropped where it waits.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+}
+
+fn open(file: &str, table: &Table) -> Result<Database, TableError> {
+    let create = |error: &dyn std::fmt::Display| TableError::Create(error.to_string());
+    let database = Database::new(file).map_err(|error| TableError::Open(error.to_string()))?;
+
+    let name = json!({ "TableName": TABLE_NAME });
+    let describe = serde_json::from_value(name.clone()).map_err(|error| create(&error))?;
+    if let Ok(existing) = database.describe_table(describe) {
+        let existing = serde_json::to_value(existing).map_err(|error| create(&error))?;
+        return if same_keys(&existing["Table"], &table.definition) {
+            Ok(database)
+        } else {
+            Err(TableError::Outdated)
+        };
+    }
+
+    let mut definition = table.definition.clone();
+    definition["TableName"] = json!(TABLE_NAME);
+    let request = serde_json::from_value(definition).map_err(|error| create(&error))?;
+    database.create_table(request).map_err(|error| create(&error))?;
+    if let Some(attribute) = &table.expiry_attribute {
+        let mut request = name;
+        request["TimeToLiveSpecification"] = json!({ "AttributeName": attribute, "Enabled": true });
+        let request = serde_json::from_value(request).map_err(|error| create(&error))?;
+        database.update_time_to_live(request).map_err(|error| create(&error))?;
+    }
+    Ok(database)
+}
+
+/// Whether a table on disk can serve a template: the same keys, and the same indexes by name and keys.
+fn same_keys(existing: &Value, wanted: &Value) -> bool {
+    let indexes = |table: &Value| {
+        let mut indexes: Vec<(String, Value)> = table["GlobalSecondaryIndexes"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|index| (index["IndexName"].to_string(), index["KeySchema"].clone()))
+            .collect();
+        indexes.sort_by(|(one, _), (other, _)| one.cmp(other));
+        indexes
+    };
+    existing["KeySchema"] == wanted["KeySchema"] && indexes(existing) == indexes(wanted)
+}
+
+async fn remove_expired(database: Database) {
+    let mut minutes = tokio::time::interval(SWEEP);
+    loop {
+        minutes.tick().await;
+        let database = database.clone();
+        match tokio::task::spawn_blocking(move || database.sweep_ttl()).await {
+            Ok(Err(error)) => tracing::warn!("expired items could not be removed: {error}"),
+            Ok(Ok(_)) | Err(_) => {}
+        }
+    }
+}

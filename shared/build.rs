@@ -1,0 +1,47 @@
+//! Turns the catalogue of event types into code. A malformed catalogue does not compile, so that none is ever deployed.
+
+use std::{collections::HashSet, env, fmt::Write, fs, path::Path};
+
+use serde_json::{Map, Value};
+
+const CATALOGUE: &str = "src/events/catalogue.json";
+
+fn main() {
+    println!("cargo::rerun-if-changed={CATALOGUE}");
+    let text = fs::read_to_string(CATALOGUE).expect("the catalogue stands beside the code");
+    let entries: Vec<Map<String, Value>> = serde_json::from_str(&text).expect("the catalogue is an array of objects");
+    assert!(!entries.is_empty(), "the catalogue is empty");
+    let mut code = String::from("pub(super) const TYPES: &[EventType] = &[\n");
+    let (mut values, mut labels) = (HashSet::new(), HashSet::new());
+    for entry in &entries {
+        let [label, value] =
+            ["label", "value"].map(|member| entry.get(member).and_then(Value::as_str).unwrap_or_default());
+        assert!(
+            entry.len() == 2,
+            "{value}: an entry has `label` and `value`, and nothing else"
+        );
+        assert!(is_label(label), "{value}: the label `{label}` is no short phrase");
+        assert!(is_value(value), "`{value}` is not of the form area.thing.happened");
+        assert!(values.insert(value), "`{value}` comes twice");
+        assert!(labels.insert(label), "the label `{label}` comes twice");
+        writeln!(code, "    EventType {{ label: {label:?}, value: {value:?} }},").expect("a String takes all");
+    }
+    code.push_str("];\n");
+    let out = env::var("OUT_DIR").expect("cargo says where generated code goes");
+    fs::write(Path::new(&out).join("catalogue.rs"), code).expect("cargo's own folder can be written");
+}
+
+fn is_label(label: &str) -> bool {
+    (3..=80).contains(&label.len()) && label.starts_with(char::is_uppercase) && label.trim() == label
+}
+
+/// Two or three words of lower-case letters, digits and `_`, with dots between.
+fn is_value(value: &str) -> bool {
+    let word = |word: &str| {
+        word.starts_with(|letter: char| letter.is_ascii_lowercase())
+            && word
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+    };
+    (2..=3).contains(&value.split('.').count()) && value.split('.').all(word)
+}

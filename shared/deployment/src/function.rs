@@ -1,0 +1,157 @@
+//! A function as the template declares it, and what triggers it.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::{Map, Value};
+
+use crate::{TemplateError, duration::parse_rate};
+
+/// One function: a binary of its own and what invokes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Function {
+    /// The binary's name, which is its folder's and the last part of its `CodeUri`.
+    pub name: String,
+    /// What the template calls it.
+    pub logical_id: String,
+    /// The environment, with references yet to be resolved; what holds for all functions included.
+    pub environment: BTreeMap<String, Value>,
+    /// How long an invocation may take.
+    pub timeout: Duration,
+    /// Memory in MB.
+    pub memory: u64,
+    /// The HTTP routes that invoke it.
+    pub routes: Vec<Route>,
+    /// Whether it answers every request that no route matches.
+    pub answers_unmatched: bool,
+    /// The queue that invokes it.
+    pub queue: Option<QueueTrigger>,
+    /// The schedule that invokes it.
+    pub schedule: Option<ScheduleTrigger>,
+}
+
+/// A verb and a path that reach a function.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Route {
+    /// The path, its parameters in braces: `/problems/{kind}`.
+    pub path: String,
+    /// The verb, in capitals.
+    pub method: String,
+    /// The function's name.
+    pub function: String,
+}
+
+/// A queue that invokes a function with batches of its messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueTrigger {
+    /// The queue's logical id in the template.
+    pub queue: String,
+    /// Most messages in one invocation.
+    pub batch_size: u32,
+    /// Whether the answer tells which messages failed, rather than all or none.
+    pub reports_failures: bool,
+}
+
+/// A schedule that invokes a function.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScheduleTrigger {
+    /// The time between two invocations.
+    pub every: Duration,
+    /// The event that the function gets; without it, the scheduler's own.
+    pub input: Option<Value>,
+}
+
+impl Function {
+    /// Reads one `AWS::Serverless::Function`, given the template's `Globals.Function`.
+    pub(crate) fn read(logical_id: &str, properties: &Value, globals: &Value) -> Result<Self, TemplateError> {
+        let fault = |what| TemplateError::Member {
+            resource: logical_id.to_owned(),
+            what,
+        };
+        let setting = |name: &str| properties.get(name).or_else(|| globals.get(name));
+
+        let name = properties["CodeUri"]
+            .as_str()
+            .and_then(|path| path.rsplit('/').next())
+            .ok_or_else(|| fault("CodeUri"))?
+            .to_owned();
+        let mut function = Self {
+            logical_id: logical_id.to_owned(),
+            environment: environment(globals)
+                .into_iter()
+                .chain(environment(properties))
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+            timeout: setting("Timeout")
+                .and_then(Value::as_u64)
+                .map(Duration::from_secs)
+                .ok_or_else(|| fault("Timeout"))?,
+            memory: setting("MemorySize")
+                .and_then(Value::as_u64)
+                .ok_or_else(|| fault("MemorySize"))?,
+            routes: Vec::new(),
+            answers_unmatched: false,
+            queue: None,
+            schedule: None,
+            name,
+        };
+        for event in properties["Events"].as_object().into_iter().flat_map(Map::values) {
+            function.add_trigger(event, &fault)?;
+        }
+        Ok(function)
+    }
+
+    fn add_trigger(
+        &mut self,
+        event: &Value,
+        fault: &dyn Fn(&'static str) -> TemplateError,
+    ) -> Result<(), TemplateError> {
+        let properties = &event["Properties"];
+        match event["Type"].as_str() {
+            Some("HttpApi") => match (properties["Path"].as_str(), properties["Method"].as_str()) {
+                // An HttpApi event that names neither is SAM's way to say `$default`.
+                (None, None) => self.answers_unmatched = true,
+                (Some("$default"), _) => self.answers_unmatched = true,
+                (Some(path), Some(method)) => self.routes.push(Route {
+                    path: path.to_owned(),
+                    method: method.to_ascii_uppercase(),
+                    function: self.name.clone(),
+                }),
+                _ => return Err(fault("HttpApi event without Path and Method")),
+            },
+            Some("SQS") => {
+                self.queue = Some(QueueTrigger {
+                    queue: properties["Queue"]["Fn::GetAtt"][0]
+                        .as_str()
+                        .ok_or_else(|| fault("SQS event's Queue (a !GetAtt of its Arn)"))?
+                        .to_owned(),
+                    batch_size: properties["BatchSize"]
+                        .as_u64()
+                        .and_then(|size| size.try_into().ok())
+                        .ok_or_else(|| fault("SQS event's BatchSize"))?,
+                    reports_failures: properties["FunctionResponseTypes"]
+                        .as_array()
+                        .is_some_and(|types| types.contains(&"ReportBatchItemFailures".into())),
+                });
+            }
+            Some("ScheduleV2") => {
+                let every = properties["ScheduleExpression"]
+                    .as_str()
+                    .ok_or_else(|| fault("ScheduleV2 event's ScheduleExpression"))?;
+                self.schedule = Some(ScheduleTrigger {
+                    every: parse_rate(every).map_err(TemplateError::Schedule)?,
+                    input: properties["Input"]
+                        .as_str()
+                        .map(serde_json::from_str)
+                        .transpose()
+                        .map_err(TemplateError::Input)?,
+                });
+            }
+            _ => return Err(fault("an event of an unknown Type")),
+        }
+        Ok(())
+    }
+}
+
+fn environment(properties: &Value) -> impl IntoIterator<Item = (&String, &Value)> {
+    properties["Environment"]["Variables"].as_object().into_iter().flatten()
+}

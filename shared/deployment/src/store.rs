@@ -1,0 +1,88 @@
+//! What keeps data: the table and the queues, in the shape in which their own services create them.
+
+use serde_json::{Value, json};
+
+use crate::TemplateError;
+
+/// A DynamoDB table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// What the template calls it.
+    pub logical_id: String,
+    /// Body of a `CreateTable` request, but for the `TableName`.
+    pub definition: Value,
+    /// The attribute that says when an item expires, in seconds since 1970.
+    pub expiry_attribute: Option<String>,
+}
+
+impl Table {
+    pub(crate) fn read(logical_id: &str, properties: &Value) -> Result<Self, TemplateError> {
+        let mut definition = json!({ "BillingMode": "PAY_PER_REQUEST" });
+        for (name, required) in [
+            ("AttributeDefinitions", true),
+            ("KeySchema", true),
+            ("GlobalSecondaryIndexes", false),
+        ] {
+            match properties.get(name) {
+                Some(value) => definition[name] = value.clone(),
+                None if required => {
+                    return Err(TemplateError::Member {
+                        resource: logical_id.to_owned(),
+                        what: name,
+                    });
+                }
+                None => {}
+            }
+        }
+        let expiry = &properties["TimeToLiveSpecification"];
+        Ok(Self {
+            logical_id: logical_id.to_owned(),
+            definition,
+            expiry_attribute: (expiry["Enabled"] == true)
+                .then(|| expiry["AttributeName"].as_str().map(str::to_owned))
+                .flatten(),
+        })
+    }
+}
+
+/// An SQS queue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Queue {
+    /// What the template calls it.
+    pub logical_id: String,
+    /// Its properties, with references yet to be resolved.
+    pub properties: Value,
+    /// The queue that gets what could not be handled, by logical id, and after how many receives.
+    pub dead_letter: Option<(String, u64)>,
+}
+
+impl Queue {
+    /// Properties that are not attributes of the queue itself in `CreateQueue`, or are of another shape there.
+    const NOT_ATTRIBUTES: [&str; 3] = ["QueueName", "RedrivePolicy", "Tags"];
+
+    pub(crate) fn read(logical_id: &str, properties: &Value) -> Self {
+        let redrive = &properties["RedrivePolicy"];
+        Self {
+            logical_id: logical_id.to_owned(),
+            properties: properties.clone(),
+            dead_letter: redrive["deadLetterTargetArn"]["Fn::GetAtt"][0]
+                .as_str()
+                .zip(redrive["maxReceiveCount"].as_u64())
+                .map(|(queue, receives)| (queue.to_owned(), receives)),
+        }
+    }
+
+    /// The attributes of a `CreateQueue` request that need nothing but the template: plain numbers and flags.
+    pub fn attributes(&self) -> impl Iterator<Item = (&str, String)> {
+        self.properties
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(name, _)| !Self::NOT_ATTRIBUTES.contains(&name.as_str()))
+            .filter_map(|(name, value)| match value {
+                Value::String(text) => Some((name.as_str(), text.clone())),
+                Value::Number(_) | Value::Bool(_) => Some((name.as_str(), value.to_string())),
+                _ => None,
+            })
+    }
+}

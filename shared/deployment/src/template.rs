@@ -1,0 +1,259 @@
+//! template.yaml as a typed view: the functions, their routes, the table, the queues and the parameters' defaults.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::{DurationError, Function, Queue, Route, Table, YamlError, yaml_to_json};
+
+/// The deployment, read and checked once.
+#[derive(Debug, Clone)]
+pub struct Template {
+    functions: Vec<Function>,
+    tables: Vec<Table>,
+    queues: Vec<Queue>,
+    defaults: BTreeMap<String, String>,
+}
+
+/// Why a text is not a template of the kind that this project uses.
+#[derive(Debug, thiserror::Error)]
+pub enum TemplateError {
+    /// It is not even YAML.
+    #[error("the template is not one YAML document")]
+    Yaml(#[source] YamlError),
+    /// A part that every template has is missing.
+    #[error("the template has no `{0}`")]
+    Section(&'static str),
+    /// A resource lacks something, or has it in a form that is not understood.
+    #[error("{resource}: missing or not understood: {what}")]
+    Member {
+        /// The resource's logical id.
+        resource: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A schedule without a fixed interval.
+    #[error("a schedule's expression is not a rate")]
+    Schedule(#[source] DurationError),
+    /// A schedule's input is not JSON.
+    #[error("a schedule's input is not JSON")]
+    Input(#[source] serde_json::Error),
+}
+
+impl Template {
+    /// Reads a template.
+    ///
+    /// # Errors
+    /// When the text is not YAML, or a resource is not of the form that is used here.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let document = yaml_to_json(text).map_err(TemplateError::Yaml)?;
+        let resources = document["Resources"]
+            .as_object()
+            .ok_or(TemplateError::Section("Resources"))?;
+        let globals = &document["Globals"]["Function"];
+        let of_type = |kind: &'static str| {
+            resources
+                .iter()
+                .filter(move |(_, resource)| resource["Type"] == kind)
+                .map(|(id, resource)| (id.as_str(), &resource["Properties"]))
+        };
+        Ok(Self {
+            functions: of_type("AWS::Serverless::Function")
+                .map(|(id, properties)| Function::read(id, properties, globals))
+                .collect::<Result<_, _>>()?,
+            tables: of_type("AWS::DynamoDB::Table")
+                .map(|(id, properties)| Table::read(id, properties))
+                .collect::<Result<_, _>>()?,
+            queues: of_type("AWS::SQS::Queue")
+                .map(|(id, properties)| Queue::read(id, properties))
+                .collect(),
+            defaults: defaults(&document["Parameters"]),
+        })
+    }
+
+    /// Every function.
+    #[must_use]
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// The function of this name.
+    #[must_use]
+    pub fn function(&self, name: &str) -> Option<&Function> {
+        self.functions.iter().find(|function| function.name == name)
+    }
+
+    /// Every HTTP route, sorted by path and verb.
+    #[must_use]
+    pub fn routes(&self) -> Vec<Route> {
+        let mut routes: Vec<Route> = self
+            .functions
+            .iter()
+            .flat_map(|function| function.routes.iter().cloned())
+            .collect();
+        routes.sort();
+        routes
+    }
+
+    /// Every table.
+    #[must_use]
+    pub fn tables(&self) -> &[Table] {
+        &self.tables
+    }
+
+    /// Every queue.
+    #[must_use]
+    pub fn queues(&self) -> &[Queue] {
+        &self.queues
+    }
+
+    /// The parameters that have a default, with it.
+    #[must_use]
+    pub fn defaults(&self) -> &BTreeMap<String, String> {
+        &self.defaults
+    }
+}
+
+fn defaults(parameters: &Value) -> BTreeMap<String, String> {
+    parameters
+        .as_object()
+        .into_iter()
+        .flat_map(Map::iter)
+        .filter_map(|(name, parameter)| match parameter.get("Default")? {
+            Value::String(text) => Some((name.clone(), text.clone())),
+            value => Some((name.clone(), value.to_string())),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+
+    const TEMPLATE: &str = r"
+Parameters:
+  Environment: {Type: String}
+  TokenLifetime: {Type: Number, Default: 3600}
+Globals:
+  Function:
+    Timeout: 15
+    MemorySize: 256
+    Environment: {Variables: {TABLE_NAME: !Ref Table}}
+Resources:
+  ProblemPage:
+    Type: AWS::Serverless::Function
+    Properties:
+      CodeUri: target/lambda/problem-page
+      Events:
+        Get: {Type: HttpApi, Properties: {ApiId: !Ref Api, Path: '/problems/{kind}', Method: get}}
+  Fallback:
+    Type: AWS::Serverless::Function
+    Properties:
+      CodeUri: target/lambda/fallback
+      Events:
+        Any: {Type: HttpApi, Properties: {ApiId: !Ref Api}}
+  Dispatch:
+    Type: AWS::Serverless::Function
+    Properties:
+      CodeUri: target/lambda/dispatch
+      Timeout: 60
+      MemorySize: 512
+      Environment: {Variables: {QUEUE_URL: !Ref Queue}}
+      Events:
+        Queue:
+          Type: SQS
+          Properties: {Queue: !GetAtt Queue.Arn, BatchSize: 10, FunctionResponseTypes: [ReportBatchItemFailures]}
+        Minute: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 minute)}}
+  Table:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      AttributeDefinitions: [{AttributeName: pk, AttributeType: S}]
+      KeySchema: [{AttributeName: pk, KeyType: HASH}]
+      TimeToLiveSpecification: {AttributeName: expiresAt, Enabled: true}
+      SSESpecification: {SSEEnabled: true}
+  Queue:
+    Type: AWS::SQS::Queue
+    Properties:
+      VisibilityTimeout: 120
+      RedrivePolicy: {deadLetterTargetArn: !GetAtt DeadLetters.Arn, maxReceiveCount: 5}
+  DeadLetters: {Type: AWS::SQS::Queue, Properties: {MessageRetentionPeriod: 1209600}}
+";
+
+    fn template() -> Template {
+        Template::parse(TEMPLATE).expect("the template above is well formed")
+    }
+
+    #[test]
+    fn a_function_takes_what_holds_for_all_and_its_own() {
+        let template = template();
+        let dispatch = template.function("dispatch").expect("declared above");
+        assert_eq!(dispatch.timeout, Duration::from_secs(60));
+        assert_eq!(dispatch.memory, 512);
+        assert_eq!(dispatch.environment["TABLE_NAME"], json!({"Ref": "Table"}));
+        assert_eq!(dispatch.environment["QUEUE_URL"], json!({"Ref": "Queue"}));
+        assert_eq!(template.function("fallback").expect("declared above").memory, 256);
+    }
+
+    #[test]
+    fn triggers_are_read() {
+        let template = template();
+        assert_eq!(
+            template.routes(),
+            [Route {
+                path: "/problems/{kind}".to_owned(),
+                method: "GET".to_owned(),
+                function: "problem-page".to_owned(),
+            }]
+        );
+        assert!(template.function("fallback").expect("declared above").answers_unmatched);
+        let dispatch = template.function("dispatch").expect("declared above");
+        assert_eq!(
+            dispatch.queue,
+            Some(crate::QueueTrigger {
+                queue: "Queue".to_owned(),
+                batch_size: 10,
+                reports_failures: true,
+            })
+        );
+        let schedule = dispatch.schedule.as_ref().expect("declared above");
+        assert_eq!(schedule.every, Duration::from_secs(60));
+    }
+
+    #[test]
+    fn stores_are_read_as_their_services_create_them() {
+        let template = template();
+        let [table] = template.tables() else {
+            panic!("one table is declared above")
+        };
+        assert_eq!(table.definition["KeySchema"][0]["AttributeName"], "pk");
+        assert_eq!(table.definition["BillingMode"], "PAY_PER_REQUEST");
+        assert!(table.definition.get("SSESpecification").is_none());
+        assert_eq!(table.expiry_attribute.as_deref(), Some("expiresAt"));
+
+        let queue = &template.queues()[template
+            .queues()
+            .iter()
+            .position(|queue| queue.logical_id == "Queue")
+            .expect("declared above")];
+        assert_eq!(queue.dead_letter, Some(("DeadLetters".to_owned(), 5)));
+        assert_eq!(
+            queue.attributes().collect::<Vec<_>>(),
+            [("VisibilityTimeout", "120".to_owned())]
+        );
+        assert_eq!(template.defaults()["TokenLifetime"], "3600");
+        assert!(!template.defaults().contains_key("Environment"));
+    }
+
+    #[test]
+    fn a_fault_names_the_resource() {
+        let fault = Template::parse(&TEMPLATE.replace("BatchSize: 10, ", "")).expect_err("BatchSize is gone");
+        assert_eq!(
+            fault.to_string(),
+            "Dispatch: missing or not understood: SQS event's BatchSize"
+        );
+    }
+}

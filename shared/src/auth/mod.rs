@@ -1,0 +1,7 @@
+//! Who calls, and what they may do: scopes, tokens and the keys that vouch for them, entities.
+
+pub mod entity;
+pub mod keys;
+pub mod scope;
+pub mod signing;
+pub mod token;

@@ -1,0 +1,458 @@
+//! Access tokens: JWTs after RFC 9068, made in one function and checked in one other.
+//!
+//! `jsonwebtoken` does the cryptography. What a token must say is checked here, since the library's own checks let
+//! through an unknown `crit`, `b64: false`, a wrong `typ`, absent claims, times in the future and doubled members.
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use jsonwebtoken::crypto;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::{entity::Entities, keys::KeySet, scope::Scopes, signing::SigningKey};
+use crate::{
+    clock::Time,
+    random::{self, Random},
+};
+
+/// Longer than any token that we issue; what is longer is not even decoded.
+const MAX_LENGTH: usize = 8 * 1024;
+
+/// How far the clocks of two of our machines may be apart, in seconds: a token may seem to come from that far ahead.
+/// No such leeway exists at its end.
+const CLOCK_SKEW: i64 = 2;
+
+/// What a token must agree with.
+#[derive(Debug, Clone)]
+pub struct Audience {
+    /// The `iss` that we trust.
+    pub issuer: String,
+    /// The `aud` that we are.
+    pub audience: String,
+}
+
+/// What a token says.
+#[derive(Debug, Clone)]
+pub struct Claims {
+    /// The application that the token was issued to.
+    pub client_id: String,
+    /// The token's own identifier.
+    pub token_id: String,
+    /// What it may do.
+    pub scopes: Scopes,
+    /// For whom.
+    pub entities: Entities,
+}
+
+/// The claims as they stand in the token. A struct and not a map, so that a member that comes twice is an error.
+#[derive(Debug, Serialize, Deserialize)]
+struct WireClaims {
+    iss: String,
+    aud: OneOrMore,
+    sub: String,
+    client_id: String,
+    iat: i64,
+    exp: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nbf: Option<i64>,
+    jti: String,
+    scope: String,
+    managing_entities: Entities,
+}
+
+/// `aud` is one text or several (RFC 7519 §4.1.3).
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    alg: String,
+    typ: String,
+    kid: String,
+    /// Extensions that must be understood (RFC 7515 §4.1.11): we understand none, so its mere presence is refused.
+    #[serde(default, skip_serializing)]
+    crit: Present,
+    /// An unencoded payload (RFC 7797): not ours.
+    #[serde(default, skip_serializing)]
+    b64: Present,
+}
+
+/// Whether a member is there at all, whatever its value, null included.
+#[derive(Debug, Default)]
+struct Present(bool);
+
+impl<'de> Deserialize<'de> for Present {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self(true))
+    }
+}
+
+/// Why a token is not accepted. The sentence goes to the log; the caller is told only that it is invalid or expired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TokenFault {
+    /// It is not three parts of base 64 with JSON in the first two, or it is too long.
+    #[error("it is not a JWT of the form that is issued here")]
+    Malformed,
+    /// Its header asks for something else than what we issue.
+    #[error("its header has another type, algorithm or extension than the tokens that are issued here")]
+    Header,
+    /// Its key is not ours, or no longer.
+    #[error("it is signed by an unknown key")]
+    UnknownKey,
+    /// The signature does not fit.
+    #[error("its signature does not verify")]
+    Signature,
+    /// It was issued by somebody else or for somebody else.
+    #[error("it is from another issuer or for another audience")]
+    Audience,
+    /// It is over.
+    #[error("it has expired")]
+    Expired,
+    /// It is from the future.
+    #[error("it is not valid yet")]
+    NotYet,
+}
+
+/// Makes a token of these claims.
+pub fn issue(
+    claims: &Claims,
+    audience: &Audience,
+    key: &SigningKey,
+    now: Time,
+    lifetime: u32,
+) -> Result<String, jsonwebtoken::errors::Error> {
+    let iat = now.as_seconds();
+    let wire = WireClaims {
+        iss: audience.issuer.clone(),
+        aud: OneOrMore::One(audience.audience.clone()),
+        sub: claims.client_id.clone(),
+        client_id: claims.client_id.clone(),
+        iat,
+        exp: iat + i64::from(lifetime),
+        nbf: None,
+        jti: claims.token_id.clone(),
+        scope: claims.scopes.to_string(),
+        managing_entities: claims.entities.clone(),
+    };
+    let mut header = jsonwebtoken::Header::new(key.algorithm());
+    header.typ = Some("at+jwt".to_owned());
+    header.kid = Some(key.kid().to_owned());
+    jsonwebtoken::encode(&header, &wire, key.private())
+}
+
+/// A new token's identifier: 128 random bits.
+pub fn new_token_id(random: &dyn Random) -> String {
+    random::alphanumeric(random, 22)
+}
+
+/// The name of the key that a token says it is signed with; nothing of it is to be trusted yet.
+pub fn key_of(token: &str) -> Result<String, TokenFault> {
+    Ok(header_of(token)?.kid)
+}
+
+fn header_of(token: &str) -> Result<Header, TokenFault> {
+    if token.len() > MAX_LENGTH {
+        return Err(TokenFault::Malformed);
+    }
+    part(token.split('.').next().unwrap_or_default())
+}
+
+/// One part of a token: strict base 64 with JSON in it, and nothing after the JSON.
+fn part<T: DeserializeOwned>(encoded: &str) -> Result<T, TokenFault> {
+    let json = BASE64_URL_SAFE_NO_PAD
+        .decode(encoded)
+        .map_err(|_| TokenFault::Malformed)?;
+    serde_json::from_slice(&json).map_err(|_| TokenFault::Malformed)
+}
+
+/// Checks a token: form, header, key, signature, issuer, audience and times. Everything that could let a forged or
+/// foreign token pass is closed here and nowhere else.
+pub fn validate(token: &str, keys: &KeySet, expected: &Audience, now: Time) -> Result<Claims, TokenFault> {
+    let header = header_of(token)?;
+    let typed = ["at+jwt", "application/at+jwt"]
+        .iter()
+        .any(|typ| header.typ.eq_ignore_ascii_case(typ)); // RFC 9068 §4
+    if !typed || header.crit.0 || header.b64.0 {
+        return Err(TokenFault::Header);
+    }
+    let key = keys.get(&header.kid).ok_or(TokenFault::UnknownKey)?;
+    if header.alg != key.algorithm_name() {
+        return Err(TokenFault::Header); // the key decides the algorithm, never the token (RFC 8725 §3.1)
+    }
+    let (signed, signature) = token.rsplit_once('.').ok_or(TokenFault::Malformed)?;
+    let (_, payload) = signed.split_once('.').ok_or(TokenFault::Malformed)?;
+    match crypto::verify(signature, signed.as_bytes(), key.public(), key.algorithm()) {
+        Ok(true) => {}
+        Ok(false) => return Err(TokenFault::Signature),
+        Err(_) => return Err(TokenFault::Malformed),
+    }
+    let claims: WireClaims = part(payload)?;
+    let meant_for_us = match &claims.aud {
+        OneOrMore::One(audience) => *audience == expected.audience,
+        OneOrMore::More(audiences) => audiences.contains(&expected.audience),
+    };
+    if claims.iss != expected.issuer || !meant_for_us {
+        return Err(TokenFault::Audience);
+    }
+    let now = now.as_seconds();
+    if claims.exp <= now {
+        return Err(TokenFault::Expired);
+    }
+    if claims.iat > now + CLOCK_SKEW || claims.nbf.is_some_and(|nbf| nbf > now + CLOCK_SKEW) {
+        return Err(TokenFault::NotYet);
+    }
+    let scopes = Scopes::parse(&claims.scope).map_err(|_| TokenFault::Malformed)?;
+    Ok(Claims {
+        client_id: claims.client_id,
+        token_id: claims.jti,
+        scopes,
+        entities: claims.managing_entities,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{auth::scope::Scope, random::SystemRandom};
+    use serde_json::{Value, json};
+
+    const NOW: Time = Time::from_millis(1_795_167_900_123);
+
+    fn expected() -> Audience {
+        Audience {
+            issuer: "https://auth.example.com".into(),
+            audience: "https://api.example.com".into(),
+        }
+    }
+
+    fn claims() -> Claims {
+        Claims {
+            client_id: "appX".into(),
+            token_id: "id".into(),
+            scopes: [Scope::BookingRead].into_iter().collect(),
+            entities: Entities::new(["hotel".to_owned()]),
+        }
+    }
+
+    fn good_header(key: &SigningKey) -> Value {
+        json!({"alg": "ES256", "typ": "at+jwt", "kid": key.kid()})
+    }
+
+    fn good_claims() -> Value {
+        let iat = NOW.as_seconds();
+        json!({"iss": "https://auth.example.com", "aud": "https://api.example.com", "sub": "appX", "client_id": "appX",
+               "iat": iat, "exp": iat + 60, "jti": "id", "scope": "booking.read", "managing_entities": ["hotel"]})
+    }
+
+    /// A token with any header and payload, properly signed.
+    fn signed(key: &SigningKey, header: &str, payload: &str) -> String {
+        let text = format!(
+            "{}.{}",
+            BASE64_URL_SAFE_NO_PAD.encode(header),
+            BASE64_URL_SAFE_NO_PAD.encode(payload)
+        );
+        let signature = crypto::sign(text.as_bytes(), key.private(), key.algorithm()).expect("signs");
+        format!("{text}.{signature}")
+    }
+
+    fn with(mut object: Value, member: &str, value: Value) -> String {
+        match value {
+            Value::Null => object.as_object_mut().expect("an object").remove(member),
+            value => object.as_object_mut().expect("an object").insert(member.into(), value),
+        };
+        object.to_string()
+    }
+
+    #[test]
+    fn an_issued_token_is_accepted_until_its_last_second() {
+        let key = SigningKey::generate();
+        let token = issue(&claims(), &expected(), &key, NOW, 60).expect("a token");
+        let keys = KeySet::of([key.public_key()]);
+        let last = NOW + std::time::Duration::from_millis(59_800);
+        for now in [NOW, last] {
+            let claims = validate(&token, &keys, &expected(), now).expect("valid");
+            assert_eq!((claims.client_id.as_str(), claims.token_id.as_str()), ("appX", "id"));
+            assert!(claims.scopes.contains(Scope::BookingRead) && claims.entities.cover("hotel"));
+        }
+        let over = NOW + std::time::Duration::from_secs(60);
+        assert_eq!(
+            validate(&token, &keys, &expected(), over).expect_err("over"),
+            TokenFault::Expired
+        );
+    }
+
+    #[test]
+    fn every_properly_signed_header_that_is_not_ours_is_refused() {
+        let key = SigningKey::generate();
+        let keys = KeySet::of([key.public_key()]);
+        let cases = [
+            ("typ", json!("JWT"), TokenFault::Header),
+            ("typ", json!("at+jwt "), TokenFault::Header),
+            ("typ", Value::Null, TokenFault::Malformed),
+            ("typ", json!(1), TokenFault::Malformed),
+            ("alg", json!("none"), TokenFault::Header),
+            ("alg", json!("HS256"), TokenFault::Header),
+            ("alg", json!("es256"), TokenFault::Header),
+            ("alg", json!("EdDSA"), TokenFault::Header),
+            ("kid", json!("other"), TokenFault::UnknownKey),
+            ("kid", Value::Null, TokenFault::Malformed),
+            ("crit", json!(["x"]), TokenFault::Header),
+            ("crit", json!([]), TokenFault::Header),
+            ("b64", json!(false), TokenFault::Header),
+            ("b64", json!(true), TokenFault::Header),
+        ];
+        for (member, value, fault) in cases {
+            let token = signed(
+                &key,
+                &with(good_header(&key), member, value.clone()),
+                &good_claims().to_string(),
+            );
+            assert_eq!(
+                validate(&token, &keys, &expected(), NOW).expect_err(member),
+                fault,
+                "{member}: {value}"
+            );
+        }
+        let null_crit = format!(r#"{{"alg":"ES256","typ":"at+jwt","kid":"{}","crit":null}}"#, key.kid());
+        let token = signed(&key, &null_crit, &good_claims().to_string());
+        assert_eq!(
+            validate(&token, &keys, &expected(), NOW).expect_err("crit: null"),
+            TokenFault::Header
+        );
+    }
+
+    #[test]
+    fn every_properly_signed_claim_that_is_not_ours_is_refused() {
+        let key = SigningKey::generate();
+        let keys = KeySet::of([key.public_key()]);
+        let iat = NOW.as_seconds();
+        let cases = [
+            ("iss", json!("https://auth.example.com/"), TokenFault::Audience),
+            ("iss", Value::Null, TokenFault::Malformed),
+            ("aud", json!("https://other.example.com"), TokenFault::Audience),
+            ("aud", json!([]), TokenFault::Audience),
+            ("aud", json!(["https://other.example.com"]), TokenFault::Audience),
+            ("aud", Value::Null, TokenFault::Malformed),
+            ("exp", json!(iat), TokenFault::Expired),
+            ("exp", json!(iat - 30), TokenFault::Expired),
+            ("exp", Value::Null, TokenFault::Malformed),
+            ("exp", json!("never"), TokenFault::Malformed),
+            ("exp", json!(1e300), TokenFault::Malformed),
+            ("iat", json!(iat + 60), TokenFault::NotYet),
+            ("iat", Value::Null, TokenFault::Malformed),
+            ("nbf", json!(iat + 60), TokenFault::NotYet),
+            ("nbf", json!("soon"), TokenFault::Malformed),
+            ("jti", Value::Null, TokenFault::Malformed),
+            ("sub", Value::Null, TokenFault::Malformed),
+            ("client_id", Value::Null, TokenFault::Malformed),
+            ("scope", json!("booking.read root"), TokenFault::Malformed),
+            ("scope", json!(["booking.read"]), TokenFault::Malformed),
+            ("managing_entities", json!("hotel"), TokenFault::Malformed),
+            ("managing_entities", Value::Null, TokenFault::Malformed),
+        ];
+        for (member, value, fault) in cases {
+            let token = signed(
+                &key,
+                &good_header(&key).to_string(),
+                &with(good_claims(), member, value.clone()),
+            );
+            assert_eq!(
+                validate(&token, &keys, &expected(), NOW).expect_err(member),
+                fault,
+                "{member}: {value}"
+            );
+        }
+        let several = with(
+            good_claims(),
+            "aud",
+            json!(["https://other.example.com", "https://api.example.com"]),
+        );
+        assert!(
+            validate(
+                &signed(&key, &good_header(&key).to_string(), &several),
+                &keys,
+                &expected(),
+                NOW
+            )
+            .is_ok()
+        );
+    }
+
+    #[test]
+    fn a_member_that_comes_twice_is_refused_wherever_it_stands() {
+        let key = SigningKey::generate();
+        let keys = KeySet::of([key.public_key()]);
+        let twice =
+            |object: Value, member: &str, value: Value| format!(r#"{{"{member}":{value},{}"#, &object.to_string()[1..]);
+        for (member, value) in [("typ", json!("at+jwt")), ("alg", json!("none")), ("kid", json!("x"))] {
+            let token = signed(
+                &key,
+                &twice(good_header(&key), member, value),
+                &good_claims().to_string(),
+            );
+            assert_eq!(
+                validate(&token, &keys, &expected(), NOW).expect_err(member),
+                TokenFault::Malformed,
+                "{member}"
+            );
+        }
+        for member in ["iss", "aud", "exp", "iat", "scope", "managing_entities", "client_id"] {
+            let payload = twice(good_claims(), member, good_claims()[member].clone());
+            let token = signed(&key, &good_header(&key).to_string(), &payload);
+            assert_eq!(
+                validate(&token, &keys, &expected(), NOW).expect_err(member),
+                TokenFault::Malformed,
+                "{member}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_token_of_a_wrong_form_or_signature_is_refused() {
+        let (key, stranger) = (SigningKey::generate(), SigningKey::generate());
+        let keys = KeySet::of([key.public_key()]);
+        let token = issue(&claims(), &expected(), &key, NOW, 60).expect("a token");
+        let parts: Vec<&str> = token.split('.').collect();
+        let forged = signed(&stranger, &good_header(&key).to_string(), &good_claims().to_string());
+        assert_eq!(
+            validate(&forged, &keys, &expected(), NOW).expect_err("forged"),
+            TokenFault::Signature
+        );
+        let long = format!("{token}{}", "A".repeat(MAX_LENGTH));
+        for bad in [
+            "",
+            ".",
+            "..",
+            "a.b.c",
+            parts[0],
+            &parts[..2].join("."),
+            &format!("{}.{}.", parts[0], parts[1]),
+            &format!("{token}.{}", parts[2]),
+            &format!("{token}="),
+            &format!(" {token}"),
+            &long,
+            &format!("{}.{}.{}", parts[0], parts[1], "AAAA"),
+        ] {
+            assert!(validate(bad, &keys, &expected(), NOW).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn no_single_changed_character_leaves_a_token_valid() {
+        let key = SigningKey::generate();
+        let keys = KeySet::of([key.public_key()]);
+        let mut claims = claims();
+        claims.token_id = new_token_id(&SystemRandom);
+        let token = issue(&claims, &expected(), &key, NOW, 60).expect("a token");
+        for (position, letter) in token.char_indices() {
+            let other = if letter == 'A' { 'B' } else { 'A' };
+            let changed = format!("{}{other}{}", &token[..position], &token[position + 1..]);
+            assert!(
+                validate(&changed, &keys, &expected(), NOW).is_err(),
+                "character {position}"
+            );
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The only reader of the wall clock, and the one form that a time has on the wire and in the table.
+
+use std::{fmt, ops::Add, str::FromStr, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// Where the time comes from; handed in, so that tests set it.
+pub trait Clock: Send + Sync {
+    /// The present moment.
+    fn now(&self) -> Time;
+}
+
+/// A clock that can be shared between tasks.
+pub type SharedClock = Arc<dyn Clock>;
+
+/// The machine's own clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads the wall clock"
+    )]
+    fn now(&self) -> Time {
+        Time(Timestamp::now().as_millisecond())
+    }
+}
+
+/// A moment in milliseconds since the Unix epoch. Written as RFC 3339 UTC with exactly three decimals
+/// (`2026-11-20T09:45:00.123Z`), so that the order of the text is the order of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(i64);
+
+impl Time {
+    /// The moment that many milliseconds after the Unix epoch.
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// Whole seconds since the Unix epoch: the form of JWT's NumericDate, of signatures and of DynamoDB's TTL.
+    pub const fn as_seconds(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+
+    /// How long it is from `earlier` to this moment; zero when `earlier` is in fact later.
+    pub fn since(self, earlier: Time) -> Duration {
+        Duration::from_millis(u64::try_from(self.0 - earlier.0).unwrap_or(0))
+    }
+}
+
+impl Add<Duration> for Time {
+    type Output = Time;
+
+    /// Saturates far beyond any date that has four digits to its year.
+    fn add(self, duration: Duration) -> Time {
+        Time(
+            self.0
+                .saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)),
+        )
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let timestamp = Timestamp::from_millisecond(self.0).map_err(|_| fmt::Error)?;
+        write!(f, "{timestamp:.3}")
+    }
+}
+
+/// A text that is not a time in RFC 3339.
+#[derive(Debug, thiserror::Error)]
+#[error("not a time in RFC 3339, such as 2026-11-20T09:45:00.123Z")]
+pub struct TimeError(#[source] jiff::Error);
+
+impl FromStr for Time {
+    type Err = TimeError;
+
+    fn from_str(text: &str) -> Result<Self, TimeError> {
+        Ok(Self(text.parse::<Timestamp>().map_err(TimeError)?.as_millisecond()))
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_written_with_three_decimals_and_read_back() {
+        for (millis, text) in [
+            (1_795_167_900_123, "2026-11-20T09:45:00.123Z"),
+            (1_795_167_900_000, "2026-11-20T09:45:00.000Z"),
+            (0, "1970-01-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(Time::from_millis(millis).to_string(), text);
+            assert_eq!(text.parse::<Time>().expect("a time"), Time::from_millis(millis));
+        }
+    }
+
+    #[test]
+    fn the_order_of_texts_is_the_order_of_times() {
+        let early = Time::from_millis(1_795_167_899_999);
+        let late = early + Duration::from_millis(1);
+        assert!(early.to_string() < late.to_string());
+        assert_eq!(late.since(early), Duration::from_millis(1));
+        assert_eq!(early.since(late), Duration::ZERO);
+    }
+}

@@ -1,0 +1,29 @@
+//! Deliveries: one event on its way to one webhook, and everything that was tried.
+//!
+//! DynamoDB is the truth; the queue only says "look now". So losing, repeating or delaying a message costs time only.
+
+pub mod attempt;
+pub mod delivery;
+pub mod dispatch;
+pub mod item;
+pub mod queue;
+pub mod schedule;
+pub mod signature;
+pub mod store;
+pub mod sweep;
+
+pub use attempt::Attempt;
+pub use delivery::{Delivery, Status};
+pub use store::Deliveries;
+
+use std::time::Duration;
+
+/// How long a delivery is kept, with its event and its attempts: 90 days.
+pub const RETENTION: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+
+/// How long a worker holds a delivery: the whole exchange and the time to record it.
+pub const LEASE: Duration = Duration::from_secs(25);
+
+/// How long after a message was sent the sweep waits before it sends another, the first time. It doubles with each,
+/// so that a backlog in the queue is not made longer by the sweep.
+pub const GRACE: Duration = Duration::from_secs(10);

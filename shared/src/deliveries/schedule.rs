@@ -1,0 +1,274 @@
+//! When the next attempt is made, if any: pure functions of the outcome, the time and the dice.
+
+use std::{str::FromStr, time::Duration};
+
+use http::StatusCode;
+use jiff::fmt::rfc2822;
+
+use crate::{
+    clock::Time,
+    outbound::{Answer, AttemptError},
+};
+
+/// The longest wait that an endpoint can ask for.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+/// How much longer than its wait an attempt may come, so that endpoints are not met by all at once.
+const JITTER: f64 = 0.1;
+const MAX_WAIT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// The wait before each attempt, counted from the one before it (the first from the publication).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetrySchedule(Vec<Duration>);
+
+/// What follows from an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// The endpoint has it.
+    Delivered,
+    /// Another attempt is due then.
+    RetryAt(Time),
+    /// That was the last attempt.
+    Exhausted,
+    /// The endpoint says that it is gone for good (410): no attempt will help, and nothing more should come.
+    Gone,
+}
+
+impl Default for RetrySchedule {
+    /// The contract's: 10 attempts over about 75 hours.
+    fn default() -> Self {
+        const MINUTE: u64 = 60;
+        const HOUR: u64 = 60 * MINUTE;
+        let waits = [
+            0,
+            5,
+            5 * MINUTE,
+            30 * MINUTE,
+            2 * HOUR,
+            5 * HOUR,
+            10 * HOUR,
+            14 * HOUR,
+            20 * HOUR,
+            24 * HOUR,
+        ];
+        Self(waits.map(Duration::from_secs).to_vec())
+    }
+}
+
+impl RetrySchedule {
+    /// How many attempts there are at most.
+    pub fn attempts(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The wait before the first attempt. `dice` is from 0 up to, but not including, 1.
+    pub fn first_wait(&self, dice: f64) -> Duration {
+        self.0.first().map(|wait| jittered(*wait, dice)).unwrap_or_default()
+    }
+
+    /// What follows from the outcome of an attempt, of which so many were made in this schedule, this one included.
+    pub fn next(&self, made: u32, outcome: &Result<Answer, AttemptError>, now: Time, dice: f64) -> Next {
+        let answer = outcome.as_ref().ok();
+        match answer.map(|answer| answer.status) {
+            Some(status) if status.is_success() => return Next::Delivered,
+            Some(StatusCode::GONE) => return Next::Gone,
+            _ => {}
+        }
+        let Some(wait) = usize::try_from(made).ok().and_then(|made| self.0.get(made)) else {
+            return Next::Exhausted;
+        };
+        let asked = answer.and_then(|answer| retry_after(answer, now)).unwrap_or_default();
+        Next::RetryAt(now + jittered(*wait, dice).max(asked))
+    }
+}
+
+fn jittered(wait: Duration, dice: f64) -> Duration {
+    wait + wait.mul_f64(JITTER * dice)
+}
+
+/// How long an endpoint that is too busy asks to be left alone (RFC 9110 §10.2.3): seconds or a date, at most a day.
+/// What cannot be read asks for nothing.
+fn retry_after(answer: &Answer, now: Time) -> Option<Duration> {
+    if !matches!(
+        answer.status,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+    ) {
+        return None;
+    }
+    let text = answer.retry_after.as_deref()?.trim();
+    let asked = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        text.parse().map(Duration::from_secs).unwrap_or(MAX_RETRY_AFTER) // more digits than fit: longer than any
+    } else {
+        let date = rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+        Time::from_millis(date.as_millisecond()).since(now)
+    };
+    Some(asked.min(MAX_RETRY_AFTER))
+}
+
+/// A text that is no schedule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a list of 1 to 100 waits of at most 30 days, such as `0s,5s,5m,2h`")]
+pub struct ScheduleError;
+
+impl FromStr for RetrySchedule {
+    type Err = ScheduleError;
+
+    /// Reads waits with a unit (`ms`, `s`, `m`, `h`, `d`), separated by commas.
+    fn from_str(text: &str) -> Result<Self, ScheduleError> {
+        let waits = text
+            .split(',')
+            .map(|wait| parse_wait(wait.trim()))
+            .collect::<Option<Vec<_>>>()
+            .ok_or(ScheduleError)?;
+        if (1..=100).contains(&waits.len()) {
+            Ok(Self(waits))
+        } else {
+            Err(ScheduleError)
+        }
+    }
+}
+
+fn parse_wait(text: &str) -> Option<Duration> {
+    let unit = text.find(|letter: char| !letter.is_ascii_digit())?;
+    let (number, unit) = text.split_at(unit);
+    let millis: u64 = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60 * 1000,
+        "h" => 60 * 60 * 1000,
+        "d" => 24 * 60 * 60 * 1000,
+        _ => return None,
+    };
+    let wait = Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(millis)?);
+    (wait <= MAX_WAIT).then_some(wait)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOW: Time = Time::from_millis(1_795_167_900_000); // 2026-11-20T09:45:00Z, a Friday
+
+    fn answer(status: u16, retry_after: Option<&str>) -> Result<Answer, AttemptError> {
+        let status = StatusCode::from_u16(status).expect("a status");
+        Ok(Answer {
+            status,
+            retry_after: retry_after.map(str::to_owned),
+            body: Vec::new(),
+        })
+    }
+
+    fn wait(made: u32, outcome: &Result<Answer, AttemptError>, dice: f64) -> Duration {
+        match RetrySchedule::default().next(made, outcome, NOW, dice) {
+            Next::RetryAt(time) => time.since(NOW),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_default_schedule_is_the_contracts() {
+        let expected = [0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
+        assert_eq!(
+            RetrySchedule::default(),
+            "0s,5s,5m,30m,2h,5h,10h,14h,20h,24h".parse().expect("a schedule")
+        );
+        for (made, seconds) in expected.into_iter().enumerate().skip(1) {
+            let made = u32::try_from(made).expect("small");
+            assert_eq!(wait(made, &answer(500, None), 0.0), Duration::from_secs(seconds));
+        }
+        assert_eq!(
+            RetrySchedule::default().next(10, &answer(500, None), NOW, 0.0),
+            Next::Exhausted
+        );
+        let total: u64 = expected.iter().sum();
+        assert_eq!(total / 3600, 75);
+    }
+
+    #[test]
+    fn only_2xx_is_a_success_and_only_410_the_end() {
+        let next = |status| RetrySchedule::default().next(1, &answer(status, None), NOW, 0.0);
+        for status in [200, 201, 202, 204, 299] {
+            assert_eq!(next(status), Next::Delivered, "{status}");
+        }
+        assert_eq!(next(410), Next::Gone);
+        for status in [
+            300, 301, 302, 304, 307, 308, 400, 401, 403, 404, 409, 422, 429, 500, 503, 599,
+        ] {
+            assert!(matches!(next(status), Next::RetryAt(_)), "{status}");
+        }
+        assert!(matches!(
+            RetrySchedule::default().next(1, &Err(AttemptError::Dns("x")), NOW, 0.0),
+            Next::RetryAt(_)
+        ));
+    }
+
+    #[test]
+    fn retry_after_can_only_lengthen_a_wait_and_by_a_day_at_most() {
+        for (header, seconds) in [
+            ("120", 120),
+            (" 120 ", 120),
+            ("1", 5),
+            ("0", 5),
+            ("-3", 5),
+            ("garbage", 5),
+            ("1.5", 5),
+            ("", 5),
+            ("999999", 86_400),
+            ("99999999999999999999999999", 86_400),
+            ("Fri, 20 Nov 2026 09:47:00 GMT", 120),
+            ("Fri, 20 Nov 2020 09:47:00 GMT", 5),
+            ("Fri, 20 Nov 2099 09:47:00 GMT", 86_400),
+        ] {
+            for status in [429, 503] {
+                assert_eq!(
+                    wait(1, &answer(status, Some(header)), 0.0),
+                    Duration::from_secs(seconds),
+                    "{status} {header}"
+                );
+            }
+        }
+        assert_eq!(wait(1, &answer(500, Some("120")), 0.0), Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_schedule_is_read_or_refused() {
+        let schedule: RetrySchedule = "0s, 200ms,1m".parse().expect("a schedule");
+        assert_eq!(schedule.attempts(), 3);
+        assert_eq!(schedule.first_wait(0.5), Duration::ZERO);
+        for bad in [
+            "",
+            ",",
+            "5",
+            "s",
+            "-5s",
+            "5 s",
+            "5s,",
+            "5w",
+            "31d",
+            "99999999999999999999h",
+            "1.5s",
+            &["1s"; 101].join(","),
+        ] {
+            assert_eq!(bad.parse::<RetrySchedule>(), Err(ScheduleError), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn jitter_never_shortens_a_wait_nor_adds_more_than_a_tenth(made in 1u32..10, dice in 0.0f64..1.0) {
+            let outcome = Err(AttemptError::Timeout("x"));
+            let (exact, jittered) = (wait(made, &outcome, 0.0), wait(made, &outcome, dice));
+            prop_assert!(jittered >= exact && jittered <= exact + exact / 10);
+        }
+
+        #[test]
+        fn no_header_makes_the_reader_panic(text in "\\PC{0,40}") {
+            let _ = wait(1, &answer(429, Some(&text)), 0.0);
+        }
+
+        #[test]
+        fn no_text_makes_the_schedule_reader_panic(text in "[0-9smhd, .-]{0,30}") {
+            let _ = text.parse::<RetrySchedule>();
+        }
+    }
+}

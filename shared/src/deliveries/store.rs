@@ -1,0 +1,359 @@
+//! Deliveries in the table. Every change is conditional, so that whatever comes twice, late or out of order changes
+//! nothing that it must not.
+
+use aws_sdk_dynamodb::{
+    operation::{transact_write_items::TransactWriteItemsError, update_item::UpdateItemError},
+    types::{
+        AttributeValue, BatchStatementErrorCodeEnum, BatchStatementRequest, Put, ReturnValue, TransactWriteItem, Update,
+    },
+};
+use serde_json::value::RawValue;
+
+use super::{
+    Attempt, GRACE, LEASE, Status,
+    delivery::{Claimed, WholeDelivery},
+    item::{ATTEMPT, AttemptItem, DueEntry, HEAD, HeadItem, partition, shard_key},
+    queue::MAX_DELAY,
+    schedule::Next,
+};
+use crate::{
+    auth::entity::AuthorizedEntity,
+    clock::Time,
+    events::{Event, store::Events},
+    ids::DeliveryId,
+    table::{Item, Table, TableError, read_item, write_item},
+    webhooks::Webhook,
+};
+
+/// As many statements as one call takes.
+const BATCH: usize = 25;
+/// How much earlier than its time an attempt may be claimed: what the clocks of two machines may be apart.
+const CLOCK_SKEW: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// The deliveries in the table.
+#[derive(Debug, Clone)]
+pub struct Deliveries {
+    table: Table,
+    events: Events,
+}
+
+/// What came of a claim.
+#[derive(Debug)]
+pub enum Claim {
+    /// The attempt is the caller's to make.
+    Started(Box<Claimed>),
+    /// It was made already, somebody else is making it, it is not due yet, or the delivery is final or gone.
+    NotNow,
+}
+
+/// What came of recording an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    /// It is in the history, and the delivery stands where the outcome puts it.
+    Yes,
+    /// The claim had run out, and somebody else made the attempt as well. Theirs counts.
+    ClaimLost,
+}
+
+impl Deliveries {
+    /// The deliveries in this table.
+    pub fn new(table: Table) -> Self {
+        Self {
+            events: Events::new(table.clone()),
+            table,
+        }
+    }
+
+    /// Opens one delivery of the event for each webhook. One that exists already stays as it is.
+    ///
+    /// The event's body must be kept before: a head never lacks its body.
+    pub async fn open_for_event(
+        &self,
+        entity: &AuthorizedEntity,
+        event: &Event,
+        webhooks: impl IntoIterator<Item = &Webhook>,
+        first_attempt: Time,
+    ) -> Result<(), TableError> {
+        debug_assert_eq!(entity.id(), &event.entity);
+        let heads = webhooks
+            .into_iter()
+            .map(|webhook| HeadItem::new(DeliveryId::of(&event.id, &webhook.id), event, webhook, first_attempt));
+        let heads: Vec<Item> = heads.map(|head| write_item(&head, OPENING)).collect::<Result<_, _>>()?;
+        let batches = heads.chunks(BATCH).map(|batch| self.insert(batch));
+        futures::future::try_join_all(batches).await.map(drop)
+    }
+
+    /// Inserts items that do not exist yet: one round trip at the price of single writes, each with its own outcome.
+    async fn insert(&self, items: &[Item]) -> Result<(), TableError> {
+        let statements = items.iter().map(|item| {
+            let names: Vec<_> = item.keys().collect();
+            let members = names
+                .iter()
+                .map(|name| format!("'{name}': ?"))
+                .collect::<Vec<_>>()
+                .join(", ");
+            let parameters = names.iter().map(|name| item[*name].clone()).collect();
+            BatchStatementRequest::builder()
+                .statement(format!("INSERT INTO \"{}\" VALUE {{{members}}}", self.table.name))
+                .set_parameters(Some(parameters))
+                .build()
+                .map_err(|error| TableError::Refused {
+                    doing: OPENING,
+                    source: error.into(),
+                })
+        });
+        let statements = statements.collect::<Result<Vec<_>, _>>()?;
+        let answer = self
+            .table
+            .client
+            .batch_execute_statement()
+            .set_statements(Some(statements))
+            .send()
+            .await;
+        for response in answer.map_err(TableError::sdk(OPENING))?.responses.unwrap_or_default() {
+            match response.error.and_then(|error| error.code) {
+                None | Some(BatchStatementErrorCodeEnum::DuplicateItem) => {}
+                Some(code) => return Err(TableError::code(OPENING, code.as_str())),
+            }
+        }
+        Ok(())
+    }
+
+    /// A delivery with its event and its whole attempt history; `None` when the entity has none of this identifier.
+    pub async fn with_attempts(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &DeliveryId,
+    ) -> Result<Option<WholeDelivery>, TableError> {
+        const DOING: &str = "reading a delivery with its attempts";
+        let (mut head, mut attempts) = (None, Vec::new());
+        for item in self.table.partition(partition(id), None, DOING).await? {
+            match item.get("sk").and_then(|sk| sk.as_s().ok()) {
+                Some(sk) if sk == HEAD => head = Some(read_item::<HeadItem>(item, DOING)?),
+                Some(sk) if sk.starts_with(ATTEMPT) => attempts.push(read_item::<AttemptItem>(item, DOING)?.attempt),
+                _ => {}
+            }
+        }
+        let Some(head) = head.filter(|head| head.delivery.owner_identifier == *entity.id()) else {
+            return Ok(None);
+        };
+        let body = self
+            .events
+            .body(&head.event)
+            .await?
+            .ok_or(TableError::Missing("the event of a delivery"))?;
+        let event = RawValue::from_string(body).map_err(|_| TableError::Missing("well-formed JSON in an event"))?;
+        Ok(Some(WholeDelivery {
+            delivery: head.delivery,
+            attempts,
+            event,
+        }))
+    }
+
+    /// Claims an attempt: for the length of a lease it is the caller's alone. If the caller dies, the sweep finds the
+    /// delivery when the lease is over.
+    pub async fn claim(&self, id: &DeliveryId, attempt: u32, lease: String, now: Time) -> Result<Claim, TableError> {
+        const DOING: &str = "claiming an attempt";
+        let until = (now + LEASE).to_string();
+        let update = self
+            .update_head(id)
+            .update_expression("SET lease = :lease, leaseUntil = :until, dueAt = :until, sweeps = :none")
+            .condition_expression(
+                "#status IN (:pending, :retrying) AND attemptCount = :made \
+                 AND (attribute_not_exists(leaseUntil) OR leaseUntil <= :now OR lease = :lease) \
+                 AND nextAttemptDate <= :soon",
+            )
+            .expression_attribute_names("#status", "status")
+            .expression_attribute_values(":lease", AttributeValue::S(lease.clone()))
+            .expression_attribute_values(":until", AttributeValue::S(until))
+            .expression_attribute_values(":none", number(0))
+            .expression_attribute_values(":pending", text(Status::Pending.as_str()))
+            .expression_attribute_values(":retrying", text(Status::Retrying.as_str()))
+            .expression_attribute_values(":made", number(attempt.saturating_sub(1)))
+            .expression_attribute_values(":now", text(now))
+            .expression_attribute_values(":soon", text(now + CLOCK_SKEW))
+            .return_values(ReturnValue::AllNew);
+        let head: HeadItem = match update.send().await {
+            Ok(answer) => read_item(answer.attributes.unwrap_or_default(), DOING)?,
+            Err(error) if lost(error.as_service_error()) => return Ok(Claim::NotNow),
+            Err(error) => return Err(TableError::sdk(DOING)(error)),
+        };
+        Ok(Claim::Started(Box::new(Claimed {
+            attempts_in_schedule: head.delivery.attempt_count.saturating_sub(head.schedule_base),
+            delivery: head.delivery,
+            event: head.event,
+            attempt,
+            lease,
+        })))
+    }
+
+    /// Records an attempt and where the delivery stands after it, both or neither.
+    pub async fn record(
+        &self,
+        claimed: &Claimed,
+        attempt: Attempt,
+        next: Next,
+        now: Time,
+    ) -> Result<Recorded, TableError> {
+        const DOING: &str = "recording an attempt";
+        let status = match next {
+            Next::Delivered => Status::Delivered,
+            Next::RetryAt(_) => Status::Retrying,
+            Next::Exhausted | Next::Gone => Status::Failed,
+        };
+        let last_http_status = attempt.http_status.map_or(AttributeValue::Null(true), number);
+        let item = AttemptItem::new(&claimed.delivery, attempt);
+        let put = Put::builder()
+            .table_name(&self.table.name)
+            .set_item(Some(write_item(&item, DOING)?))
+            .condition_expression("attribute_not_exists(pk)")
+            .build();
+        let set = "SET #status = :status, attemptCount = :count, lastHttpStatus = :httpStatus, lastUpdate = :now";
+        let update = Update::builder()
+            .table_name(&self.table.name)
+            .key("pk", AttributeValue::S(partition(&claimed.delivery.id)))
+            .key("sk", text(HEAD))
+            .condition_expression("lease = :lease AND attemptCount = :made")
+            .expression_attribute_names("#status", "status")
+            .expression_attribute_values(":status", text(status.as_str()))
+            .expression_attribute_values(":count", number(claimed.attempt))
+            .expression_attribute_values(":httpStatus", last_http_status)
+            .expression_attribute_values(":now", text(now))
+            .expression_attribute_values(":lease", text(&claimed.lease))
+            .expression_attribute_values(":made", number(claimed.attempt - 1));
+        let update = match next {
+            Next::RetryAt(time) => {
+                // What a delayed message announces gets a grace; what is too far away is the sweep's from the start.
+                let due = if time.since(now) > MAX_DELAY {
+                    time
+                } else {
+                    time + GRACE
+                };
+                update
+                    .update_expression(format!(
+                        "{set}, nextAttemptDate = :next, dueAt = :due REMOVE lease, leaseUntil"
+                    ))
+                    .expression_attribute_values(":next", text(time))
+                    .expression_attribute_values(":due", text(due))
+            }
+            _ => update.update_expression(format!(
+                "{set} REMOVE lease, leaseUntil, nextAttemptDate, dueShard, dueAt"
+            )),
+        };
+        let refused = |error: aws_sdk_dynamodb::error::BuildError| TableError::Refused {
+            doing: DOING,
+            source: error.into(),
+        };
+        let put = TransactWriteItem::builder().put(put.map_err(refused)?).build();
+        let update = TransactWriteItem::builder()
+            .update(update.build().map_err(refused)?)
+            .build();
+        match self
+            .table
+            .client
+            .transact_write_items()
+            .transact_items(put)
+            .transact_items(update)
+            .send()
+            .await
+        {
+            Ok(_) => Ok(Recorded::Yes),
+            Err(error) => match error.as_service_error() {
+                Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
+                    let mut codes = cancelled
+                        .cancellation_reasons()
+                        .iter()
+                        .filter_map(|reason| reason.code())
+                        .filter(|code| *code != "None");
+                    match codes.find(|code| *code != "ConditionalCheckFailed") {
+                        None => Ok(Recorded::ClaimLost),
+                        Some(code) => Err(TableError::code(DOING, code)),
+                    }
+                }
+                _ => Err(TableError::sdk(DOING)(error)),
+            },
+        }
+    }
+
+    /// Ends a claimed delivery without an attempt: its webhook is gone or disabled.
+    pub async fn cancel(&self, claimed: &Claimed, now: Time) -> Result<(), TableError> {
+        let update = self
+            .update_head(&claimed.delivery.id)
+            .update_expression(
+                "SET #status = :status, lastUpdate = :now REMOVE lease, leaseUntil, nextAttemptDate, dueShard, dueAt",
+            )
+            .condition_expression("lease = :lease")
+            .expression_attribute_names("#status", "status")
+            .expression_attribute_values(":status", text(Status::Cancelled.as_str()))
+            .expression_attribute_values(":now", text(now))
+            .expression_attribute_values(":lease", text(&claimed.lease));
+        match update.send().await {
+            Ok(_) => Ok(()),
+            Err(error) if lost(error.as_service_error()) => Ok(()),
+            Err(error) => Err(TableError::sdk("cancelling a delivery")(error)),
+        }
+    }
+
+    /// What is overdue in one shard, the longest overdue first. The index may lag behind a little.
+    pub async fn due_before(&self, shard: u8, now: Time, limit: i32) -> Result<Vec<DueEntry>, TableError> {
+        const DOING: &str = "looking for what is due";
+        let query = self
+            .table
+            .client
+            .query()
+            .table_name(&self.table.name)
+            .index_name("byDue")
+            .key_condition_expression("dueShard = :shard AND dueAt <= :now")
+            .expression_attribute_values(":shard", AttributeValue::S(shard_key(shard)))
+            .expression_attribute_values(":now", text(now))
+            .limit(limit);
+        let answer = query.send().await.map_err(TableError::sdk(DOING))?;
+        answer
+            .items
+            .unwrap_or_default()
+            .into_iter()
+            .map(|item| read_item(item, DOING))
+            .collect()
+    }
+
+    /// Moves the due time of what is about to be announced; false when it is no longer due, or somebody else did.
+    pub async fn postpone(&self, entry: &DueEntry, until: Time) -> Result<bool, TableError> {
+        let Some(id) = entry.delivery() else { return Ok(false) };
+        let update = self
+            .update_head(&id)
+            .update_expression("SET dueAt = :until, sweeps = :sweeps")
+            .condition_expression("dueAt = :due")
+            .expression_attribute_values(":until", text(until))
+            .expression_attribute_values(":sweeps", number(entry.sweeps.saturating_add(1)))
+            .expression_attribute_values(":due", text(entry.due_at));
+        match update.send().await {
+            Ok(_) => Ok(true),
+            Err(error) if lost(error.as_service_error()) => Ok(false),
+            Err(error) => Err(TableError::sdk("announcing what is due")(error)),
+        }
+    }
+
+    fn update_head(
+        &self,
+        id: &DeliveryId,
+    ) -> aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder {
+        let request = self.table.client.update_item().table_name(&self.table.name);
+        request
+            .key("pk", AttributeValue::S(partition(id)))
+            .key("sk", text(HEAD))
+    }
+}
+
+const OPENING: &str = "opening deliveries";
+
+fn lost(error: Option<&UpdateItemError>) -> bool {
+    matches!(error, Some(UpdateItemError::ConditionalCheckFailedException(_)))
+}
+
+fn text(value: impl ToString) -> AttributeValue {
+    AttributeValue::S(value.to_string())
+}
+
+fn number(value: impl ToString) -> AttributeValue {
+    AttributeValue::N(value.to_string())
+}

@@ -1,0 +1,74 @@
+//! The catalogue of event types. It stands in `catalogue.json`, which the build checks and turns into code.
+
+use serde::Serialize;
+
+/// A type of event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct EventType {
+    /// For people.
+    pub label: &'static str,
+    /// For programs: `area.thing.happened`.
+    pub value: &'static str,
+}
+
+include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
+
+/// Every type, in an order that stays.
+pub const fn all() -> &'static [EventType] {
+    TYPES
+}
+
+/// The type of this key.
+pub fn find(value: &str) -> Option<&'static EventType> {
+    TYPES.iter().find(|known| known.value == value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_area_has_at_least_the_types_that_a_platform_of_this_kind_publishes() {
+        for (area, least) in [
+            ("managing_entity", 33),
+            ("booking", 16),
+            ("property", 13),
+            ("inventory", 24),
+            ("sales_channel", 3),
+            ("special_rate", 4),
+            ("payee", 4),
+            ("payment", 3),
+            ("channel_manager", 3),
+            ("ledger", 1),
+            ("email", 1),
+            ("account", 1),
+            ("marketing", 1),
+            ("content", 1),
+            ("analytics", 1),
+            ("integrations", 1),
+            ("accounting", 1),
+            ("mcp", 1),
+            ("webhook", 4),
+        ] {
+            let count = all()
+                .iter()
+                .filter(|known| known.value.split('.').next() == Some(area))
+                .count();
+            assert!(count >= least, "{area} has {count} types");
+        }
+    }
+
+    #[test]
+    fn the_types_that_the_service_itself_publishes_exist() {
+        for value in [
+            "webhook.test",
+            "webhook.failing",
+            "webhook.disabled",
+            "webhook.delivery.exhausted",
+            "payment.connection.broken",
+        ] {
+            assert!(find(value).is_some(), "{value}");
+        }
+        assert_eq!(find("nothing.happened"), None);
+    }
+}

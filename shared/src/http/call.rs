@@ -1,0 +1,68 @@
+//! A request that has passed the gate.
+
+use http::{HeaderMap, HeaderName};
+use lambda_http::{RequestExt, request::RequestContext};
+use std::net::IpAddr;
+
+use crate::auth::{entity::AuthorizedEntity, token::Claims};
+
+/// What the caller wants, after the gate has found that it may.
+#[derive(Debug)]
+pub struct Call {
+    /// The request's own identifier, a UUID.
+    pub request_id: String,
+    /// Whose token came with it; `None` on public endpoints.
+    pub claims: Option<Claims>,
+    /// The body, as it came.
+    pub body: Vec<u8>,
+    pub(super) entity: Option<AuthorizedEntity>,
+    pub(super) request: lambda_http::Request,
+}
+
+impl Call {
+    /// The path's managing entity, which the token covers.
+    ///
+    /// # Panics
+    /// On an endpoint whose path has none: a fault of the endpoint's declaration, found by its first call.
+    pub fn entity(&self) -> &AuthorizedEntity {
+        self.entity
+            .as_ref()
+            .expect("the path of this endpoint has a managing entity, and the gate has checked it")
+    }
+
+    /// A parameter of the path, decoded; empty when the route has no such parameter.
+    pub fn path(&self, name: &str) -> &str {
+        self.request
+            .path_parameters_ref()
+            .and_then(|parameters| parameters.first(name))
+            .unwrap_or_default()
+    }
+
+    /// The whole path, as it came.
+    pub fn whole_path(&self) -> &str {
+        self.request.raw_http_path()
+    }
+
+    /// The verb.
+    pub fn method(&self) -> &http::Method {
+        self.request.method()
+    }
+
+    /// The headers.
+    pub fn headers(&self) -> &HeaderMap {
+        self.request.headers()
+    }
+
+    /// A header's value, when it came once and is text.
+    pub fn header(&self, name: &HeaderName) -> Option<&str> {
+        self.headers().get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// Where the request came from: the gateway's own reading, never a header.
+    pub fn source_address(&self) -> Option<IpAddr> {
+        match self.request.request_context_ref()? {
+            RequestContext::ApiGatewayV2(context) => context.http.source_ip.as_deref()?.parse().ok(),
+            _ => None,
+        }
+    }
+}

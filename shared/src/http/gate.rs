@@ -1,0 +1,368 @@
+//! The gate: the only place where requests are authenticated and where errors become Problems on the wire.
+//!
+//! Its body is the contract's order of checks from the third on (the first two, path and verb, are the gateway's
+//! routes and the `fallback` function behind this same gate). Check 7 and later are the handler's.
+
+use std::panic::AssertUnwindSafe;
+
+use futures::{FutureExt, future::BoxFuture};
+use http::{
+    HeaderValue, Response,
+    header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderName},
+};
+use lambda_http::{Body, Request, RequestExt};
+use tracing::Instrument;
+
+use super::{ACCEPTED_VERSIONS, Call, Problem, Reply, SERVICE_VERSION, SERVICE_VERSION_HEADER};
+use crate::{
+    Service,
+    auth::{
+        entity::{AuthorizedEntity, EntityId},
+        scope::Scope,
+        token::{self, Claims},
+    },
+    logging,
+};
+
+/// The name of the path parameter that holds the managing entity.
+const ENTITY_PARAMETER: &str = "managingEntityIdentifier";
+
+/// Who may call an endpoint, and in which form it takes and gives. What an endpoint does not say is refused.
+#[derive(Debug, Clone, Copy)]
+pub struct Endpoint {
+    access: Access,
+    takes_json: bool,
+    errors: ErrorStyle,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Access {
+    /// Anyone, without a token; the version check does not apply either.
+    Public,
+    Scope(Scope),
+}
+
+/// How an endpoint words its errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ErrorStyle {
+    /// `application/problem+json`.
+    Problem,
+    /// RFC 6749 §5.2 with the Problem's members beside it.
+    OAuth,
+}
+
+impl Endpoint {
+    /// An endpoint that needs a token with this scope, for the path's managing entity.
+    pub const fn needs(scope: Scope) -> Self {
+        Self {
+            access: Access::Scope(scope),
+            takes_json: false,
+            errors: ErrorStyle::Problem,
+        }
+    }
+
+    /// An endpoint for everybody.
+    pub const fn public() -> Self {
+        Self {
+            access: Access::Public,
+            takes_json: false,
+            errors: ErrorStyle::Problem,
+        }
+    }
+
+    /// The same with a body in JSON.
+    pub const fn taking_json(self) -> Self {
+        Self {
+            takes_json: true,
+            ..self
+        }
+    }
+
+    /// The same with errors as an OAuth2 client expects them.
+    pub const fn with_oauth_errors(self) -> Self {
+        Self {
+            errors: ErrorStyle::OAuth,
+            ..self
+        }
+    }
+}
+
+/// A handler, as the gate calls it.
+pub type Handler = dyn Fn(Call) -> BoxFuture<'static, Result<Reply, Problem>> + Send + Sync;
+
+/// Takes a request through the checks to the handler and its answer, or any error, back onto the wire.
+pub async fn handle(service: &Service, endpoint: Endpoint, handler: &Handler, request: Request) -> Response<Body> {
+    let request_id = request_id(service, &request);
+    let span = tracing::info_span!("request", requestId = %request_id);
+    async {
+        let (method, path) = (request.method().clone(), request.raw_http_path().to_owned());
+        let outcome = AssertUnwindSafe(admit(service, endpoint, handler, request, &request_id))
+            .catch_unwind()
+            .await;
+        let outcome = outcome.unwrap_or_else(|_| Err(Problem::internal("the handler panicked; see the log above")));
+        let response = match outcome {
+            Ok(reply) => respond(reply),
+            Err(problem) => refuse(service, endpoint, problem, &request_id),
+        };
+        tracing::info!(%method, path, status = response.status().as_u16(), "answered");
+        with_common_headers(response, &request_id)
+    }
+    .instrument(span)
+    .await
+}
+
+/// The contract's checks, in the contract's order.
+async fn admit(
+    service: &Service,
+    endpoint: Endpoint,
+    handler: &Handler,
+    request: Request,
+    request_id: &str,
+) -> Result<Reply, Problem> {
+    let mut claims = None;
+    let mut entity = None;
+    if let Access::Scope(scope) = endpoint.access {
+        let token = authenticate(service, &request).await?; // 3
+        entity = authorize(&token, scope, &request)?; // 4
+        version(&request)?; // 5
+        if endpoint.takes_json {
+            content_type(&request)?; // 6
+        }
+        claims = Some(token);
+    }
+    let entity = entity.map(well_formed).transpose()?; // 7, as far as it is every endpoint's
+    let (parts, body) = request.into_parts();
+    let body = match body {
+        Body::Empty => Vec::new(),
+        Body::Text(text) => text.into_bytes(),
+        Body::Binary(bytes) => bytes,
+        other => other.to_vec(),
+    };
+    let request = Request::from_parts(parts, Body::Empty);
+    handler(Call {
+        request_id: request_id.to_owned(),
+        claims,
+        body,
+        entity,
+        request,
+    })
+    .await
+}
+
+async fn authenticate(service: &Service, request: &Request) -> Result<Claims, Problem> {
+    let mut values = request.headers().get_all(AUTHORIZATION).iter();
+    let Some(value) = values.next() else {
+        return Err(Problem::no_token());
+    };
+    let token = value.to_str().ok().and_then(bearer_token);
+    match token {
+        Some(token) if values.next().is_none() => {
+            let kid = token::key_of(token).map_err(Problem::bad_token)?;
+            let keys = service.keys().for_key(&kid).await?;
+            token::validate(token, &keys, service.audience(), service.clock().now()).map_err(Problem::bad_token)
+        }
+        Some(_) => Err(Problem::bad_token(token::TokenFault::Malformed)),
+        None => Err(Problem::no_token()), // another scheme is no bearer token at all
+    }
+}
+
+/// The token of `Bearer …`; the scheme's name is in any case (RFC 9110 §11.1).
+fn bearer_token(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
+    scheme
+        .eq_ignore_ascii_case("bearer")
+        .then(|| token.trim_start_matches(' '))
+}
+
+fn authorize(token: &Claims, scope: Scope, request: &Request) -> Result<Option<String>, Problem> {
+    if !token.scopes.contains(scope) {
+        return Err(Problem::lacks_scope(scope));
+    }
+    let Some(entity) = request
+        .path_parameters_ref()
+        .and_then(|parameters| parameters.first(ENTITY_PARAMETER))
+    else {
+        return Ok(None);
+    };
+    if token.entities.cover(entity) {
+        Ok(Some(entity.to_owned()))
+    } else {
+        Err(Problem::entity_not_covered())
+    }
+}
+
+fn well_formed(entity: String) -> Result<AuthorizedEntity, Problem> {
+    match EntityId::parse(&entity) {
+        Ok(entity) => Ok(AuthorizedEntity::by_token(entity)),
+        Err(error) => Err(Problem::invalid_value(ENTITY_PARAMETER, error.to_string())),
+    }
+}
+
+fn version(request: &Request) -> Result<(), Problem> {
+    let mut versions = request.headers().get_all(SERVICE_VERSION_HEADER).iter();
+    match (versions.next(), versions.next()) {
+        (None, _) => Ok(()),
+        (Some(version), None) if ACCEPTED_VERSIONS.iter().any(|accepted| version == accepted) => Ok(()),
+        _ => Err(Problem::unsupported_version()),
+    }
+}
+
+fn content_type(request: &Request) -> Result<(), Problem> {
+    match request.headers().get(CONTENT_TYPE) {
+        None if request.body().is_empty() => Ok(()), // there is no body; check 7 says that one is missing
+        None => Err(Problem::not_json()),
+        Some(value) => {
+            let media_type = value
+                .to_str()
+                .unwrap_or_default()
+                .split(';')
+                .next()
+                .unwrap_or_default()
+                .trim();
+            if media_type.eq_ignore_ascii_case("application/json") {
+                Ok(())
+            } else {
+                Err(Problem::not_json())
+            }
+        }
+    }
+}
+
+/// Lambda's own id of the invocation, which is a UUID; a new one where it is not.
+fn request_id(service: &Service, request: &Request) -> String {
+    let id = request
+        .lambda_context_ref()
+        .map(|context| context.request_id.as_str())
+        .unwrap_or_default();
+    if is_uuid(id) {
+        id.to_owned()
+    } else {
+        crate::random::uuid(service.random())
+    }
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(position, byte)| match position {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+fn respond(reply: Reply) -> Response<Body> {
+    let mut response = Response::new(if reply.body.is_empty() {
+        Body::Empty
+    } else {
+        Body::Text(reply.body)
+    });
+    *response.status_mut() = reply.status;
+    for (name, value) in reply.headers {
+        response.headers_mut().append(name, value);
+    }
+    response
+}
+
+fn refuse(service: &Service, endpoint: Endpoint, problem: Problem, request_id: &str) -> Response<Body> {
+    let cause = problem.cause.as_ref().map(|cause| logging::chain(cause.as_ref()));
+    let kind = problem.kind.slug();
+    if problem.kind.status().is_server_error() {
+        tracing::error!(kind, cause, "failed");
+    } else {
+        tracing::info!(kind, cause, "refused");
+    }
+    let mut body = problem.body(&service.settings().base_url, request_id);
+    if endpoint.errors == ErrorStyle::OAuth {
+        body.insert("error".into(), crate::oauth::error_code(problem.kind).into());
+        body.insert(
+            "error_description".into(),
+            crate::oauth::error_description(&problem.detail).into(),
+        );
+    }
+    let mut response = Response::new(Body::Text(serde_json::Value::from(body).to_string()));
+    *response.status_mut() = problem.kind.status();
+    let content_type = match endpoint.errors {
+        ErrorStyle::Problem => "application/problem+json",
+        ErrorStyle::OAuth => "application/json",
+    };
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if endpoint.errors == ErrorStyle::OAuth {
+        headers.insert(http::header::PRAGMA, HeaderValue::from_static("no-cache")); // RFC 6749 §5.1
+    }
+    for (name, value) in problem.headers {
+        headers.append(name, value);
+    }
+    response
+}
+
+fn with_common_headers(mut response: Response<Body>, request_id: &str) -> Response<Body> {
+    let headers = response.headers_mut();
+    headers.insert(
+        HeaderName::from_static(SERVICE_VERSION_HEADER),
+        HeaderValue::from_static(SERVICE_VERSION),
+    );
+    if let Ok(value) = HeaderValue::from_str(request_id) {
+        headers.insert(HeaderName::from_static("x-request-id"), value);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_uuid_becomes_a_request_id() {
+        assert!(is_uuid("0193f6d2-1c9e-7cc3-98c4-dc0c0c07398f"));
+        for bad in [
+            "",
+            "x",
+            "0193f6d2-1c9e-7cc3-98c4-dc0c0c07398",
+            "0193f6d2_1c9e-7cc3-98c4-dc0c0c07398f",
+            "zzzzzzzz-1c9e-7cc3-98c4-dc0c0c07398f",
+        ] {
+            assert!(!is_uuid(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_scheme_of_a_bearer_token_is_in_any_case() {
+        assert_eq!(bearer_token("Bearer abc"), Some("abc"));
+        assert_eq!(bearer_token("bEARER  abc"), Some("abc"));
+        assert_eq!(bearer_token("Bearer"), Some(""));
+        assert_eq!(bearer_token("Basic abc"), None);
+        assert_eq!(bearer_token("Bearerabc"), None);
+    }
+
+    #[test]
+    fn the_version_is_absent_or_one_that_exists() {
+        let with = |values: &[&str]| {
+            let mut request = Request::new(Body::Empty);
+            for value in values {
+                request
+                    .headers_mut()
+                    .append(SERVICE_VERSION_HEADER, value.parse().expect("a value"));
+            }
+            version(&request).is_ok()
+        };
+        assert!(with(&[]) && with(&["2.0"]) && with(&["2.0.0"]));
+        assert!(!with(&[""]) && !with(&["2"]) && !with(&["1.0"]) && !with(&["2.0", "2.0"]) && !with(&["2.0,2.0"]));
+    }
+
+    #[test]
+    fn a_body_is_json_by_its_media_type_whatever_its_parameters() {
+        let with = |value: Option<&str>, body: &str| {
+            let mut request = Request::new(Body::from(body));
+            if let Some(value) = value {
+                request
+                    .headers_mut()
+                    .insert(CONTENT_TYPE, value.parse().expect("a value"));
+            }
+            content_type(&request).is_ok()
+        };
+        assert!(with(Some("application/json"), "{}") && with(Some("Application/JSON; charset=utf-8"), "{}"));
+        assert!(with(None, ""));
+        assert!(!with(None, "{}") && !with(Some("text/plain"), "") && !with(Some("application/jsonp"), "{}"));
+    }
+}

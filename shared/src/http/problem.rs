@@ -1,0 +1,287 @@
+//! Problems: the one form of an error on the wire (RFC 9457), and the one place where errors of the inside become one.
+//!
+//! A Problem has an outside (kind, detail, properties, headers) and an inside (the cause), which the gate logs and
+//! nobody sends.
+
+use std::error::Error;
+
+use http::{
+    HeaderName, HeaderValue, Method,
+    header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE},
+};
+use serde_json::{Map, Value, json};
+
+use super::{ACCEPTED_VERSIONS, ProblemKind, json_body::Violation};
+use crate::{
+    auth::{scope::Scope, token::TokenFault},
+    ids::DeliveryId,
+    sealing::SealError,
+    secrets::SecretError,
+    table::TableError,
+};
+
+/// How long a client is asked to wait when a dependency is out of reach, in seconds.
+const RETRY_AFTER_SECONDS: u16 = 5;
+
+/// Something that went wrong, and what the client is told of it.
+#[derive(Debug)]
+pub struct Problem {
+    /// What kind of problem it is; decides type, title and status.
+    pub kind: ProblemKind,
+    /// This occurrence, in a sentence that says what to do.
+    pub detail: String,
+    /// What programs may read of it.
+    pub properties: Map<String, Value>,
+    /// Headers that belong to the answer.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// For the log only.
+    pub cause: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl Problem {
+    /// A problem of this kind.
+    pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
+        Self {
+            kind,
+            detail: detail.into(),
+            properties: Map::new(),
+            headers: Vec::new(),
+            cause: None,
+        }
+    }
+
+    fn with_header(mut self, name: HeaderName, value: impl AsRef<str>) -> Self {
+        // Only texts of our own get here: scopes, verbs, numbers. One that is no header value is left out.
+        self.headers
+            .extend(HeaderValue::from_str(value.as_ref()).ok().map(|value| (name, value)));
+        self
+    }
+
+    /// Adds a property.
+    pub fn with_property(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.properties.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Adds what the log should know.
+    pub fn caused_by(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.cause = Some(cause.into());
+        self
+    }
+
+    /// The path is no route's.
+    pub fn no_route(path: &str) -> Self {
+        Self::new(
+            ProblemKind::NotFound,
+            format!("No route has the path `{path}`; the routes are listed at /openapi.json."),
+        )
+    }
+
+    /// The path is a route's, but not with this verb.
+    pub fn wrong_verb(method: &Method, allowed: &[&str]) -> Self {
+        let allowed = allowed.join(", ");
+        Self::new(
+            ProblemKind::MethodNotAllowed,
+            format!("This address does not take {method}; it takes {allowed}."),
+        )
+        .with_header(ALLOW, allowed)
+    }
+
+    /// No token came.
+    pub fn no_token() -> Self {
+        let detail = "Send an access token in the header `Authorization: Bearer …`.";
+        // RFC 6750 §3.1: no error code when the request lacks any authentication information.
+        Self::new(ProblemKind::Unauthorized, detail).with_header(WWW_AUTHENTICATE, "Bearer")
+    }
+
+    /// A token came that is not accepted.
+    pub fn bad_token(fault: TokenFault) -> Self {
+        let told = match fault {
+            TokenFault::Expired => "The access token has expired",
+            _ => "The access token is not valid here",
+        };
+        Self::new(
+            ProblemKind::Unauthorized,
+            format!("{told}; get a new one from the token endpoint."),
+        )
+        .with_header(
+            WWW_AUTHENTICATE,
+            format!(r#"Bearer error="invalid_token", error_description="{told}""#),
+        )
+        .caused_by(fault)
+    }
+
+    /// The token lacks the scope.
+    pub fn lacks_scope(scope: Scope) -> Self {
+        Self::new(
+            ProblemKind::InsufficientScope,
+            format!("This operation needs a token with the scope `{scope}`."),
+        )
+        .with_header(
+            WWW_AUTHENTICATE,
+            format!(r#"Bearer error="insufficient_scope", scope="{scope}""#),
+        )
+        .with_property("requiredScope", scope.as_str())
+    }
+
+    /// The token does not cover the path's managing entity.
+    pub fn entity_not_covered() -> Self {
+        let detail = "The token's application may not act for the managing entity in the path; use one that is registered for it.";
+        Self::new(ProblemKind::EntityNotCovered, detail)
+    }
+
+    /// A version that does not exist.
+    pub fn unsupported_version() -> Self {
+        let detail = format!(
+            "The header Service-Version must be absent or one of {}.",
+            ACCEPTED_VERSIONS.join(", ")
+        );
+        Self::new(ProblemKind::UnsupportedVersion, detail).with_property("supportedVersions", json!(ACCEPTED_VERSIONS))
+    }
+
+    /// A body that is not declared as JSON.
+    pub fn not_json() -> Self {
+        Self::new(
+            ProblemKind::UnsupportedMediaType,
+            "Send the body with the header `Content-Type: application/json`.",
+        )
+    }
+
+    /// Values that are not as they should be: all of them.
+    pub fn invalid(violations: Vec<Violation>) -> Self {
+        let detail = match violations.as_slice() {
+            [one] => format!("`{}` {}.", one.field, one.message),
+            several => format!(
+                "{} values are invalid; `properties.violations` lists them all.",
+                several.len()
+            ),
+        };
+        Self::new(ProblemKind::InvalidRequest, detail).with_property("violations", json!(violations))
+    }
+
+    /// One value that is not as it should be.
+    pub fn invalid_value(field: &str, message: impl Into<String>) -> Self {
+        Self::invalid(vec![Violation {
+            field: field.to_owned(),
+            message: message.into(),
+        }])
+    }
+
+    /// The entity has no such delivery; another entity's looks the same.
+    pub fn delivery_not_found() -> Self {
+        let detail = "This managing entity has no delivery with the identifier in the path, or no longer.";
+        Self::new(ProblemKind::DeliveryNotFound, detail)
+    }
+
+    /// The idempotency key was used for something else.
+    pub fn idempotency_conflict() -> Self {
+        let detail = "This Idempotency-Key was sent before with another body; use a new key for a new event.";
+        Self::new(ProblemKind::IdempotencyConflict, detail)
+    }
+
+    /// The body is larger than the operation takes.
+    pub fn too_large(what: &str, limit: usize) -> Self {
+        Self::new(
+            ProblemKind::PayloadTooLarge,
+            format!("{what} is larger than the {limit} bytes that are allowed."),
+        )
+        .with_property("limitBytes", limit)
+    }
+
+    /// Something that the answer needs is out of reach.
+    pub fn unavailable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        let detail = format!("The service cannot answer at the moment; try again in {RETRY_AFTER_SECONDS} seconds.");
+        Self::new(ProblemKind::ServiceUnavailable, detail)
+            .with_header(RETRY_AFTER, RETRY_AFTER_SECONDS.to_string())
+            .caused_by(cause)
+    }
+
+    /// Something unforeseen.
+    pub fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        let detail =
+            "Something unforeseen went wrong; try again later, and tell support the `instance` if it keeps failing.";
+        Self::new(ProblemKind::InternalError, detail).caused_by(cause)
+    }
+
+    /// The body of the answer.
+    pub fn body(&self, base_url: &str, request_id: &str) -> Map<String, Value> {
+        let mut body = Map::new();
+        body.insert(
+            "type".into(),
+            format!("{base_url}/problems/{}", self.kind.slug()).into(),
+        );
+        body.insert("title".into(), self.kind.title().into());
+        body.insert("status".into(), self.kind.status().as_u16().into());
+        body.insert("detail".into(), self.detail.clone().into());
+        body.insert("instance".into(), format!("urn:uuid:{request_id}").into());
+        body.insert("properties".into(), self.properties.clone().into());
+        body
+    }
+}
+
+impl From<TableError> for Problem {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Unavailable { .. } => Self::unavailable(error),
+            TableError::Refused { .. } | TableError::Item { .. } | TableError::Missing(_) => Self::internal(error),
+        }
+    }
+}
+
+impl From<SecretError> for Problem {
+    fn from(error: SecretError) -> Self {
+        match error {
+            SecretError::Unavailable { .. } => Self::unavailable(error),
+            SecretError::Malformed { .. } => Self::internal(error),
+        }
+    }
+}
+
+impl From<SealError> for Problem {
+    fn from(error: SealError) -> Self {
+        match error {
+            SealError::Ring(error) => error.into(),
+            error => Self::internal(error),
+        }
+    }
+}
+
+/// A delivery's identifier in the path: whatever cannot be one belongs to no delivery.
+impl DeliveryId {
+    /// Reads it from the call's path.
+    pub fn of_path(call: &super::Call) -> Result<Self, Problem> {
+        Self::parse(call.path("deliveryIdentifier")).ok_or_else(Problem::delivery_not_found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_problem_has_all_members_and_shows_nothing_of_its_cause() {
+        let problem = Problem::internal("the password is hunter2");
+        let body = Value::from(problem.body("https://api.example.com", "0193f6d2-1c9e-7cc3-98c4-dc0c0c07398f"));
+        assert_eq!(body["type"], "https://api.example.com/problems/internal-error");
+        assert_eq!(body["status"], 500);
+        assert_eq!(body["instance"], "urn:uuid:0193f6d2-1c9e-7cc3-98c4-dc0c0c07398f");
+        assert_eq!(body["properties"], json!({}));
+        assert!(body["title"].is_string() && body["detail"].is_string());
+        assert!(!body.to_string().contains("hunter2"));
+    }
+
+    #[test]
+    fn several_violations_are_all_listed() {
+        let violation = |field: &str| Violation {
+            field: field.into(),
+            message: "must be there".into(),
+        };
+        let problem = Problem::invalid(vec![violation("name"), violation("eventUrl")]);
+        assert_eq!(problem.properties["violations"][1]["field"], "eventUrl");
+        assert!(problem.detail.starts_with("2 values"));
+        assert_eq!(
+            Problem::invalid(vec![violation("name")]).detail,
+            "`name` must be there."
+        );
+    }
+}

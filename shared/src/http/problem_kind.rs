@@ -1,0 +1,108 @@
+//! The kinds of Problem: one list, from which types, statuses, titles and the explaining pages come.
+
+use http::StatusCode;
+
+macro_rules! kinds {
+    ($($variant:ident = $slug:literal, $status:ident, $title:literal, $explanation:literal;)*) => {
+        /// One kind of Problem. Its `type` is `{base_url}/problems/{slug}`, which resolves to a page.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum ProblemKind {
+            $(#[doc = $title] $variant,)*
+        }
+
+        impl ProblemKind {
+            /// Every kind.
+            pub const ALL: &[ProblemKind] = &[$(Self::$variant,)*];
+
+            /// The last part of the type's address.
+            pub const fn slug(self) -> &'static str {
+                match self { $(Self::$variant => $slug,)* }
+            }
+
+            /// The kind of this slug.
+            pub fn of_slug(slug: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|kind| kind.slug() == slug)
+            }
+
+            /// The status that it is always answered with.
+            pub const fn status(self) -> StatusCode {
+                match self { $(Self::$variant => StatusCode::$status,)* }
+            }
+
+            /// The sentence that is the same for every occurrence (RFC 9457 §3.1.3).
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title,)* }
+            }
+
+            /// What the page says: what it means and what to do.
+            pub const fn explanation(self) -> &'static str {
+                match self { $(Self::$variant => $explanation,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    NotFound = "not-found", NOT_FOUND, "There is nothing at this address",
+        "No route has this path. Paths are case-sensitive and have no slash at their end. The whole list of routes is at /openapi.json.";
+    MethodNotAllowed = "method-not-allowed", METHOD_NOT_ALLOWED, "This address does not take this verb",
+        "The path exists, but not with this verb. The Allow header of the answer lists the verbs that it takes.";
+    Unauthorized = "unauthorized", UNAUTHORIZED, "A valid access token is needed",
+        "The request carried no access token, or one that is malformed, expired, revoked or meant for another service. Get one from the token endpoint with the client_credentials grant and send it as `Authorization: Bearer …`. Tokens of staging do not work in production, nor the other way round.";
+    InsufficientScope = "insufficient-scope", FORBIDDEN, "The access token lacks a scope",
+        "The token is valid, but was not issued for the scope that this operation needs; the WWW-Authenticate header names it. Ask for a token with that scope; if the issuer refuses it, have the application registered for it. One scope does not imply another.";
+    EntityNotCovered = "entity-not-covered", FORBIDDEN, "The access token does not cover this managing entity",
+        "The token is valid, but was issued to an application that may not act for the managing entity in the path.";
+    UnsupportedVersion = "unsupported-version", BAD_REQUEST, "There is no such version of the service",
+        "The Service-Version header asks for a version that does not exist. Leave it out, or send one of the versions that `properties.supportedVersions` lists.";
+    UnsupportedMediaType = "unsupported-media-type", UNSUPPORTED_MEDIA_TYPE, "The body must be JSON",
+        "Send the body as JSON in UTF-8 with the header `Content-Type: application/json`.";
+    InvalidRequest = "invalid-request", BAD_REQUEST, "The request has invalid values",
+        "One or more values of the path, the query or the body are missing, malformed or unknown. `properties.violations` lists every one of them with its field and what it should be. Members that the operation does not know are refused as well, so that a misspelt name is never silently lost.";
+    WebhookNotFound = "webhook-not-found", NOT_FOUND, "There is no such webhook",
+        "The managing entity has no webhook with this identifier. Its webhooks are listed at …/webhook/list.";
+    DeliveryNotFound = "delivery-not-found", NOT_FOUND, "There is no such delivery",
+        "The managing entity has no delivery with this identifier, or it is older than the time for which deliveries are kept.";
+    VersionConflict = "version-conflict", CONFLICT, "The resource was changed in the meantime",
+        "The version that was sent is no longer the current one. Read the resource again, apply the change to what it is now, and send the new version.";
+    IdempotencyConflict = "idempotency-conflict", CONFLICT, "The idempotency key was used for another request",
+        "An Idempotency-Key may be sent again only with the very same body. Use a new key for a new event.";
+    PayloadTooLarge = "payload-too-large", PAYLOAD_TOO_LARGE, "The request is too large",
+        "The body is larger than this operation takes. A whole event, with the members that the service adds, may have 256 KiB.";
+    ServiceUnavailable = "service-unavailable", SERVICE_UNAVAILABLE, "The service cannot answer at the moment",
+        "Something that the answer needs did not respond. Nothing is wrong with the request: send it again after the time in the Retry-After header.";
+    InternalError = "internal-error", INTERNAL_SERVER_ERROR, "The service failed",
+        "Something unforeseen went wrong on our side. Send the request again later; if it keeps failing, tell support the `instance` of the Problem.";
+    InvalidTokenRequest = "invalid-token-request", BAD_REQUEST, "The token request is malformed",
+        "The token endpoint takes a form (application/x-www-form-urlencoded) with grant_type, and the client's credentials either in the form or in HTTP Basic, never both. No parameter may come twice.";
+    InvalidClient = "invalid-client", UNAUTHORIZED, "The client could not be authenticated",
+        "The client identifier is unknown or the secret is wrong; which of the two is not said. Check the credentials, and that they are those of this environment.";
+    InvalidScope = "invalid-scope", BAD_REQUEST, "A requested scope cannot be granted",
+        "One of the requested scopes does not exist, or the application is not registered for it. The whole request fails, so that no client works with fewer rights than it believes to have. Without the scope parameter a token has all scopes of the application.";
+    UnsupportedGrantType = "unsupported-grant-type", BAD_REQUEST, "This grant is not supported",
+        "The token endpoint supports the client_credentials grant only.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_kind_has_a_page_of_its_own() {
+        let slugs: HashSet<_> = ProblemKind::ALL.iter().map(|kind| kind.slug()).collect();
+        assert_eq!(slugs.len(), ProblemKind::ALL.len());
+        for kind in ProblemKind::ALL {
+            assert_eq!(ProblemKind::of_slug(kind.slug()), Some(*kind));
+            assert!(kind.status().is_client_error() || kind.status().is_server_error());
+            assert!(
+                kind.slug()
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte == b'-'),
+                "{}",
+                kind.slug()
+            );
+        }
+        assert_eq!(ProblemKind::of_slug("nothing"), None);
+    }
+}

@@ -1,0 +1,148 @@
+//! The identifiers that the service makes: a prefix that says of what, and a body whose order is that of time.
+//!
+//! The body is a ULID in lower case: 48 bits of milliseconds and 80 bits that tell apart, as 26 characters of
+//! Crockford's base 32. Clients are promised an opaque string; only this module knows more.
+
+use std::fmt;
+
+use aws_lc_rs::digest;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::{
+    clock::Time,
+    random::{self, Random},
+};
+
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+const BODY_LENGTH: usize = 26;
+
+fn encode(time: Time, rest: [u8; 10]) -> String {
+    let millis = u128::try_from(time.as_millis()).unwrap_or(0) & 0xffff_ffff_ffff;
+    let rest = rest.iter().fold(0u128, |number, byte| number << 8 | u128::from(*byte));
+    let number = millis << 80 | rest;
+    (0..BODY_LENGTH)
+        .rev()
+        .map(|position| char::from(ALPHABET[(number >> (5 * position) & 31) as usize]))
+        .collect()
+}
+
+fn is_body(text: &str) -> bool {
+    // The first character carries 3 bits only, since 26 × 5 is 130.
+    text.len() == BODY_LENGTH && text.bytes().all(|byte| ALPHABET.contains(&byte)) && text.as_bytes()[0] <= b'7'
+}
+
+macro_rules! identifiers {
+    ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(String);
+
+        impl $name {
+            const PREFIX: &'static str = $prefix;
+
+            /// A new identifier, later in order than those made before `now`.
+            pub fn new(now: Time, random: &dyn Random) -> Self {
+                Self(format!("{}{}", Self::PREFIX, encode(now, random::bytes(random))))
+            }
+
+            /// The identifier in a text; `None` when the text is none, so that nothing can have it.
+            pub fn parse(text: &str) -> Option<Self> {
+                text.strip_prefix(Self::PREFIX).is_some_and(is_body).then(|| Self(text.to_owned()))
+            }
+
+            /// The identifier as it stands on the wire.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                Self::parse(&text).ok_or_else(|| de::Error::custom(concat!("not an identifier with ", $prefix)))
+            }
+        }
+    )*};
+}
+
+identifiers! {
+    /// One event: what happened, once, whoever is told of it.
+    EventId = "evt_";
+    /// One webhook: a subscription of an endpoint.
+    WebhookId = "whk_";
+    /// One delivery: one event on its way to one webhook.
+    DeliveryId = "dlv_";
+}
+
+impl DeliveryId {
+    /// The delivery of this event to this webhook. Always the same one, so that publishing an event again
+    /// cannot make a second delivery of it.
+    pub fn of(event: &EventId, webhook: &WebhookId) -> Self {
+        let (time, _) = event.0[EventId::PREFIX.len()..].split_at(10);
+        let hash = digest::digest(&digest::SHA256, format!("{event}{webhook}").as_bytes());
+        let mut rest = [0; 10];
+        rest.copy_from_slice(&hash.as_ref()[..10]);
+        let body = encode(Time::from_millis(0), rest);
+        Self(format!("{}{time}{}", Self::PREFIX, &body[10..]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::SystemRandom;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_identifier_is_read_back_and_a_foreign_one_is_not() {
+        let id = WebhookId::new(Time::from_millis(1_795_167_900_123), &SystemRandom);
+        assert_eq!(WebhookId::parse(id.as_str()), Some(id.clone()));
+        assert_eq!(DeliveryId::parse(id.as_str()), None);
+        for text in [
+            "",
+            "whk_",
+            "whk_x",
+            &id.as_str().to_uppercase(),
+            &format!("{id}0"),
+            "whk_8zzzzzzzzzzzzzzzzzzzzzzzzz",
+        ] {
+            assert_eq!(WebhookId::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_event_and_a_webhook_have_one_delivery_and_others_have_another() {
+        let now = Time::from_millis(1_795_167_900_123);
+        let event = EventId::new(now, &SystemRandom);
+        let (first, second) = (WebhookId::new(now, &SystemRandom), WebhookId::new(now, &SystemRandom));
+        assert_eq!(DeliveryId::of(&event, &first), DeliveryId::of(&event, &first));
+        assert_ne!(DeliveryId::of(&event, &first), DeliveryId::of(&event, &second));
+        assert!(DeliveryId::parse(DeliveryId::of(&event, &first).as_str()).is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn identifiers_sort_by_time(a in 0i64..1 << 47, b in 0i64..1 << 47) {
+            let (x, y) = (EventId::new(Time::from_millis(a), &SystemRandom), EventId::new(Time::from_millis(b), &SystemRandom));
+            if a < b { prop_assert!(x < y) }
+            if a > b { prop_assert!(x > y) }
+        }
+
+        #[test]
+        fn any_text_is_either_refused_or_kept_as_it_is(text in "\\PC{0,40}") {
+            if let Some(id) = DeliveryId::parse(&text) { prop_assert_eq!(id.as_str(), text) }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Sending to strangers: which addresses may be dialled, and an HTTP exchange in which every step has a limit.
+
+pub mod addresses;
+pub mod dial;
+pub mod exchange;
+
+pub use exchange::{Answer, AttemptError, Outbound};

@@ -1,0 +1,165 @@
+//! Sealing: what the table keeps of customers' secrets is encrypted and bound to the place where it stands.
+//!
+//! AES-256-GCM with a random nonce. The context (kind of item, entity, identifier) is authenticated with the text, so
+//! that a row copied to another place cannot be opened there. The key's name stands before the sealed bytes, so that
+//! keys rotate: new ones seal, old ones still open.
+
+use std::collections::HashMap;
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD};
+use serde::Deserialize;
+
+use crate::{
+    random::{self, Random},
+    refreshed::{Refreshed, Source},
+    secrets::{SecretBytes, SecretError, Secrets},
+};
+
+/// The keys that seal and open.
+#[derive(Debug)]
+pub struct KeyRing {
+    current: String,
+    keys: HashMap<String, LessSafeKey>,
+}
+
+/// The secret `data-keys` as it stands in Secrets Manager.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DataKeys {
+    current: String,
+    keys: HashMap<String, SecretBytes>,
+}
+
+/// Why something could not be sealed or opened.
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    /// The key ring could not be read.
+    #[error("the key ring could not be read")]
+    Ring(#[from] SecretError),
+    /// The key ring lacks its current key, or a key is not of 256 bits.
+    #[error("the key ring lacks a usable key `{0}`")]
+    Key(String),
+    /// The sealed text was changed, moved from another place, or is none.
+    #[error("a sealed text cannot be opened here")]
+    NotOurs,
+}
+
+/// The key ring in memory.
+pub type KeyRings = Refreshed<RingSource>;
+
+/// Where the key ring is read.
+pub struct RingSource(pub Secrets);
+
+impl Source for RingSource {
+    type Value = KeyRing;
+    type Error = SealError;
+
+    async fn load(&self) -> Result<KeyRing, SealError> {
+        let DataKeys { current, keys } = self.0.read("data-keys").await?;
+        KeyRing::new(current, keys)
+    }
+}
+
+impl KeyRing {
+    fn new(current: String, keys: HashMap<String, SecretBytes>) -> Result<Self, SealError> {
+        let keys = keys
+            .into_iter()
+            .map(|(name, key)| match UnboundKey::new(&AES_256_GCM, key.expose()) {
+                Ok(key) => Ok((name, LessSafeKey::new(key))),
+                Err(_) => Err(SealError::Key(name)),
+            })
+            .collect::<Result<HashMap<_, _>, _>>()?;
+        if keys.contains_key(&current) {
+            Ok(Self { current, keys })
+        } else {
+            Err(SealError::Key(current))
+        }
+    }
+
+    /// Seals a text for one place: `{key}.{base 64 of nonce, ciphertext and tag}`.
+    pub fn seal(&self, random: &dyn Random, context: &str, plain: &[u8]) -> String {
+        let nonce: [u8; NONCE_LEN] = random::bytes(random);
+        let mut sealed = plain.to_vec();
+        self.keys[&self.current]
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(context), &mut sealed)
+            .expect("AES-GCM seals anything shorter than 64 GiB");
+        format!(
+            "{}.{}",
+            self.current,
+            BASE64_STANDARD_NO_PAD.encode([&nonce[..], &sealed].concat())
+        )
+    }
+
+    /// Opens what was sealed for this place.
+    pub fn open(&self, context: &str, sealed: &str) -> Result<SecretBytes, SealError> {
+        let (key, bytes) = sealed.split_once('.').ok_or(SealError::NotOurs)?;
+        let key = self.keys.get(key).ok_or_else(|| SealError::Key(key.to_owned()))?;
+        let mut bytes = BASE64_STANDARD_NO_PAD.decode(bytes).map_err(|_| SealError::NotOurs)?;
+        let (nonce, sealed) = bytes.split_at_mut_checked(NONCE_LEN).ok_or(SealError::NotOurs)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealError::NotOurs)?;
+        let plain = key
+            .open_in_place(nonce, Aad::from(context), sealed)
+            .map_err(|_| SealError::NotOurs)?;
+        Ok(SecretBytes::new(plain.to_vec()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::SystemRandom;
+
+    fn ring(current: &str) -> KeyRing {
+        let keys = [("a", 1), ("b", 2)].map(|(name, byte)| (name.to_owned(), SecretBytes::new(vec![byte; 32])));
+        KeyRing::new(current.into(), keys.into()).expect("a ring")
+    }
+
+    #[test]
+    fn what_is_sealed_opens_in_its_place_and_in_no_other() {
+        let sealed = ring("a").seal(&SystemRandom, "webhook/hotel/1", b"plain");
+        assert_eq!(
+            ring("a").open("webhook/hotel/1", &sealed).expect("opens").expose(),
+            b"plain"
+        );
+        assert!(matches!(
+            ring("a").open("webhook/other/1", &sealed),
+            Err(SealError::NotOurs)
+        ));
+    }
+
+    #[test]
+    fn an_older_key_still_opens_after_a_new_one_seals() {
+        let sealed = ring("a").seal(&SystemRandom, "here", b"plain");
+        assert_eq!(ring("b").open("here", &sealed).expect("opens").expose(), b"plain");
+    }
+
+    #[test]
+    fn every_changed_bit_and_every_cut_is_noticed() {
+        let ring = ring("a");
+        let sealed = ring.seal(&SystemRandom, "here", b"plain");
+        let bytes = BASE64_STANDARD_NO_PAD.decode(&sealed[2..]).expect("base 64");
+        for bit in 0..bytes.len() * 8 {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(
+                ring.open("here", &format!("a.{}", BASE64_STANDARD_NO_PAD.encode(changed)))
+                    .is_err(),
+                "bit {bit}"
+            );
+        }
+        for end in 0..sealed.len() {
+            assert!(ring.open("here", &sealed[..end]).is_err(), "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn a_ring_without_its_current_key_or_with_a_short_key_is_refused() {
+        assert!(matches!(
+            KeyRing::new("x".into(), HashMap::new()),
+            Err(SealError::Key(_))
+        ));
+        let short = [("a".to_owned(), SecretBytes::new(vec![1; 16]))].into();
+        assert!(matches!(KeyRing::new("a".into(), short), Err(SealError::Key(_))));
+    }
+}

@@ -1,0 +1,95 @@
+//! Secrets Manager, and the type of a value that must not be printed.
+
+use std::fmt;
+
+use aws_sdk_secretsmanager::{Client, error::DisplayErrorContext};
+use serde::{Deserialize, de::DeserializeOwned};
+
+/// Bytes that must never be seen: no `Display`, and a `Debug` that says nothing. In JSON they are base 64.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretBytes(Vec<u8>);
+
+impl SecretBytes {
+    /// Keeps these bytes from being printed.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes, for the one who computes with them.
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretBytes(…)")
+    }
+}
+
+impl<'de> Deserialize<'de> for SecretBytes {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use base64::{Engine, prelude::BASE64_STANDARD};
+        let text = String::deserialize(deserializer)?;
+        // The text is not repeated in the error: it is a secret, if a malformed one.
+        BASE64_STANDARD
+            .decode(text)
+            .map(Self)
+            .map_err(|_| serde::de::Error::custom("not base 64"))
+    }
+}
+
+/// The secrets of this deployment, by their names after the prefix.
+#[derive(Debug, Clone)]
+pub struct Secrets {
+    client: Client,
+    prefix: String,
+}
+
+/// Why a secret could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// Secrets Manager did not answer, or has no such secret, or does not give it to this function.
+    #[error("the secret `{name}` could not be read: {reason}")]
+    Unavailable {
+        /// Its name, prefix included.
+        name: String,
+        /// What Secrets Manager or the SDK says; never the value.
+        reason: String,
+    },
+    /// The secret is not what this program writes.
+    #[error("the secret `{name}` is malformed")]
+    Malformed {
+        /// Its name, prefix included.
+        name: String,
+        /// What is wrong with it; serde names members and types, and never the value of a secret member.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+impl Secrets {
+    /// The secrets whose names begin with the prefix.
+    pub fn connect(aws: &aws_config::SdkConfig, prefix: impl Into<String>) -> Self {
+        Self {
+            client: Client::new(aws),
+            prefix: prefix.into(),
+        }
+    }
+
+    /// Reads the present version of a secret.
+    pub async fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, SecretError> {
+        let name = format!("{}{name}", self.prefix);
+        let answer = self.client.get_secret_value().secret_id(&name).send().await;
+        let value = match answer {
+            Ok(answer) => answer.secret_string.unwrap_or_default(),
+            Err(error) => {
+                return Err(SecretError::Unavailable {
+                    name,
+                    reason: DisplayErrorContext(&error).to_string(),
+                });
+            }
+        };
+        serde_json::from_str(&value).map_err(|source| SecretError::Malformed { name, source })
+    }
+}

@@ -1,0 +1,199 @@
+//! What a function has once it has started: settings, clock, randomness, the table, the keys; and how it serves.
+
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+
+use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
+use futures::FutureExt;
+use lambda_http::{Body, Request, service_fn};
+use lambda_runtime::LambdaEvent;
+use serde::{
+    Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
+
+use crate::{
+    auth::{
+        keys::{KeyCache, PublishedKeys},
+        token::Audience,
+    },
+    clock::{SharedClock, SystemClock},
+    http::{
+        Call, Endpoint, Problem, Reply,
+        gate::{self, Handler},
+    },
+    logging,
+    random::{Random, SharedRandom, SystemRandom},
+    settings::{self, FromEnvironment, LogSettings, Settings, SettingsError},
+    table::Table,
+};
+
+/// A running function.
+pub struct Service {
+    settings: Settings,
+    audience: Audience,
+    clock: SharedClock,
+    random: SharedRandom,
+    aws: SdkConfig,
+    table: Table,
+    keys: KeyCache,
+}
+
+/// Why a function could not start or go on.
+#[derive(thiserror::Error)]
+pub enum StartError {
+    /// The environment is incomplete.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The runtime gave up.
+    #[error("the Lambda runtime ended: {0}")]
+    Runtime(lambda_runtime::Error),
+}
+
+impl fmt::Debug for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f) // what `main` prints: a sentence for whoever operates it
+    }
+}
+
+impl Service {
+    /// Starts: reads the environment, opens the clients and reads the keys, all once per cold start. Beside the service
+    /// it gives the settings of which the caller names the type.
+    pub async fn start<S: FromEnvironment>() -> Result<(Self, S), StartError> {
+        let (log, settings, own) = settings::read::<(LogSettings, Settings, S)>()?;
+        logging::start(&log.level);
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(Duration::from_secs(2))
+            .operation_attempt_timeout(Duration::from_secs(4))
+            .operation_timeout(Duration::from_secs(10)) // below the gateway's 30 s, so that a client gets a 503
+            .build();
+        let aws = aws_config::defaults(BehaviorVersion::latest())
+            .timeout_config(timeouts)
+            .retry_config(RetryConfig::standard().with_max_attempts(3))
+            .load()
+            .await;
+        let table = Table::new(aws_sdk_dynamodb::Client::new(&aws), &settings.table_name);
+        let clock: SharedClock = Arc::new(SystemClock);
+        let keys = KeyCache::warm(PublishedKeys::new(table.clone()), clock.clone()).await;
+        let audience = Audience {
+            issuer: settings.auth_url.clone(),
+            audience: settings.base_url.clone(),
+        };
+        let random = Arc::new(SystemRandom);
+        Ok((
+            Self {
+                settings,
+                audience,
+                clock,
+                random,
+                aws,
+                table,
+                keys,
+            },
+            own,
+        ))
+    }
+
+    /// What every function needs to know.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whom tokens are from and for.
+    pub fn audience(&self) -> &Audience {
+        &self.audience
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &SharedClock {
+        &self.clock
+    }
+
+    /// The dice.
+    pub fn random(&self) -> &dyn Random {
+        &*self.random
+    }
+
+    /// The dice, to be kept.
+    pub fn shared_random(&self) -> SharedRandom {
+        self.random.clone()
+    }
+
+    /// The configuration of AWS clients.
+    pub fn aws(&self) -> &SdkConfig {
+        &self.aws
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The keys that vouch for tokens.
+    pub fn keys(&self) -> &KeyCache {
+        &self.keys
+    }
+
+    /// Serves an endpoint until Lambda ends the process.
+    pub async fn serve<F, A>(self, endpoint: Endpoint, handler: F) -> Result<(), StartError>
+    where
+        F: Fn(Call) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<Reply, Problem>> + Send + 'static,
+    {
+        self.serve_boxed(endpoint, Arc::new(move |call| handler(call).boxed()))
+            .await
+    }
+
+    /// Not generic, so that the runtime is compiled once, in this library, and not in each function.
+    async fn serve_boxed(self, endpoint: Endpoint, handler: Arc<Handler>) -> Result<(), StartError> {
+        let service = Arc::new(self);
+        let serve = move |request: Request| {
+            let (service, handler) = (service.clone(), handler.clone());
+            async move {
+                let response: http::Response<Body> = gate::handle(&service, endpoint, &*handler, request).await;
+                Ok::<_, std::convert::Infallible>(response)
+            }
+        };
+        lambda_http::run_concurrent(service_fn(serve))
+            .await
+            .map_err(StartError::Runtime)
+    }
+
+    /// Serves a trigger until Lambda ends the process.
+    pub async fn serve_events<E, R, F, A>(handler: F) -> Result<(), StartError>
+    where
+        E: DeserializeOwned + Send + 'static,
+        R: Serialize + Send + 'static,
+        F: Fn(E) -> A + Clone + Send + Sync + 'static,
+        A: Future<Output = R> + Send + 'static,
+    {
+        let serve = move |event: LambdaEvent<E>| {
+            let answer = handler(event.payload);
+            async move { Ok::<R, lambda_runtime::Error>(answer.await) }
+        };
+        lambda_runtime::run_concurrent(service_fn(serve))
+            .await
+            .map_err(StartError::Runtime)
+    }
+
+    /// Does a job at each event of a schedule, whatever the event says, until Lambda ends the process.
+    pub async fn serve_schedule<R, X, F, A>(job: F) -> Result<(), StartError>
+    where
+        R: Serialize + Send + 'static,
+        X: std::error::Error + Send + Sync + 'static,
+        F: Fn() -> A + Clone + Send + Sync + 'static,
+        A: Future<Output = Result<R, X>> + Send + 'static,
+    {
+        let serve = move |_: LambdaEvent<IgnoredAny>| {
+            let done = job();
+            async move {
+                done.await.map_err(|error| {
+                    tracing::error!(error = %logging::chain(&error), "the scheduled job failed");
+                    lambda_runtime::Error::from(error)
+                })
+            }
+        };
+        lambda_runtime::run_concurrent(service_fn(serve))
+            .await
+            .map_err(StartError::Runtime)
+    }
+}

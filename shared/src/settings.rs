@@ -1,0 +1,321 @@
+//! The only reader of the environment: read once, at the start, every fault reported at once with its variable's name.
+
+use std::{fmt, str::FromStr};
+
+use ipnet::IpNet;
+use url::Url;
+
+use crate::deliveries::schedule::RetrySchedule;
+
+/// What every function needs to know.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `BASE_URL`: the API's address, without a slash at its end; the audience of tokens and the base of Problem types.
+    pub base_url: String,
+    /// `AUTH_URL`: the token issuer's address, without a slash at its end; the `iss` of tokens.
+    pub auth_url: String,
+    /// `TABLE_NAME`: the DynamoDB table.
+    pub table_name: String,
+    /// `ENVIRONMENT`: the name of this deployment, such as `production`.
+    pub environment: String,
+}
+
+/// How much is logged: `LOG_LEVEL`, a directive of tracing's `EnvFilter` such as `info` or `shared=debug`.
+#[derive(Debug, Clone)]
+pub struct LogSettings {
+    /// `info` unless set.
+    pub level: String,
+}
+
+/// Where the secrets are: `SECRETS_PREFIX`, put before each name in Secrets Manager.
+#[derive(Debug, Clone)]
+pub struct SecretSettings {
+    /// Ends with a slash, by convention.
+    pub prefix: String,
+}
+
+/// Where due deliveries are announced: `QUEUE_URL`.
+#[derive(Debug, Clone)]
+pub struct QueueSettings {
+    /// The address of the SQS queue.
+    pub url: String,
+}
+
+/// How tokens are issued: `TOKEN_LIFETIME`.
+#[derive(Debug, Clone, Copy)]
+pub struct TokenSettings {
+    /// In seconds; 3600 unless set.
+    pub lifetime: u32,
+}
+
+/// When deliveries are tried: `RETRY_SCHEDULE`.
+#[derive(Debug, Clone)]
+pub struct ScheduleSettings {
+    /// The wait before each attempt.
+    pub schedule: RetrySchedule,
+}
+
+/// Whereto the service may send: `DELIVERY_ALLOWED_NETWORKS` and `DELIVERY_ALLOW_HTTP`.
+#[derive(Debug, Clone, Default)]
+pub struct EndpointSettings {
+    /// Networks that are excepted from the ban on addresses that are not public. Empty on AWS.
+    pub allowed_networks: Vec<IpNet>,
+    /// Whether `http` is allowed beside `https`. Not on AWS.
+    pub allow_http: bool,
+}
+
+/// Settings that can be read from the environment.
+pub trait FromEnvironment: Sized {
+    /// Reads them; what is wrong goes into the reader, and the value is then thrown away by [`read`].
+    fn from_environment(environment: &mut Environment) -> Option<Self>;
+}
+
+/// The variables, and what is wrong with them.
+#[derive(Debug)]
+pub struct Environment {
+    variable: fn(&str) -> Option<String>,
+    faults: Vec<String>,
+}
+
+/// The variables that are missing or malformed: all of them, each with its name.
+#[derive(PartialEq, Eq, thiserror::Error)]
+#[error("the environment is not as it should be: {}", .0.join("; "))]
+pub struct SettingsError(pub Vec<String>);
+
+impl fmt::Debug for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Reads settings from the process's environment, or reports everything that is wrong with it.
+pub fn read<S: FromEnvironment>() -> Result<S, SettingsError> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads the environment"
+    )]
+    read_from(|name| std::env::var(name).ok())
+}
+
+fn read_from<S: FromEnvironment>(variable: fn(&str) -> Option<String>) -> Result<S, SettingsError> {
+    let mut environment = Environment {
+        variable,
+        faults: Vec::new(),
+    };
+    match S::from_environment(&mut environment) {
+        Some(settings) if environment.faults.is_empty() => Ok(settings),
+        _ => Err(SettingsError(environment.faults)),
+    }
+}
+
+impl Environment {
+    /// A variable that must be there and not be empty.
+    pub fn required(&mut self, name: &str) -> Option<String> {
+        let value = (self.variable)(name).filter(|value| !value.is_empty());
+        if value.is_none() {
+            self.faults.push(format!("{name} is not set"));
+        }
+        value
+    }
+
+    /// A variable with a form of its own; when it is not set or empty, the default.
+    pub fn parsed<T>(&mut self, name: &str, default: T) -> Option<T>
+    where
+        T: FromStr,
+        T::Err: fmt::Display,
+    {
+        let Some(value) = (self.variable)(name).filter(|value| !value.is_empty()) else {
+            return Some(default);
+        };
+        value.parse().map_err(|error| self.fault(name, &value, &error)).ok()
+    }
+
+    fn fault(&mut self, name: &str, value: &str, error: &dyn fmt::Display) {
+        self.faults.push(format!("{name} is `{value}`, which is {error}"));
+    }
+
+    fn address(&mut self, name: &str) -> Option<String> {
+        let value = self.required(name)?;
+        match Url::parse(&value) {
+            Ok(url) if url.host().is_some() && url.path() == "/" && !value.ends_with('/') => Some(value),
+            Ok(_) => {
+                self.fault(
+                    name,
+                    &value,
+                    &"not an address such as https://api.example.com, without a path or slash at its end",
+                );
+                None
+            }
+            Err(error) => {
+                self.fault(name, &value, &format_args!("not an address: {error}"));
+                None
+            }
+        }
+    }
+}
+
+impl FromEnvironment for () {
+    fn from_environment(_: &mut Environment) -> Option<Self> {
+        Some(())
+    }
+}
+
+macro_rules! several {
+    ($($name:ident),+) => {
+        impl<$($name: FromEnvironment),+> FromEnvironment for ($($name,)+) {
+            fn from_environment(environment: &mut Environment) -> Option<Self> {
+                // Each is read before any is given up, so that all faults come to light at once.
+                $(#[expect(non_snake_case, reason = "the type's letter names its value")]
+                let $name = $name::from_environment(environment);)+
+                Some(($($name?,)+))
+            }
+        }
+    };
+}
+several!(A, B);
+several!(A, B, C);
+several!(A, B, C, D);
+
+impl FromEnvironment for Settings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        let (base_url, auth_url) = (environment.address("BASE_URL"), environment.address("AUTH_URL"));
+        let (table_name, name) = (environment.required("TABLE_NAME"), environment.required("ENVIRONMENT"));
+        Some(Self {
+            base_url: base_url?,
+            auth_url: auth_url?,
+            table_name: table_name?,
+            environment: name?,
+        })
+    }
+}
+
+impl FromEnvironment for LogSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        Some(Self {
+            level: environment.parsed("LOG_LEVEL", "info".to_owned())?,
+        })
+    }
+}
+
+impl FromEnvironment for SecretSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        Some(Self {
+            prefix: environment.required("SECRETS_PREFIX")?,
+        })
+    }
+}
+
+impl FromEnvironment for QueueSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        Some(Self {
+            url: environment.required("QUEUE_URL")?,
+        })
+    }
+}
+
+impl FromEnvironment for TokenSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        let lifetime = environment.parsed("TOKEN_LIFETIME", 3600)?;
+        if !(1..=86_400).contains(&lifetime) {
+            environment.fault(
+                "TOKEN_LIFETIME",
+                &lifetime.to_string(),
+                &"not a number of seconds from 1 to 86400",
+            );
+            return None;
+        }
+        Some(Self { lifetime })
+    }
+}
+
+impl FromEnvironment for ScheduleSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        Some(Self {
+            schedule: environment.parsed("RETRY_SCHEDULE", RetrySchedule::default())?,
+        })
+    }
+}
+
+impl FromEnvironment for EndpointSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        let networks = environment.parsed("DELIVERY_ALLOWED_NETWORKS", Networks(Vec::new()));
+        let allow_http = environment.parsed("DELIVERY_ALLOW_HTTP", Switch(false));
+        Some(Self {
+            allowed_networks: networks?.0,
+            allow_http: allow_http?.0,
+        })
+    }
+}
+
+/// `true` or `false`, and nothing else.
+struct Switch(bool);
+
+impl FromStr for Switch {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self).map_err(|_| "neither `true` nor `false`")
+    }
+}
+
+/// Networks, separated by commas.
+struct Networks(Vec<IpNet>);
+
+impl FromStr for Networks {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let networks: Result<_, _> = text.split(',').map(|network| network.trim().parse()).collect();
+        networks
+            .map(Self)
+            .map_err(|_| "not a list of networks such as `10.0.0.0/8,fd00::/8`")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_is_wrong_is_reported_at_once_by_name() {
+        let error = read_from::<(
+            Settings,
+            (SecretSettings, EndpointSettings),
+            TokenSettings,
+            ScheduleSettings,
+        )>(|name| match name {
+            "BASE_URL" => Some("https://api.example.com/".into()),
+            "AUTH_URL" => Some("nonsense".into()),
+            "DELIVERY_ALLOW_HTTP" => Some("yes".into()),
+            "DELIVERY_ALLOWED_NETWORKS" => Some("10.0.0.0/33".into()),
+            "TOKEN_LIFETIME" => Some("0".into()),
+            "RETRY_SCHEDULE" => Some("soon".into()),
+            _ => None,
+        })
+        .expect_err("nothing is right");
+        let names = [
+            "BASE_URL",
+            "AUTH_URL",
+            "TABLE_NAME",
+            "ENVIRONMENT",
+            "SECRETS_PREFIX",
+            "DELIVERY_ALLOWED_NETWORKS",
+            "DELIVERY_ALLOW_HTTP",
+            "TOKEN_LIFETIME",
+            "RETRY_SCHEDULE",
+        ];
+        for (fault, name) in error.0.iter().zip(names) {
+            assert!(fault.starts_with(name), "{fault} should be about {name}");
+        }
+        assert_eq!(error.0.len(), names.len());
+    }
+
+    #[test]
+    fn what_is_not_set_has_the_default_of_the_contract() {
+        let (token, endpoints, schedule) =
+            read_from::<(TokenSettings, EndpointSettings, ScheduleSettings)>(|_| None).expect("defaults");
+        assert_eq!(token.lifetime, 3600);
+        assert!(!endpoints.allow_http && endpoints.allowed_networks.is_empty());
+        assert_eq!(schedule.schedule.attempts(), 10);
+    }
+}

@@ -1,0 +1,188 @@
+//! The DynamoDB table: one client, one name, and the only translation of its errors.
+
+use aws_sdk_dynamodb::{
+    Client,
+    error::{ProvideErrorMetadata, SdkError},
+    types::AttributeValue,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use std::collections::HashMap;
+
+/// An item as DynamoDB knows it.
+pub type Item = HashMap<String, AttributeValue>;
+
+/// The table with everything that lasts.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// The client; its calls stand in the stores, one store per kind of item.
+    pub client: Client,
+    /// The table's name.
+    pub name: String,
+}
+
+/// Why the table did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// DynamoDB could not be reached, was too busy or failed, after the SDK's own retries.
+    #[error("the table did not answer: {doing}")]
+    Unavailable {
+        /// What was being done.
+        doing: &'static str,
+        /// What the SDK says.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// DynamoDB refused the request as such: a fault of this program or of its permissions.
+    #[error("the table refused a request: {doing}")]
+    Refused {
+        /// What was being done.
+        doing: &'static str,
+        /// What the SDK says.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// An item is not in the form in which this program writes it.
+    #[error("an item of the table could not be read or written: {doing}")]
+    Item {
+        /// What was being done.
+        doing: &'static str,
+        /// What is wrong with the item.
+        #[source]
+        source: serde_dynamo::Error,
+    },
+    /// An item that must be there is not.
+    #[error("an item that must exist is missing: {0}")]
+    Missing(&'static str),
+}
+
+/// The codes with which DynamoDB says "not now" rather than "not so".
+/// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>
+const PASSING: [&str; 8] = [
+    "InternalServerError",
+    "LimitExceededException",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "ServiceUnavailable",
+    "ThrottlingException",
+    "TransactionInProgressException",
+    "TransactionConflictException",
+];
+
+impl TableError {
+    /// Sorts an error of the SDK by whose fault it is.
+    pub fn sdk<E>(doing: &'static str) -> impl Fn(SdkError<E>) -> Self
+    where
+        E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
+    {
+        move |error| {
+            let passing = match &error {
+                SdkError::ServiceError(service) => {
+                    service.raw().status().is_server_error()
+                        || service.err().code().is_some_and(|code| PASSING.contains(&code))
+                }
+                SdkError::ConstructionFailure(_) => false,
+                _ => true,
+            };
+            let source = Box::new(error);
+            if passing {
+                Self::Unavailable { doing, source }
+            } else {
+                Self::Refused { doing, source }
+            }
+        }
+    }
+
+    /// An answer of a batch or a transaction that failed for this reason code, without an error of its own.
+    pub fn code(doing: &'static str, code: &str) -> Self {
+        let source = format!("answered with {code}").into();
+        let passing = PASSING.contains(&code)
+            || ["TransactionConflict", "ThrottlingError", "RequestLimitExceeded"].contains(&code);
+        if passing {
+            Self::Unavailable { doing, source }
+        } else {
+            Self::Refused { doing, source }
+        }
+    }
+}
+
+impl Table {
+    /// The table of this name.
+    pub fn new(client: Client, name: impl Into<String>) -> Self {
+        Self {
+            client,
+            name: name.into(),
+        }
+    }
+
+    /// Reads one item by its key; `None` when there is none.
+    ///
+    /// A consistent read sees every write that was acknowledged before it, at twice the price.
+    pub async fn get<T: DeserializeOwned>(
+        &self,
+        (pk, sk): (String, String),
+        consistent: bool,
+        doing: &'static str,
+    ) -> Result<Option<T>, TableError> {
+        let request = self
+            .client
+            .get_item()
+            .table_name(&self.name)
+            .consistent_read(consistent);
+        let answer = request
+            .key("pk", AttributeValue::S(pk))
+            .key("sk", AttributeValue::S(sk))
+            .send()
+            .await
+            .map_err(TableError::sdk(doing))?;
+        answer.item.map(|item| read_item(item, doing)).transpose()
+    }
+
+    /// Writes one item, whatever was there before.
+    pub async fn put(&self, item: &impl Serialize, doing: &'static str) -> Result<(), TableError> {
+        let request = self
+            .client
+            .put_item()
+            .table_name(&self.name)
+            .set_item(Some(write_item(item, doing)?));
+        request.send().await.map_err(TableError::sdk(doing))?;
+        Ok(())
+    }
+
+    /// All items of one partition, in the order of the sort key, read consistently: those whose sort key begins so, if
+    /// it is said how.
+    pub async fn partition(
+        &self,
+        pk: String,
+        sk_prefix: Option<&str>,
+        doing: &'static str,
+    ) -> Result<Vec<Item>, TableError> {
+        let mut query = self
+            .client
+            .query()
+            .table_name(&self.name)
+            .consistent_read(true)
+            .key_condition_expression("pk = :pk")
+            .expression_attribute_values(":pk", AttributeValue::S(pk));
+        if let Some(prefix) = sk_prefix {
+            query = query
+                .key_condition_expression("pk = :pk AND begins_with(sk, :sk)")
+                .expression_attribute_values(":sk", AttributeValue::S(prefix.into()));
+        }
+        let mut pages = query.into_paginator().items().send();
+        let mut items = Vec::new();
+        while let Some(item) = pages.next().await {
+            items.push(item.map_err(TableError::sdk(doing))?);
+        }
+        Ok(items)
+    }
+}
+
+/// Turns an item into the type that wrote it.
+pub fn read_item<T: DeserializeOwned>(item: Item, doing: &'static str) -> Result<T, TableError> {
+    serde_dynamo::from_item(item).map_err(|source| TableError::Item { doing, source })
+}
+
+/// Turns a value into an item.
+pub fn write_item(value: &impl Serialize, doing: &'static str) -> Result<Item, TableError> {
+    serde_dynamo::to_item(value).map_err(|source| TableError::Item { doing, source })
+}

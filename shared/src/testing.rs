@@ -1,0 +1,45 @@
+//! What tests share: a clock that stands, dice that repeat.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, AtomicU8, Ordering},
+};
+
+use crate::{
+    clock::{Clock, Time},
+    random::Random,
+};
+
+/// A clock that says what it is told to.
+#[derive(Debug, Clone)]
+pub struct FixedClock(Arc<AtomicI64>);
+
+impl FixedClock {
+    /// A clock that stands at this moment.
+    pub fn at(time: Time) -> Self {
+        Self(Arc::new(AtomicI64::new(time.as_millis())))
+    }
+
+    /// Moves the clock.
+    pub fn set(&self, time: Time) {
+        self.0.store(time.as_millis(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for FixedClock {
+    fn now(&self) -> Time {
+        Time::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Bytes that count upwards, so that two draws differ and every run is the same.
+#[derive(Debug, Default)]
+pub struct CountingRandom(AtomicU8);
+
+impl Random for CountingRandom {
+    fn fill(&self, buffer: &mut [u8]) {
+        for byte in buffer {
+            *byte = self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}

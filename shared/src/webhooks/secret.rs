@@ -1,0 +1,57 @@
+//! Signing secrets of webhooks, in the form of Standard Webhooks: `whsec_` and base 64.
+//! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
+
+use std::fmt;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+
+use crate::{
+    auth::entity::EntityId,
+    ids::WebhookId,
+    random::{self, Random},
+    sealing::{KeyRing, SealError},
+    secrets::SecretBytes,
+};
+
+const PREFIX: &str = "whsec_";
+
+/// The key that a webhook's deliveries are signed with.
+#[derive(Clone)]
+pub struct SigningSecret(SecretBytes);
+
+impl SigningSecret {
+    /// A new secret of 256 bits.
+    pub fn new(random: &dyn Random) -> Self {
+        Self(SecretBytes::new(random::bytes::<32>(random).to_vec()))
+    }
+
+    /// The bytes of the key.
+    pub fn key(&self) -> &[u8] {
+        self.0.expose()
+    }
+
+    /// The secret as its owner is told it, once.
+    pub fn reveal(&self) -> String {
+        format!("{PREFIX}{}", BASE64_STANDARD.encode(self.key()))
+    }
+
+    /// The secret as the table keeps it.
+    pub fn seal(&self, ring: &KeyRing, random: &dyn Random, owner: &EntityId, webhook: &WebhookId) -> String {
+        ring.seal(random, &context(owner, webhook), self.key())
+    }
+
+    /// The secret that the table keeps for this webhook.
+    pub fn open(sealed: &str, ring: &KeyRing, owner: &EntityId, webhook: &WebhookId) -> Result<Self, SealError> {
+        ring.open(&context(owner, webhook), sealed).map(Self)
+    }
+}
+
+fn context(owner: &EntityId, webhook: &WebhookId) -> String {
+    format!("signing-secret/{owner}/{webhook}")
+}
+
+impl fmt::Debug for SigningSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SigningSecret(…)")
+    }
+}

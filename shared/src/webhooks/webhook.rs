@@ -1,0 +1,109 @@
+//! A webhook, as its owner sees it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{auth::entity::EntityId, clock::Time, ids::WebhookId};
+
+/// After this many failed attempts in a row a webhook counts as failing.
+const FAILING_AFTER: u32 = 5;
+
+/// A subscription of an endpoint.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Webhook {
+    /// When it was made.
+    pub created_date: Time,
+    /// Why the service disabled it; absent while it is enabled or when its owner disabled it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled_reason: Option<String>,
+    /// Whether it is told of anything.
+    pub enabled: bool,
+    /// The types that it is told of; all, when empty.
+    pub event_list: Vec<String>,
+    /// Where it is told.
+    pub event_url: String,
+    /// Headers that its owner wants to be sent along.
+    pub headers: BTreeMap<String, String>,
+    /// Its identifier.
+    pub id: WebhookId,
+    /// When it was last changed.
+    pub last_update: Time,
+    /// What its owner calls it.
+    pub name: String,
+    /// The managing entity that owns it.
+    pub owner_identifier: EntityId,
+    /// Counts its changes, from 1.
+    pub version: u32,
+    /// Attempts that failed since the last that succeeded. Not a change of the webhook, so without a new version.
+    #[serde(default)]
+    pub failures_in_row: u32,
+}
+
+/// How a webhook's endpoint is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Health {
+    /// It takes what it is sent.
+    Healthy,
+    /// The last attempts failed.
+    Failing,
+}
+
+/// A webhook on the wire.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookView<'a> {
+    created_date: Time,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disabled_reason: Option<&'a str>,
+    enabled: bool,
+    event_list: &'a [String],
+    event_url: &'a str,
+    headers: &'a BTreeMap<String, String>,
+    health: Health,
+    id: &'a WebhookId,
+    last_update: Time,
+    name: &'a str,
+    owner_identifier: &'a EntityId,
+    /// Shown once, in the answer that makes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signing_secret: Option<&'a str>,
+    version: u32,
+}
+
+impl Webhook {
+    /// Whether it is to be told of an event of this type.
+    pub fn wants(&self, kind: &str) -> bool {
+        self.enabled && (self.event_list.is_empty() || self.event_list.iter().any(|wanted| wanted == kind))
+    }
+
+    /// How its endpoint is doing.
+    pub const fn health(&self) -> Health {
+        if self.failures_in_row >= FAILING_AFTER {
+            Health::Failing
+        } else {
+            Health::Healthy
+        }
+    }
+
+    /// What its owner sees of it.
+    pub fn view<'a>(&'a self, signing_secret: Option<&'a str>) -> WebhookView<'a> {
+        WebhookView {
+            created_date: self.created_date,
+            disabled_reason: self.disabled_reason.as_deref(),
+            enabled: self.enabled,
+            event_list: &self.event_list,
+            event_url: &self.event_url,
+            headers: &self.headers,
+            health: self.health(),
+            id: &self.id,
+            last_update: self.last_update,
+            name: &self.name,
+            owner_identifier: &self.owner_identifier,
+            signing_secret,
+            version: self.version,
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The bundle: `local` with everything that it starts, on a port and in a folder of its own.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    net::{Ipv4Addr, TcpListener},
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    sync::atomic::{AtomicU16, Ordering},
+    time::Duration,
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use tempfile::TempDir;
+use tokio::{
+    process::{Child, Command},
+    sync::Mutex,
+};
+
+use super::{LONG, Process, descendants, group_members, until};
+
+/// How a bundle is run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The waits before each attempt.
+    pub retry_schedule: &'static str,
+    /// The time between two sweeps.
+    pub sweep_interval: &'static str,
+}
+
+impl Default for Settings {
+    /// Three attempts within seconds.
+    fn default() -> Self {
+        Self { retry_schedule: "0s,1s,1s", sweep_interval: "500ms" }
+    }
+}
+
+/// A running bundle; when it is dropped it is killed, and with it all that it started.
+pub struct Bundle {
+    /// The port of the service.
+    pub port: u16,
+    folder: TempDir,
+    settings: Settings,
+    child: Mutex<Child>,
+}
+
+impl Bundle {
+    /// Starts a bundle and waits until it answers.
+    pub async fn start(settings: Settings) -> Result<Self, String> {
+        let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
+        let port = free_port();
+        let child = spawn(&settings, port, folder.path())?;
+        let bundle = Self { port, folder, settings, child: Mutex::new(child) };
+        bundle.ready().await?;
+        Ok(bundle)
+    }
+
+    /// Starts it again where it was, with what it kept.
+    pub async fn start_again(&self) -> Result<(), String> {
+        *self.child.lock().await = spawn(&self.settings, self.port, self.folder.path())?;
+        self.ready().await
+    }
+
+    async fn ready(&self) -> Result<(), String> {
+        let ready = until("service.env of a bundle that answers", LONG, async || {
+            if let Ok(Some(status)) = self.child.lock().await.try_wait() {
+                return Some(Err(format!("the bundle ended with {status}\n{}", self.logs())));
+            }
+            self.data().join("service.env").exists().then_some(Ok(()))
+        });
+        ready.await
+    }
+
+    /// The folder with its data.
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// What it tells its clients.
+    pub fn service_env(&self) -> BTreeMap<String, String> {
+        let text = fs::read_to_string(self.data().join("service.env")).expect("it is there once the service answers");
+        text.lines()
+            .filter_map(|line| line.split_once('='))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
+    }
+
+    /// The process number of `local` itself.
+    pub async fn id(&self) -> i32 {
+        let id = self.child.lock().await.id().expect("it has not been waited for");
+        id.try_into().expect("process numbers are small")
+    }
+
+    /// Every process that it started.
+    pub fn processes(&self) -> Vec<Process> {
+        self.child
+            .try_lock()
+            .ok()
+            .and_then(|child| child.id()?.try_into().ok())
+            .map(descendants)
+            .unwrap_or_default()
+    }
+
+    /// The one process of that name.
+    pub async fn process(&self, program: &str) -> Process {
+        until(&format!("a process of {program}"), LONG, async || {
+            self.processes().into_iter().find(|process| process.is(program))
+        })
+        .await
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub async fn stop(&self) -> ExitStatus {
+        self.signal(Signal::SIGTERM).await;
+        self.ended().await
+    }
+
+    /// Sends `local` a signal.
+    pub async fn signal(&self, signal: Signal) {
+        let id = self.id().await;
+        kill(Pid::from_raw(id), signal).expect("it runs, and is ours");
+    }
+
+    /// Waits for its end.
+    pub async fn ended(&self) -> ExitStatus {
+        let mut child = self.child.lock().await;
+        let status = tokio::time::timeout(LONG, child.wait()).await.expect("a bundle that is asked to end, ends");
+        status.expect("a child can be waited for")
+    }
+
+    /// Kills every process of the bundle at once, as a power cut would, and waits until all are gone.
+    pub async fn cut_power(&self) {
+        let children = self.processes();
+        self.signal(Signal::SIGKILL).await;
+        children.iter().for_each(Process::kill);
+        self.ended().await;
+        until("the end of every process of a killed bundle", LONG, async || {
+            let left = group_members(&children);
+            left.iter().for_each(Process::kill);
+            left.is_empty().then_some(())
+        })
+        .await;
+    }
+
+    /// What it and its functions complained about.
+    pub fn logs(&self) -> String {
+        let mut report = String::from("\n--- output of `local`:\n");
+        report += &fs::read_to_string(self.folder.path().join("output")).unwrap_or_default();
+        for entry in fs::read_dir(self.data().join("logs")).into_iter().flatten().flatten() {
+            let log = fs::read(entry.path()).unwrap_or_default();
+            let log = String::from_utf8_lossy(&log);
+            let complaints = log.lines().filter(|line| ["WARN", "ERROR", "panicked"].iter().any(|word| line.contains(word)));
+            let last: Vec<&str> = complaints.rev().take(20).collect();
+            if !last.is_empty() {
+                report += &format!("--- last complaints in {}:\n", entry.file_name().display());
+                last.iter().rev().for_each(|line| report += &format!("{line}\n"));
+            }
+        }
+        report
+    }
+}
+
+/// The command that runs `local` on a port with data in a folder; its output goes to the file `output` in that folder.
+fn spawn(settings: &Settings, port: u16, folder: &Path) -> Result<Child, String> {
+    let log = |_| File::options().create(true).append(true).open(folder.join("output"));
+    let (out, err) = (log(1), log(2));
+    Command::new(local()?)
+        .args(["--project", &project().display().to_string(), "--stop-with-parent"])
+        .env("PORT", port.to_string())
+        .env("DATA", folder.join("data"))
+        .env("RETRY_SCHEDULE", settings.retry_schedule)
+        .env("SWEEP_INTERVAL", settings.sweep_interval)
+        .stdin(Stdio::null())
+        .stdout(out.map_err(|error| format!("the bundle's output: {error}"))?)
+        .stderr(err.map_err(|error| format!("the bundle's output: {error}"))?)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| format!("`local` does not start: {error}"))
+}
+
+/// The program `local`, which lies where cargo put this one.
+pub fn local() -> Result<PathBuf, String> {
+    let own = std::env::current_exe().map_err(|error| format!("where this program lies: {error}"))?;
+    let path = own.ancestors().nth(2).map(|folder| folder.join("local")).unwrap_or_default();
+    if path.is_file() {
+        Ok(path)
+    } else {
+        Err(format!("{} is not built; `cargo build --workspace --bins` builds it and the functions", path.display()))
+    }
+}
+
+/// The project's folder.
+pub fn project() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// A port on which nobody listens, below those that the system gives to outgoing connections, so that none of these
+/// takes it before the bundle does, or while it is down.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let offset = u16::try_from(std::process::id() % 8_000).expect("less than 8000");
+    std::iter::repeat_with(|| 10_000 + (offset + NEXT.fetch_add(1, Ordering::Relaxed)) % 8_000)
+        .take(8_000)
+        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+        .expect("one of 8000 ports is free")
+}

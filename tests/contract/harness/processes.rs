@@ -1,0 +1,97 @@
+//! The processes of a bundle, as /proc shows them.
+
+use std::{fs, path::Path};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+
+/// A process, told apart from a later one with the same number by when it started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub id: i32,
+    /// The one that started it.
+    pub parent: i32,
+    /// Its process group.
+    pub group: i32,
+    /// Its command line.
+    pub command: String,
+    started: u64,
+}
+
+impl Process {
+    /// Every process of the machine that has not ended.
+    fn all() -> Vec<Self> {
+        let entries = fs::read_dir("/proc").expect("/proc is there on Linux");
+        entries
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .filter_map(Self::read)
+            .collect()
+    }
+
+    /// `None` when it is gone, or has ended and only waits for its parent to notice.
+    fn read(id: i32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        // The name is in parentheses and may contain anything; what follows is separated by spaces.
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        if matches!(*fields.first()?, "Z" | "X") {
+            return None;
+        }
+        let command = fs::read(format!("/proc/{id}/cmdline")).ok()?;
+        Some(Self {
+            id,
+            parent: fields.get(1)?.parse().ok()?,
+            group: fields.get(2)?.parse().ok()?,
+            command: String::from_utf8_lossy(&command).replace('\0', " ").trim_end().to_owned(),
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    /// Whether this is the program of that name.
+    pub fn is(&self, program: &str) -> bool {
+        let mut words = self.command.split(' ').map(|word| Path::new(word).file_name().unwrap_or_default());
+        // An interpreter's first argument is the program.
+        words.next().is_some_and(|name| name == program) || words.next().is_some_and(|name| name == program)
+    }
+
+    /// Ends it without a chance to do anything.
+    pub fn kill(&self) {
+        // It may have ended by itself.
+        let _ = kill(Pid::from_raw(self.id), Signal::SIGKILL);
+    }
+}
+
+/// The processes that a process started, and those that they started.
+pub fn descendants(root: i32) -> Vec<Process> {
+    let all = Process::all();
+    let mut found: Vec<Process> = Vec::new();
+    let mut parents = vec![root];
+    while let Some(parent) = parents.pop() {
+        for child in all.iter().filter(|process| process.parent == parent) {
+            parents.push(child.id);
+            found.push(child.clone());
+        }
+    }
+    found
+}
+
+/// The processes of the groups that these belong to: they stay in them when their parent dies.
+pub fn group_members(of: &[Process]) -> Vec<Process> {
+    Process::all().into_iter().filter(|process| of.iter().any(|known| known.group == process.group)).collect()
+}
+
+/// Whether this very process still runs.
+pub fn same_process_runs(process: &Process) -> bool {
+    Process::read(process.id).is_some_and(|now| now.started == process.started)
+}
+
+/// The memory that a process has at the moment.
+pub fn memory_kilobytes(process: &Process) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.id)).unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok())
+        .unwrap_or_default()
+}

@@ -1,0 +1,104 @@
+//! Runs the tests side by side against one bundle, which it starts before and stops after them.
+
+use std::{
+    cell::RefCell,
+    panic::{self, AssertUnwindSafe},
+    pin::Pin,
+    process::ExitCode,
+    sync::Arc,
+};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use tokio::runtime::Runtime;
+
+use super::{Suite, same_process_runs};
+
+/// Tests mostly wait, so there are many more of them at a time than processors.
+const AT_A_TIME: usize = 32;
+
+/// One promise of the contract.
+#[derive(Clone, Copy)]
+pub struct Test {
+    /// The module and the promise.
+    pub name: &'static str,
+    /// What keeps it.
+    pub run: fn(Arc<Suite>) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+/// The tests of a module by the names of their functions.
+macro_rules! tests {
+    ($($name:ident),* $(,)?) => {
+        /// Every test of this module.
+        pub const TESTS: &[$crate::harness::Test] = &[$($crate::harness::Test {
+            name: concat!(module_path!(), "::", stringify!($name)),
+            run: |suite| Box::pin($name(suite)),
+        }),*];
+    };
+}
+pub(crate) use tests;
+
+thread_local! {
+    /// Where and why this thread panicked last, for the report.
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Runs the tests that the command line asks for, then stops the bundle and makes sure that nothing of it is left.
+pub fn run(tests: Vec<Test>) -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(AT_A_TIME);
+    let named = |test: &Test| test.name.split_once("::").map_or(test.name, |(_, name)| name);
+    if arguments.list {
+        let trials = tests.iter().map(|test| Trial::test(named(test), || Ok(()))).collect();
+        return libtest_mimic::run(&arguments, trials).exit_code();
+    }
+
+    panic::set_hook(Box::new(|info| {
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        let message = info.payload_as_str().unwrap_or("a panic without a message");
+        PANIC.set(Some(format!("{message}\n  at {place}")));
+    }));
+    let runtime = Arc::new(Runtime::new().expect("a runtime needs nothing but threads"));
+    let suite = match runtime.block_on(Suite::start()) {
+        Ok(suite) => Arc::new(suite),
+        Err(fault) => {
+            eprintln!("{fault}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let trials = tests.iter().map(|test| trial(named(test), test.run, &runtime, &suite)).collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    let ended = runtime.block_on(end(&suite));
+    if conclusion.has_failed() || ended.is_err() {
+        eprintln!("{}", suite.bundle.logs());
+    }
+    match ended {
+        Ok(()) => conclusion.exit_code(),
+        Err(fault) => {
+            eprintln!("{fault}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn trial(
+    name: &str,
+    run: fn(Arc<Suite>) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+    runtime: &Arc<Runtime>,
+    suite: &Arc<Suite>,
+) -> Trial {
+    let (runtime, suite) = (Arc::clone(runtime), Arc::clone(suite));
+    Trial::test(name, move || {
+        let outcome = panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(suite))));
+        outcome.map_err(|_| Failed::from(PANIC.take().unwrap_or_default()))
+    })
+}
+
+async fn end(suite: &Suite) -> Result<(), String> {
+    let children = suite.bundle.processes();
+    let status = suite.bundle.stop().await;
+    if !status.success() {
+        return Err(format!("the bundle did not end well at SIGTERM: {status}"));
+    }
+    let left: Vec<_> = children.into_iter().filter(same_process_runs).collect();
+    if left.is_empty() { Ok(()) } else { Err(format!("the bundle left processes behind: {left:?}")) }
+}

@@ -1,0 +1,80 @@
+//! What all tests share: the bundle, its client, and the contract in machine-readable form.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::{Api, Bundle, Contract, Entity, Forge, Settings};
+
+/// The bundle that tests share, and the means to start others.
+pub struct Suite {
+    /// The bundle.
+    pub bundle: Bundle,
+    /// A client of it.
+    pub api: Api,
+    /// openapi.yaml.
+    pub contract: Arc<Contract>,
+    entities: AtomicU32,
+    other_bundles: Semaphore,
+}
+
+/// Who asks for a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Application {
+    /// The demo application, for one managing entity.
+    Demo,
+    /// The platform's, for all of them.
+    Platform,
+}
+
+impl Application {
+    /// The names in service.env that its credentials have.
+    pub fn variables(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Demo => ("CLIENT_ID", "CLIENT_SECRET"),
+            Self::Platform => ("PLATFORM_CLIENT_ID", "PLATFORM_CLIENT_SECRET"),
+        }
+    }
+}
+
+impl Suite {
+    /// Starts the bundle.
+    pub async fn start() -> Result<Self, String> {
+        let contract = Arc::new(Contract::read());
+        let bundle = Bundle::start(Settings::default()).await?;
+        Ok(Self {
+            api: Api::of(&bundle, &contract),
+            bundle,
+            contract,
+            entities: AtomicU32::new(1),
+            other_bundles: Semaphore::new(1),
+        })
+    }
+
+    /// A managing entity that no other test uses.
+    pub async fn entity(&self) -> Entity {
+        let number = self.entities.fetch_add(1, Ordering::Relaxed);
+        Entity::new(&self.api, format!("entity-{number}")).await
+    }
+
+    /// A second bundle, started while there is no third: it takes a dozen processes and the machine is small.
+    pub async fn other_bundle(&self, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
+        let permit = self.other_bundles.acquire().await.expect("the semaphore is never closed");
+        let bundle = Bundle::start(settings).await.expect("a second bundle starts beside the first");
+        let api = Api::of(&bundle, &self.contract);
+        (bundle, api, permit)
+    }
+
+    /// Waits until no second bundle runs, for tests that start one themselves.
+    pub async fn no_other_bundle(&self) -> SemaphorePermit<'_> {
+        self.other_bundles.acquire().await.expect("the semaphore is never closed")
+    }
+
+    /// Makes tokens of its own with the bundle's key.
+    pub fn forge(&self) -> Forge {
+        Forge::of(&self.bundle)
+    }
+}

@@ -1,0 +1,43 @@
+//! The contract, over HTTP, against the running bundle: one bundle for most tests, and one of their own for those that
+//! kill it.
+//!
+//! `cargo test -p contract-tests` runs everything, `cargo test -p contract-tests -- receivers::` only what a name
+//! contains. A test is an async function that is named after the promise it keeps and stands in its module's `TESTS`;
+//! one that is forgotten there is dead code, which the compiler reports.
+
+mod checks;
+mod crash;
+mod deliveries;
+mod events;
+mod harness;
+mod local_run;
+mod openapi;
+mod problems;
+mod publish;
+mod receivers;
+mod samples;
+mod token;
+mod webhooks;
+
+use std::process::ExitCode;
+
+use harness::Test;
+
+fn main() -> ExitCode {
+    // The slow ones come first, so that the quick ones run beside them.
+    let modules: [&[Test]; 12] = [
+        crash::TESTS,
+        local_run::TESTS,
+        receivers::TESTS,
+        deliveries::TESTS,
+        publish::TESTS,
+        webhooks::TESTS,
+        checks::TESTS,
+        token::TESTS,
+        events::TESTS,
+        samples::TESTS,
+        openapi::TESTS,
+        problems::TESTS,
+    ];
+    harness::run(modules.concat())
+}
