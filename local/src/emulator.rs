@@ -61,7 +61,7 @@ impl Emulator {
 
     /// What a worker's `AWS_LAMBDA_RUNTIME_API` is.
     pub fn runtime_api(&self, function: &str) -> String {
-        format!("{}/.rt/{function}", self.address)
+        format!("http://{}/.rt/{function}", self.address)
     }
 }
 

@@ -88,6 +88,11 @@ impl Invoker {
         Arc::clone(&self.bell)
     }
 
+    /// How often a function's process has died.
+    pub fn deaths(&self, function: &str) -> u64 {
+        self.functions.get(function).map_or(0, |worker| *worker.process.deaths.borrow())
+    }
+
     /// Invokes a function and returns its answer. Waits its turn while the function is busy.
     ///
     /// The invocation goes on when the caller gives up, as on AWS; the emulator would otherwise end the worker.

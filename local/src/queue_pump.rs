@@ -21,8 +21,10 @@ use tokio::{
 
 use crate::{aws::REGION, invoke::Invoker, services::queue_arn, workers};
 
-/// Receivers that wait. Two, so that one looks while the other's answer is on its way.
-const WAITING_RECEIVERS: usize = 2;
+/// Receivers that wait, each looking 25 ms after the one before: a message that becomes visible waits 13 ms on average.
+const WAITING_RECEIVERS: u32 = 4;
+/// How often the local SQS looks for a receiver that waits.
+const LOOK: Duration = Duration::from_millis(100);
 /// The longest that SQS lets a receiver wait.
 const WAIT_SECONDS: i32 = 20;
 /// The pause after a receive that failed.
@@ -77,14 +79,15 @@ impl QueuePump {
 
     /// Pumps until the process ends.
     pub fn run(self) {
-        for _ in 0..WAITING_RECEIVERS {
-            tokio::spawn(self.clone().receive_waiting());
+        for receiver in 0..WAITING_RECEIVERS {
+            tokio::spawn(self.clone().receive_waiting(LOOK / WAITING_RECEIVERS * receiver));
         }
         let bell = self.invoker.bell();
         tokio::spawn(self.receive_at(bell));
     }
 
-    async fn receive_waiting(self) {
+    async fn receive_waiting(self, offset: Duration) {
+        time::sleep(offset).await;
         while self.receive(WAIT_SECONDS).await.is_some() {}
     }
 

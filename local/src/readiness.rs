@@ -26,6 +26,8 @@ use crate::invoke::Invoker;
 /// How long all of it may take; it takes a second where nothing else runs.
 const LIMIT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);
+/// A process that dies this often before its first answer will not give one.
+const HOPELESS: u64 = 3;
 
 /// Something does not answer as it should.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +86,7 @@ impl Probe {
                 Ok(()) => return Ok(()),
                 Err(last) => last,
             };
-            if self.begun.elapsed() > LIMIT {
+            if self.begun.elapsed() > LIMIT || self.invoker.deaths(&function.name) >= HOPELESS {
                 return Err(NotReady::Function {
                     function: function.name,
                     last,

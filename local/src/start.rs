@@ -245,7 +245,7 @@ async fn start(
         lambda_endpoint: &lambda_endpoint,
     };
     write_private(&data.service_env(), service_env.content(data).as_bytes())?;
-    tracing::info!("{}", service_env::greeting(&base_url, data));
+    eprintln!("{}", service_env::greeting(&base_url, data));
     Ok(Running {
         gateway,
         close_gateway,

@@ -165,8 +165,10 @@ impl Bundle {
 
 /// The command that runs `local` on a port with data in a folder; its output goes to the file `output` in that folder.
 fn spawn(settings: &Settings, port: u16, folder: &Path) -> Result<Child, String> {
-    let log = |_| File::options().create(true).append(true).open(folder.join("output"));
-    let (out, err) = (log(1), log(2));
+    let output = File::options().create(true).append(true).open(folder.join("output"));
+    let (out, err) = output
+        .and_then(|out| Ok((out.try_clone()?, out)))
+        .map_err(|error| format!("the bundle's output: {error}"))?;
     Command::new(local()?)
         .args(["--project", &project().display().to_string(), "--stop-with-parent"])
         .env("PORT", port.to_string())
@@ -174,8 +176,8 @@ fn spawn(settings: &Settings, port: u16, folder: &Path) -> Result<Child, String>
         .env("RETRY_SCHEDULE", settings.retry_schedule)
         .env("SWEEP_INTERVAL", settings.sweep_interval)
         .stdin(Stdio::null())
-        .stdout(out.map_err(|error| format!("the bundle's output: {error}"))?)
-        .stderr(err.map_err(|error| format!("the bundle's output: {error}"))?)
+        .stdout(out)
+        .stderr(err)
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| format!("`local` does not start: {error}"))

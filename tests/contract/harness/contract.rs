@@ -1,0 +1,206 @@
+//! openapi.yaml, against which every answer is held that any test receives.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    fs,
+    sync::{Arc, Mutex},
+};
+
+use http::{HeaderMap, Method};
+use jsonschema::Validator;
+use serde_json::{Map, Value};
+
+use super::project;
+
+/// The verbs that a path of an OpenAPI document can have.
+const VERBS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
+/// Where the answers of unknown paths and verbs are declared, which no operation can list.
+const UNKNOWN_PATH: &str = "#/components/responses/NotFound";
+const UNKNOWN_VERB: &str = "#/components/responses/MethodNotAllowed";
+
+/// The document, and the validators that were made of it so far.
+pub struct Contract {
+    /// The document as JSON.
+    pub document: Value,
+    validators: Mutex<HashMap<String, Arc<Validator>>>,
+}
+
+/// An operation of the document.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Operation {
+    /// The path, with its parameters in braces.
+    pub path: String,
+    /// The verb, in capitals.
+    pub method: String,
+    /// The operation's name.
+    pub id: String,
+    /// The scope that it needs, unless it is public.
+    pub scope: Option<String>,
+}
+
+impl Contract {
+    /// Reads openapi.yaml.
+    pub fn read() -> Self {
+        let text = fs::read_to_string(project().join("openapi.yaml")).expect("the project has an openapi.yaml");
+        let document = deployment::yaml_to_json(&text).expect("openapi.yaml is YAML");
+        Self { document, validators: Mutex::default() }
+    }
+
+    /// Every operation, sorted.
+    pub fn operations(&self) -> Vec<Operation> {
+        let mut operations: Vec<Operation> = self
+            .paths()
+            .flat_map(|(path, item)| {
+                VERBS.iter().filter_map(move |verb| {
+                    let operation = item.get(*verb)?;
+                    Some(Operation {
+                        path: path.clone(),
+                        method: verb.to_uppercase(),
+                        id: operation["operationId"].as_str().unwrap_or_default().to_owned(),
+                        scope: operation.pointer("/security/0/oauth2/0").and_then(Value::as_str).map(str::to_owned),
+                    })
+                })
+            })
+            .collect();
+        operations.sort();
+        operations
+    }
+
+    /// The verbs of a path, in capitals.
+    pub fn verbs(&self, path: &str) -> BTreeSet<String> {
+        let operations = self.operations().into_iter();
+        operations.filter(|operation| operation.path == path).map(|operation| operation.method).collect()
+    }
+
+    /// Every kind of problem that a response names in the pattern of its `type`.
+    pub fn problem_kinds(&self) -> BTreeSet<String> {
+        let mut patterns = Vec::new();
+        collect_type_patterns(&self.document, &mut patterns);
+        patterns
+            .iter()
+            .filter_map(|pattern| pattern.strip_prefix("/problems/")?.strip_suffix('$'))
+            .filter(|kinds| !kinds.starts_with('['))
+            .flat_map(|kinds| kinds.trim_matches(['(', ')']).split('|'))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// What the document does not allow in this answer; nothing, if all is well.
+    pub fn faults(&self, method: &Method, path: &str, status: u16, headers: &HeaderMap, body: &[u8]) -> Vec<String> {
+        let response = match self.response(method, path, status) {
+            Ok(response) => response,
+            Err(fault) => return vec![fault],
+        };
+        let mut faults = self.header_faults(response, headers);
+        let content = response.get("content").and_then(Value::as_object);
+        if *method != Method::HEAD {
+            faults.extend(self.body_faults(content, headers, body));
+        }
+        faults
+    }
+
+    fn paths(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.document["paths"].as_object().into_iter().flatten()
+    }
+
+    /// What is declared for this answer.
+    fn response(&self, method: &Method, path: &str, status: u16) -> Result<&Value, String> {
+        let path = path.split('?').next().unwrap_or_default();
+        let Some((template, item)) = self.paths().filter(|(template, _)| matches(template, path)).min_by_key(|(template, _)| literalness(template)) else {
+            return if status == 404 { Ok(self.at(UNKNOWN_PATH)) } else { Err(format!("{status} on a path that openapi.yaml does not have")) };
+        };
+        let Some(operation) = item.get(method.as_str().to_ascii_lowercase()) else {
+            return if status == 405 { Ok(self.at(UNKNOWN_VERB)) } else { Err(format!("{status} on a verb that openapi.yaml does not have at {template}")) };
+        };
+        match operation["responses"].get(status.to_string()) {
+            Some(response) => Ok(self.resolved(response)),
+            None => Err(format!("openapi.yaml declares no {status} for {method} {template}")),
+        }
+    }
+
+    fn header_faults(&self, response: &Value, headers: &HeaderMap) -> Vec<String> {
+        let declared = response["headers"].as_object().into_iter().flatten();
+        let mut faults = Vec::new();
+        for (name, header) in declared {
+            let header = self.resolved(header);
+            match headers.get(name) {
+                None if header["required"] == true => faults.push(format!("the header {name} is missing")),
+                None => {}
+                Some(value) => {
+                    let value = Value::from(String::from_utf8_lossy(value.as_bytes()));
+                    faults.extend(self.schema_faults(&header["schema"], &value, name));
+                }
+            }
+        }
+        faults
+    }
+
+    fn body_faults(&self, content: Option<&Map<String, Value>>, headers: &HeaderMap, body: &[u8]) -> Vec<String> {
+        let content_type = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let media_type = content_type.split(';').next().unwrap_or_default().trim();
+        let Some(content) = content else {
+            return if body.is_empty() { vec![] } else { vec!["a body where openapi.yaml declares none".to_owned()] };
+        };
+        let Some(declared) = content.get(media_type) else {
+            return vec![format!("the content type is `{content_type}`, which openapi.yaml does not declare")];
+        };
+        if !media_type.ends_with("json") {
+            return if body.is_empty() { vec!["the body is empty".to_owned()] } else { vec![] };
+        }
+        match serde_json::from_slice(body) {
+            Ok(body) => self.schema_faults(&declared["schema"], &body, "body"),
+            Err(error) => vec![format!("the body is not JSON: {error}")],
+        }
+    }
+
+    fn schema_faults(&self, schema: &Value, value: &Value, what: &str) -> Vec<String> {
+        let validator = self.validator(schema);
+        validator.iter_errors(value).map(|error| format!("{what}{}: {error}", error.instance_path())).collect()
+    }
+
+    /// A schema of the document, with the components that it refers to beside it.
+    fn validator(&self, schema: &Value) -> Arc<Validator> {
+        let key = schema.to_string();
+        let mut validators = self.validators.lock().expect("nobody panics while holding it");
+        let made = validators.entry(key).or_insert_with(|| {
+            let mut whole = schema.clone();
+            whole["components"] = self.document["components"].clone();
+            let validator = jsonschema::draft202012::options().should_validate_formats(true).build(&whole);
+            Arc::new(validator.unwrap_or_else(|error| panic!("openapi.yaml has a schema that is none: {error}: {schema}")))
+        });
+        Arc::clone(made)
+    }
+
+    fn resolved<'a>(&'a self, value: &'a Value) -> &'a Value {
+        value.get("$ref").and_then(Value::as_str).map_or(value, |reference| self.at(reference))
+    }
+
+    fn at(&self, reference: &str) -> &Value {
+        let pointer = reference.trim_start_matches('#');
+        self.document.pointer(pointer).unwrap_or_else(|| panic!("openapi.yaml has no {reference}"))
+    }
+}
+
+fn matches(template: &str, path: &str) -> bool {
+    let (template, path): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
+    template.len() == path.len()
+        && template.iter().zip(path).all(|(segment, given)| *segment == given || segment.starts_with('{') && !given.is_empty())
+}
+
+/// A segment that is spelt out wins over one that is a parameter.
+fn literalness(template: &str) -> Vec<bool> {
+    template.split('/').map(|segment| segment.starts_with('{')).collect()
+}
+
+fn collect_type_patterns(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            if let Some(pattern) = value.pointer("/type/pattern").and_then(Value::as_str) {
+                found.push(pattern.to_owned());
+            }
+            members.values().for_each(|member| collect_type_patterns(member, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_type_patterns(item, found)),
+        _ => {}
+    }
+}

@@ -1,0 +1,117 @@
+//! A managing entity of a test's own, with the platform's token: what is published there meets only its own webhooks.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Answer, Api, Application, Call, LONG, until};
+
+/// An event type that the tests publish when the type does not matter.
+const SOME_TYPE: &str = "booking.created";
+
+/// A managing entity.
+#[derive(Clone)]
+pub struct Entity {
+    /// Its identifier.
+    pub id: String,
+    api: Api,
+    token: String,
+}
+
+/// A webhook as it was made.
+#[derive(Debug, Clone)]
+pub struct Hook {
+    /// Its identifier.
+    pub id: String,
+    /// What signs its deliveries.
+    pub secret: String,
+    /// The whole answer.
+    pub json: Value,
+}
+
+impl Entity {
+    /// The entity of this name.
+    pub async fn new(api: &Api, id: String) -> Self {
+        Self { id, api: api.clone(), token: api.token(Application::Platform, "").await }
+    }
+
+    /// The path of something of the entity's.
+    pub fn path(&self, rest: &str) -> String {
+        format!("/api/managing-entity/{}{rest}", self.id)
+    }
+
+    /// A GET with the token.
+    pub fn get(&self, rest: &str) -> Call {
+        self.api.get(self.path(rest)).bearer(&self.token)
+    }
+
+    /// A POST with the token; the body is yet to be added.
+    pub fn post(&self, rest: &str) -> Call {
+        self.api.post(self.path(rest)).bearer(&self.token)
+    }
+
+    /// Makes a webhook for every type of event.
+    pub async fn hook(&self, url: &str) -> Hook {
+        self.hook_with(json!({ "name": "test", "eventUrl": url, "eventList": [] })).await
+    }
+
+    /// Makes a webhook.
+    pub async fn hook_with(&self, body: Value) -> Hook {
+        let json = self.post("/webhook").json(&body).expect(201).await.json();
+        let text = |name: &str| json[name].as_str().expect("openapi.yaml says so").to_owned();
+        Hook { id: text("id"), secret: text("signingSecret"), json }
+    }
+
+    /// The webhook, as the list shows it.
+    pub async fn listed(&self, hook: &Hook) -> Value {
+        let list = self.get("/webhook/list").expect(200).await.json();
+        let webhooks = list.as_array().expect("openapi.yaml says so");
+        webhooks.iter().find(|webhook| webhook["id"] == hook.id.as_str()).expect("a webhook is listed").clone()
+    }
+
+    /// Publishes an event of some type, and returns the only delivery that it makes.
+    pub async fn publish(&self, data: Value) -> String {
+        let published = self.publish_of_type(SOME_TYPE, data).await.json();
+        let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so");
+        assert_eq!(deliveries.len(), 1, "one webhook, one delivery: {published}");
+        deliveries[0]["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned()
+    }
+
+    /// Publishes an event.
+    pub async fn publish_of_type(&self, kind: &str, data: Value) -> Answer {
+        self.post("/webhook/event").json(&json!({ "type": kind, "data": data })).expect(202).await
+    }
+
+    /// Shows a delivery.
+    pub async fn delivery(&self, id: &str) -> Value {
+        self.get(&format!("/webhook/delivery/{id}")).expect(200).await.json()
+    }
+
+    /// Waits until a delivery has one of these states.
+    pub async fn until_status(&self, id: &str, states: &[&str]) -> Value {
+        self.until_delivery(id, &format!("is {states:?}"), |delivery| {
+            states.iter().any(|status| delivery["status"] == *status)
+        })
+        .await
+    }
+
+    /// Waits until a delivery is as it should be; fails with how it is instead.
+    pub async fn until_delivery(&self, id: &str, what: &str, mut is_so: impl FnMut(&Value) -> bool) -> Value {
+        let mut last = Value::Null;
+        let wait = until(what, LONG, async || {
+            last = self.delivery(id).await;
+            is_so(&last).then(|| last.clone())
+        });
+        match tokio::time::timeout(LONG - Duration::from_secs(5), wait).await {
+            Ok(delivery) => delivery,
+            Err(_) => panic!("the delivery never {what}: {last:#}"),
+        }
+    }
+
+    /// Publishes to a new webhook at this address, and waits until the delivery is delivered or failed.
+    pub async fn deliver_to(&self, url: &str) -> Value {
+        self.hook(url).await;
+        let delivery = self.publish(json!({ "some": "data" })).await;
+        self.until_status(&delivery, &["delivered", "failed"]).await
+    }
+}

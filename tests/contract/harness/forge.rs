@@ -1,0 +1,99 @@
+//! Access tokens made by the tests: some that the issuer might have made, and many that it never would.
+
+use std::fs;
+
+use aws_lc_rs::{
+    encoding::AsDer,
+    rand::SystemRandom,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair},
+};
+use base64::{
+    Engine,
+    prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
+};
+use serde_json::{Value, json};
+
+use super::Bundle;
+
+/// The bundle's own key, and the means to use it.
+pub struct Forge {
+    /// The key's identifier.
+    pub kid: String,
+    key: EcdsaKeyPair,
+    base_url: String,
+    auth_url: String,
+}
+
+impl Forge {
+    /// Reads the key that the bundle signs with.
+    pub fn of(bundle: &Bundle) -> Self {
+        let secret = fs::read(bundle.data().join("secrets/signing-key.json")).expect("the bundle has made a key");
+        let secret: Value = serde_json::from_slice(&secret).expect("secrets are JSON");
+        let text = |name: &str| secret[name].as_str().expect("the secret has its members").to_owned();
+        let pkcs8 = BASE64_STANDARD.decode(text("pkcs8")).expect("the key is in base64");
+        let env = bundle.service_env();
+        Self {
+            kid: text("kid"),
+            key: EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &pkcs8).expect("the key is a key"),
+            base_url: env["BASE_URL"].clone(),
+            auth_url: env["AUTH_URL"].clone(),
+        }
+    }
+
+    /// The same with a key that is not the bundle's, under the same identifier.
+    pub fn with_another_key(self) -> Self {
+        Self { key: EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("randomness is there"), ..self }
+    }
+
+    /// The header of a good token.
+    pub fn header(&self) -> Value {
+        json!({ "alg": "ES256", "typ": "at+jwt", "kid": self.kid })
+    }
+
+    /// The claims of a good token that covers everything.
+    pub fn claims(&self) -> Value {
+        let now = now();
+        json!({
+            "iss": self.auth_url, "aud": self.base_url, "sub": "appTest", "client_id": "appTest", "iat": now,
+            "exp": now + 600, "jti": "test", "scope": "integrations.read integrations.write", "managing_entities": ["*"],
+        })
+    }
+
+    /// A token with this header and these claims, signed.
+    pub fn token(&self, header: &Value, claims: &Value) -> String {
+        self.token_of_texts(&header.to_string(), &claims.to_string())
+    }
+
+    /// The same for texts that are not what a JSON library writes.
+    pub fn token_of_texts(&self, header: &str, claims: &str) -> String {
+        let message = format!("{}.{}", encoded(header), encoded(claims));
+        let signature = self.key.sign(&SystemRandom::new(), message.as_bytes()).expect("signing cannot fail");
+        format!("{message}.{}", encoded(signature))
+    }
+
+    /// A token that says it is signed with the public key as a shared secret, and is.
+    pub fn token_with_public_key_as_secret(&self, claims: &Value) -> String {
+        let header = json!({ "alg": "HS256", "typ": "at+jwt", "kid": self.kid });
+        let message = format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()));
+        let public = self.key.public_key().as_der().expect("a public key can be written");
+        let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, public.as_ref());
+        format!("{message}.{}", encoded(aws_lc_rs::hmac::sign(&key, message.as_bytes())))
+    }
+
+    /// A token without a signature, which says so.
+    pub fn token_without_signature(&self, claims: &Value) -> String {
+        let header = json!({ "alg": "none", "typ": "at+jwt", "kid": self.kid });
+        format!("{}.{}.", encoded(header.to_string()), encoded(claims.to_string()))
+    }
+}
+
+/// Base64 as tokens use it.
+fn encoded(bytes: impl AsRef<[u8]>) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// The time, in seconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "the bundle under test reads the same clock")]
+pub fn now() -> i64 {
+    jiff::Timestamp::now().as_second()
+}

@@ -1,0 +1,27 @@
+//! Libraries of other hands, as their users run them: in the project's Python.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+use tokio::{io::AsyncWriteExt, process::Command};
+
+use super::project;
+
+/// Runs a script of `tests/python` with a JSON value as its input, and returns the one that it prints.
+pub async fn python(script: &str, input: &Value) -> Value {
+    let mut child = Command::new(project().join(".venv/bin/python"))
+        .arg(project().join("tests/python").join(script))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("`make tools` has installed Python's libraries in .venv");
+    let mut stdin = child.stdin.take().expect("it is piped");
+    stdin.write_all(input.to_string().as_bytes()).await.expect("the script reads its input");
+    drop(stdin);
+    let output = child.wait_with_output().await.expect("a child can be waited for");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script} failed: {complaint}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{script} printed no JSON: {complaint}"))
+}

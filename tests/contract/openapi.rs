@@ -1,0 +1,45 @@
+//! The contract in machine-readable form: what is served, what is deployed and what is documented are one.
+
+use std::{collections::BTreeSet, fs, sync::Arc};
+
+use deployment::Template;
+
+use crate::harness::{Suite, project, tests};
+
+tests![
+    the_document_that_is_served_is_openapi_yaml,
+    the_document_is_found_where_the_contract_says,
+    openapi_yaml_has_exactly_the_routes_that_are_deployed,
+    every_operation_declares_what_any_operation_can_answer,
+];
+
+async fn the_document_that_is_served_is_openapi_yaml(suite: Arc<Suite>) {
+    let answer = suite.api.get("/openapi.json").expect(200).await;
+    assert_eq!(answer.json(), suite.contract.document);
+}
+
+async fn the_document_is_found_where_the_contract_says(suite: Arc<Suite>) {
+    let answer = suite.api.get("/openapi.json").expect(200).await;
+    assert_eq!(answer.header("content-type").split(';').next(), Some("application/json"));
+    assert_eq!(answer.json()["openapi"].as_str().and_then(|version| version.split('.').next()), Some("3"));
+}
+
+async fn openapi_yaml_has_exactly_the_routes_that_are_deployed(suite: Arc<Suite>) {
+    let template = fs::read_to_string(project().join("template.yaml")).expect("the project has a template.yaml");
+    let template = Template::parse(&template).expect("template.yaml is a template");
+    let deployed: BTreeSet<(String, String)> =
+        template.routes().into_iter().map(|route| (route.path, route.method)).collect();
+    let documented: BTreeSet<(String, String)> =
+        suite.contract.operations().into_iter().map(|operation| (operation.path, operation.method)).collect();
+    assert_eq!(documented, deployed);
+}
+
+async fn every_operation_declares_what_any_operation_can_answer(suite: Arc<Suite>) {
+    for operation in suite.contract.operations() {
+        let declared = &suite.contract.document["paths"][&operation.path][operation.method.to_lowercase()]["responses"];
+        let any_time: &[&str] = if operation.scope.is_some() { &["400", "401", "403", "500", "503"] } else { &["500"] };
+        for status in any_time {
+            assert!(declared.get(status).is_some(), "{} does not declare {status}", operation.id);
+        }
+    }
+}

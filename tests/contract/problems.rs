@@ -1,0 +1,42 @@
+//! Problems: each kind has a page at its address. That every Problem is of the form that the contract gives, and of a
+//! kind that openapi.yaml declares for its answer, is checked on every answer that any test receives.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::harness::{Suite, tests};
+
+tests![every_kind_of_problem_has_a_page, a_kind_that_does_not_exist_has_none, the_type_of_a_problem_leads_to_its_page];
+
+async fn every_kind_of_problem_has_a_page(suite: Arc<Suite>) {
+    let mut kinds = suite.contract.problem_kinds();
+    assert!(kinds.len() >= 15, "openapi.yaml names only {kinds:?}");
+    // The introduction lists more: those of operations that are yet to come.
+    let introduction = suite.contract.document["info"]["description"].as_str().unwrap_or_default();
+    let listed = introduction.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let listed: Vec<String> = listed.map(str::to_owned).collect();
+    assert!(kinds.iter().all(|kind| listed.contains(kind)), "the introduction lists {listed:?}, not all of {kinds:?}");
+    kinds.extend(listed);
+    for kind in kinds {
+        let answer = suite.api.get(format!("/problems/{kind}")).expect(200).await;
+        assert!(answer.header("content-type").starts_with("text/html"), "{}", answer.exchange);
+        let page = answer.text();
+        assert!(page.to_ascii_lowercase().starts_with("<!doctype html>") && page.contains(&kind), "{}", answer.exchange);
+    }
+}
+
+async fn a_kind_that_does_not_exist_has_none(suite: Arc<Suite>) {
+    for kind in ["nothing", "NOT-FOUND", "not-found.html", "%3Cscript%3E", "..%2F..%2Fetc%2Fpasswd"] {
+        suite.api.get(format!("/problems/{kind}")).refused(404, "not-found").await;
+    }
+}
+
+async fn the_type_of_a_problem_leads_to_its_page(suite: Arc<Suite>) {
+    let problem: Value = suite.api.get("/nowhere").refused(404, "not-found").await;
+    let address = problem["type"].as_str().expect("openapi.yaml says so");
+    let path = address.strip_prefix(suite.api.base_url()).expect("the page is the service's own");
+    let page = suite.api.get(path).expect(200).await.text();
+    let title = problem["title"].as_str().expect("openapi.yaml says so");
+    assert!(page.contains(title), "the page does not say {title}");
+}

@@ -1,0 +1,53 @@
+//! `events/NAME.json`: a sample event for every function, as `cargo lambda invoke` sends it. Each is run here.
+
+use std::{collections::BTreeSet, fs, sync::Arc};
+
+use serde_json::Value;
+
+use crate::harness::{Application, Suite, project, tests};
+
+tests![every_function_has_a_sample_event, every_sample_event_is_answered_as_it_should_be];
+
+/// What stands in a sample for the access token that whoever tries it out has got for themselves.
+const PLACEHOLDER: &str = "ACCESS_TOKEN";
+
+fn names(folder: &str) -> BTreeSet<String> {
+    let entries = fs::read_dir(project().join(folder)).expect("the project has this folder");
+    entries.filter_map(|entry| Some(entry.ok()?.path().file_stem()?.to_str()?.to_owned())).collect()
+}
+
+async fn every_function_has_a_sample_event(_suite: Arc<Suite>) {
+    assert_eq!(names("functions"), names("events"));
+}
+
+async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
+    let token = suite.api.token(Application::Demo, "").await;
+    for function in names("functions") {
+        let sample = fs::read_to_string(project().join("events").join(format!("{function}.json")));
+        let sample = sample.unwrap_or_else(|error| panic!("events/{function}.json: {error}"));
+        let event = sample
+            .replace(PLACEHOLDER, &token)
+            .replace("CLIENT_ID", &suite.api.env["CLIENT_ID"])
+            .replace("CLIENT_SECRET", &suite.api.env["CLIENT_SECRET"]);
+        let url = format!("{}/2015-03-31/functions/{function}/invocations", suite.api.env["LAMBDA_ENDPOINT"]);
+        let response = reqwest::Client::new().post(url).body(event).send().await.expect("functions can be invoked");
+        assert_eq!(response.status(), 200, "{function}");
+        let failed = response.headers().contains_key("x-amz-function-error");
+        let answer = response.text().await.expect("the answer is text");
+        assert!(!failed, "{function} failed: {answer}");
+        let answer: Value = serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{function}: {answer}"));
+        let expected: Value = match function.as_str() {
+            // What is in the sample is nobody's credentials, and no delivery of this bundle's.
+            "token" if !sample.contains("CLIENT_ID") => 401.into(),
+            "show-delivery" | "fallback" => 404.into(),
+            "create-webhook" => 201.into(),
+            "publish-event" => 202.into(),
+            "dispatch-deliveries" | "sweep-deliveries" => Value::Null,
+            _ => 200.into(),
+        };
+        assert_eq!(answer["statusCode"], expected, "{function}: {answer:#}");
+        if function == "dispatch-deliveries" {
+            assert_eq!(answer["batchItemFailures"], Value::Array(vec![]), "{answer:#}");
+        }
+    }
+}

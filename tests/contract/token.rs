@@ -1,0 +1,329 @@
+//! The token issuer: who gets a token, what is in it, and how a request for one fails.
+
+use std::{collections::HashSet, sync::Arc};
+
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+use base64::{
+    Engine,
+    prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
+};
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Api, Application, Call, Suite, now, python, tests};
+
+tests![
+    a_client_may_authenticate_in_the_form_or_with_basic,
+    an_issued_token_is_what_rfc_9068_and_the_contract_say,
+    every_token_has_an_identifier_of_its_own,
+    the_platforms_token_covers_every_entity,
+    a_client_without_wishes_gets_all_its_scopes,
+    only_the_scopes_that_were_asked_for_are_granted,
+    a_scope_that_is_asked_for_twice_counts_once,
+    an_empty_scope_is_none,
+    one_impossible_scope_fails_the_whole_issuance,
+    a_malformed_request_is_an_invalid_request,
+    another_grant_is_unsupported,
+    a_parameter_may_not_be_repeated,
+    a_body_that_is_no_form_is_an_invalid_request,
+    both_ways_of_authenticating_at_once_are_refused,
+    missing_credentials_are_an_invalid_client,
+    basic_credentials_that_fail_are_answered_with_a_challenge,
+    an_unknown_client_looks_like_a_wrong_secret,
+    a_client_is_authenticated_before_its_wishes_are_heard,
+    credentials_in_the_query_are_not_credentials,
+    other_parameters_are_ignored,
+    the_metadata_describe_the_issuer,
+    the_published_keys_can_be_cached,
+    a_request_that_is_too_large_is_a_problem,
+    an_oauth_library_gets_tokens_and_understands_errors,
+];
+
+const GRANT: (&str, &str) = ("grant_type", "client_credentials");
+
+/// The demo application's credentials, as parameters of the form.
+fn credentials(api: &Api) -> [(&'static str, String); 2] {
+    [("client_id", api.env["CLIENT_ID"].clone()), ("client_secret", api.env["CLIENT_SECRET"].clone())]
+}
+
+/// A request by the demo application, with more parameters.
+fn request(api: &Api, more: &[(&str, &str)]) -> Call {
+    let credentials = credentials(api);
+    let mut form = vec![GRANT];
+    form.extend(credentials.iter().map(|(name, value)| (*name, value.as_str())));
+    form.extend(more);
+    api.post("/oauth2/token").form(&form)
+}
+
+fn basic(id: &str, secret: &str) -> String {
+    format!("Basic {}", BASE64_STANDARD.encode(format!("{id}:{secret}")))
+}
+
+fn scopes(token: &Value) -> Vec<&str> {
+    token["scope"].as_str().expect("openapi.yaml says so").split(' ').collect()
+}
+
+/// The header and the claims of a token.
+fn parts(token: &str) -> (Value, Value) {
+    let mut parts = token.split('.').map(|part| BASE64_URL_SAFE_NO_PAD.decode(part).expect("base64"));
+    let mut part = || serde_json::from_slice(&parts.next().expect("three parts")).expect("JSON");
+    (part(), part())
+}
+
+/// Fails unless the answer is an error of this code, with the headers that keep it out of caches.
+async fn refused(call: Call, status: u16, code: &str) -> Answer {
+    let answer = call.expect(status).await;
+    assert_eq!(answer.json()["error"], code, "{}", answer.exchange);
+    assert_eq!(answer.header("cache-control"), "no-store", "{}", answer.exchange);
+    assert_eq!(answer.header("pragma"), "no-cache", "{}", answer.exchange);
+    answer
+}
+
+async fn a_client_may_authenticate_in_the_form_or_with_basic(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let in_form = request(api, &[]).expect(200).await;
+    let (id, secret) = (&api.env["CLIENT_ID"], &api.env["CLIENT_SECRET"]);
+    let with_basic = api.post("/oauth2/token").header("authorization", basic(id, secret)).form(&[GRANT]).expect(200).await;
+    for answer in [in_form, with_basic] {
+        let token = answer.json();
+        assert_eq!(token["token_type"], "Bearer");
+        assert_eq!(token["expires_in"], 3600);
+        assert_eq!(answer.header("cache-control"), "no-store");
+        assert_eq!(answer.header("pragma"), "no-cache");
+        assert_eq!(answer.header("content-type").split(';').next(), Some("application/json"));
+        let token = token["access_token"].as_str().expect("openapi.yaml says so");
+        let list = format!("/api/managing-entity/{}/webhook/event/list", api.env["MANAGING_ENTITY"]);
+        api.get(list).bearer(token).expect(200).await;
+    }
+}
+
+async fn an_issued_token_is_what_rfc_9068_and_the_contract_say(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let before = now();
+    let answer = request(api, &[("scope", "integrations.read mcp.read")]).expect(200).await.json();
+    let token = answer["access_token"].as_str().expect("openapi.yaml says so");
+    let (header, claims) = parts(token);
+    assert_eq!(header["typ"], "at+jwt");
+    assert_eq!(header["alg"], "ES256");
+    assert_eq!(claims["iss"], api.env["AUTH_URL"].as_str());
+    assert_eq!(claims["aud"], api.env["BASE_URL"].as_str());
+    assert_eq!(claims["sub"], api.env["CLIENT_ID"].as_str());
+    assert_eq!(claims["client_id"], api.env["CLIENT_ID"].as_str());
+    assert_eq!(claims["scope"], answer["scope"]);
+    assert_eq!(claims["managing_entities"], json!([api.env["MANAGING_ENTITY"]]));
+    let (issued, expires) = (claims["iat"].as_i64().expect("a time"), claims["exp"].as_i64().expect("a time"));
+    assert_eq!(expires - issued, 3600);
+    assert!((before..=now()).contains(&issued), "issued at {issued}, which is not now");
+
+    let keys = api.get("/oauth2/jwks").expect(200).await.json();
+    let keys = keys["keys"].as_array().expect("openapi.yaml says so");
+    let key = keys.iter().find(|key| key["kid"] == header["kid"]).expect("the token's key is published");
+    let coordinate = |name: &str| BASE64_URL_SAFE_NO_PAD.decode(key[name].as_str().expect("text")).expect("base64");
+    let point = [&[4][..], &coordinate("x"), &coordinate("y")].concat();
+    let (message, signature) = token.rsplit_once('.').expect("three parts");
+    let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).expect("base64");
+    UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
+        .verify(message.as_bytes(), &signature)
+        .expect("the published key verifies the token");
+}
+
+async fn every_token_has_an_identifier_of_its_own(suite: Arc<Suite>) {
+    let mut identifiers = HashSet::new();
+    for _ in 0..5 {
+        let answer = request(&suite.api, &[]).expect(200).await.json();
+        let (_, claims) = parts(answer["access_token"].as_str().expect("openapi.yaml says so"));
+        let identifier = claims["jti"].as_str().expect("a token has an identifier").to_owned();
+        assert!(!identifier.is_empty() && identifiers.insert(identifier), "the identifier came twice: {claims}");
+    }
+}
+
+async fn the_platforms_token_covers_every_entity(suite: Arc<Suite>) {
+    let token = suite.api.token(Application::Platform, "").await;
+    assert_eq!(parts(&token).1["managing_entities"], json!(["*"]));
+    suite.api.get("/api/managing-entity/anything-at-all/webhook/list").bearer(&token).expect(200).await;
+}
+
+async fn a_client_without_wishes_gets_all_its_scopes(suite: Arc<Suite>) {
+    let answer = request(&suite.api, &[]).expect(200).await.json();
+    let areas =
+        ["account", "inventory", "booking", "marketing", "content", "analytics", "integrations", "payment", "accounting", "mcp"];
+    let all: HashSet<String> =
+        areas.iter().flat_map(|area| ["read", "write", "remove"].map(|right| format!("{area}.{right}"))).collect();
+    let granted = scopes(&answer);
+    assert_eq!(granted.len(), 30, "a scope came twice: {granted:?}");
+    assert_eq!(granted.into_iter().map(str::to_owned).collect::<HashSet<_>>(), all);
+}
+
+async fn only_the_scopes_that_were_asked_for_are_granted(suite: Arc<Suite>) {
+    let answer = request(&suite.api, &[("scope", "payment.remove booking.read")]).expect(200).await.json();
+    assert_eq!(scopes(&answer).into_iter().collect::<HashSet<_>>(), HashSet::from(["payment.remove", "booking.read"]));
+}
+
+async fn a_scope_that_is_asked_for_twice_counts_once(suite: Arc<Suite>) {
+    let answer = request(&suite.api, &[("scope", "booking.read booking.read")]).expect(200).await.json();
+    assert_eq!(answer["scope"], "booking.read");
+}
+
+async fn an_empty_scope_is_none(suite: Arc<Suite>) {
+    // RFC 6749 §3.1: a parameter without a value is treated as if it were not there.
+    let answer = request(&suite.api, &[("scope", "")]).expect(200).await.json();
+    assert_eq!(scopes(&answer).len(), 30);
+}
+
+async fn one_impossible_scope_fails_the_whole_issuance(suite: Arc<Suite>) {
+    for scope in ["booking.read nonsense", "nonsense", "booking", "booking.*", "BOOKING.READ", "booking.read,booking.write", "openid"] {
+        refused(request(&suite.api, &[("scope", scope)]), 400, "invalid_scope").await;
+    }
+}
+
+async fn a_malformed_request_is_an_invalid_request(suite: Arc<Suite>) {
+    let credentials = credentials(&suite.api);
+    let credentials: Vec<_> = credentials.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    refused(suite.api.post("/oauth2/token").form(&credentials), 400, "invalid_request").await;
+    let empty = [&[("grant_type", "")], &credentials[..]].concat();
+    refused(suite.api.post("/oauth2/token").form(&empty), 400, "invalid_request").await;
+    refused(suite.api.post("/oauth2/token").form(&[]), 400, "invalid_request").await;
+}
+
+async fn another_grant_is_unsupported(suite: Arc<Suite>) {
+    let credentials = credentials(&suite.api);
+    for grant in ["password", "authorization_code", "refresh_token", "CLIENT_CREDENTIALS"] {
+        let mut form = vec![("grant_type", grant)];
+        form.extend(credentials.iter().map(|(name, value)| (*name, value.as_str())));
+        refused(suite.api.post("/oauth2/token").form(&form), 400, "unsupported_grant_type").await;
+    }
+}
+
+async fn a_parameter_may_not_be_repeated(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let (id, secret) = (api.env["CLIENT_ID"].as_str(), api.env["CLIENT_SECRET"].as_str());
+    for repeated in [GRANT, ("client_id", id), ("client_secret", secret), ("grant_type", "password")] {
+        refused(request(api, &[repeated]), 400, "invalid_request").await;
+    }
+    refused(request(api, &[("scope", "booking.read"), ("scope", "booking.write")]), 400, "invalid_request").await;
+    refused(request(api, &[("unknown", "1"), ("unknown", "2")]), 400, "invalid_request").await;
+}
+
+async fn a_body_that_is_no_form_is_an_invalid_request(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let (id, secret) = (&api.env["CLIENT_ID"], &api.env["CLIENT_SECRET"]);
+    let form = format!("grant_type=client_credentials&client_id={id}&client_secret={secret}");
+    let json = json!({ "grant_type": "client_credentials", "client_id": id, "client_secret": secret }).to_string();
+    for (content_type, body) in [("application/json", &json), ("text/plain", &form), ("multipart/form-data", &form)] {
+        refused(api.post("/oauth2/token").body(content_type, body.as_str()), 400, "invalid_request").await;
+    }
+    refused(api.post("/oauth2/token").untyped_body(form.as_str()), 400, "invalid_request").await;
+    let not_text = [form.as_bytes(), b"&scope=\xff"].concat();
+    refused(api.post("/oauth2/token").body("application/x-www-form-urlencoded", not_text), 400, "invalid_request").await;
+    let with_charset = "Application/X-WWW-Form-Urlencoded; charset=UTF-8";
+    api.post("/oauth2/token").body(with_charset, form.as_str()).expect(200).await;
+}
+
+async fn both_ways_of_authenticating_at_once_are_refused(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let basic = basic(&api.env["CLIENT_ID"], &api.env["CLIENT_SECRET"]);
+    refused(request(api, &[]).header("authorization", &basic), 400, "invalid_request").await;
+}
+
+async fn missing_credentials_are_an_invalid_client(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let (id, secret) = (api.env["CLIENT_ID"].as_str(), api.env["CLIENT_SECRET"].as_str());
+    for form in [
+        vec![GRANT],
+        vec![GRANT, ("client_id", id)],
+        vec![GRANT, ("client_secret", secret)],
+        vec![GRANT, ("client_id", id), ("client_secret", "")],
+    ] {
+        let answer = refused(api.post("/oauth2/token").form(&form), 401, "invalid_client").await;
+        assert_eq!(answer.header("www-authenticate"), "", "no challenge where Basic was not tried: {}", answer.exchange);
+    }
+}
+
+async fn basic_credentials_that_fail_are_answered_with_a_challenge(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let id = &api.env["CLIENT_ID"];
+    for authorization in [basic(id, "wrong"), basic("appUnknown", "wrong"), basic(id, ""), "Basic ###".to_owned(), "Basic".to_owned()] {
+        let call = api.post("/oauth2/token").header("authorization", &authorization).form(&[GRANT]);
+        let answer = refused(call, 401, "invalid_client").await;
+        assert!(answer.header("www-authenticate").starts_with("Basic"), "{authorization}: {}", answer.exchange);
+    }
+}
+
+async fn an_unknown_client_looks_like_a_wrong_secret(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let id = &api.env["CLIENT_ID"];
+    let mut answers = Vec::new();
+    for (id, secret) in [(id.as_str(), "A".repeat(43)), ("appAAAAAAAAAAAAAAAAAAAAAA", "A".repeat(43)), (id.as_str(), "short".to_owned())] {
+        let call = api.post("/oauth2/token").form(&[GRANT, ("client_id", id), ("client_secret", &secret)]);
+        let answer = refused(call, 401, "invalid_client").await;
+        let mut body = answer.json();
+        body["instance"].take();
+        let mut headers = answer.headers.clone();
+        headers.remove("x-request-id");
+        headers.remove("date");
+        answers.push((body, headers));
+    }
+    assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "the answers differ: {answers:#?}");
+}
+
+async fn a_client_is_authenticated_before_its_wishes_are_heard(suite: Arc<Suite>) {
+    let form = [GRANT, ("client_id", "appUnknown"), ("client_secret", "wrong"), ("scope", "nonsense")];
+    refused(suite.api.post("/oauth2/token").form(&form), 401, "invalid_client").await;
+}
+
+async fn credentials_in_the_query_are_not_credentials(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let (id, secret) = (&api.env["CLIENT_ID"], &api.env["CLIENT_SECRET"]);
+    let path = format!("/oauth2/token?client_id={id}&client_secret={secret}");
+    refused(api.post(path).form(&[GRANT]), 401, "invalid_client").await;
+}
+
+async fn other_parameters_are_ignored(suite: Arc<Suite>) {
+    request(&suite.api, &[("audience", "something"), ("resource", "https://example.com/")]).expect(200).await;
+}
+
+async fn the_metadata_describe_the_issuer(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let answer = api.get("/.well-known/oauth-authorization-server").expect(200).await;
+    let metadata = answer.json();
+    let issuer = &api.env["AUTH_URL"];
+    assert_eq!(metadata["issuer"], issuer.as_str());
+    assert_eq!(metadata["token_endpoint"], format!("{issuer}/oauth2/token"));
+    assert_eq!(metadata["jwks_uri"], format!("{issuer}/oauth2/jwks"));
+    assert_eq!(metadata["scopes_supported"].as_array().map(Vec::len), Some(30));
+    assert_eq!(metadata["grant_types_supported"], json!(["client_credentials"]));
+    assert_eq!(metadata["token_endpoint_auth_methods_supported"], json!(["client_secret_basic", "client_secret_post"]));
+}
+
+async fn the_published_keys_can_be_cached(suite: Arc<Suite>) {
+    let answer = suite.api.get("/oauth2/jwks").expect(200).await;
+    assert!(answer.header("cache-control").contains("max-age="), "{}", answer.exchange);
+    assert!(!answer.text().contains("\"d\""), "a private key was published");
+}
+
+async fn a_request_that_is_too_large_is_a_problem(suite: Arc<Suite>) {
+    let padding = "x".repeat(7 * 1024 * 1024);
+    request(&suite.api, &[("padding", &padding)]).expect(413).await;
+}
+
+async fn an_oauth_library_gets_tokens_and_understands_errors(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let (id, secret) = (&api.env["CLIENT_ID"], &api.env["CLIENT_SECRET"]);
+    let attempt = |method: &str, id: &str, secret: &str, scope: &str| {
+        json!({
+            "endpoint": format!("{}/oauth2/token", api.env["AUTH_URL"]),
+            "method": method, "clientId": id, "clientSecret": secret, "scope": scope,
+        })
+    };
+    let attempts = json!([
+        attempt("client_secret_basic", id, secret, "booking.read"),
+        attempt("client_secret_post", id, secret, "booking.read"),
+        attempt("client_secret_basic", id, "wrong", "booking.read"),
+        attempt("client_secret_post", id, "wrong", "booking.read"),
+        attempt("client_secret_basic", id, secret, "nonsense"),
+        attempt("client_secret_post", id, secret, "nonsense"),
+    ]);
+    let outcomes = python("oauth_client.py", &attempts).await;
+    let granted = json!({ "token_type": "Bearer", "scope": "booking.read", "expires_in": 3600 });
+    let errors = [json!({ "error": "invalid_client" }), json!({ "error": "invalid_scope" })];
+    assert_eq!(outcomes, json!([granted, granted, errors[0], errors[0], errors[1], errors[1]]));
+}
