@@ -16,10 +16,7 @@ fn main() {
     for entry in &entries {
         let [label, value] =
             ["label", "value"].map(|member| entry.get(member).and_then(Value::as_str).unwrap_or_default());
-        assert!(
-            entry.len() == 2,
-            "{value}: an entry has `label` and `value`, and nothing else"
-        );
+        assert!(entry.len() == 2, "{value}: an entry has `label` and `value`, and nothing else");
         assert!(is_label(label), "{value}: the label `{label}` is no short phrase");
         assert!(is_value(value), "`{value}` is not of the form area.thing.happened");
         assert!(values.insert(value), "`{value}` comes twice");
@@ -39,9 +36,7 @@ fn is_label(label: &str) -> bool {
 fn is_value(value: &str) -> bool {
     let word = |word: &str| {
         word.starts_with(|letter: char| letter.is_ascii_lowercase())
-            && word
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+            && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
     };
     (2..=3).contains(&value.split('.').count()) && value.split('.').all(word)
 }

@@ -77,23 +77,12 @@ mod tests {
         };
         for function in template.functions() {
             let environment = bundle.environment(function).expect("resolved");
-            assert!(
-                environment.contains(&("TABLE_NAME".to_owned(), TABLE_NAME.to_owned())),
-                "{}",
-                function.name
-            );
+            assert!(environment.contains(&("TABLE_NAME".to_owned(), TABLE_NAME.to_owned())), "{}", function.name);
             let secrets = environment.iter().find(|(name, _)| name == "SECRETS_PREFIX");
-            assert!(
-                secrets.is_none_or(|(_, prefix)| prefix == "waypost/local/"),
-                "{}",
-                function.name
-            );
+            assert!(secrets.is_none_or(|(_, prefix)| prefix == "waypost/local/"), "{}", function.name);
         }
         let publish = template.function("publish-event").expect("declared");
-        let queue = (
-            "QUEUE_URL".to_owned(),
-            "http://127.0.0.1:4566/000000000000/DeliveryQueue".to_owned(),
-        );
+        let queue = ("QUEUE_URL".to_owned(), "http://127.0.0.1:4566/000000000000/DeliveryQueue".to_owned());
         assert!(bundle.environment(publish).expect("resolved").contains(&queue));
     }
 }

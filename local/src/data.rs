@@ -45,20 +45,12 @@ impl DataFolder {
         make_private_folder(root)?;
         let root = fs::canonicalize(root).map_err(at(root))?;
         let lock_path = root.join("lock");
-        let lock = File::options()
-            .create(true)
-            .write(true)
-            .truncate(false)
-            .open(&lock_path)
-            .map_err(at(&lock_path))?;
+        let lock = File::options().create(true).write(true).truncate(false).open(&lock_path).map_err(at(&lock_path))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(DataError::InUse(root)),
             Err(TryLockError::Error(source)) => {
-                return Err(DataError::Io {
-                    path: lock_path,
-                    source,
-                });
+                return Err(DataError::Io { path: lock_path, source });
             }
         }
         let folder = Self { root, _lock: lock };
@@ -122,11 +114,7 @@ impl DataFolder {
 }
 
 fn make_private_folder(path: &Path) -> Result<(), DataError> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(at(path))
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))
 }
 
 /// Writes a file that only its owner can read, whole or not at all: a crash leaves the old content or the new.
@@ -134,22 +122,12 @@ pub fn write_private(path: &Path, content: &[u8]) -> Result<(), DataError> {
     let unfinished = path.with_extension("unfinished");
     // Left by a crash perhaps, and with another mode.
     let _ = fs::remove_file(&unfinished);
-    let mut file = File::options()
-        .create_new(true)
-        .write(true)
-        .mode(0o600)
-        .open(&unfinished)
-        .map_err(at(&unfinished))?;
-    file.write_all(content)
-        .and_then(|()| file.sync_all())
-        .map_err(at(&unfinished))?;
+    let mut file =
+        File::options().create_new(true).write(true).mode(0o600).open(&unfinished).map_err(at(&unfinished))?;
+    file.write_all(content).and_then(|()| file.sync_all()).map_err(at(&unfinished))?;
     fs::rename(&unfinished, path).map_err(at(path))?;
     // The name is durable only when its folder is.
-    path.parent().map_or(Ok(()), |folder| {
-        File::open(folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(at(folder))
-    })
+    path.parent().map_or(Ok(()), |folder| File::open(folder).and_then(|folder| folder.sync_all()).map_err(at(folder)))
 }
 
 #[cfg(test)]

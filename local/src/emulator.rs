@@ -37,26 +37,12 @@ impl Emulator {
         let process = group.keep_running("lambda", program, move |command| {
             command
                 .current_dir(&folder)
-                .args([
-                    "lambda",
-                    "watch",
-                    "--only-lambda-apis",
-                    "--disable-cors",
-                    "--ignore-changes",
-                ])
-                .args([
-                    "--invoke-address",
-                    &address.ip().to_string(),
-                    "--invoke-port",
-                    &address.port().to_string(),
-                ])
+                .args(["lambda", "watch", "--only-lambda-apis", "--disable-cors", "--ignore-changes"])
+                .args(["--invoke-address", &address.ip().to_string(), "--invoke-port", &address.port().to_string()])
                 .arg("--manifest-path")
                 .arg(&manifest);
         });
-        Ok(Self {
-            address,
-            _process: process,
-        })
+        Ok(Self { address, _process: process })
     }
 
     /// What a worker's `AWS_LAMBDA_RUNTIME_API` is.

@@ -120,10 +120,7 @@ impl Invoker {
     }
 
     async fn run(&self, function: &str, event: Bytes) -> Result<Bytes, InvokeError> {
-        let worker = self
-            .functions
-            .get(function)
-            .ok_or_else(|| InvokeError::Unknown(function.to_owned()))?;
+        let worker = self.functions.get(function).ok_or_else(|| InvokeError::Unknown(function.to_owned()))?;
         let mut deaths = worker.process.deaths.clone();
         deaths.mark_unchanged();
         let answer = tokio::select! {
@@ -143,20 +140,12 @@ impl Invoker {
     async fn ask(&self, function: &str, event: Bytes) -> Result<Bytes, InvokeError> {
         let request = Request::builder()
             .method(Method::POST)
-            .uri(format!(
-                "http://{}/2015-03-31/functions/{function}/invocations",
-                self.emulator
-            ))
+            .uri(format!("http://{}/2015-03-31/functions/{function}/invocations", self.emulator))
             .body(Full::new(event))
             .expect("an address and a name from the template make a request");
         let answer = self.client.request(request).await.map_err(InvokeError::Emulator)?;
         let status = answer.status();
-        let body = answer
-            .into_body()
-            .collect()
-            .await
-            .map_err(InvokeError::Answer)?
-            .to_bytes();
+        let body = answer.into_body().collect().await.map_err(InvokeError::Answer)?.to_bytes();
         match status {
             StatusCode::OK => Ok(body),
             _ => Err(InvokeError::Failed(String::from_utf8_lossy(&body).into_owned())),

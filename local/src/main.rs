@@ -57,13 +57,7 @@ async fn main() -> ExitCode {
         .with_target(false)
         .init();
     let arguments = Arguments::parse();
-    let outcome = start::run(
-        arguments.port,
-        &arguments.data,
-        &arguments.project,
-        arguments.stop_with_parent,
-    )
-    .await;
+    let outcome = start::run(arguments.port, &arguments.data, &arguments.project, arguments.stop_with_parent).await;
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

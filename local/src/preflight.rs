@@ -55,11 +55,7 @@ pub fn programs(project: &Path, functions: &[Function]) -> Result<Programs, Miss
             return Err(Missing::Binary(binary));
         }
     }
-    Ok(Programs {
-        cargo_lambda: tool("cargo-lambda")?,
-        ministack: tool("ministack")?,
-        binaries,
-    })
+    Ok(Programs { cargo_lambda: tool("cargo-lambda")?, ministack: tool("ministack")?, binaries })
 }
 
 /// The absolute path of a program; for a script, only when its interpreter is there, too: a virtual environment
@@ -71,7 +67,5 @@ fn runnable(path: &Path) -> Option<PathBuf> {
         .strip_prefix(b"#!")
         .and_then(|script| script.split(|byte| *byte == b'\n').next())
         .map(|line| String::from_utf8_lossy(line).trim().to_owned());
-    interpreter
-        .is_none_or(|interpreter| Path::new(&interpreter).exists())
-        .then_some(path)
+    interpreter.is_none_or(|interpreter| Path::new(&interpreter).exists()).then_some(path)
 }

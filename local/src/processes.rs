@@ -59,25 +59,14 @@ impl ProcessGroup {
             .stderr(Stdio::null())
             .process_group(0)
             .spawn()?;
-        let id = guard
-            .id()
-            .and_then(|id| id.try_into().ok())
-            .ok_or(io::ErrorKind::NotFound)?;
+        let id = guard.id().and_then(|id| id.try_into().ok()).ok_or(io::ErrorKind::NotFound)?;
         let pipe = guard.stdin.take();
-        Ok(Arc::new(Self {
-            guard: Mutex::new((guard, pipe)),
-            id,
-            logs,
-            ending: watch::Sender::new(false),
-        }))
+        Ok(Arc::new(Self { guard: Mutex::new((guard, pipe)), id, logs, ending: watch::Sender::new(false) }))
     }
 
     /// A command whose process will belong to the group, with an empty environment but for what every program needs.
     fn command(&self, name: &str, program: impl AsRef<OsStr>) -> io::Result<Command> {
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(self.logs.join(format!("{name}.log")))?;
+        let log = File::options().create(true).append(true).open(self.logs.join(format!("{name}.log")))?;
         let mut command = Command::new(program);
         command
             .env_clear()
@@ -97,10 +86,7 @@ impl ProcessGroup {
         prepare: impl Fn(&mut Command) + Send + Sync + 'static,
     ) -> Supervised {
         let (count, deaths) = watch::channel(0);
-        let supervised = Supervised {
-            deaths,
-            restart: Arc::new(Notify::new()),
-        };
+        let supervised = Supervised { deaths, restart: Arc::new(Notify::new()) };
         let (group, restart) = (Arc::clone(self), Arc::clone(&supervised.restart));
         let (name, program) = (name.to_owned(), program.as_ref().to_owned());
         tokio::spawn(async move {
@@ -116,10 +102,7 @@ impl ProcessGroup {
                 if started.elapsed() > LAST_RESTART {
                     wait = FIRST_RESTART;
                 }
-                tracing::warn!(
-                    "{name} ended ({ended}), starting it again; see {}/{name}.log",
-                    group.logs.display()
-                );
+                tracing::warn!("{name} ended ({ended}), starting it again; see {}/{name}.log", group.logs.display());
                 tokio::select! {
                     () = time::sleep(wait) => {}
                     _ = ending.changed() => return,
@@ -165,18 +148,9 @@ impl ProcessGroup {
 }
 
 /// What a program may need of our own environment: where tools are, temporary files, and which authorities to trust.
+#[expect(clippy::disallowed_methods, reason = "handed on to other programs, never read for a decision of ours")]
 fn inherited() -> impl Iterator<Item = (String, std::ffi::OsString)> {
-    [
-        "PATH",
-        "HOME",
-        "TMPDIR",
-        "LANG",
-        "CARGO_HOME",
-        "RUSTUP_HOME",
-        "RUST_BACKTRACE",
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-    ]
-    .into_iter()
-    .filter_map(|name| Some((name.to_owned(), std::env::var_os(name)?)))
+    ["PATH", "HOME", "TMPDIR", "LANG", "CARGO_HOME", "RUSTUP_HOME", "RUST_BACKTRACE", "SSL_CERT_FILE", "SSL_CERT_DIR"]
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), std::env::var_os(name)?)))
 }

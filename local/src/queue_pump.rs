@@ -143,12 +143,7 @@ impl QueuePump {
             // All of them come again when their visibility time-out is over.
             Err(error) => return tracing::warn!("{}: {}", self.function, logging::chain(&error)),
         };
-        self.delete(
-            messages
-                .iter()
-                .filter(|message| !failed.contains(message.message_id().unwrap_or_default())),
-        )
-        .await;
+        self.delete(messages.iter().filter(|message| !failed.contains(message.message_id().unwrap_or_default()))).await;
     }
 
     async fn delete(&self, handled: impl Iterator<Item = &Message>) {
@@ -162,18 +157,9 @@ impl QueuePump {
         if entries.is_empty() {
             return;
         }
-        let deleted = self
-            .client
-            .delete_message_batch()
-            .queue_url(&self.url)
-            .set_entries(Some(entries))
-            .send()
-            .await;
+        let deleted = self.client.delete_message_batch().queue_url(&self.url).set_entries(Some(entries)).send().await;
         if let Err(error) = deleted {
-            tracing::warn!(
-                "handled messages could not be deleted and come again: {}",
-                logging::chain(&error)
-            );
+            tracing::warn!("handled messages could not be deleted and come again: {}", logging::chain(&error));
         }
     }
 

@@ -60,12 +60,7 @@ pub struct Probe {
 impl Probe {
     /// A probe of the service behind this gateway.
     pub fn new(gateway: SocketAddr, invoker: Invoker) -> Self {
-        Self {
-            client: Client::builder(TokioExecutor::new()).build_http(),
-            gateway,
-            invoker,
-            begun: Instant::now(),
-        }
+        Self { client: Client::builder(TokioExecutor::new()).build_http(), gateway, invoker, begun: Instant::now() }
     }
 
     /// Returns when everything answers.
@@ -87,10 +82,7 @@ impl Probe {
                 Err(last) => last,
             };
             if self.begun.elapsed() > LIMIT || self.invoker.deaths(&function.name) >= HOPELESS {
-                return Err(NotReady::Function {
-                    function: function.name,
-                    last,
-                });
+                return Err(NotReady::Function { function: function.name, last });
             }
             time::sleep(PAUSE).await;
         }
@@ -98,38 +90,16 @@ impl Probe {
 
     /// Any answer of the function itself will do; without a token, most say 401.
     async fn call(&self, function: &Function) -> Result<(), String> {
-        let unmatched = Route {
-            path: "/".to_owned(),
-            method: "GET".to_owned(),
-            function: function.name.clone(),
-        };
-        match function
-            .routes
-            .first()
-            .or(function.answers_unmatched.then_some(&unmatched))
-        {
+        let unmatched = Route { path: "/".to_owned(), method: "GET".to_owned(), function: function.name.clone() };
+        match function.routes.first().or(function.answers_unmatched.then_some(&unmatched)) {
             Some(route) => {
-                let request = Request::builder()
-                    .method(route.method.as_str())
-                    .uri(self.address(&route.path));
+                let request = Request::builder().method(route.method.as_str()).uri(self.address(&route.path));
                 let (status, _) = self.send(request.body(Full::default())).await?;
-                if status.is_server_error() {
-                    Err(status.to_string())
-                } else {
-                    Ok(())
-                }
+                if status.is_server_error() { Err(status.to_string()) } else { Ok(()) }
             }
             None => {
-                let nothing = if function.queue.is_some() {
-                    r#"{"Records":[]}"#
-                } else {
-                    "{}"
-                };
-                self.invoker
-                    .invoke(&function.name, nothing)
-                    .await
-                    .map(drop)
-                    .map_err(|error| error.to_string())
+                let nothing = if function.queue.is_some() { r#"{"Records":[]}"# } else { "{}" };
+                self.invoker.invoke(&function.name, nothing).await.map(drop).map_err(|error| error.to_string())
             }
         }
     }
@@ -148,10 +118,8 @@ impl Probe {
     }
 
     async fn use_token(&self, demo: &Credentials) -> Result<(), String> {
-        let form = format!(
-            "grant_type=client_credentials&client_id={}&client_secret={}",
-            demo.client_id, demo.client_secret
-        );
+        let form =
+            format!("grant_type=client_credentials&client_id={}&client_secret={}", demo.client_id, demo.client_secret);
         let request = Request::post(self.address("/oauth2/token"))
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
             .body(Full::from(form));
@@ -162,18 +130,9 @@ impl Probe {
         };
         let path = "/api/managing-entity/demo-hotel/webhook/event/list";
         let request = Request::builder().method(Method::GET).uri(self.address(path));
-        let (status, _) = self
-            .send(
-                request
-                    .header(AUTHORIZATION, format!("Bearer {token}"))
-                    .body(Full::default()),
-            )
-            .await?;
-        if status == StatusCode::OK {
-            Ok(())
-        } else {
-            Err(format!("{path} says {status}"))
-        }
+        let (status, _) =
+            self.send(request.header(AUTHORIZATION, format!("Bearer {token}")).body(Full::default())).await?;
+        if status == StatusCode::OK { Ok(()) } else { Err(format!("{path} says {status}")) }
     }
 
     fn address(&self, path: &str) -> String {
@@ -184,11 +143,7 @@ impl Probe {
         let request = request.map_err(|error| error.to_string())?;
         let response = self.client.request(request).await.map_err(|error| error.to_string())?;
         let status = response.status();
-        let body = response
-            .into_body()
-            .collect()
-            .await
-            .map_err(|error| error.to_string())?;
+        let body = response.into_body().collect().await.map_err(|error| error.to_string())?;
         Ok((status, body.to_bytes()))
     }
 }

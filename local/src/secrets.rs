@@ -69,9 +69,8 @@ impl Secrets {
 
     /// The credentials of an application.
     pub fn credentials(&self, name: &str) -> Result<Credentials, SecretsError> {
-        serde_json::from_value(self.value(name).clone()).map_err(|_| SecretsError::Form {
-            path: format!("secrets/{name}.json").into(),
-        })
+        serde_json::from_value(self.value(name).clone())
+            .map_err(|_| SecretsError::Form { path: format!("secrets/{name}.json").into() })
     }
 }
 
@@ -83,10 +82,9 @@ fn read_all(folder: &Path) -> Result<BTreeMap<String, Value>, SecretsError> {
     let mut secrets = BTreeMap::new();
     for entry in fs::read_dir(folder).map_err(unreadable(folder))? {
         let path = entry.map_err(unreadable(folder))?.path();
-        let (Some(name), Some("json")) = (
-            path.file_stem().and_then(|name| name.to_str()),
-            path.extension().and_then(|kind| kind.to_str()),
-        ) else {
+        let (Some(name), Some("json")) =
+            (path.file_stem().and_then(|name| name.to_str()), path.extension().and_then(|kind| kind.to_str()))
+        else {
             continue;
         };
         let text = fs::read_to_string(&path).map_err(unreadable(&path))?;

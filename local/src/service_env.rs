@@ -21,6 +21,8 @@ pub struct ServiceEnv<'a> {
     pub task_key: &'a str,
     /// Where the table is.
     pub dynamodb_endpoint: &'a str,
+    /// Where queues and secrets are.
+    pub services_endpoint: &'a str,
     /// Where functions can be invoked directly.
     pub lambda_endpoint: &'a str,
 }
@@ -42,6 +44,7 @@ impl ServiceEnv<'_> {
             ("DYNAMODB_ENDPOINT", self.dynamodb_endpoint),
             ("TABLE_NAME", TABLE_NAME),
             ("GEO_IP_STORE", &geo_ip_store),
+            ("SERVICES_ENDPOINT", self.services_endpoint),
             ("LAMBDA_ENDPOINT", self.lambda_endpoint),
         ];
         lines.iter().fold(String::new(), |mut content, (name, value)| {

@@ -91,14 +91,7 @@ impl Services {
         let mut queues = queues.to_vec();
         // A dead-letter queue must be there before the queue that names it.
         queues.sort_by_key(|queue| queue.dead_letter.is_some());
-        Self {
-            process,
-            address,
-            endpoints,
-            secrets_prefix,
-            queues,
-            secrets,
-        }
+        Self { process, address, endpoints, secrets_prefix, queues, secrets }
     }
 
     /// Waits until it listens, and gives it everything.

@@ -13,32 +13,16 @@ struct Setting {
 }
 
 const SETTINGS: [Setting; 5] = [
-    Setting {
-        parameter: "RetrySchedule",
-        variable: "RETRY_SCHEDULE",
-        local_default: None,
-    },
-    Setting {
-        parameter: "TokenLifetime",
-        variable: "TOKEN_LIFETIME",
-        local_default: None,
-    },
-    Setting {
-        parameter: "LogLevel",
-        variable: "LOG_LEVEL",
-        local_default: None,
-    },
+    Setting { parameter: "RetrySchedule", variable: "RETRY_SCHEDULE", local_default: None },
+    Setting { parameter: "TokenLifetime", variable: "TOKEN_LIFETIME", local_default: None },
+    Setting { parameter: "LogLevel", variable: "LOG_LEVEL", local_default: None },
     // Receivers that are tried out run on this machine, without a certificate.
     Setting {
         parameter: "DeliveryAllowedNetworks",
         variable: "DELIVERY_ALLOWED_NETWORKS",
         local_default: Some("127.0.0.1/32"),
     },
-    Setting {
-        parameter: "DeliveryAllowHttp",
-        variable: "DELIVERY_ALLOW_HTTP",
-        local_default: Some("true"),
-    },
+    Setting { parameter: "DeliveryAllowHttp", variable: "DELIVERY_ALLOW_HTTP", local_default: Some("true") },
 ];
 
 /// The values of the template's parameters, and the interval that stands for every schedule.
@@ -65,10 +49,7 @@ impl Settings {
             }
         }
         let interval = variable("SWEEP_INTERVAL").unwrap_or_else(|| "1s".to_owned());
-        Ok(Self {
-            parameters,
-            sweep_interval: parse_duration(&interval).map_err(SettingsError)?,
-        })
+        Ok(Self { parameters, sweep_interval: parse_duration(&interval).map_err(SettingsError)? })
     }
 }
 
@@ -94,10 +75,6 @@ mod tests {
 
     #[test]
     fn an_interval_that_is_none_is_refused() {
-        assert!(
-            Settings::read(&template(), |name| (name == "SWEEP_INTERVAL")
-                .then(|| "soon".to_owned()))
-            .is_err()
-        );
+        assert!(Settings::read(&template(), |name| (name == "SWEEP_INTERVAL").then(|| "soon".to_owned())).is_err());
     }
 }

@@ -82,10 +82,7 @@ pub enum StartError {
 pub async fn run(port: u16, data: &Path, project: &Path, stop_with_parent: bool) -> Result<(), StartError> {
     let template = preflight::template(project)?;
     let programs = preflight::programs(project, template.functions())?;
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the settings of a local run are its environment"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the settings of a local run are its environment")]
     let settings = Settings::read(&template, |name| std::env::var(name).ok())?;
     let listener = ports::listen(port)?;
     let data = DataFolder::open(data)?;
@@ -148,48 +145,22 @@ async fn start(
     let gateway_address = listener.local_addr().map_err(StartError::Gateway)?;
     let base_url = format!("http://{gateway_address}");
     let [services_address, emulator_address] = ports::free()?;
-    let bundle = Bundle {
-        template,
-        settings,
-        base_url: &base_url,
-        services: services_address,
-    };
+    let bundle = Bundle { template, settings, base_url: &base_url, services: services_address };
 
     // The slow ones first; they come up while the table is opened.
     let ministack = services::start(group, &programs.ministack, &data.scratch(), services_address);
-    let emulator = Emulator::start(
-        group,
-        &programs.cargo_lambda,
-        &data.scratch(),
-        emulator_address,
-        template.functions(),
-    )?;
+    let emulator =
+        Emulator::start(group, &programs.cargo_lambda, &data.scratch(), emulator_address, template.functions())?;
     let secrets = Arc::new(Secrets::open(&data.secrets())?);
-    let (demo, platform) = (
-        secrets.credentials(DEMO_APPLICATION)?,
-        secrets.credentials(PLATFORM_APPLICATION)?,
-    );
+    let (demo, platform) = (secrets.credentials(DEMO_APPLICATION)?, secrets.credentials(PLATFORM_APPLICATION)?);
     let table = open_table(template, data).await?;
-    let endpoints = Endpoints {
-        table: table.endpoint.clone(),
-        services: format!("http://{services_address}"),
-    };
+    let endpoints = Endpoints { table: table.endpoint.clone(), services: format!("http://{services_address}") };
 
     let prefix = format!("waypost/{ENVIRONMENT}/");
-    let services = Services::new(
-        ministack,
-        services_address,
-        endpoints.clone(),
-        prefix,
-        template.queues(),
-        Arc::clone(&secrets),
-    );
+    let services =
+        Services::new(ministack, services_address, endpoints.clone(), prefix, template.queues(), Arc::clone(&secrets));
     let filled = async { services.fill().await.map_err(StartError::from) };
-    let provided = async {
-        provide(&endpoints, &secrets, &demo, &platform)
-            .await
-            .map_err(StartError::from)
-    };
+    let provided = async { provide(&endpoints, &secrets, &demo, &platform).await.map_err(StartError::from) };
     tokio::try_join!(filled, provided)?;
     tokio::spawn(services.keep_filled());
 
@@ -203,21 +174,13 @@ async fn start(
 
     let (clock, random): (SharedClock, SharedRandom) = (Arc::new(SystemClock), Arc::new(SystemRandom));
     let (close_gateway, closed) = oneshot::channel::<()>();
-    let gateway = Gateway::new(
-        template,
-        invoker.clone(),
-        base_url.clone(),
-        Arc::clone(&clock),
-        Arc::clone(&random),
-    );
+    let gateway = Gateway::new(template, invoker.clone(), base_url.clone(), Arc::clone(&clock), Arc::clone(&random));
     let gateway = tokio::spawn(gateway.serve(listener, async { drop(closed.await) }));
     let lambda_listener = ports::listen(0)?;
     let lambda_endpoint = format!("http://{}", lambda_listener.local_addr().map_err(StartError::Gateway)?);
     tokio::spawn(lambda_api::serve(lambda_listener, invoker.clone()));
 
-    Probe::new(gateway_address, invoker.clone())
-        .wait(template, &demo)
-        .await?;
+    Probe::new(gateway_address, invoker.clone()).wait(template, &demo).await?;
     for function in template.functions() {
         if let Some(trigger) = &function.queue {
             let url = queue_url(services_address, &trigger.queue);
@@ -242,16 +205,12 @@ async fn start(
         platform: &platform,
         task_key: secrets.value("task-key")["key"].as_str().unwrap_or_default(),
         dynamodb_endpoint: &endpoints.table,
+        services_endpoint: &endpoints.services,
         lambda_endpoint: &lambda_endpoint,
     };
     write_private(&data.service_env(), service_env.content(data).as_bytes())?;
     eprintln!("{}", service_env::greeting(&base_url, data));
-    Ok(Running {
-        gateway,
-        close_gateway,
-        invoker,
-        _table: table,
-    })
+    Ok(Running { gateway, close_gateway, invoker, _table: table })
 }
 
 async fn open_table(template: &Template, data: &DataFolder) -> Result<TableServer, StartError> {
@@ -268,10 +227,7 @@ async fn provide(
     demo: &Credentials,
     platform: &Credentials,
 ) -> Result<(), ProvisionError> {
-    let table = Table {
-        client: endpoints.dynamodb(),
-        name: TABLE_NAME.to_owned(),
-    };
+    let table = Table { client: endpoints.dynamodb(), name: TABLE_NAME.to_owned() };
     let pepper = secrets.value("client-secret-pepper");
     publish_signing_key(&table, secrets.value("signing-key")).await?;
     let entity = [MANAGING_ENTITY.to_owned()];

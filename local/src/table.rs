@@ -67,11 +67,7 @@ impl TableServer {
             .spawn(move || serve(&file, &table, &ready, stopped))
             .map_err(TableError::Server)?;
         let endpoint = started.recv().map_err(|_| TableError::Thread)??;
-        Ok(Self {
-            endpoint,
-            stop: Some(stop),
-            thread: Some(thread),
-        })
+        Ok(Self { endpoint, stop: Some(stop), thread: Some(thread) })
     }
 }
 
@@ -96,9 +92,8 @@ fn serve(file: &str, table: &Table, ready: &mpsc::Sender<Result<String, TableErr
         .map_err(TableError::Server)
         .and_then(|runtime| {
             let database = open(file, table)?;
-            let listener = runtime
-                .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
-                .map_err(TableError::Server)?;
+            let listener =
+                runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).map_err(TableError::Server)?;
             let address = listener.local_addr().map_err(TableError::Server)?;
             Ok((runtime, database, listener, format!("http://{address}")))
         });
@@ -130,11 +125,7 @@ fn open(file: &str, table: &Table) -> Result<Database, TableError> {
     let describe = serde_json::from_value(name.clone()).map_err(|error| create(&error))?;
     if let Ok(existing) = database.describe_table(describe) {
         let existing = serde_json::to_value(existing).map_err(|error| create(&error))?;
-        return if same_keys(&existing["Table"], &table.definition) {
-            Ok(database)
-        } else {
-            Err(TableError::Outdated)
-        };
+        return if same_keys(&existing["Table"], &table.definition) { Ok(database) } else { Err(TableError::Outdated) };
     }
 
     let mut definition = table.definition.clone();
@@ -170,9 +161,8 @@ async fn remove_expired(database: Database) {
     loop {
         minutes.tick().await;
         let database = database.clone();
-        match tokio::task::spawn_blocking(move || database.sweep_ttl()).await {
-            Ok(Err(error)) => tracing::warn!("expired items could not be removed: {error}"),
-            Ok(Ok(_)) | Err(_) => {}
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(move || database.sweep_ttl()).await {
+            tracing::warn!("expired items could not be removed: {error}");
         }
     }
 }

@@ -72,10 +72,7 @@ pub struct Applications(Table);
 impl HashedSecret {
     /// What is kept of this secret.
     pub fn of(secret: &str, pepper: &SecretBytes) -> Self {
-        Self {
-            hash: BASE64_STANDARD.encode(hash(secret, pepper)),
-            expires_date: None,
-        }
+        Self { hash: BASE64_STANDARD.encode(hash(secret, pepper)), expires_date: None }
     }
 }
 
@@ -109,11 +106,7 @@ impl Applications {
         item.map(|item| {
             let scopes =
                 Scopes::parse(&item.scopes).map_err(|_| TableError::Missing("a known scope of an application"))?;
-            Ok(Application {
-                scopes,
-                entities: item.managing_entities,
-                secrets: item.secrets,
-            })
+            Ok(Application { scopes, entities: item.managing_entities, secrets: item.secrets })
         })
         .transpose()
     }
@@ -157,10 +150,7 @@ mod tests {
     fn only_a_live_secret_under_the_right_pepper_is_accepted() {
         let (pepper, other) = (SecretBytes::new(vec![1; 32]), SecretBytes::new(vec![2; 32]));
         let end = Time::from_millis(1000);
-        let old = HashedSecret {
-            expires_date: Some(end),
-            ..HashedSecret::of("old", &pepper)
-        };
+        let old = HashedSecret { expires_date: Some(end), ..HashedSecret::of("old", &pepper) };
         let application = Application {
             scopes: Scopes::ALL,
             entities: Entities::new([]),

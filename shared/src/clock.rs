@@ -19,10 +19,7 @@ pub type SharedClock = Arc<dyn Clock>;
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the one place that reads the wall clock"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the wall clock")]
     fn now(&self) -> Time {
         Time(Timestamp::now().as_millisecond())
     }
@@ -60,10 +57,7 @@ impl Add<Duration> for Time {
 
     /// Saturates far beyond any date that has four digits to its year.
     fn add(self, duration: Duration) -> Time {
-        Time(
-            self.0
-                .saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)),
-        )
+        Time(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 }
 

@@ -20,10 +20,7 @@ fn encode(time: Time, rest: [u8; 10]) -> String {
     let millis = u128::try_from(time.as_millis()).unwrap_or(0) & 0xffff_ffff_ffff;
     let rest = rest.iter().fold(0u128, |number, byte| number << 8 | u128::from(*byte));
     let number = millis << 80 | rest;
-    (0..BODY_LENGTH)
-        .rev()
-        .map(|position| char::from(ALPHABET[(number >> (5 * position) & 31) as usize]))
-        .collect()
+    (0..BODY_LENGTH).rev().map(|position| char::from(ALPHABET[(number >> (5 * position) & 31) as usize])).collect()
 }
 
 fn is_body(text: &str) -> bool {
@@ -110,14 +107,9 @@ mod tests {
         let id = WebhookId::new(Time::from_millis(1_795_167_900_123), &SystemRandom);
         assert_eq!(WebhookId::parse(id.as_str()), Some(id.clone()));
         assert_eq!(DeliveryId::parse(id.as_str()), None);
-        for text in [
-            "",
-            "whk_",
-            "whk_x",
-            &id.as_str().to_uppercase(),
-            &format!("{id}0"),
-            "whk_8zzzzzzzzzzzzzzzzzzzzzzzzz",
-        ] {
+        for text in
+            ["", "whk_", "whk_x", &id.as_str().to_uppercase(), &format!("{id}0"), "whk_8zzzzzzzzzzzzzzzzzzzzzzzzz"]
+        {
             assert_eq!(WebhookId::parse(text), None, "{text}");
         }
     }

@@ -6,6 +6,7 @@
 
 pub mod applications;
 pub mod auth;
+pub mod aws;
 pub mod clock;
 pub mod deliveries;
 pub mod events;

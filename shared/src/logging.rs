@@ -2,21 +2,20 @@
 
 use std::{error::Error, fmt::Write};
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{
+    Layer,
+    filter::{LevelFilter, Targets},
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
 
-/// Starts logging to standard output, where Lambda collects it. `LOG_LEVEL` is `info` unless set.
+/// Starts logging to standard output, where Lambda collects it. A level that cannot be read counts as `info`.
 pub fn start(level: &str) {
-    let filter = EnvFilter::builder().parse_lossy(level);
+    let filter: Targets = level.parse().unwrap_or_else(|_| Targets::new().with_default(LevelFilter::INFO));
+    let lines =
+        tracing_subscriber::fmt::layer().json().flatten_event(true).with_current_span(true).with_span_list(false);
     // A second start in one process (two tests) keeps the first one's settings.
-    drop(
-        tracing_subscriber::fmt()
-            .json()
-            .flatten_event(true)
-            .with_env_filter(filter)
-            .with_current_span(true)
-            .with_span_list(false)
-            .try_init(),
-    );
+    drop(tracing_subscriber::registry().with(lines.with_filter(filter)).try_init());
 }
 
 /// An error with everything that caused it, in one line: each `Display` says its own stage only.

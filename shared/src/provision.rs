@@ -61,10 +61,7 @@ pub fn fresh_secrets() -> BTreeMap<&'static str, Value> {
 /// A fresh client id and secret.
 pub fn fresh_credentials() -> Credentials {
     let client_id = format!("app{}", random::alphanumeric(&SystemRandom, 22));
-    Credentials {
-        client_id,
-        client_secret: random::alphanumeric(&SystemRandom, 43),
-    }
+    Credentials { client_id, client_secret: random::alphanumeric(&SystemRandom, 43) }
 }
 
 /// Publishes the public half of the `signing-key` secret beside what is published already.

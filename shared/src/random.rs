@@ -42,11 +42,7 @@ pub fn alphanumeric(random: &dyn Random, length: usize) -> String {
     while text.len() < length {
         // Bytes of 248 and more are thrown away: 248 is 4 × 62, so that no character is likelier than another.
         let picked = bytes::<64>(random).into_iter().filter(|byte| *byte < 248);
-        text.extend(
-            picked
-                .map(|byte| char::from(ALPHABET[usize::from(byte % 62)]))
-                .take(length - text.len()),
-        );
+        text.extend(picked.map(|byte| char::from(ALPHABET[usize::from(byte % 62)])).take(length - text.len()));
     }
     text
 }

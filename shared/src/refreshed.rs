@@ -34,11 +34,7 @@ pub struct Refreshed<S: Source> {
 impl<S: Source> Refreshed<S> {
     /// Reads at once, so that the first request need not. A failure is logged, and tried again by the first request.
     pub async fn warm(source: S, clock: SharedClock) -> Self {
-        let refreshed = Self {
-            source,
-            clock,
-            cached: Mutex::new(None),
-        };
+        let refreshed = Self { source, clock, cached: Mutex::new(None) };
         if let Err(error) = refreshed.get().await {
             tracing::warn!(error = %logging::chain(&error), "what is needed could not be read at the start");
         }

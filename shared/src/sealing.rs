@@ -70,11 +70,7 @@ impl KeyRing {
                 Err(_) => Err(SealError::Key(name)),
             })
             .collect::<Result<HashMap<_, _>, _>>()?;
-        if keys.contains_key(&current) {
-            Ok(Self { current, keys })
-        } else {
-            Err(SealError::Key(current))
-        }
+        if keys.contains_key(&current) { Ok(Self { current, keys }) } else { Err(SealError::Key(current)) }
     }
 
     /// Seals a text for one place: `{key}.{base 64 of nonce, ciphertext and tag}`.
@@ -84,11 +80,7 @@ impl KeyRing {
         self.keys[&self.current]
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(context), &mut sealed)
             .expect("AES-GCM seals anything shorter than 64 GiB");
-        format!(
-            "{}.{}",
-            self.current,
-            BASE64_STANDARD_NO_PAD.encode([&nonce[..], &sealed].concat())
-        )
+        format!("{}.{}", self.current, BASE64_STANDARD_NO_PAD.encode([&nonce[..], &sealed].concat()))
     }
 
     /// Opens what was sealed for this place.
@@ -98,9 +90,7 @@ impl KeyRing {
         let mut bytes = BASE64_STANDARD_NO_PAD.decode(bytes).map_err(|_| SealError::NotOurs)?;
         let (nonce, sealed) = bytes.split_at_mut_checked(NONCE_LEN).ok_or(SealError::NotOurs)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealError::NotOurs)?;
-        let plain = key
-            .open_in_place(nonce, Aad::from(context), sealed)
-            .map_err(|_| SealError::NotOurs)?;
+        let plain = key.open_in_place(nonce, Aad::from(context), sealed).map_err(|_| SealError::NotOurs)?;
         Ok(SecretBytes::new(plain.to_vec()))
     }
 }
@@ -118,14 +108,8 @@ mod tests {
     #[test]
     fn what_is_sealed_opens_in_its_place_and_in_no_other() {
         let sealed = ring("a").seal(&SystemRandom, "webhook/hotel/1", b"plain");
-        assert_eq!(
-            ring("a").open("webhook/hotel/1", &sealed).expect("opens").expose(),
-            b"plain"
-        );
-        assert!(matches!(
-            ring("a").open("webhook/other/1", &sealed),
-            Err(SealError::NotOurs)
-        ));
+        assert_eq!(ring("a").open("webhook/hotel/1", &sealed).expect("opens").expose(), b"plain");
+        assert!(matches!(ring("a").open("webhook/other/1", &sealed), Err(SealError::NotOurs)));
     }
 
     #[test]
@@ -142,11 +126,7 @@ mod tests {
         for bit in 0..bytes.len() * 8 {
             let mut changed = bytes.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            assert!(
-                ring.open("here", &format!("a.{}", BASE64_STANDARD_NO_PAD.encode(changed)))
-                    .is_err(),
-                "bit {bit}"
-            );
+            assert!(ring.open("here", &format!("a.{}", BASE64_STANDARD_NO_PAD.encode(changed))).is_err(), "bit {bit}");
         }
         for end in 0..sealed.len() {
             assert!(ring.open("here", &sealed[..end]).is_err(), "cut at {end}");
@@ -155,10 +135,7 @@ mod tests {
 
     #[test]
     fn a_ring_without_its_current_key_or_with_a_short_key_is_refused() {
-        assert!(matches!(
-            KeyRing::new("x".into(), HashMap::new()),
-            Err(SealError::Key(_))
-        ));
+        assert!(matches!(KeyRing::new("x".into(), HashMap::new()), Err(SealError::Key(_))));
         let short = [("a".to_owned(), SecretBytes::new(vec![1; 16]))].into();
         assert!(matches!(KeyRing::new("a".into(), short), Err(SealError::Key(_))));
     }

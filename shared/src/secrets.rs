@@ -5,6 +5,8 @@ use std::fmt;
 use aws_sdk_secretsmanager::{Client, error::DisplayErrorContext};
 use serde::{Deserialize, de::DeserializeOwned};
 
+use crate::aws::Aws;
+
 /// Bytes that must never be seen: no `Display`, and a `Debug` that says nothing. In JSON they are base 64.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretBytes(Vec<u8>);
@@ -32,10 +34,7 @@ impl<'de> Deserialize<'de> for SecretBytes {
         use base64::{Engine, prelude::BASE64_STANDARD};
         let text = String::deserialize(deserializer)?;
         // The text is not repeated in the error: it is a secret, if a malformed one.
-        BASE64_STANDARD
-            .decode(text)
-            .map(Self)
-            .map_err(|_| serde::de::Error::custom("not base 64"))
+        BASE64_STANDARD.decode(text).map(Self).map_err(|_| serde::de::Error::custom("not base 64"))
     }
 }
 
@@ -70,11 +69,8 @@ pub enum SecretError {
 
 impl Secrets {
     /// The secrets whose names begin with the prefix.
-    pub fn connect(aws: &aws_config::SdkConfig, prefix: impl Into<String>) -> Self {
-        Self {
-            client: Client::new(aws),
-            prefix: prefix.into(),
-        }
+    pub fn connect(aws: &Aws, prefix: impl Into<String>) -> Self {
+        Self { client: aws.secrets_manager(), prefix: prefix.into() }
     }
 
     /// Reads the present version of a secret.
@@ -84,10 +80,7 @@ impl Secrets {
         let value = match answer {
             Ok(answer) => answer.secret_string.unwrap_or_default(),
             Err(error) => {
-                return Err(SecretError::Unavailable {
-                    name,
-                    reason: DisplayErrorContext(&error).to_string(),
-                });
+                return Err(SecretError::Unavailable { name, reason: DisplayErrorContext(&error).to_string() });
             }
         };
         serde_json::from_str(&value).map_err(|source| SecretError::Malformed { name, source })

@@ -1,8 +1,7 @@
 //! What a function has once it has started: settings, clock, randomness, the table, the keys; and how it serves.
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{fmt, future::Future, sync::Arc};
 
-use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
 use futures::FutureExt;
 use lambda_http::{Body, Request, service_fn};
 use lambda_runtime::LambdaEvent;
@@ -16,6 +15,7 @@ use crate::{
         keys::{KeyCache, PublishedKeys},
         token::Audience,
     },
+    aws::Aws,
     clock::{SharedClock, SystemClock},
     http::{
         Call, Endpoint, Problem, Reply,
@@ -23,7 +23,7 @@ use crate::{
     },
     logging,
     random::{Random, SharedRandom, SystemRandom},
-    settings::{self, FromEnvironment, LogSettings, Settings, SettingsError},
+    settings::{self, AwsSettings, FromEnvironment, LogSettings, Settings, SettingsError},
     table::Table,
 };
 
@@ -33,7 +33,7 @@ pub struct Service {
     audience: Audience,
     clock: SharedClock,
     random: SharedRandom,
-    aws: SdkConfig,
+    aws: Aws,
     table: Table,
     keys: KeyCache,
 }
@@ -59,38 +59,15 @@ impl Service {
     /// Starts: reads the environment, opens the clients and reads the keys, all once per cold start. Beside the service
     /// it gives the settings of which the caller names the type.
     pub async fn start<S: FromEnvironment>() -> Result<(Self, S), StartError> {
-        let (log, settings, own) = settings::read::<(LogSettings, Settings, S)>()?;
+        let (log, aws, settings, own) = settings::read::<(LogSettings, AwsSettings, Settings, S)>()?;
         logging::start(&log.level);
-        let timeouts = TimeoutConfig::builder()
-            .connect_timeout(Duration::from_secs(2))
-            .operation_attempt_timeout(Duration::from_secs(4))
-            .operation_timeout(Duration::from_secs(10)) // below the gateway's 30 s, so that a client gets a 503
-            .build();
-        let aws = aws_config::defaults(BehaviorVersion::latest())
-            .timeout_config(timeouts)
-            .retry_config(RetryConfig::standard().with_max_attempts(3))
-            .load()
-            .await;
-        let table = Table::new(aws_sdk_dynamodb::Client::new(&aws), &settings.table_name);
+        let aws = Aws::new(aws);
+        let table = Table::new(aws.dynamodb(), &settings.table_name);
         let clock: SharedClock = Arc::new(SystemClock);
         let keys = KeyCache::warm(PublishedKeys::new(table.clone()), clock.clone()).await;
-        let audience = Audience {
-            issuer: settings.auth_url.clone(),
-            audience: settings.base_url.clone(),
-        };
+        let audience = Audience { issuer: settings.auth_url.clone(), audience: settings.base_url.clone() };
         let random = Arc::new(SystemRandom);
-        Ok((
-            Self {
-                settings,
-                audience,
-                clock,
-                random,
-                aws,
-                table,
-                keys,
-            },
-            own,
-        ))
+        Ok((Self { settings, audience, clock, random, aws, table, keys }, own))
     }
 
     /// What every function needs to know.
@@ -118,8 +95,8 @@ impl Service {
         self.random.clone()
     }
 
-    /// The configuration of AWS clients.
-    pub fn aws(&self) -> &SdkConfig {
+    /// The clients of AWS.
+    pub fn aws(&self) -> &Aws {
         &self.aws
     }
 
@@ -139,8 +116,7 @@ impl Service {
         F: Fn(Call) -> A + Send + Sync + 'static,
         A: Future<Output = Result<Reply, Problem>> + Send + 'static,
     {
-        self.serve_boxed(endpoint, Arc::new(move |call| handler(call).boxed()))
-            .await
+        self.serve_boxed(endpoint, Arc::new(move |call| handler(call).boxed())).await
     }
 
     /// Not generic, so that the runtime is compiled once, in this library, and not in each function.
@@ -153,9 +129,7 @@ impl Service {
                 Ok::<_, std::convert::Infallible>(response)
             }
         };
-        lambda_http::run_concurrent(service_fn(serve))
-            .await
-            .map_err(StartError::Runtime)
+        lambda_http::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime)
     }
 
     /// Serves a trigger until Lambda ends the process.
@@ -170,9 +144,7 @@ impl Service {
             let answer = handler(event.payload);
             async move { Ok::<R, lambda_runtime::Error>(answer.await) }
         };
-        lambda_runtime::run_concurrent(service_fn(serve))
-            .await
-            .map_err(StartError::Runtime)
+        lambda_runtime::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime)
     }
 
     /// Does a job at each event of a schedule, whatever the event says, until Lambda ends the process.
@@ -192,8 +164,6 @@ impl Service {
                 })
             }
         };
-        lambda_runtime::run_concurrent(service_fn(serve))
-            .await
-            .map_err(StartError::Runtime)
+        lambda_runtime::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime)
     }
 }

@@ -2,8 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use http::Uri;
 use ipnet::IpNet;
-use url::Url;
 
 use crate::deliveries::schedule::RetrySchedule;
 
@@ -20,11 +20,37 @@ pub struct Settings {
     pub environment: String,
 }
 
-/// How much is logged: `LOG_LEVEL`, a directive of tracing's `EnvFilter` such as `info` or `shared=debug`.
+/// How much is logged: `LOG_LEVEL`, a directive of tracing's `Targets` such as `info` or `shared=debug`.
 #[derive(Debug, Clone)]
 pub struct LogSettings {
     /// `info` unless set.
     pub level: String,
+}
+
+/// How AWS is reached: what Lambda puts into the environment, and the SDKs' own variables for other endpoints.
+/// <https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html>
+#[derive(Clone)]
+pub struct AwsSettings {
+    /// `AWS_REGION`.
+    pub region: String,
+    /// `AWS_ACCESS_KEY_ID`.
+    pub access_key_id: String,
+    /// `AWS_SECRET_ACCESS_KEY`.
+    pub secret_access_key: String,
+    /// `AWS_SESSION_TOKEN`: always there on Lambda.
+    pub session_token: Option<String>,
+    /// `AWS_ENDPOINT_URL_DYNAMODB`, where it is not AWS's own.
+    pub dynamodb_endpoint: Option<String>,
+    /// `AWS_ENDPOINT_URL_SQS`, where it is not AWS's own.
+    pub sqs_endpoint: Option<String>,
+    /// `AWS_ENDPOINT_URL_SECRETS_MANAGER`, where it is not AWS's own.
+    pub secrets_manager_endpoint: Option<String>,
+}
+
+impl fmt::Debug for AwsSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AwsSettings").field("region", &self.region).finish_non_exhaustive()
+    }
 }
 
 /// Where the secrets are: `SECRETS_PREFIX`, put before each name in Secrets Manager.
@@ -90,18 +116,12 @@ impl fmt::Debug for SettingsError {
 
 /// Reads settings from the process's environment, or reports everything that is wrong with it.
 pub fn read<S: FromEnvironment>() -> Result<S, SettingsError> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the one place that reads the environment"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
     read_from(|name| std::env::var(name).ok())
 }
 
 fn read_from<S: FromEnvironment>(variable: fn(&str) -> Option<String>) -> Result<S, SettingsError> {
-    let mut environment = Environment {
-        variable,
-        faults: Vec::new(),
-    };
+    let mut environment = Environment { variable, faults: Vec::new() };
     match S::from_environment(&mut environment) {
         Some(settings) if environment.faults.is_empty() => Ok(settings),
         _ => Err(SettingsError(environment.faults)),
@@ -116,6 +136,11 @@ impl Environment {
             self.faults.push(format!("{name} is not set"));
         }
         value
+    }
+
+    /// A variable that may be there.
+    pub fn optional(&self, name: &str) -> Option<String> {
+        (self.variable)(name).filter(|value| !value.is_empty())
     }
 
     /// A variable with a form of its own; when it is not set or empty, the default.
@@ -136,18 +161,21 @@ impl Environment {
 
     fn address(&mut self, name: &str) -> Option<String> {
         let value = self.required(name)?;
-        match Url::parse(&value) {
-            Ok(url) if url.host().is_some() && url.path() == "/" && !value.ends_with('/') => Some(value),
-            Ok(_) => {
+        match value.parse::<Uri>() {
+            Ok(uri)
+                if uri.scheme().is_some()
+                    && uri.authority().is_some()
+                    && uri.path() == "/"
+                    && !value.ends_with('/') =>
+            {
+                Some(value)
+            }
+            _ => {
                 self.fault(
                     name,
                     &value,
                     &"not an address such as https://api.example.com, without a path or slash at its end",
                 );
-                None
-            }
-            Err(error) => {
-                self.fault(name, &value, &format_args!("not an address: {error}"));
                 None
             }
         }
@@ -180,36 +208,41 @@ impl FromEnvironment for Settings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
         let (base_url, auth_url) = (environment.address("BASE_URL"), environment.address("AUTH_URL"));
         let (table_name, name) = (environment.required("TABLE_NAME"), environment.required("ENVIRONMENT"));
+        Some(Self { base_url: base_url?, auth_url: auth_url?, table_name: table_name?, environment: name? })
+    }
+}
+
+impl FromEnvironment for AwsSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        let [region, access_key_id, secret_access_key] =
+            ["AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].map(|name| environment.required(name));
         Some(Self {
-            base_url: base_url?,
-            auth_url: auth_url?,
-            table_name: table_name?,
-            environment: name?,
+            region: region?,
+            access_key_id: access_key_id?,
+            secret_access_key: secret_access_key?,
+            session_token: environment.optional("AWS_SESSION_TOKEN"),
+            dynamodb_endpoint: environment.optional("AWS_ENDPOINT_URL_DYNAMODB"),
+            sqs_endpoint: environment.optional("AWS_ENDPOINT_URL_SQS"),
+            secrets_manager_endpoint: environment.optional("AWS_ENDPOINT_URL_SECRETS_MANAGER"),
         })
     }
 }
 
 impl FromEnvironment for LogSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
-        Some(Self {
-            level: environment.parsed("LOG_LEVEL", "info".to_owned())?,
-        })
+        Some(Self { level: environment.parsed("LOG_LEVEL", "info".to_owned())? })
     }
 }
 
 impl FromEnvironment for SecretSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
-        Some(Self {
-            prefix: environment.required("SECRETS_PREFIX")?,
-        })
+        Some(Self { prefix: environment.required("SECRETS_PREFIX")? })
     }
 }
 
 impl FromEnvironment for QueueSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
-        Some(Self {
-            url: environment.required("QUEUE_URL")?,
-        })
+        Some(Self { url: environment.required("QUEUE_URL")? })
     }
 }
 
@@ -217,11 +250,7 @@ impl FromEnvironment for TokenSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
         let lifetime = environment.parsed("TOKEN_LIFETIME", 3600)?;
         if !(1..=86_400).contains(&lifetime) {
-            environment.fault(
-                "TOKEN_LIFETIME",
-                &lifetime.to_string(),
-                &"not a number of seconds from 1 to 86400",
-            );
+            environment.fault("TOKEN_LIFETIME", &lifetime.to_string(), &"not a number of seconds from 1 to 86400");
             return None;
         }
         Some(Self { lifetime })
@@ -230,9 +259,7 @@ impl FromEnvironment for TokenSettings {
 
 impl FromEnvironment for ScheduleSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
-        Some(Self {
-            schedule: environment.parsed("RETRY_SCHEDULE", RetrySchedule::default())?,
-        })
+        Some(Self { schedule: environment.parsed("RETRY_SCHEDULE", RetrySchedule::default())? })
     }
 }
 
@@ -240,10 +267,7 @@ impl FromEnvironment for EndpointSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
         let networks = environment.parsed("DELIVERY_ALLOWED_NETWORKS", Networks(Vec::new()));
         let allow_http = environment.parsed("DELIVERY_ALLOW_HTTP", Switch(false));
-        Some(Self {
-            allowed_networks: networks?.0,
-            allow_http: allow_http?.0,
-        })
+        Some(Self { allowed_networks: networks?.0, allow_http: allow_http?.0 })
     }
 }
 
@@ -266,9 +290,7 @@ impl FromStr for Networks {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let networks: Result<_, _> = text.split(',').map(|network| network.trim().parse()).collect();
-        networks
-            .map(Self)
-            .map_err(|_| "not a list of networks such as `10.0.0.0/8,fd00::/8`")
+        networks.map(Self).map_err(|_| "not a list of networks such as `10.0.0.0/8,fd00::/8`")
     }
 }
 
@@ -278,21 +300,19 @@ mod tests {
 
     #[test]
     fn everything_that_is_wrong_is_reported_at_once_by_name() {
-        let error = read_from::<(
-            Settings,
-            (SecretSettings, EndpointSettings),
-            TokenSettings,
-            ScheduleSettings,
-        )>(|name| match name {
-            "BASE_URL" => Some("https://api.example.com/".into()),
-            "AUTH_URL" => Some("nonsense".into()),
-            "DELIVERY_ALLOW_HTTP" => Some("yes".into()),
-            "DELIVERY_ALLOWED_NETWORKS" => Some("10.0.0.0/33".into()),
-            "TOKEN_LIFETIME" => Some("0".into()),
-            "RETRY_SCHEDULE" => Some("soon".into()),
-            _ => None,
-        })
-        .expect_err("nothing is right");
+        let error =
+            read_from::<(Settings, (SecretSettings, EndpointSettings), TokenSettings, ScheduleSettings)>(|name| {
+                match name {
+                    "BASE_URL" => Some("https://api.example.com/".into()),
+                    "AUTH_URL" => Some("nonsense".into()),
+                    "DELIVERY_ALLOW_HTTP" => Some("yes".into()),
+                    "DELIVERY_ALLOWED_NETWORKS" => Some("10.0.0.0/33".into()),
+                    "TOKEN_LIFETIME" => Some("0".into()),
+                    "RETRY_SCHEDULE" => Some("soon".into()),
+                    _ => None,
+                }
+            })
+            .expect_err("nothing is right");
         let names = [
             "BASE_URL",
             "AUTH_URL",

@@ -84,11 +84,7 @@ impl TableError {
                 _ => true,
             };
             let source = Box::new(error);
-            if passing {
-                Self::Unavailable { doing, source }
-            } else {
-                Self::Refused { doing, source }
-            }
+            if passing { Self::Unavailable { doing, source } } else { Self::Refused { doing, source } }
         }
     }
 
@@ -97,21 +93,14 @@ impl TableError {
         let source = format!("answered with {code}").into();
         let passing = PASSING.contains(&code)
             || ["TransactionConflict", "ThrottlingError", "RequestLimitExceeded"].contains(&code);
-        if passing {
-            Self::Unavailable { doing, source }
-        } else {
-            Self::Refused { doing, source }
-        }
+        if passing { Self::Unavailable { doing, source } } else { Self::Refused { doing, source } }
     }
 }
 
 impl Table {
     /// The table of this name.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self {
-            client,
-            name: name.into(),
-        }
+        Self { client, name: name.into() }
     }
 
     /// Reads one item by its key; `None` when there is none.
@@ -123,11 +112,7 @@ impl Table {
         consistent: bool,
         doing: &'static str,
     ) -> Result<Option<T>, TableError> {
-        let request = self
-            .client
-            .get_item()
-            .table_name(&self.name)
-            .consistent_read(consistent);
+        let request = self.client.get_item().table_name(&self.name).consistent_read(consistent);
         let answer = request
             .key("pk", AttributeValue::S(pk))
             .key("sk", AttributeValue::S(sk))
@@ -139,11 +124,7 @@ impl Table {
 
     /// Writes one item, whatever was there before.
     pub async fn put(&self, item: &impl Serialize, doing: &'static str) -> Result<(), TableError> {
-        let request = self
-            .client
-            .put_item()
-            .table_name(&self.name)
-            .set_item(Some(write_item(item, doing)?));
+        let request = self.client.put_item().table_name(&self.name).set_item(Some(write_item(item, doing)?));
         request.send().await.map_err(TableError::sdk(doing))?;
         Ok(())
     }

@@ -48,9 +48,14 @@ const TABLE: [Row; 5] = [
     Row { operation: "createWebhook", method: "POST", path: "/webhook", body: Some(webhook), status: 201 },
     Row { operation: "listWebhooks", method: "GET", path: "/webhook/list", body: None, status: 200 },
     // Check 8, the last that can be seen here: there is no such delivery.
-    Row { operation: "showDelivery", method: "GET", path: "/webhook/delivery/dlv_00000000000000000000000000", body: None, status: 404 },
+    Row {
+        operation: "showDelivery",
+        method: "GET",
+        path: "/webhook/delivery/dlv_00000000000000000000000000",
+        body: None,
+        status: 404,
+    },
 ];
-
 
 fn event() -> Value {
     json!({ "type": "booking.created", "data": {} })
@@ -75,12 +80,21 @@ enum Breach {
 }
 
 use Breach::{
-    ExpiredToken, ForeignEntity, MissingScope, NoToken, UnknownMember, UnknownPath, UnknownVersion, WrongContentType, WrongVerb,
+    ExpiredToken, ForeignEntity, MissingScope, NoToken, UnknownMember, UnknownPath, UnknownVersion, WrongContentType,
+    WrongVerb,
 };
 
 impl Breach {
     const ALL: [Self; 9] = [
-        UnknownPath, WrongVerb, NoToken, ExpiredToken, MissingScope, ForeignEntity, UnknownVersion, WrongContentType, UnknownMember,
+        UnknownPath,
+        WrongVerb,
+        NoToken,
+        ExpiredToken,
+        MissingScope,
+        ForeignEntity,
+        UnknownVersion,
+        WrongContentType,
+        UnknownMember,
     ];
 
     /// Status and kind of the answer.
@@ -138,10 +152,8 @@ fn scope_of(suite: &Suite, row: &Row) -> String {
 }
 
 async fn every_operation_under_api_stands_in_the_table(suite: Arc<Suite>) {
-    let table: BTreeSet<(&str, String)> = TABLE
-        .iter()
-        .map(|row| (row.operation, row.path.replace(NO_DELIVERY, "{deliveryIdentifier}")))
-        .collect();
+    let table: BTreeSet<(&str, String)> =
+        TABLE.iter().map(|row| (row.operation, row.path.replace(NO_DELIVERY, "{deliveryIdentifier}"))).collect();
     let operations = suite.contract.operations();
     let documented: BTreeSet<(&str, String)> = operations
         .iter()
@@ -152,7 +164,11 @@ async fn every_operation_under_api_stands_in_the_table(suite: Arc<Suite>) {
         .collect();
     assert_eq!(table, documented, "a new operation needs a row in TABLE");
     let under_api = operations.iter().filter(|operation| operation.path.starts_with("/api/"));
-    assert_eq!(under_api.count(), TABLE.len(), "an operation under /api has no managing entity: think about its checks");
+    assert_eq!(
+        under_api.count(),
+        TABLE.len(),
+        "an operation under /api has no managing entity: think about its checks"
+    );
 }
 
 async fn a_good_request_passes_every_check(suite: Arc<Suite>) {
@@ -244,7 +260,12 @@ async fn a_path_that_does_not_exist_is_not_found(suite: Arc<Suite>) {
         "/.well-known/openid-configuration",
         "/favicon.ico",
     ] {
-        for call in [suite.api.get(path), suite.api.get(path).bearer(&token), suite.api.post(path), suite.api.call("OPTIONS", path)] {
+        for call in [
+            suite.api.get(path),
+            suite.api.get(path).bearer(&token),
+            suite.api.post(path),
+            suite.api.call("OPTIONS", path),
+        ] {
             call.refused(404, "not-found").await;
         }
     }
@@ -263,7 +284,8 @@ async fn a_verb_that_a_path_does_not_take_is_answered_with_those_it_takes(suite:
                 continue;
             }
             let answer = suite.api.call(verb, path.as_str()).expect(405).await;
-            let allowed: BTreeSet<String> = answer.header("allow").split(',').map(|verb| verb.trim().to_owned()).collect();
+            let allowed: BTreeSet<String> =
+                answer.header("allow").split(',').map(|verb| verb.trim().to_owned()).collect();
             assert_eq!(allowed, takes, "{}", answer.exchange);
             assert_eq!(verb == "HEAD", answer.body.is_empty(), "{}", answer.exchange);
         }
@@ -306,7 +328,7 @@ async fn a_token_that_the_issuer_did_not_make_is_refused(suite: Arc<Suite>) {
         forge.token(&header, &claims)
     };
     let (signed, signature) = good.rsplit_once('.').expect("three parts");
-    let (head, payload) = signed.split_once('.').expect("two parts");
+    let (head, _) = signed.split_once('.').expect("two parts");
     let other = forge.token(&header, &json!({ "iss": "x" }));
     let other_payload = other.split('.').nth(1).expect("three parts");
     let twice = |text: &str, member: &str| text.replacen('{', &format!("{{{member},"), 1);
@@ -374,9 +396,11 @@ async fn what_is_no_bearer_token_is_no_token(suite: Arc<Suite>) {
     }
     // A token anywhere else than in the header is none either (RFC 6750 allows the query; this service does not).
     let token = suite.api.token(Application::Platform, "").await;
-    let answer = suite.api.get(format!("/api/managing-entity/covered/webhook/list?access_token={token}")).expect(401).await;
+    let answer =
+        suite.api.get(format!("/api/managing-entity/covered/webhook/list?access_token={token}")).expect(401).await;
     told_how_to_authenticate(&answer, NoToken, "");
-    let lower_case = suite.api.get("/api/managing-entity/covered/webhook/list").header("authorization", format!("bearer {token}"));
+    let lower_case =
+        suite.api.get("/api/managing-entity/covered/webhook/list").header("authorization", format!("bearer {token}"));
     lower_case.expect(200).await;
 }
 
@@ -387,7 +411,9 @@ async fn a_token_is_bound_to_its_entities(suite: Arc<Suite>) {
     // The path's parameter is decoded, and then it is the same entity.
     let encoded = own.replace('-', "%2D");
     suite.api.get(format!("/api/managing-entity/{encoded}/webhook/list")).bearer(&token).expect(200).await;
-    for foreign in ["another-hotel", &own.to_uppercase(), &format!("{own}%20"), &format!("{own}%00"), "*", "%2A", &own[1..]] {
+    for foreign in
+        ["another-hotel", &own.to_uppercase(), &format!("{own}%20"), &format!("{own}%00"), "*", "%2A", &own[1..]]
+    {
         let call = suite.api.get(format!("/api/managing-entity/{foreign}/webhook/list")).bearer(&token);
         call.refused(403, "entity-not-covered").await;
     }
@@ -414,7 +440,8 @@ async fn only_versions_that_exist_are_accepted(suite: Arc<Suite>) {
         entity.get("/webhook/list").header("service-version", version).expect(200).await;
     }
     for version in ["", "2", "1.0", "2.1", "2.0.1", "3.0", "v2.0", "latest", "2.0, 1.0"] {
-        let problem = entity.get("/webhook/list").header("service-version", version).refused(400, "unsupported-version").await;
+        let problem =
+            entity.get("/webhook/list").header("service-version", version).refused(400, "unsupported-version").await;
         let detail = problem["detail"].as_str().expect("openapi.yaml says so");
         assert!(detail.contains("2.0") && detail.contains("2.0.0"), "the versions that exist are not named: {detail}");
     }
@@ -428,7 +455,14 @@ async fn a_body_must_be_declared_as_json(suite: Arc<Suite>) {
             let answer = entity.post(path).body(content_type, body.as_str()).send().await;
             assert!(answer.status < 300, "{content_type}: {}", answer.exchange);
         }
-        for content_type in ["text/plain", "application/x-www-form-urlencoded", "application/jsonx", "text/json", "application/problem+json", ""] {
+        for content_type in [
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "application/jsonx",
+            "text/json",
+            "application/problem+json",
+            "",
+        ] {
             entity.post(path).body(content_type, body.as_str()).refused(415, "unsupported-media-type").await;
         }
         entity.post(path).untyped_body(body.as_str()).refused(415, "unsupported-media-type").await;

@@ -35,7 +35,19 @@ async fn the_catalogue_covers_every_area(suite: Arc<Suite>) {
     let catalogue = catalogue(&suite).await;
     let areas: HashSet<&str> =
         distinct(&catalogue, "value").into_iter().filter_map(|value| value.split('.').next()).collect();
-    for area in ["account", "inventory", "booking", "marketing", "content", "analytics", "integrations", "payment", "accounting", "mcp", "webhook"] {
+    for area in [
+        "account",
+        "inventory",
+        "booking",
+        "marketing",
+        "content",
+        "analytics",
+        "integrations",
+        "payment",
+        "accounting",
+        "mcp",
+        "webhook",
+    ] {
         assert!(areas.contains(area), "there is no type of the area {area}");
     }
 }

@@ -22,7 +22,11 @@ async fn every_kind_of_problem_has_a_page(suite: Arc<Suite>) {
         let answer = suite.api.get(format!("/problems/{kind}")).expect(200).await;
         assert!(answer.header("content-type").starts_with("text/html"), "{}", answer.exchange);
         let page = answer.text();
-        assert!(page.to_ascii_lowercase().starts_with("<!doctype html>") && page.contains(&kind), "{}", answer.exchange);
+        assert!(
+            page.to_ascii_lowercase().starts_with("<!doctype html>") && page.contains(&kind),
+            "{}",
+            answer.exchange
+        );
     }
 }
 

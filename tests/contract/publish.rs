@@ -141,7 +141,17 @@ async fn fields(entity: &Entity, body: &str) -> Vec<String> {
 
 async fn a_type_that_is_not_in_the_catalogue_is_a_violation(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    for kind in [r#""nonsense""#, r#""booking""#, r#""BOOKING.CREATED""#, r#""booking.created ""#, r#""booking.*""#, r#""""#, "null", "1", r#"["booking.created"]"#] {
+    for kind in [
+        r#""nonsense""#,
+        r#""booking""#,
+        r#""BOOKING.CREATED""#,
+        r#""booking.created ""#,
+        r#""booking.*""#,
+        r#""""#,
+        "null",
+        "1",
+        r#"["booking.created"]"#,
+    ] {
         assert_eq!(fields(&entity, &format!(r#"{{"type":{kind},"data":{{}}}}"#)).await, ["type"], "{kind}");
     }
     assert_eq!(fields(&entity, r#"{"data":{}}"#).await, ["type"]);
@@ -150,7 +160,11 @@ async fn a_type_that_is_not_in_the_catalogue_is_a_violation(suite: Arc<Suite>) {
 async fn data_must_be_an_object(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for data in ["null", "[]", "1", r#""text""#, "true"] {
-        assert_eq!(fields(&entity, &format!(r#"{{"type":"booking.created","data":{data}}}"#)).await, ["data"], "{data}");
+        assert_eq!(
+            fields(&entity, &format!(r#"{{"type":"booking.created","data":{data}}}"#)).await,
+            ["data"],
+            "{data}"
+        );
     }
     assert_eq!(fields(&entity, r#"{"type":"booking.created"}"#).await, ["data"]);
 }
@@ -220,7 +234,10 @@ async fn the_same_key_at_once_publishes_once(suite: Arc<Suite>) {
 
 async fn a_key_belongs_to_its_entity(suite: Arc<Suite>) {
     let (one, other) = (suite.entity().await, suite.entity().await);
-    let (first, second) = (publish_with_key(&one, "key", json!({ "a": 1 })).await, publish_with_key(&other, "key", json!({ "a": 2 })).await);
+    let (first, second) = (
+        publish_with_key(&one, "key", json!({ "a": 1 })).await,
+        publish_with_key(&other, "key", json!({ "a": 2 })).await,
+    );
     assert_eq!((first.status, second.status), (202, 202));
     assert_ne!(first.json()["eventIdentifier"], second.json()["eventIdentifier"]);
 }
@@ -259,7 +276,10 @@ async fn an_event_may_have_256_kib_and_no_more(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let timestamp = "2026-11-20T09:45:00.123Z".len();
-    let around = format!(r#"{{"id":"","type":"booking.created","timestamp":"","managingEntityIdentifier":"{}","data":{{"x":""}}}}"#, entity.id);
+    let around = format!(
+        r#"{{"id":"","type":"booking.created","timestamp":"","managingEntityIdentifier":"{}","data":{{"x":""}}}}"#,
+        entity.id
+    );
     let room = 256 * 1_024 - around.len() - ID - timestamp;
     let largest = entity.publish(json!({ "x": "y".repeat(room) })).await;
     let received = receiver.until("/", 1).await.remove(0);

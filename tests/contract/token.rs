@@ -82,7 +82,8 @@ async fn a_client_may_authenticate_in_the_form_or_with_basic(suite: Arc<Suite>) 
     let api = &suite.api;
     let in_form = request(api, &[]).expect(200).await;
     let (id, secret) = (&api.env["CLIENT_ID"], &api.env["CLIENT_SECRET"]);
-    let with_basic = api.post("/oauth2/token").header("authorization", basic(id, secret)).form(&[GRANT]).expect(200).await;
+    let with_basic =
+        api.post("/oauth2/token").header("authorization", basic(id, secret)).form(&[GRANT]).expect(200).await;
     for answer in [in_form, with_basic] {
         let token = answer.json();
         assert_eq!(token["token_type"], "Bearer");
@@ -144,8 +145,18 @@ async fn the_platforms_token_covers_every_entity(suite: Arc<Suite>) {
 
 async fn a_client_without_wishes_gets_all_its_scopes(suite: Arc<Suite>) {
     let answer = request(&suite.api, &[]).expect(200).await.json();
-    let areas =
-        ["account", "inventory", "booking", "marketing", "content", "analytics", "integrations", "payment", "accounting", "mcp"];
+    let areas = [
+        "account",
+        "inventory",
+        "booking",
+        "marketing",
+        "content",
+        "analytics",
+        "integrations",
+        "payment",
+        "accounting",
+        "mcp",
+    ];
     let all: HashSet<String> =
         areas.iter().flat_map(|area| ["read", "write", "remove"].map(|right| format!("{area}.{right}"))).collect();
     let granted = scopes(&answer);
@@ -170,7 +181,15 @@ async fn an_empty_scope_is_none(suite: Arc<Suite>) {
 }
 
 async fn one_impossible_scope_fails_the_whole_issuance(suite: Arc<Suite>) {
-    for scope in ["booking.read nonsense", "nonsense", "booking", "booking.*", "BOOKING.READ", "booking.read,booking.write", "openid"] {
+    for scope in [
+        "booking.read nonsense",
+        "nonsense",
+        "booking",
+        "booking.*",
+        "BOOKING.READ",
+        "booking.read,booking.write",
+        "openid",
+    ] {
         refused(request(&suite.api, &[("scope", scope)]), 400, "invalid_scope").await;
     }
 }
@@ -213,7 +232,8 @@ async fn a_body_that_is_no_form_is_an_invalid_request(suite: Arc<Suite>) {
     }
     refused(api.post("/oauth2/token").untyped_body(form.as_str()), 400, "invalid_request").await;
     let not_text = [form.as_bytes(), b"&scope=\xff"].concat();
-    refused(api.post("/oauth2/token").body("application/x-www-form-urlencoded", not_text), 400, "invalid_request").await;
+    refused(api.post("/oauth2/token").body("application/x-www-form-urlencoded", not_text), 400, "invalid_request")
+        .await;
     let with_charset = "Application/X-WWW-Form-Urlencoded; charset=UTF-8";
     api.post("/oauth2/token").body(with_charset, form.as_str()).expect(200).await;
 }
@@ -234,14 +254,21 @@ async fn missing_credentials_are_an_invalid_client(suite: Arc<Suite>) {
         vec![GRANT, ("client_id", id), ("client_secret", "")],
     ] {
         let answer = refused(api.post("/oauth2/token").form(&form), 401, "invalid_client").await;
-        assert_eq!(answer.header("www-authenticate"), "", "no challenge where Basic was not tried: {}", answer.exchange);
+        assert_eq!(
+            answer.header("www-authenticate"),
+            "",
+            "no challenge where Basic was not tried: {}",
+            answer.exchange
+        );
     }
 }
 
 async fn basic_credentials_that_fail_are_answered_with_a_challenge(suite: Arc<Suite>) {
     let api = &suite.api;
     let id = &api.env["CLIENT_ID"];
-    for authorization in [basic(id, "wrong"), basic("appUnknown", "wrong"), basic(id, ""), "Basic ###".to_owned(), "Basic".to_owned()] {
+    for authorization in
+        [basic(id, "wrong"), basic("appUnknown", "wrong"), basic(id, ""), "Basic ###".to_owned(), "Basic".to_owned()]
+    {
         let call = api.post("/oauth2/token").header("authorization", &authorization).form(&[GRANT]);
         let answer = refused(call, 401, "invalid_client").await;
         assert!(answer.header("www-authenticate").starts_with("Basic"), "{authorization}: {}", answer.exchange);
@@ -252,7 +279,11 @@ async fn an_unknown_client_looks_like_a_wrong_secret(suite: Arc<Suite>) {
     let api = &suite.api;
     let id = &api.env["CLIENT_ID"];
     let mut answers = Vec::new();
-    for (id, secret) in [(id.as_str(), "A".repeat(43)), ("appAAAAAAAAAAAAAAAAAAAAAA", "A".repeat(43)), (id.as_str(), "short".to_owned())] {
+    for (id, secret) in [
+        (id.as_str(), "A".repeat(43)),
+        ("appAAAAAAAAAAAAAAAAAAAAAA", "A".repeat(43)),
+        (id.as_str(), "short".to_owned()),
+    ] {
         let call = api.post("/oauth2/token").form(&[GRANT, ("client_id", id), ("client_secret", &secret)]);
         let answer = refused(call, 401, "invalid_client").await;
         let mut body = answer.json();

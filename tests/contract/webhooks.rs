@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Entity, Suite, is_signed_by, Receiver, tests};
+use crate::harness::{Entity, Receiver, Suite, is_signed_by, tests};
 
 tests![
     a_webhook_has_what_was_asked_for,
@@ -103,7 +103,13 @@ async fn the_paths_entity_may_be_named_in_the_body(suite: Arc<Suite>) {
 
 async fn another_entity_in_the_body_is_a_violation(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    let wrong = [json!({ "identifier": "another" }), json!({ "name": "x" }), json!({}), json!("text"), json!({ "identifier": entity.id, "more": 1 })];
+    let wrong = [
+        json!({ "identifier": "another" }),
+        json!({ "name": "x" }),
+        json!({}),
+        json!("text"),
+        json!({ "identifier": entity.id, "more": 1 }),
+    ];
     for wrong in wrong {
         let fields = violations(&entity, &with("entity", wrong.clone())).await;
         assert!(fields.iter().all(|field| field.starts_with("entity")), "{wrong}: {fields:?}");
@@ -161,16 +167,34 @@ async fn a_wrong_value_is_a_violation_of_its_member(suite: Arc<Suite>) {
         ("headers", json!({ "X-Null": null })),
     ] {
         let fields = violations(&entity, &with(member, value.clone())).await;
-        assert!(!fields.is_empty() && fields.iter().all(|field| field.starts_with(member)), "{member} = {value}: {fields:?}");
+        assert!(
+            !fields.is_empty() && fields.iter().all(|field| field.starts_with(member)),
+            "{member} = {value}: {fields:?}"
+        );
     }
 }
 
 async fn header_names_that_the_service_sets_are_reserved(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let names = [
-        "Content-Type", "content-length", "Content-Encoding", "Transfer-Encoding", "Host", "Connection", "User-Agent",
-        "Service-Delivery-Id", "SERVICE-VERSION", "webhook-id", "webhook-timestamp", "Webhook-Signature", "Expect", "Upgrade", "TE",
-        "Trailer", "Proxy-Authorization", "Keep-Alive",
+        "Content-Type",
+        "content-length",
+        "Content-Encoding",
+        "Transfer-Encoding",
+        "Host",
+        "Connection",
+        "User-Agent",
+        "Service-Delivery-Id",
+        "SERVICE-VERSION",
+        "webhook-id",
+        "webhook-timestamp",
+        "Webhook-Signature",
+        "Expect",
+        "Upgrade",
+        "TE",
+        "Trailer",
+        "Proxy-Authorization",
+        "Keep-Alive",
     ];
     for name in names {
         let fields = violations(&entity, &with("headers", json!({ name: "x" }))).await;
@@ -194,7 +218,9 @@ async fn headers_that_could_split_a_message_are_refused(suite: Arc<Suite>) {
 
 async fn at_most_twenty_headers_can_be_set(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    let headers = |count: usize| (0..count).map(|number| (format!("X-{number}"), Value::from("x"))).collect::<serde_json::Map<_, _>>();
+    let headers = |count: usize| {
+        (0..count).map(|number| (format!("X-{number}"), Value::from("x"))).collect::<serde_json::Map<_, _>>()
+    };
     entity.hook_with(with("headers", headers(20))).await;
     assert_eq!(violations(&entity, &with("headers", headers(21))).await, ["headers"]);
 }
@@ -247,12 +273,54 @@ async fn addresses_of_other_kinds_are_refused(suite: Arc<Suite>) {
 async fn addresses_that_are_not_public_are_refused_in_every_notation(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for host in [
-        "127.0.0.2", "127.2", "2130706434", "0x7f000002", "0177.0.0.2", "127.0.0.2.", "0.0.0.0", "0", "10.0.0.1", "10.1", "0xa000001",
-        "100.64.0.1", "169.254.169.254", "0xa9fea9fe", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.2.1", "192.168.1.1",
-        "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "%31%30.0.0.1", "１０.0.0.1",
-        "[::]", "[::1]", "[::2]", "[::ffff:10.0.0.1]", "[::ffff:a00:1]", "[::10.0.0.1]", "[64:ff9b::10.0.0.1]", "[64:ff9b:1::a00:1]",
-        "[2002:a00:1::]", "[2001:0:0:0:0:0:f5ff:fffe]", "[fe80::1]", "[fec0::1]", "[fc00::1]", "[fd12:3456::1]", "[ff02::1]",
-        "[2001:db8::1]", "[100::1]", "intranet", "printer.local", "metadata.google.internal", "router.home.arpa",
+        "127.0.0.2",
+        "127.2",
+        "2130706434",
+        "0x7f000002",
+        "0177.0.0.2",
+        "127.0.0.2.",
+        "0.0.0.0",
+        "0",
+        "10.0.0.1",
+        "10.1",
+        "0xa000001",
+        "100.64.0.1",
+        "169.254.169.254",
+        "0xa9fea9fe",
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.0.0.1",
+        "192.0.2.1",
+        "192.168.1.1",
+        "198.18.0.1",
+        "198.51.100.1",
+        "203.0.113.1",
+        "224.0.0.1",
+        "240.0.0.1",
+        "255.255.255.255",
+        "%31%30.0.0.1",
+        "１０.0.0.1",
+        "[::]",
+        "[::1]",
+        "[::2]",
+        "[::ffff:10.0.0.1]",
+        "[::ffff:a00:1]",
+        "[::10.0.0.1]",
+        "[64:ff9b::10.0.0.1]",
+        "[64:ff9b:1::a00:1]",
+        "[2002:a00:1::]",
+        "[2001:0:0:0:0:0:f5ff:fffe]",
+        "[fe80::1]",
+        "[fec0::1]",
+        "[fc00::1]",
+        "[fd12:3456::1]",
+        "[ff02::1]",
+        "[2001:db8::1]",
+        "[100::1]",
+        "intranet",
+        "printer.local",
+        "metadata.google.internal",
+        "router.home.arpa",
     ] {
         for scheme in ["https", "http"] {
             let url = format!("{scheme}://{host}/");

@@ -9,11 +9,9 @@ use shared::{
 async fn main() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     service
-        .serve(Endpoint::public(), async |call| {
-            match ProblemKind::of_slug(call.path("kind")) {
-                Some(kind) => Ok(Reply::ok_text("text/html; charset=utf-8", problem_page::html(kind)).cacheable(3600)),
-                None => Err(Problem::no_route(call.whole_path())),
-            }
+        .serve(Endpoint::public(), async |call| match ProblemKind::of_slug(call.path("kind")) {
+            Some(kind) => Ok(Reply::ok_text("text/html; charset=utf-8", problem_page::html(kind)).cacheable(3600)),
+            None => Err(Problem::no_route(call.whole_path())),
         })
         .await
 }

@@ -14,9 +14,7 @@ const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsRead);
 async fn main() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     let deliveries = Deliveries::new(service.table().clone());
-    service
-        .serve(ENDPOINT, move |call| show(deliveries.clone(), call))
-        .await
+    service.serve(ENDPOINT, move |call| show(deliveries.clone(), call)).await
 }
 
 async fn show(deliveries: Deliveries, call: Call) -> Result<Reply, Problem> {

@@ -73,33 +73,15 @@ async fn main() -> ExitCode {
 async fn provision(arguments: &Arguments) -> Result<(), Failure> {
     let aws = aws_config::load_from_env().await;
     let secrets = fill_secrets(&Client::new(&aws), &arguments.secrets_prefix).await?;
-    let table = Table {
-        client: aws_sdk_dynamodb::Client::new(&aws),
-        name: arguments.table.clone(),
-    };
+    let table = Table { client: aws_sdk_dynamodb::Client::new(&aws), name: arguments.table.clone() };
     publish_signing_key(&table, &secrets["signing-key"]).await?;
 
     let credentials = fresh_credentials();
-    let scopes = if arguments.scope.is_empty() {
-        &Scope::ALL[..]
-    } else {
-        &arguments.scope
-    };
+    let scopes = if arguments.scope.is_empty() { &Scope::ALL[..] } else { &arguments.scope };
     let (name, entities) = (&arguments.application_name, &arguments.managing_entity);
-    register_application(
-        &table,
-        &secrets["client-secret-pepper"],
-        &credentials,
-        name,
-        scopes,
-        entities,
-    )
-    .await?;
+    register_application(&table, &secrets["client-secret-pepper"], &credentials, name, scopes, entities).await?;
     tracing::info!("registered {name}; its secret is shown this once");
-    println!(
-        "CLIENT_ID={}\nCLIENT_SECRET={}",
-        credentials.client_id, credentials.client_secret
-    );
+    println!("CLIENT_ID={}\nCLIENT_SECRET={}", credentials.client_id, credentials.client_secret);
     Ok(())
 }
 
@@ -111,12 +93,7 @@ async fn fill_secrets(client: &Client, prefix: &str) -> Result<BTreeMap<&'static
         match present_value(client, &name).await? {
             Some(present) => *value = present,
             None => {
-                let put = client
-                    .put_secret_value()
-                    .secret_id(&name)
-                    .secret_string(value.to_string())
-                    .send()
-                    .await;
+                let put = client.put_secret_value().secret_id(&name).secret_string(value.to_string()).send().await;
                 put.map_err(|error| Failure::Secret {
                     name: name.clone(),
                     reason: error.into_service_error().to_string(),
@@ -134,16 +111,7 @@ async fn present_value(client: &Client, name: &str) -> Result<Option<Value>, Fai
         Ok(answer) => serde_json::from_str(answer.secret_string().unwrap_or_default())
             .map(Some)
             .map_err(|_| Failure::Form(name.to_owned())),
-        Err(error)
-            if error
-                .as_service_error()
-                .is_some_and(|error| error.is_resource_not_found_exception()) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(Failure::Secret {
-            name: name.to_owned(),
-            reason: DisplayErrorContext(error).to_string(),
-        }),
+        Err(error) if error.as_service_error().is_some_and(|error| error.is_resource_not_found_exception()) => Ok(None),
+        Err(error) => Err(Failure::Secret { name: name.to_owned(), reason: DisplayErrorContext(error).to_string() }),
     }
 }

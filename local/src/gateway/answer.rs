@@ -45,24 +45,15 @@ pub fn to_response(answer: &[u8]) -> Result<Response, AnswerError> {
     };
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = StatusCode::from_u16(answer.status_code).map_err(http)?;
-    let single = answer
-        .headers
-        .iter()
-        .filter(|(name, _)| !answer.multi_value_headers.contains_key(*name));
-    let several = answer
-        .multi_value_headers
-        .iter()
-        .flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
+    let single = answer.headers.iter().filter(|(name, _)| !answer.multi_value_headers.contains_key(*name));
+    let several =
+        answer.multi_value_headers.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
     for (name, value) in single.chain(several) {
         let name = HeaderName::try_from(name).map_err(http)?;
-        response
-            .headers_mut()
-            .append(name, HeaderValue::try_from(value).map_err(http)?);
+        response.headers_mut().append(name, HeaderValue::try_from(value).map_err(http)?);
     }
     for cookie in answer.cookies {
-        response
-            .headers_mut()
-            .append(SET_COOKIE, HeaderValue::try_from(cookie).map_err(http)?);
+        response.headers_mut().append(SET_COOKIE, HeaderValue::try_from(cookie).map_err(http)?);
     }
     Ok(response)
 }

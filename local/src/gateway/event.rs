@@ -34,13 +34,7 @@ pub struct Received<'a> {
 
 /// The event in JSON.
 pub fn of_request(received: &Received<'_>) -> Result<Vec<u8>, Refusal> {
-    let Received {
-        parts,
-        body,
-        peer,
-        route,
-        ..
-    } = received;
+    let Received { parts, body, peer, route, .. } = received;
     let source = peer.ip().to_string();
     // Decoded, as functions on AWS get it; the query is not.
     let path = percent_decode_str(parts.uri.path()).decode_utf8_lossy();
@@ -125,11 +119,7 @@ fn host(parts: &Parts) -> Result<String, Refusal> {
         (None, None) => "localhost",
     };
     let fits = Url::parse(&format!("http://{host}/")).is_ok_and(|url| url.path() == "/" && url.username().is_empty());
-    if fits {
-        Ok(host.to_owned())
-    } else {
-        Err(Refusal::bad_host())
-    }
+    if fits { Ok(host.to_owned()) } else { Err(Refusal::bad_host()) }
 }
 
 /// The gateway's own account of where a request came from; a client's claims are only ever in front of it.
@@ -141,10 +131,7 @@ fn forwarded(headers: &mut BTreeMap<String, String>, source: &str) {
             claimed.push_str(source);
         })
         .or_insert_with(|| source.to_owned());
-    let port = headers["host"]
-        .rsplit_once(':')
-        .map_or("80", |(_, port)| port)
-        .to_owned();
+    let port = headers["host"].rsplit_once(':').map_or("80", |(_, port)| port).to_owned();
     headers.insert("x-forwarded-port".to_owned(), port);
     headers.insert("x-forwarded-proto".to_owned(), "http".to_owned());
 }
@@ -153,12 +140,7 @@ fn cookies(headers: &HeaderMap) -> Vec<String> {
     headers
         .get_all(COOKIE)
         .iter()
-        .flat_map(|value| {
-            String::from_utf8_lossy(value.as_bytes())
-                .split("; ")
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        })
+        .flat_map(|value| String::from_utf8_lossy(value.as_bytes()).split("; ").map(str::to_owned).collect::<Vec<_>>())
         .collect()
 }
 
@@ -178,16 +160,11 @@ fn joined_query(query: &str) -> Map<String, Value> {
 
 /// The body as text where API Gateway passes it as such. Forms are not among it: they arrive encoded.
 fn text<'a>(headers: &HeaderMap, body: &'a [u8]) -> Option<&'a str> {
-    let content_type = headers
-        .get(CONTENT_TYPE)
-        .map(|value| value.to_str().unwrap_or_default());
+    let content_type = headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default());
     let media_type = content_type.map(|value| value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
     let is_text = media_type.is_none_or(|media_type| {
         media_type.starts_with("text/")
-            || matches!(
-                media_type.as_str(),
-                "application/json" | "application/xml" | "application/javascript"
-            )
+            || matches!(media_type.as_str(), "application/json" | "application/xml" | "application/javascript")
             || media_type.ends_with("+json")
             || media_type.ends_with("+xml")
     });
@@ -266,9 +243,7 @@ mod tests {
             ("application/octet-stream", b"x"),
             ("application/x-www-form-urlencoded", b"grant_type=client_credentials"),
         ] {
-            let request = Request::post("http://h/hook/a")
-                .header("content-type", content_type)
-                .body(body);
+            let request = Request::post("http://h/hook/a").header("content-type", content_type).body(body);
             let event = event(request.expect("a request"));
             assert_eq!(event["isBase64Encoded"], true, "{content_type}");
             assert_eq!(event["body"], BASE64_STANDARD.encode(body));
@@ -278,11 +253,7 @@ mod tests {
     #[test]
     fn a_host_that_is_none_is_refused() {
         for host in ["", "a b", "h:99999", "user@h", "h/path"] {
-            let (parts, ()) = Request::get("/x")
-                .header("host", host)
-                .body(())
-                .expect("a request")
-                .into_parts();
+            let (parts, ()) = Request::get("/x").header("host", host).body(()).expect("a request").into_parts();
             assert!(self::host(&parts).is_err(), "{host}");
         }
     }

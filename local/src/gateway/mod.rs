@@ -47,13 +47,7 @@ impl Gateway {
         clock: SharedClock,
         random: SharedRandom,
     ) -> Self {
-        Self {
-            routes: Routes::new(template),
-            invoker,
-            base_url,
-            clock,
-            random,
-        }
+        Self { routes: Routes::new(template), invoker, base_url, clock, random }
     }
 
     /// Answers requests until `shutdown`, and then those that are under way.
@@ -87,11 +81,7 @@ impl Gateway {
         if event.len() > MAX_EVENT {
             return Err(Refusal::too_large(MAX_EVENT));
         }
-        let answer = self
-            .invoker
-            .invoke(&route.function, event)
-            .await
-            .map_err(Refusal::of_invocation)?;
+        let answer = self.invoker.invoke(&route.function, event).await.map_err(Refusal::of_invocation)?;
         answer::to_response(&answer).map_err(Refusal::of_answer)
     }
 }
@@ -103,12 +93,10 @@ async fn handle(
 ) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let outcome = time::timeout(TIME_LIMIT, gateway.answer(peer, request)).await;
-    outcome
-        .unwrap_or_else(|_| Err(Refusal::timed_out(TIME_LIMIT)))
-        .unwrap_or_else(|refusal| {
-            if let Some(cause) = refusal.cause() {
-                tracing::warn!("{method} {path}: {cause}");
-            }
-            refusal.into_response(&gateway.base_url, &shared::random::uuid(gateway.random.as_ref()))
-        })
+    outcome.unwrap_or_else(|_| Err(Refusal::timed_out(TIME_LIMIT))).unwrap_or_else(|refusal| {
+        if let Some(cause) = refusal.cause() {
+            tracing::warn!("{method} {path}: {cause}");
+        }
+        refusal.into_response(&gateway.base_url, &shared::random::uuid(gateway.random.as_ref()))
+    })
 }

@@ -27,10 +27,7 @@ impl Refusal {
     }
 
     pub fn bad_host() -> Self {
-        Self::new(Problem::invalid_value(
-            "Host",
-            "must be the name or address of the service, with its port",
-        ))
+        Self::new(Problem::invalid_value("Host", "must be the name or address of the service, with its port"))
     }
 
     pub fn timed_out(limit: Duration) -> Self {
@@ -63,10 +60,7 @@ impl Refusal {
         let headers = response.headers_mut();
         headers.extend(self.0.headers);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        headers.insert(
-            HeaderName::from_static(SERVICE_VERSION_HEADER),
-            HeaderValue::from_static(SERVICE_VERSION),
-        );
+        headers.insert(HeaderName::from_static(SERVICE_VERSION_HEADER), HeaderValue::from_static(SERVICE_VERSION));
         if let Ok(request_id) = HeaderValue::from_str(request_id) {
             headers.insert(HeaderName::from_static("x-request-id"), request_id);
         }
@@ -76,9 +70,7 @@ impl Refusal {
 
 /// A body that could not be read: too large, or the client broke off and hears nothing of this.
 pub fn of_body(error: axum::Error) -> Refusal {
-    let too_large = error
-        .source()
-        .is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>());
+    let too_large = error.source().is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>());
     if too_large {
         Refusal::too_large(MAX_BODY)
     } else {

@@ -13,9 +13,7 @@ pub struct DurationError(String);
 /// When the text is anything else.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let wrong = || DurationError(text.to_owned());
-    let unit_at = text
-        .find(|character: char| !character.is_ascii_digit())
-        .ok_or_else(wrong)?;
+    let unit_at = text.find(|character: char| !character.is_ascii_digit()).ok_or_else(wrong)?;
     let (number, unit) = text.split_at(unit_at);
     let millis_per_unit: u64 = match unit {
         "ms" => 1,
@@ -26,10 +24,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
         _ => return Err(wrong()),
     };
     let number: u64 = number.parse().map_err(|_| wrong())?;
-    number
-        .checked_mul(millis_per_unit)
-        .map(Duration::from_millis)
-        .ok_or_else(wrong)
+    number.checked_mul(millis_per_unit).map(Duration::from_millis).ok_or_else(wrong)
 }
 
 /// Reads an EventBridge rate expression, `rate(5 minutes)`; a `cron(…)` has no fixed interval and is refused.
@@ -55,31 +50,17 @@ mod tests {
 
     #[test]
     fn every_unit_is_read() {
-        for (text, millis) in [
-            ("0s", 0),
-            ("500ms", 500),
-            ("1s", 1_000),
-            ("5m", 300_000),
-            ("2h", 7_200_000),
-            ("1d", 86_400_000),
-        ] {
+        for (text, millis) in
+            [("0s", 0), ("500ms", 500), ("1s", 1_000), ("5m", 300_000), ("2h", 7_200_000), ("1d", 86_400_000)]
+        {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)));
         }
     }
 
     #[test]
     fn anything_else_is_refused() {
-        for text in [
-            "",
-            "5",
-            "s",
-            "-1s",
-            "1.5s",
-            "1 s",
-            "5 minutes",
-            "99999999999999999999s",
-            "18446744073709551615h",
-        ] {
+        for text in ["", "5", "s", "-1s", "1.5s", "1 s", "5 minutes", "99999999999999999999s", "18446744073709551615h"]
+        {
             assert!(parse_duration(text).is_err(), "{text} was read");
         }
     }

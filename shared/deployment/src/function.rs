@@ -63,10 +63,7 @@ pub struct ScheduleTrigger {
 impl Function {
     /// Reads one `AWS::Serverless::Function`, given the template's `Globals.Function`.
     pub(crate) fn read(logical_id: &str, properties: &Value, globals: &Value) -> Result<Self, TemplateError> {
-        let fault = |what| TemplateError::Member {
-            resource: logical_id.to_owned(),
-            what,
-        };
+        let fault = |what| TemplateError::Member { resource: logical_id.to_owned(), what };
         let setting = |name: &str| properties.get(name).or_else(|| globals.get(name));
 
         let name = properties["CodeUri"]
@@ -85,9 +82,7 @@ impl Function {
                 .and_then(Value::as_u64)
                 .map(Duration::from_secs)
                 .ok_or_else(|| fault("Timeout"))?,
-            memory: setting("MemorySize")
-                .and_then(Value::as_u64)
-                .ok_or_else(|| fault("MemorySize"))?,
+            memory: setting("MemorySize").and_then(Value::as_u64).ok_or_else(|| fault("MemorySize"))?,
             routes: Vec::new(),
             answers_unmatched: false,
             queue: None,

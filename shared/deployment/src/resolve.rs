@@ -148,14 +148,8 @@ mod tests {
 
     #[test]
     fn the_error_names_what_is_unknown() {
-        for value in [
-            json!({"Fn::Sub": "${Queue.Name}"}),
-            json!({"Fn::GetAtt": ["Queue", "Name"]}),
-        ] {
-            assert_eq!(
-                resolve(&value, &lookup),
-                Err(ResolveError::Unknown("Queue.Name".to_owned()))
-            );
+        for value in [json!({"Fn::Sub": "${Queue.Name}"}), json!({"Fn::GetAtt": ["Queue", "Name"]})] {
+            assert_eq!(resolve(&value, &lookup), Err(ResolveError::Unknown("Queue.Name".to_owned())));
         }
         assert_eq!(
             resolve(&json!({"Fn::If": ["A", 1, 2]}), &lookup),
@@ -166,9 +160,6 @@ mod tests {
     #[test]
     fn an_environment_variable_is_text() {
         assert_eq!(resolve_to_text(&json!(60), &lookup), Ok("60".to_owned()));
-        assert_eq!(
-            resolve_to_text(&json!(["a"]), &lookup),
-            Err(ResolveError::Malformed("environment variable"))
-        );
+        assert_eq!(resolve_to_text(&json!(["a"]), &lookup), Err(ResolveError::Malformed("environment variable")));
     }
 }

@@ -18,18 +18,12 @@ pub struct Table {
 impl Table {
     pub(crate) fn read(logical_id: &str, properties: &Value) -> Result<Self, TemplateError> {
         let mut definition = json!({ "BillingMode": "PAY_PER_REQUEST" });
-        for (name, required) in [
-            ("AttributeDefinitions", true),
-            ("KeySchema", true),
-            ("GlobalSecondaryIndexes", false),
-        ] {
+        for (name, required) in [("AttributeDefinitions", true), ("KeySchema", true), ("GlobalSecondaryIndexes", false)]
+        {
             match properties.get(name) {
                 Some(value) => definition[name] = value.clone(),
                 None if required => {
-                    return Err(TemplateError::Member {
-                        resource: logical_id.to_owned(),
-                        what: name,
-                    });
+                    return Err(TemplateError::Member { resource: logical_id.to_owned(), what: name });
                 }
                 None => {}
             }

@@ -47,9 +47,7 @@ impl Template {
     /// When the text is not YAML, or a resource is not of the form that is used here.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let document = yaml_to_json(text).map_err(TemplateError::Yaml)?;
-        let resources = document["Resources"]
-            .as_object()
-            .ok_or(TemplateError::Section("Resources"))?;
+        let resources = document["Resources"].as_object().ok_or(TemplateError::Section("Resources"))?;
         let globals = &document["Globals"]["Function"];
         let of_type = |kind: &'static str| {
             resources
@@ -64,9 +62,7 @@ impl Template {
             tables: of_type("AWS::DynamoDB::Table")
                 .map(|(id, properties)| Table::read(id, properties))
                 .collect::<Result<_, _>>()?,
-            queues: of_type("AWS::SQS::Queue")
-                .map(|(id, properties)| Queue::read(id, properties))
-                .collect(),
+            queues: of_type("AWS::SQS::Queue").map(|(id, properties)| Queue::read(id, properties)).collect(),
             defaults: defaults(&document["Parameters"]),
         })
     }
@@ -86,11 +82,8 @@ impl Template {
     /// Every HTTP route, sorted by path and verb.
     #[must_use]
     pub fn routes(&self) -> Vec<Route> {
-        let mut routes: Vec<Route> = self
-            .functions
-            .iter()
-            .flat_map(|function| function.routes.iter().cloned())
-            .collect();
+        let mut routes: Vec<Route> =
+            self.functions.iter().flat_map(|function| function.routes.iter().cloned()).collect();
         routes.sort();
         routes
     }
@@ -213,11 +206,7 @@ Resources:
         let dispatch = template.function("dispatch").expect("declared above");
         assert_eq!(
             dispatch.queue,
-            Some(crate::QueueTrigger {
-                queue: "Queue".to_owned(),
-                batch_size: 10,
-                reports_failures: true,
-            })
+            Some(crate::QueueTrigger { queue: "Queue".to_owned(), batch_size: 10, reports_failures: true })
         );
         let schedule = dispatch.schedule.as_ref().expect("declared above");
         assert_eq!(schedule.every, Duration::from_secs(60));
@@ -226,24 +215,16 @@ Resources:
     #[test]
     fn stores_are_read_as_their_services_create_them() {
         let template = template();
-        let [table] = template.tables() else {
-            panic!("one table is declared above")
-        };
+        let [table] = template.tables() else { panic!("one table is declared above") };
         assert_eq!(table.definition["KeySchema"][0]["AttributeName"], "pk");
         assert_eq!(table.definition["BillingMode"], "PAY_PER_REQUEST");
         assert!(table.definition.get("SSESpecification").is_none());
         assert_eq!(table.expiry_attribute.as_deref(), Some("expiresAt"));
 
-        let queue = &template.queues()[template
-            .queues()
-            .iter()
-            .position(|queue| queue.logical_id == "Queue")
-            .expect("declared above")];
+        let queue = &template.queues()
+            [template.queues().iter().position(|queue| queue.logical_id == "Queue").expect("declared above")];
         assert_eq!(queue.dead_letter, Some(("DeadLetters".to_owned(), 5)));
-        assert_eq!(
-            queue.attributes().collect::<Vec<_>>(),
-            [("VisibilityTimeout", "120".to_owned())]
-        );
+        assert_eq!(queue.attributes().collect::<Vec<_>>(), [("VisibilityTimeout", "120".to_owned())]);
         assert_eq!(template.defaults()["TokenLifetime"], "3600");
         assert!(!template.defaults().contains_key("Environment"));
     }
@@ -251,9 +232,6 @@ Resources:
     #[test]
     fn a_fault_names_the_resource() {
         let fault = Template::parse(&TEMPLATE.replace("BatchSize: 10, ", "")).expect_err("BatchSize is gone");
-        assert_eq!(
-            fault.to_string(),
-            "Dispatch: missing or not understood: SQS event's BatchSize"
-        );
+        assert_eq!(fault.to_string(), "Dispatch: missing or not understood: SQS event's BatchSize");
     }
 }

@@ -54,9 +54,9 @@ fn convert_scalar(scalar: &Scalar<'_>) -> Result<Value, YamlError> {
         Scalar::Null => Value::Null,
         Scalar::Boolean(flag) => json!(flag),
         Scalar::Integer(number) => json!(number),
-        Scalar::FloatingPoint(number) => serde_json::Number::from_f64(number.into_inner())
-            .map(Value::Number)
-            .ok_or(YamlError::Scalar)?,
+        Scalar::FloatingPoint(number) => {
+            serde_json::Number::from_f64(number.into_inner()).map(Value::Number).ok_or(YamlError::Scalar)?
+        }
         Scalar::String(text) => json!(text),
     })
 }
@@ -111,9 +111,6 @@ mod tests {
     #[test]
     fn duplicate_keys_and_several_documents_are_refused() {
         assert!(matches!(yaml_to_json("a: 1\na: 2\n"), Err(YamlError::Syntax(_))));
-        assert!(matches!(
-            yaml_to_json("a: 1\n---\nb: 2\n"),
-            Err(YamlError::NotOneDocument(2))
-        ));
+        assert!(matches!(yaml_to_json("a: 1\n---\nb: 2\n"), Err(YamlError::NotOneDocument(2))));
     }
 }

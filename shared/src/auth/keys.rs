@@ -42,16 +42,7 @@ impl PublicKey {
     /// A key on the curve P-256; the coordinates are in URL-safe base 64.
     pub fn es256(kid: String, x: String, y: String) -> Result<Self, jsonwebtoken::errors::Error> {
         let [kty, crv, usage, alg] = ["EC", "P-256", "sig", "ES256"].map(str::to_owned);
-        Jwk {
-            kty,
-            crv,
-            usage,
-            alg,
-            kid,
-            x,
-            y,
-        }
-        .try_into()
+        Jwk { kty, crv, usage, alg, kid, x, y }.try_into()
     }
 
     /// The key's name.
@@ -138,22 +129,14 @@ impl PublishedKeys {
 
     /// Reads the set; an empty one when nothing was ever published.
     pub async fn read(&self) -> Result<JsonWebKeys, TableError> {
-        let item: Option<KeysItem> = self
-            .0
-            .get(("KEYS".into(), "JWKS".into()), false, "reading the published keys")
-            .await?;
-        Ok(JsonWebKeys {
-            keys: item.map(|item| item.keys).unwrap_or_default(),
-        })
+        let item: Option<KeysItem> =
+            self.0.get(("KEYS".into(), "JWKS".into()), false, "reading the published keys").await?;
+        Ok(JsonWebKeys { keys: item.map(|item| item.keys).unwrap_or_default() })
     }
 
     /// Replaces the set.
     pub async fn publish(&self, keys: JsonWebKeys) -> Result<(), TableError> {
-        let item = KeysItem {
-            pk: "KEYS".into(),
-            sk: "JWKS".into(),
-            keys: keys.keys,
-        };
+        let item = KeysItem { pk: "KEYS".into(), sk: "JWKS".into(), keys: keys.keys };
         self.0.put(&item, "publishing the keys").await
     }
 }
@@ -184,16 +167,8 @@ impl KeyCache {
                 (KeySet::default(), Time::from_millis(0))
             }
         };
-        let cached = RwLock::new(Cached {
-            keys: Arc::new(keys),
-            read,
-        });
-        Self {
-            published,
-            clock,
-            cached,
-            refreshing: Mutex::new(()),
-        }
+        let cached = RwLock::new(Cached { keys: Arc::new(keys), read });
+        Self { published, clock, cached, refreshing: Mutex::new(()) }
     }
 
     /// The keys to check a token with that names this one. An error only when the table is out of reach *and* the
@@ -211,10 +186,7 @@ impl KeyCache {
         match self.published.read().await {
             Ok(published) => {
                 let keys = Arc::new(KeySet::of(published.keys));
-                *self.cached.write().await = Cached {
-                    keys: keys.clone(),
-                    read: self.clock.now(),
-                };
+                *self.cached.write().await = Cached { keys: keys.clone(), read: self.clock.now() };
                 Ok(keys)
             }
             Err(error) if cached.keys.get(kid).is_some() => {

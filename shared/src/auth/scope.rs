@@ -155,10 +155,7 @@ mod tests {
     fn a_list_is_read_whole_or_refused_by_the_first_stranger() {
         let scopes = Scopes::parse("mcp.read account.read mcp.read").expect("two scopes");
         assert_eq!(scopes.to_string(), "account.read mcp.read");
-        assert_eq!(
-            Scopes::parse("account.read Account.read"),
-            Err(UnknownScope("Account.read".into()))
-        );
+        assert_eq!(Scopes::parse("account.read Account.read"), Err(UnknownScope("Account.read".into())));
         assert_eq!(Scopes::ALL.iter().count(), 30);
         assert_eq!(Scopes::ALL.without(scopes).iter().count(), 28);
         assert!(Scopes::parse("").expect("none").is_empty());

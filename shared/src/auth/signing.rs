@@ -54,11 +54,7 @@ impl SigningKey {
         let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
         let [x, y] = [x, y].map(|coordinate| BASE64_URL_SAFE_NO_PAD.encode(coordinate));
         let public = PublicKey::es256(kid.clone(), x, y).map_err(|_| BadSigningKey)?;
-        Ok(Self {
-            kid,
-            private: EncodingKey::from_ec_der(der),
-            public,
-        })
+        Ok(Self { kid, private: EncodingKey::from_ec_der(der), public })
     }
 
     /// A new secret, ready for Secrets Manager.
@@ -99,8 +95,6 @@ impl SigningKey {
 
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SigningKey")
-            .field("kid", &self.kid)
-            .finish_non_exhaustive()
+        f.debug_struct("SigningKey").field("kid", &self.kid).finish_non_exhaustive()
     }
 }

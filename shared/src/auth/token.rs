@@ -161,9 +161,7 @@ fn header_of(token: &str) -> Result<Header, TokenFault> {
 
 /// One part of a token: strict base 64 with JSON in it, and nothing after the JSON.
 fn part<T: DeserializeOwned>(encoded: &str) -> Result<T, TokenFault> {
-    let json = BASE64_URL_SAFE_NO_PAD
-        .decode(encoded)
-        .map_err(|_| TokenFault::Malformed)?;
+    let json = BASE64_URL_SAFE_NO_PAD.decode(encoded).map_err(|_| TokenFault::Malformed)?;
     serde_json::from_slice(&json).map_err(|_| TokenFault::Malformed)
 }
 
@@ -171,9 +169,7 @@ fn part<T: DeserializeOwned>(encoded: &str) -> Result<T, TokenFault> {
 /// foreign token pass is closed here and nowhere else.
 pub fn validate(token: &str, keys: &KeySet, expected: &Audience, now: Time) -> Result<Claims, TokenFault> {
     let header = header_of(token)?;
-    let typed = ["at+jwt", "application/at+jwt"]
-        .iter()
-        .any(|typ| header.typ.eq_ignore_ascii_case(typ)); // RFC 9068 §4
+    let typed = ["at+jwt", "application/at+jwt"].iter().any(|typ| header.typ.eq_ignore_ascii_case(typ)); // RFC 9068 §4
     if !typed || header.crit.0 || header.b64.0 {
         return Err(TokenFault::Header);
     }
@@ -204,12 +200,7 @@ pub fn validate(token: &str, keys: &KeySet, expected: &Audience, now: Time) -> R
         return Err(TokenFault::NotYet);
     }
     let scopes = Scopes::parse(&claims.scope).map_err(|_| TokenFault::Malformed)?;
-    Ok(Claims {
-        client_id: claims.client_id,
-        token_id: claims.jti,
-        scopes,
-        entities: claims.managing_entities,
-    })
+    Ok(Claims { client_id: claims.client_id, token_id: claims.jti, scopes, entities: claims.managing_entities })
 }
 
 #[cfg(test)]
@@ -221,10 +212,7 @@ mod tests {
     const NOW: Time = Time::from_millis(1_795_167_900_123);
 
     fn expected() -> Audience {
-        Audience {
-            issuer: "https://auth.example.com".into(),
-            audience: "https://api.example.com".into(),
-        }
+        Audience { issuer: "https://auth.example.com".into(), audience: "https://api.example.com".into() }
     }
 
     fn claims() -> Claims {
@@ -248,11 +236,7 @@ mod tests {
 
     /// A token with any header and payload, properly signed.
     fn signed(key: &SigningKey, header: &str, payload: &str) -> String {
-        let text = format!(
-            "{}.{}",
-            BASE64_URL_SAFE_NO_PAD.encode(header),
-            BASE64_URL_SAFE_NO_PAD.encode(payload)
-        );
+        let text = format!("{}.{}", BASE64_URL_SAFE_NO_PAD.encode(header), BASE64_URL_SAFE_NO_PAD.encode(payload));
         let signature = crypto::sign(text.as_bytes(), key.private(), key.algorithm()).expect("signs");
         format!("{text}.{signature}")
     }
@@ -277,10 +261,7 @@ mod tests {
             assert!(claims.scopes.contains(Scope::BookingRead) && claims.entities.cover("hotel"));
         }
         let over = NOW + std::time::Duration::from_secs(60);
-        assert_eq!(
-            validate(&token, &keys, &expected(), over).expect_err("over"),
-            TokenFault::Expired
-        );
+        assert_eq!(validate(&token, &keys, &expected(), over).expect_err("over"), TokenFault::Expired);
     }
 
     #[test]
@@ -304,23 +285,12 @@ mod tests {
             ("b64", json!(true), TokenFault::Header),
         ];
         for (member, value, fault) in cases {
-            let token = signed(
-                &key,
-                &with(good_header(&key), member, value.clone()),
-                &good_claims().to_string(),
-            );
-            assert_eq!(
-                validate(&token, &keys, &expected(), NOW).expect_err(member),
-                fault,
-                "{member}: {value}"
-            );
+            let token = signed(&key, &with(good_header(&key), member, value.clone()), &good_claims().to_string());
+            assert_eq!(validate(&token, &keys, &expected(), NOW).expect_err(member), fault, "{member}: {value}");
         }
         let null_crit = format!(r#"{{"alg":"ES256","typ":"at+jwt","kid":"{}","crit":null}}"#, key.kid());
         let token = signed(&key, &null_crit, &good_claims().to_string());
-        assert_eq!(
-            validate(&token, &keys, &expected(), NOW).expect_err("crit: null"),
-            TokenFault::Header
-        );
+        assert_eq!(validate(&token, &keys, &expected(), NOW).expect_err("crit: null"), TokenFault::Header);
     }
 
     #[test]
@@ -353,31 +323,11 @@ mod tests {
             ("managing_entities", Value::Null, TokenFault::Malformed),
         ];
         for (member, value, fault) in cases {
-            let token = signed(
-                &key,
-                &good_header(&key).to_string(),
-                &with(good_claims(), member, value.clone()),
-            );
-            assert_eq!(
-                validate(&token, &keys, &expected(), NOW).expect_err(member),
-                fault,
-                "{member}: {value}"
-            );
+            let token = signed(&key, &good_header(&key).to_string(), &with(good_claims(), member, value.clone()));
+            assert_eq!(validate(&token, &keys, &expected(), NOW).expect_err(member), fault, "{member}: {value}");
         }
-        let several = with(
-            good_claims(),
-            "aud",
-            json!(["https://other.example.com", "https://api.example.com"]),
-        );
-        assert!(
-            validate(
-                &signed(&key, &good_header(&key).to_string(), &several),
-                &keys,
-                &expected(),
-                NOW
-            )
-            .is_ok()
-        );
+        let several = with(good_claims(), "aud", json!(["https://other.example.com", "https://api.example.com"]));
+        assert!(validate(&signed(&key, &good_header(&key).to_string(), &several), &keys, &expected(), NOW).is_ok());
     }
 
     #[test]
@@ -387,25 +337,13 @@ mod tests {
         let twice =
             |object: Value, member: &str, value: Value| format!(r#"{{"{member}":{value},{}"#, &object.to_string()[1..]);
         for (member, value) in [("typ", json!("at+jwt")), ("alg", json!("none")), ("kid", json!("x"))] {
-            let token = signed(
-                &key,
-                &twice(good_header(&key), member, value),
-                &good_claims().to_string(),
-            );
-            assert_eq!(
-                validate(&token, &keys, &expected(), NOW).expect_err(member),
-                TokenFault::Malformed,
-                "{member}"
-            );
+            let token = signed(&key, &twice(good_header(&key), member, value), &good_claims().to_string());
+            assert_eq!(validate(&token, &keys, &expected(), NOW).expect_err(member), TokenFault::Malformed, "{member}");
         }
         for member in ["iss", "aud", "exp", "iat", "scope", "managing_entities", "client_id"] {
             let payload = twice(good_claims(), member, good_claims()[member].clone());
             let token = signed(&key, &good_header(&key).to_string(), &payload);
-            assert_eq!(
-                validate(&token, &keys, &expected(), NOW).expect_err(member),
-                TokenFault::Malformed,
-                "{member}"
-            );
+            assert_eq!(validate(&token, &keys, &expected(), NOW).expect_err(member), TokenFault::Malformed, "{member}");
         }
     }
 
@@ -416,10 +354,7 @@ mod tests {
         let token = issue(&claims(), &expected(), &key, NOW, 60).expect("a token");
         let parts: Vec<&str> = token.split('.').collect();
         let forged = signed(&stranger, &good_header(&key).to_string(), &good_claims().to_string());
-        assert_eq!(
-            validate(&forged, &keys, &expected(), NOW).expect_err("forged"),
-            TokenFault::Signature
-        );
+        assert_eq!(validate(&forged, &keys, &expected(), NOW).expect_err("forged"), TokenFault::Signature);
         let long = format!("{token}{}", "A".repeat(MAX_LENGTH));
         for bad in [
             "",
@@ -449,10 +384,7 @@ mod tests {
         for (position, letter) in token.char_indices() {
             let other = if letter == 'A' { 'B' } else { 'A' };
             let changed = format!("{}{other}{}", &token[..position], &token[position + 1..]);
-            assert!(
-                validate(&changed, &keys, &expected(), NOW).is_err(),
-                "character {position}"
-            );
+            assert!(validate(&changed, &keys, &expected(), NOW).is_err(), "character {position}");
         }
     }
 }

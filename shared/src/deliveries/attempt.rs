@@ -46,10 +46,7 @@ impl Attempt {
                 response_body: Some(exchange::shown(&answer.body)).filter(|body| !body.is_empty()),
                 ..attempt
             },
-            Err(error) => Self {
-                error: Some(error.to_string()),
-                ..attempt
-            },
+            Err(error) => Self { error: Some(error.to_string()), ..attempt },
         }
     }
 }

@@ -93,11 +93,7 @@ impl Dispatcher {
         let body = message.body.as_deref().unwrap_or_default();
         let due: DueMessage = serde_json::from_str(body).map_err(DispatchError::Message)?;
         let lease = random::uuid(&*self.random);
-        match self
-            .deliveries
-            .claim(&due.delivery, due.attempt, lease, self.clock.now())
-            .await?
-        {
+        match self.deliveries.claim(&due.delivery, due.attempt, lease, self.clock.now()).await? {
             Claim::Started(claimed) => self.attempt(&claimed).await,
             Claim::NotNow => {
                 tracing::debug!(deliveryId = %due.delivery, attempt = due.attempt, "nothing to do");
@@ -119,12 +115,7 @@ impl Dispatcher {
         let began = self.clock.now();
         let outcome = self.send(claimed, &webhook, &body, began).await?;
         let ended = self.clock.now();
-        let next = self.schedule.next(
-            claimed.attempts_in_schedule + 1,
-            &outcome,
-            ended,
-            random::unit(&*self.random),
-        );
+        let next = self.schedule.next(claimed.attempts_in_schedule + 1, &outcome, ended, random::unit(&*self.random));
         let attempt = Attempt::of(claimed.attempt, began, ended, &outcome);
         log(claimed, &attempt, next);
         if self.deliveries.record(claimed, attempt, next, ended).await? == Recorded::ClaimLost {
@@ -149,39 +140,19 @@ impl Dispatcher {
         let own = [
             (header::CONTENT_TYPE, "application/json".to_owned()),
             (header::USER_AGENT, USER_AGENT.to_owned()),
-            (
-                HeaderName::from_static("service-delivery-id"),
-                claimed.delivery.id.to_string(),
-            ),
-            (
-                HeaderName::from_static(SERVICE_VERSION_HEADER),
-                SERVICE_VERSION.to_owned(),
-            ),
+            (HeaderName::from_static("service-delivery-id"), claimed.delivery.id.to_string()),
+            (HeaderName::from_static(SERVICE_VERSION_HEADER), SERVICE_VERSION.to_owned()),
             (HeaderName::from_static("webhook-id"), claimed.event.to_string()),
-            (
-                HeaderName::from_static("webhook-timestamp"),
-                now.as_seconds().to_string(),
-            ),
-            (
-                HeaderName::from_static("webhook-signature"),
-                signature::sign(&secrets, &claimed.event, now, body),
-            ),
+            (HeaderName::from_static("webhook-timestamp"), now.as_seconds().to_string()),
+            (HeaderName::from_static("webhook-signature"), signature::sign(&secrets, &claimed.event, now, body)),
         ];
-        let own = own
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
+        let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
         // Checked when they were set; one that cannot be a header all the same is left out, and never breaks out of its line.
         let custom = webhook.webhook.headers.iter().filter_map(|(name, value)| {
-            Some((
-                HeaderName::from_bytes(name.as_bytes()).ok()?,
-                HeaderValue::from_str(value).ok()?,
-            ))
+            Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?))
         });
         let headers: Vec<_> = own.chain(custom).collect();
-        Ok(self
-            .outbound
-            .post(url.url(), &headers, Bytes::copy_from_slice(body.as_bytes()))
-            .await)
+        Ok(self.outbound.post(url.url(), &headers, Bytes::copy_from_slice(body.as_bytes())).await)
     }
 
     /// What comes after the record: nothing here may be lost with the delivery, so it is all found again or does not matter.
@@ -201,10 +172,7 @@ impl Dispatcher {
         match next {
             Next::Gone => self.webhooks.disable(entity, id, GONE, now).await?,
             Next::RetryAt(time) => {
-                let message = DueMessage {
-                    delivery: claimed.delivery.id.clone(),
-                    attempt: claimed.attempt + 1,
-                };
+                let message = DueMessage { delivery: claimed.delivery.id.clone(), attempt: claimed.attempt + 1 };
                 if let Err(error) = self.queue.announce(entity.id(), [message], time, now).await {
                     tracing::warn!(error = %logging::chain(&error), "not announced; the sweep will find it");
                 }

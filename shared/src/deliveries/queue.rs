@@ -6,7 +6,7 @@ use aws_sdk_sqs::{Client, error::DisplayErrorContext, types::SendMessageBatchReq
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 
-use crate::{auth::entity::EntityId, clock::Time, ids::DeliveryId};
+use crate::{auth::entity::EntityId, aws::Aws, clock::Time, ids::DeliveryId};
 
 /// The longest delay of a message. What is due later waits in the table, where the sweep finds it.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-timers.html>
@@ -45,11 +45,8 @@ pub enum QueueError {
 
 impl Queue {
     /// The queue at this address.
-    pub fn connect(aws: &aws_config::SdkConfig, url: impl Into<String>) -> Self {
-        Self {
-            client: Client::new(aws),
-            url: url.into(),
-        }
+    pub fn connect(aws: &Aws, url: impl Into<String>) -> Self {
+        Self { client: aws.sqs(), url: url.into() }
     }
 
     /// Announces attempts of one entity's deliveries that are due at this time; nothing when that is too far away.
@@ -74,21 +71,13 @@ impl Queue {
             .filter_map(|(number, message)| entry(number, &message, entity, delay))
             .collect();
         let batches: Vec<_> = entries.chunks(BATCH).map(<[_]>::to_vec).collect();
-        let outcomes = stream::iter(batches)
-            .map(|batch| self.send(batch))
-            .buffer_unordered(CALLS_AT_ONCE);
+        let outcomes = stream::iter(batches).map(|batch| self.send(batch)).buffer_unordered(CALLS_AT_ONCE);
         // All are sent before the first error is told.
         outcomes.collect::<Vec<_>>().await.into_iter().collect()
     }
 
     async fn send(&self, batch: Vec<SendMessageBatchRequestEntry>) -> Result<(), QueueError> {
-        let answer = self
-            .client
-            .send_message_batch()
-            .queue_url(&self.url)
-            .set_entries(Some(batch))
-            .send()
-            .await;
+        let answer = self.client.send_message_batch().queue_url(&self.url).set_entries(Some(batch)).send().await;
         let answer = answer.map_err(|error| QueueError::Batch(DisplayErrorContext(&error).to_string()))?;
         match answer.failed().len() {
             0 => Ok(()),
@@ -99,12 +88,6 @@ impl Queue {
 
 fn entry(number: usize, message: &DueMessage, entity: &EntityId, delay: i32) -> Option<SendMessageBatchRequestEntry> {
     let body = serde_json::to_string(message).expect("an identifier and a number can always be written");
-    let entry = SendMessageBatchRequestEntry::builder()
-        .id((number % BATCH).to_string())
-        .message_body(body);
-    entry
-        .message_group_id(entity.as_str())
-        .delay_seconds(delay)
-        .build()
-        .ok()
+    let entry = SendMessageBatchRequestEntry::builder().id((number % BATCH).to_string()).message_body(body);
+    entry.message_group_id(entity.as_str()).delay_seconds(delay).build().ok()
 }

@@ -38,18 +38,7 @@ impl Default for RetrySchedule {
     fn default() -> Self {
         const MINUTE: u64 = 60;
         const HOUR: u64 = 60 * MINUTE;
-        let waits = [
-            0,
-            5,
-            5 * MINUTE,
-            30 * MINUTE,
-            2 * HOUR,
-            5 * HOUR,
-            10 * HOUR,
-            14 * HOUR,
-            20 * HOUR,
-            24 * HOUR,
-        ];
+        let waits = [0, 5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
         Self(waits.map(Duration::from_secs).to_vec())
     }
 }
@@ -88,10 +77,7 @@ fn jittered(wait: Duration, dice: f64) -> Duration {
 /// How long an endpoint that is too busy asks to be left alone (RFC 9110 §10.2.3): seconds or a date, at most a day.
 /// What cannot be read asks for nothing.
 fn retry_after(answer: &Answer, now: Time) -> Option<Duration> {
-    if !matches!(
-        answer.status,
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
-    ) {
+    if !matches!(answer.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         return None;
     }
     let text = answer.retry_after.as_deref()?.trim();
@@ -114,16 +100,9 @@ impl FromStr for RetrySchedule {
 
     /// Reads waits with a unit (`ms`, `s`, `m`, `h`, `d`), separated by commas.
     fn from_str(text: &str) -> Result<Self, ScheduleError> {
-        let waits = text
-            .split(',')
-            .map(|wait| parse_wait(wait.trim()))
-            .collect::<Option<Vec<_>>>()
-            .ok_or(ScheduleError)?;
-        if (1..=100).contains(&waits.len()) {
-            Ok(Self(waits))
-        } else {
-            Err(ScheduleError)
-        }
+        let waits =
+            text.split(',').map(|wait| parse_wait(wait.trim())).collect::<Option<Vec<_>>>().ok_or(ScheduleError)?;
+        if (1..=100).contains(&waits.len()) { Ok(Self(waits)) } else { Err(ScheduleError) }
     }
 }
 
@@ -151,11 +130,7 @@ mod tests {
 
     fn answer(status: u16, retry_after: Option<&str>) -> Result<Answer, AttemptError> {
         let status = StatusCode::from_u16(status).expect("a status");
-        Ok(Answer {
-            status,
-            retry_after: retry_after.map(str::to_owned),
-            body: Vec::new(),
-        })
+        Ok(Answer { status, retry_after: retry_after.map(str::to_owned), body: Vec::new() })
     }
 
     fn wait(made: u32, outcome: &Result<Answer, AttemptError>, dice: f64) -> Duration {
@@ -168,18 +143,12 @@ mod tests {
     #[test]
     fn the_default_schedule_is_the_contracts() {
         let expected = [0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
-        assert_eq!(
-            RetrySchedule::default(),
-            "0s,5s,5m,30m,2h,5h,10h,14h,20h,24h".parse().expect("a schedule")
-        );
+        assert_eq!(RetrySchedule::default(), "0s,5s,5m,30m,2h,5h,10h,14h,20h,24h".parse().expect("a schedule"));
         for (made, seconds) in expected.into_iter().enumerate().skip(1) {
             let made = u32::try_from(made).expect("small");
             assert_eq!(wait(made, &answer(500, None), 0.0), Duration::from_secs(seconds));
         }
-        assert_eq!(
-            RetrySchedule::default().next(10, &answer(500, None), NOW, 0.0),
-            Next::Exhausted
-        );
+        assert_eq!(RetrySchedule::default().next(10, &answer(500, None), NOW, 0.0), Next::Exhausted);
         let total: u64 = expected.iter().sum();
         assert_eq!(total / 3600, 75);
     }
@@ -191,15 +160,10 @@ mod tests {
             assert_eq!(next(status), Next::Delivered, "{status}");
         }
         assert_eq!(next(410), Next::Gone);
-        for status in [
-            300, 301, 302, 304, 307, 308, 400, 401, 403, 404, 409, 422, 429, 500, 503, 599,
-        ] {
+        for status in [300, 301, 302, 304, 307, 308, 400, 401, 403, 404, 409, 422, 429, 500, 503, 599] {
             assert!(matches!(next(status), Next::RetryAt(_)), "{status}");
         }
-        assert!(matches!(
-            RetrySchedule::default().next(1, &Err(AttemptError::Dns("x")), NOW, 0.0),
-            Next::RetryAt(_)
-        ));
+        assert!(matches!(RetrySchedule::default().next(1, &Err(AttemptError::Dns("x")), NOW, 0.0), Next::RetryAt(_)));
     }
 
     #[test]

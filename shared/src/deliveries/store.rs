@@ -58,10 +58,7 @@ pub enum Recorded {
 impl Deliveries {
     /// The deliveries in this table.
     pub fn new(table: Table) -> Self {
-        Self {
-            events: Events::new(table.clone()),
-            table,
-        }
+        Self { events: Events::new(table.clone()), table }
     }
 
     /// Opens one delivery of the event for each webhook. One that exists already stays as it is.
@@ -87,29 +84,16 @@ impl Deliveries {
     async fn insert(&self, items: &[Item]) -> Result<(), TableError> {
         let statements = items.iter().map(|item| {
             let names: Vec<_> = item.keys().collect();
-            let members = names
-                .iter()
-                .map(|name| format!("'{name}': ?"))
-                .collect::<Vec<_>>()
-                .join(", ");
+            let members = names.iter().map(|name| format!("'{name}': ?")).collect::<Vec<_>>().join(", ");
             let parameters = names.iter().map(|name| item[*name].clone()).collect();
             BatchStatementRequest::builder()
                 .statement(format!("INSERT INTO \"{}\" VALUE {{{members}}}", self.table.name))
                 .set_parameters(Some(parameters))
                 .build()
-                .map_err(|error| TableError::Refused {
-                    doing: OPENING,
-                    source: error.into(),
-                })
+                .map_err(|error| TableError::Refused { doing: OPENING, source: error.into() })
         });
         let statements = statements.collect::<Result<Vec<_>, _>>()?;
-        let answer = self
-            .table
-            .client
-            .batch_execute_statement()
-            .set_statements(Some(statements))
-            .send()
-            .await;
+        let answer = self.table.client.batch_execute_statement().set_statements(Some(statements)).send().await;
         for response in answer.map_err(TableError::sdk(OPENING))?.responses.unwrap_or_default() {
             match response.error.and_then(|error| error.code) {
                 None | Some(BatchStatementErrorCodeEnum::DuplicateItem) => {}
@@ -137,17 +121,9 @@ impl Deliveries {
         let Some(head) = head.filter(|head| head.delivery.owner_identifier == *entity.id()) else {
             return Ok(None);
         };
-        let body = self
-            .events
-            .body(&head.event)
-            .await?
-            .ok_or(TableError::Missing("the event of a delivery"))?;
+        let body = self.events.body(&head.event).await?.ok_or(TableError::Missing("the event of a delivery"))?;
         let event = RawValue::from_string(body).map_err(|_| TableError::Missing("well-formed JSON in an event"))?;
-        Ok(Some(WholeDelivery {
-            delivery: head.delivery,
-            attempts,
-            event,
-        }))
+        Ok(Some(WholeDelivery { delivery: head.delivery, attempts, event }))
     }
 
     /// Claims an attempt: for the length of a lease it is the caller's alone. If the caller dies, the sweep finds the
@@ -224,39 +200,19 @@ impl Deliveries {
         let update = match next {
             Next::RetryAt(time) => {
                 // What a delayed message announces gets a grace; what is too far away is the sweep's from the start.
-                let due = if time.since(now) > MAX_DELAY {
-                    time
-                } else {
-                    time + GRACE
-                };
+                let due = if time.since(now) > MAX_DELAY { time } else { time + GRACE };
                 update
-                    .update_expression(format!(
-                        "{set}, nextAttemptDate = :next, dueAt = :due REMOVE lease, leaseUntil"
-                    ))
+                    .update_expression(format!("{set}, nextAttemptDate = :next, dueAt = :due REMOVE lease, leaseUntil"))
                     .expression_attribute_values(":next", text(time))
                     .expression_attribute_values(":due", text(due))
             }
-            _ => update.update_expression(format!(
-                "{set} REMOVE lease, leaseUntil, nextAttemptDate, dueShard, dueAt"
-            )),
+            _ => update.update_expression(format!("{set} REMOVE lease, leaseUntil, nextAttemptDate, dueShard, dueAt")),
         };
-        let refused = |error: aws_sdk_dynamodb::error::BuildError| TableError::Refused {
-            doing: DOING,
-            source: error.into(),
-        };
+        let refused =
+            |error: aws_sdk_dynamodb::error::BuildError| TableError::Refused { doing: DOING, source: error.into() };
         let put = TransactWriteItem::builder().put(put.map_err(refused)?).build();
-        let update = TransactWriteItem::builder()
-            .update(update.build().map_err(refused)?)
-            .build();
-        match self
-            .table
-            .client
-            .transact_write_items()
-            .transact_items(put)
-            .transact_items(update)
-            .send()
-            .await
-        {
+        let update = TransactWriteItem::builder().update(update.build().map_err(refused)?).build();
+        match self.table.client.transact_write_items().transact_items(put).transact_items(update).send().await {
             Ok(_) => Ok(Recorded::Yes),
             Err(error) => match error.as_service_error() {
                 Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
@@ -308,12 +264,7 @@ impl Deliveries {
             .expression_attribute_values(":now", text(now))
             .limit(limit);
         let answer = query.send().await.map_err(TableError::sdk(DOING))?;
-        answer
-            .items
-            .unwrap_or_default()
-            .into_iter()
-            .map(|item| read_item(item, DOING))
-            .collect()
+        answer.items.unwrap_or_default().into_iter().map(|item| read_item(item, DOING)).collect()
     }
 
     /// Moves the due time of what is about to be announced; false when it is no longer due, or somebody else did.
@@ -338,9 +289,7 @@ impl Deliveries {
         id: &DeliveryId,
     ) -> aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder {
         let request = self.table.client.update_item().table_name(&self.table.name);
-        request
-            .key("pk", AttributeValue::S(partition(id)))
-            .key("sk", text(HEAD))
+        request.key("pk", AttributeValue::S(partition(id))).key("sk", text(HEAD))
     }
 }
 

@@ -54,17 +54,10 @@ impl Sweeper {
         loop {
             let page = self.deliveries.due_before(shard, began, PAGE).await?;
             let last = page.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);
-            let outcomes: Vec<_> = stream::iter(page)
-                .map(|entry| self.announce(entry))
-                .buffer_unordered(AT_ONCE)
-                .collect()
-                .await;
-            let announced = outcomes
-                .into_iter()
-                .collect::<Result<Vec<_>, _>>()?
-                .into_iter()
-                .filter(|done| *done)
-                .count();
+            let outcomes: Vec<_> =
+                stream::iter(page).map(|entry| self.announce(entry)).buffer_unordered(AT_ONCE).collect().await;
+            let announced =
+                outcomes.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().filter(|done| *done).count();
             swept += announced;
             // Nothing announced: the index lags behind what was moved already, or another sweep is at it.
             if last || announced == 0 || self.clock.now().since(began) > TIME_LIMIT {
@@ -81,10 +74,7 @@ impl Sweeper {
         if !self.deliveries.postpone(&entry, now + pause(entry.sweeps)).await? {
             return Ok(false);
         }
-        let message = DueMessage {
-            delivery,
-            attempt: entry.attempt_count + 1,
-        };
+        let message = DueMessage { delivery, attempt: entry.attempt_count + 1 };
         if let Err(error) = self.queue.announce(&entry.owner_identifier, [message], now, now).await {
             tracing::warn!(error = %logging::chain(&error), "not announced; a later sweep will find it");
         }

@@ -50,10 +50,7 @@ mod tests {
             ("mcp", 1),
             ("webhook", 4),
         ] {
-            let count = all()
-                .iter()
-                .filter(|known| known.value.split('.').next() == Some(area))
-                .count();
+            let count = all().iter().filter(|known| known.value.split('.').next() == Some(area)).count();
             assert!(count >= least, "{area} has {count} types");
         }
     }

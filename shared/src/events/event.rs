@@ -47,25 +47,9 @@ impl Event {
         entity: EntityId,
         data: &serde_json::value::RawValue,
     ) -> Result<Self, TooLarge> {
-        let body = Body {
-            id: &id,
-            r#type: kind.value,
-            timestamp,
-            managing_entity_identifier: &entity,
-            data,
-        };
+        let body = Body { id: &id, r#type: kind.value, timestamp, managing_entity_identifier: &entity, data };
         let body = serde_json::to_string(&body).expect("texts and raw JSON can always be written");
-        if body.len() > MAX_BYTES {
-            Err(TooLarge)
-        } else {
-            Ok(Self {
-                id,
-                kind: kind.value,
-                timestamp,
-                entity,
-                body,
-            })
-        }
+        if body.len() > MAX_BYTES { Err(TooLarge) } else { Ok(Self { id, kind: kind.value, timestamp, entity, body }) }
     }
 }
 

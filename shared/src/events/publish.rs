@@ -82,23 +82,13 @@ impl Publisher {
         let mut planned: Vec<PlannedDelivery> = webhooks
             .iter()
             .filter(|webhook| webhook.wants(request.kind.value))
-            .map(|webhook| PlannedDelivery {
-                delivery: DeliveryId::of(&id, &webhook.id),
-                webhook: webhook.id.clone(),
-            })
+            .map(|webhook| PlannedDelivery { delivery: DeliveryId::of(&id, &webhook.id), webhook: webhook.id.clone() })
             .collect();
         if let Some(key) = &request.key {
             let request_hash = sha256(&call.body);
-            let publication = Publication {
-                event: id,
-                timestamp: now,
-                request_hash: request_hash.clone(),
-                deliveries: planned,
-            };
-            let first = self
-                .events
-                .claim_key(entity, &sha256(key.as_bytes()), publication, now)
-                .await?;
+            let publication =
+                Publication { event: id, timestamp: now, request_hash: request_hash.clone(), deliveries: planned };
+            let first = self.events.claim_key(entity, &sha256(key.as_bytes()), publication, now).await?;
             if first.request_hash != request_hash {
                 return Err(Problem::idempotency_conflict());
             }
@@ -107,13 +97,7 @@ impl Publisher {
         }
         self.deliver(entity, &event_now, &planned, &webhooks).await?;
         tracing::info!(eventId = %event_now.id, r#type = event_now.kind, deliveries = planned.len(), "published");
-        Reply::json(
-            StatusCode::ACCEPTED,
-            &Published {
-                event_identifier: event_now.id,
-                deliveries: planned,
-            },
-        )
+        Reply::json(StatusCode::ACCEPTED, &Published { event_identifier: event_now.id, deliveries: planned })
     }
 
     async fn deliver(
@@ -129,20 +113,10 @@ impl Publisher {
         let first_attempt = event.timestamp + self.schedule.first_wait(random::unit(&*self.random));
         self.events.keep(event).await?;
         // A repetition may plan for a webhook that is removed by now: the first time has told it, or nobody can.
-        let targets = webhooks
-            .iter()
-            .filter(|webhook| planned.iter().any(|plan| plan.webhook == webhook.id));
-        self.deliveries
-            .open_for_event(entity, event, targets, first_attempt)
-            .await?;
-        let messages = planned.iter().map(|plan| DueMessage {
-            delivery: plan.delivery.clone(),
-            attempt: 1,
-        });
-        let announced = self
-            .queue
-            .announce(entity.id(), messages, first_attempt, self.clock.now())
-            .await;
+        let targets = webhooks.iter().filter(|webhook| planned.iter().any(|plan| plan.webhook == webhook.id));
+        self.deliveries.open_for_event(entity, event, targets, first_attempt).await?;
+        let messages = planned.iter().map(|plan| DueMessage { delivery: plan.delivery.clone(), attempt: 1 });
+        let announced = self.queue.announce(entity.id(), messages, first_attempt, self.clock.now()).await;
         if let Err(error) = announced {
             tracing::warn!(error = %logging::chain(&error), eventId = %event.id, "not announced; the sweep will find it");
         }
@@ -163,9 +137,8 @@ impl<'a> PublishRequest<'a> {
             body.violations.note("type", catalogue::find(&kind).ok_or(unknown))
         });
         let data = body.take_raw("data");
-        let data = data
-            .filter(|data| data.starts_with('{'))
-            .and_then(|data| serde_json::from_str::<&RawValue>(data).ok());
+        let data =
+            data.filter(|data| data.starts_with('{')).and_then(|data| serde_json::from_str::<&RawValue>(data).ok());
         if data.is_none() {
             body.violations.add("data", "must be there and be an object");
         }
@@ -186,11 +159,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, String> {
         (None, _) => Ok(None),
         (Some(value), None) => {
             let text = value.to_str().map_err(|_| fault())?.trim();
-            if (1..=MAX_KEY_LENGTH).contains(&text.len()) {
-                Ok(Some(text.to_owned()))
-            } else {
-                Err(fault())
-            }
+            if (1..=MAX_KEY_LENGTH).contains(&text.len()) { Ok(Some(text.to_owned())) } else { Err(fault()) }
         }
         _ => Err(fault()),
     }
@@ -203,10 +172,7 @@ mod tests {
     fn fields(headers: &HeaderMap, body: &str) -> Vec<String> {
         let problem = PublishRequest::read(headers, body.as_bytes()).err().expect("refused");
         let violations = problem.properties["violations"].as_array().expect("violations").clone();
-        violations
-            .iter()
-            .map(|violation| violation["field"].as_str().expect("a field").to_owned())
-            .collect()
+        violations.iter().map(|violation| violation["field"].as_str().expect("a field").to_owned()).collect()
     }
 
     #[test]
@@ -218,20 +184,14 @@ mod tests {
             ["type", "data", "Idempotency-Key", "more"]
         );
         assert_eq!(fields(&HeaderMap::new(), "{}"), ["type", "data"]);
-        assert_eq!(
-            fields(&HeaderMap::new(), r#"{"type":"booking.created","data":null}"#),
-            ["data"]
-        );
+        assert_eq!(fields(&HeaderMap::new(), r#"{"type":"booking.created","data":null}"#), ["data"]);
     }
 
     #[test]
     fn the_data_is_taken_as_it_was_sent() {
-        let request = PublishRequest::read(
-            &HeaderMap::new(),
-            br#"{"type":"booking.created","data":{ "a" : 1.50 }}"#,
-        )
-        .ok()
-        .expect("read");
+        let request = PublishRequest::read(&HeaderMap::new(), br#"{"type":"booking.created","data":{ "a" : 1.50 }}"#)
+            .ok()
+            .expect("read");
         assert_eq!(request.data.get(), r#"{ "a" : 1.50 }"#);
         assert!(request.key.is_none());
     }

@@ -75,17 +75,7 @@ impl Events {
     pub async fn keep(&self, event: &Event) -> Result<(), TableError> {
         let (pk, sk) = body_key(&event.id);
         let expires_at = (event.timestamp + RETENTION).as_seconds();
-        self.0
-            .put(
-                &BodyItem {
-                    pk,
-                    sk,
-                    body: event.body.clone(),
-                    expires_at,
-                },
-                "keeping an event",
-            )
-            .await
+        self.0.put(&BodyItem { pk, sk, body: event.body.clone(), expires_at }, "keeping an event").await
     }
 
     /// The body of an event.

@@ -25,17 +25,12 @@ impl Call {
     /// # Panics
     /// On an endpoint whose path has none: a fault of the endpoint's declaration, found by its first call.
     pub fn entity(&self) -> &AuthorizedEntity {
-        self.entity
-            .as_ref()
-            .expect("the path of this endpoint has a managing entity, and the gate has checked it")
+        self.entity.as_ref().expect("the path of this endpoint has a managing entity, and the gate has checked it")
     }
 
     /// A parameter of the path, decoded; empty when the route has no such parameter.
     pub fn path(&self, name: &str) -> &str {
-        self.request
-            .path_parameters_ref()
-            .and_then(|parameters| parameters.first(name))
-            .unwrap_or_default()
+        self.request.path_parameters_ref().and_then(|parameters| parameters.first(name)).unwrap_or_default()
     }
 
     /// The whole path, as it came.

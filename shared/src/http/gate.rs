@@ -54,36 +54,22 @@ enum ErrorStyle {
 impl Endpoint {
     /// An endpoint that needs a token with this scope, for the path's managing entity.
     pub const fn needs(scope: Scope) -> Self {
-        Self {
-            access: Access::Scope(scope),
-            takes_json: false,
-            errors: ErrorStyle::Problem,
-        }
+        Self { access: Access::Scope(scope), takes_json: false, errors: ErrorStyle::Problem }
     }
 
     /// An endpoint for everybody.
     pub const fn public() -> Self {
-        Self {
-            access: Access::Public,
-            takes_json: false,
-            errors: ErrorStyle::Problem,
-        }
+        Self { access: Access::Public, takes_json: false, errors: ErrorStyle::Problem }
     }
 
     /// The same with a body in JSON.
     pub const fn taking_json(self) -> Self {
-        Self {
-            takes_json: true,
-            ..self
-        }
+        Self { takes_json: true, ..self }
     }
 
     /// The same with errors as an OAuth2 client expects them.
     pub const fn with_oauth_errors(self) -> Self {
-        Self {
-            errors: ErrorStyle::OAuth,
-            ..self
-        }
+        Self { errors: ErrorStyle::OAuth, ..self }
     }
 }
 
@@ -96,9 +82,7 @@ pub async fn handle(service: &Service, endpoint: Endpoint, handler: &Handler, re
     let span = tracing::info_span!("request", requestId = %request_id);
     async {
         let (method, path) = (request.method().clone(), request.raw_http_path().to_owned());
-        let outcome = AssertUnwindSafe(admit(service, endpoint, handler, request, &request_id))
-            .catch_unwind()
-            .await;
+        let outcome = AssertUnwindSafe(admit(service, endpoint, handler, request, &request_id)).catch_unwind().await;
         let outcome = outcome.unwrap_or_else(|_| Err(Problem::internal("the handler panicked; see the log above")));
         let response = match outcome {
             Ok(reply) => respond(reply),
@@ -139,14 +123,7 @@ async fn admit(
         other => other.to_vec(),
     };
     let request = Request::from_parts(parts, Body::Empty);
-    handler(Call {
-        request_id: request_id.to_owned(),
-        claims,
-        body,
-        entity,
-        request,
-    })
-    .await
+    handler(Call { request_id: request_id.to_owned(), claims, body, entity, request }).await
 }
 
 async fn authenticate(service: &Service, request: &Request) -> Result<Claims, Problem> {
@@ -169,26 +146,17 @@ async fn authenticate(service: &Service, request: &Request) -> Result<Claims, Pr
 /// The token of `Bearer …`; the scheme's name is in any case (RFC 9110 §11.1).
 fn bearer_token(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
-    scheme
-        .eq_ignore_ascii_case("bearer")
-        .then(|| token.trim_start_matches(' '))
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start_matches(' '))
 }
 
 fn authorize(token: &Claims, scope: Scope, request: &Request) -> Result<Option<String>, Problem> {
     if !token.scopes.contains(scope) {
         return Err(Problem::lacks_scope(scope));
     }
-    let Some(entity) = request
-        .path_parameters_ref()
-        .and_then(|parameters| parameters.first(ENTITY_PARAMETER))
-    else {
+    let Some(entity) = request.path_parameters_ref().and_then(|parameters| parameters.first(ENTITY_PARAMETER)) else {
         return Ok(None);
     };
-    if token.entities.cover(entity) {
-        Ok(Some(entity.to_owned()))
-    } else {
-        Err(Problem::entity_not_covered())
-    }
+    if token.entities.cover(entity) { Ok(Some(entity.to_owned())) } else { Err(Problem::entity_not_covered()) }
 }
 
 fn well_formed(entity: String) -> Result<AuthorizedEntity, Problem> {
@@ -212,33 +180,16 @@ fn content_type(request: &Request) -> Result<(), Problem> {
         None if request.body().is_empty() => Ok(()), // there is no body; check 7 says that one is missing
         None => Err(Problem::not_json()),
         Some(value) => {
-            let media_type = value
-                .to_str()
-                .unwrap_or_default()
-                .split(';')
-                .next()
-                .unwrap_or_default()
-                .trim();
-            if media_type.eq_ignore_ascii_case("application/json") {
-                Ok(())
-            } else {
-                Err(Problem::not_json())
-            }
+            let media_type = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+            if media_type.eq_ignore_ascii_case("application/json") { Ok(()) } else { Err(Problem::not_json()) }
         }
     }
 }
 
 /// Lambda's own id of the invocation, which is a UUID; a new one where it is not.
 fn request_id(service: &Service, request: &Request) -> String {
-    let id = request
-        .lambda_context_ref()
-        .map(|context| context.request_id.as_str())
-        .unwrap_or_default();
-    if is_uuid(id) {
-        id.to_owned()
-    } else {
-        crate::random::uuid(service.random())
-    }
+    let id = request.lambda_context_ref().map(|context| context.request_id.as_str()).unwrap_or_default();
+    if is_uuid(id) { id.to_owned() } else { crate::random::uuid(service.random()) }
 }
 
 fn is_uuid(text: &str) -> bool {
@@ -250,11 +201,7 @@ fn is_uuid(text: &str) -> bool {
 }
 
 fn respond(reply: Reply) -> Response<Body> {
-    let mut response = Response::new(if reply.body.is_empty() {
-        Body::Empty
-    } else {
-        Body::Text(reply.body)
-    });
+    let mut response = Response::new(if reply.body.is_empty() { Body::Empty } else { Body::Text(reply.body) });
     *response.status_mut() = reply.status;
     for (name, value) in reply.headers {
         response.headers_mut().append(name, value);
@@ -273,10 +220,7 @@ fn refuse(service: &Service, endpoint: Endpoint, problem: Problem, request_id: &
     let mut body = problem.body(&service.settings().base_url, request_id);
     if endpoint.errors == ErrorStyle::OAuth {
         body.insert("error".into(), crate::oauth::error_code(problem.kind).into());
-        body.insert(
-            "error_description".into(),
-            crate::oauth::error_description(&problem.detail).into(),
-        );
+        body.insert("error_description".into(), crate::oauth::error_description(&problem.detail).into());
     }
     let mut response = Response::new(Body::Text(serde_json::Value::from(body).to_string()));
     *response.status_mut() = problem.kind.status();
@@ -298,10 +242,7 @@ fn refuse(service: &Service, endpoint: Endpoint, problem: Problem, request_id: &
 
 fn with_common_headers(mut response: Response<Body>, request_id: &str) -> Response<Body> {
     let headers = response.headers_mut();
-    headers.insert(
-        HeaderName::from_static(SERVICE_VERSION_HEADER),
-        HeaderValue::from_static(SERVICE_VERSION),
-    );
+    headers.insert(HeaderName::from_static(SERVICE_VERSION_HEADER), HeaderValue::from_static(SERVICE_VERSION));
     if let Ok(value) = HeaderValue::from_str(request_id) {
         headers.insert(HeaderName::from_static("x-request-id"), value);
     }
@@ -340,9 +281,7 @@ mod tests {
         let with = |values: &[&str]| {
             let mut request = Request::new(Body::Empty);
             for value in values {
-                request
-                    .headers_mut()
-                    .append(SERVICE_VERSION_HEADER, value.parse().expect("a value"));
+                request.headers_mut().append(SERVICE_VERSION_HEADER, value.parse().expect("a value"));
             }
             version(&request).is_ok()
         };
@@ -355,9 +294,7 @@ mod tests {
         let with = |value: Option<&str>, body: &str| {
             let mut request = Request::new(Body::from(body));
             if let Some(value) = value {
-                request
-                    .headers_mut()
-                    .insert(CONTENT_TYPE, value.parse().expect("a value"));
+                request.headers_mut().insert(CONTENT_TYPE, value.parse().expect("a value"));
             }
             content_type(&request).is_ok()
         };

@@ -32,10 +32,7 @@ pub struct Violations(Vec<Violation>);
 impl Violations {
     /// Notes a violation.
     pub fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        self.0.push(Violation {
-            field: field.into(),
-            message: message.into(),
-        });
+        self.0.push(Violation { field: field.into(), message: message.into() });
     }
 
     /// Unwraps a checked value, or notes why there is none.
@@ -45,11 +42,7 @@ impl Violations {
 
     /// All is well, or a Problem with everything that was noted.
     pub fn check(self) -> Result<(), Problem> {
-        if self.0.is_empty() {
-            Ok(())
-        } else {
-            Err(Problem::invalid(self.0))
-        }
+        if self.0.is_empty() { Ok(()) } else { Err(Problem::invalid(self.0)) }
     }
 }
 
@@ -69,19 +62,12 @@ impl<'a> JsonBody<'a> {
             return Err(Problem::invalid_value("body", "must be a JSON object, and is empty"));
         }
         if nests_deeper_than(MAX_DEPTH, text) {
-            return Err(Problem::invalid_value(
-                "body",
-                format!("must not be nested deeper than {MAX_DEPTH} levels"),
-            ));
+            return Err(Problem::invalid_value("body", format!("must not be nested deeper than {MAX_DEPTH} levels")));
         }
         let Members { members, doubled } = serde_json::from_str(text).map_err(|error| {
             // The position helps; serde's own sentence could repeat a value, so only its kind is told.
             let (line, column) = (error.line(), error.column());
-            let what = if error.is_data() {
-                "must be a JSON object"
-            } else {
-                "must be well-formed JSON"
-            };
+            let what = if error.is_data() { "must be a JSON object" } else { "must be well-formed JSON" };
             Problem::invalid_value("body", format!("{what} (line {line}, column {column})"))
         })?;
         let mut violations = Violations::default();
@@ -184,9 +170,7 @@ mod tests {
 
     fn violations(problem: Problem) -> Vec<String> {
         let list = problem.properties["violations"].as_array().expect("a list").clone();
-        list.iter()
-            .map(|violation| violation["field"].as_str().expect("a field").to_owned())
-            .collect()
+        list.iter().map(|violation| violation["field"].as_str().expect("a field").to_owned()).collect()
     }
 
     #[test]
@@ -210,27 +194,10 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_refused_with_its_place() {
-        for bad in [
-            "",
-            " ",
-            "[]",
-            "1",
-            "null",
-            "{",
-            r#"{"a":}"#,
-            r#"{"a":1}x"#,
-            "\u{feff}{}",
-        ] {
-            assert_eq!(
-                violations(JsonBody::read(bad.as_bytes()).expect_err(bad)),
-                ["body"],
-                "{bad}"
-            );
+        for bad in ["", " ", "[]", "1", "null", "{", r#"{"a":}"#, r#"{"a":1}x"#, "\u{feff}{}"] {
+            assert_eq!(violations(JsonBody::read(bad.as_bytes()).expect_err(bad)), ["body"], "{bad}");
         }
-        assert_eq!(
-            violations(JsonBody::read(b"{\"a\": \"\xff\"}").expect_err("not UTF-8")),
-            ["body"]
-        );
+        assert_eq!(violations(JsonBody::read(b"{\"a\": \"\xff\"}").expect_err("not UTF-8")), ["body"]);
         let mut doubled = JsonBody::read(br#"{"a":1,"a":2}"#).expect("read");
         doubled.take_raw("a");
         assert_eq!(violations(doubled.finish().expect_err("doubled")), ["a"]);

@@ -41,19 +41,12 @@ pub struct Problem {
 impl Problem {
     /// A problem of this kind.
     pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
-        Self {
-            kind,
-            detail: detail.into(),
-            properties: Map::new(),
-            headers: Vec::new(),
-            cause: None,
-        }
+        Self { kind, detail: detail.into(), properties: Map::new(), headers: Vec::new(), cause: None }
     }
 
     fn with_header(mut self, name: HeaderName, value: impl AsRef<str>) -> Self {
         // Only texts of our own get here: scopes, verbs, numbers. One that is no header value is left out.
-        self.headers
-            .extend(HeaderValue::from_str(value.as_ref()).ok().map(|value| (name, value)));
+        self.headers.extend(HeaderValue::from_str(value.as_ref()).ok().map(|value| (name, value)));
         self
     }
 
@@ -80,11 +73,8 @@ impl Problem {
     /// The path is a route's, but not with this verb.
     pub fn wrong_verb(method: &Method, allowed: &[&str]) -> Self {
         let allowed = allowed.join(", ");
-        Self::new(
-            ProblemKind::MethodNotAllowed,
-            format!("This address does not take {method}; it takes {allowed}."),
-        )
-        .with_header(ALLOW, allowed)
+        Self::new(ProblemKind::MethodNotAllowed, format!("This address does not take {method}; it takes {allowed}."))
+            .with_header(ALLOW, allowed)
     }
 
     /// No token came.
@@ -100,28 +90,16 @@ impl Problem {
             TokenFault::Expired => "The access token has expired",
             _ => "The access token is not valid here",
         };
-        Self::new(
-            ProblemKind::Unauthorized,
-            format!("{told}; get a new one from the token endpoint."),
-        )
-        .with_header(
-            WWW_AUTHENTICATE,
-            format!(r#"Bearer error="invalid_token", error_description="{told}""#),
-        )
-        .caused_by(fault)
+        Self::new(ProblemKind::Unauthorized, format!("{told}; get a new one from the token endpoint."))
+            .with_header(WWW_AUTHENTICATE, format!(r#"Bearer error="invalid_token", error_description="{told}""#))
+            .caused_by(fault)
     }
 
     /// The token lacks the scope.
     pub fn lacks_scope(scope: Scope) -> Self {
-        Self::new(
-            ProblemKind::InsufficientScope,
-            format!("This operation needs a token with the scope `{scope}`."),
-        )
-        .with_header(
-            WWW_AUTHENTICATE,
-            format!(r#"Bearer error="insufficient_scope", scope="{scope}""#),
-        )
-        .with_property("requiredScope", scope.as_str())
+        Self::new(ProblemKind::InsufficientScope, format!("This operation needs a token with the scope `{scope}`."))
+            .with_header(WWW_AUTHENTICATE, format!(r#"Bearer error="insufficient_scope", scope="{scope}""#))
+            .with_property("requiredScope", scope.as_str())
     }
 
     /// The token does not cover the path's managing entity.
@@ -132,39 +110,27 @@ impl Problem {
 
     /// A version that does not exist.
     pub fn unsupported_version() -> Self {
-        let detail = format!(
-            "The header Service-Version must be absent or one of {}.",
-            ACCEPTED_VERSIONS.join(", ")
-        );
+        let detail = format!("The header Service-Version must be absent or one of {}.", ACCEPTED_VERSIONS.join(", "));
         Self::new(ProblemKind::UnsupportedVersion, detail).with_property("supportedVersions", json!(ACCEPTED_VERSIONS))
     }
 
     /// A body that is not declared as JSON.
     pub fn not_json() -> Self {
-        Self::new(
-            ProblemKind::UnsupportedMediaType,
-            "Send the body with the header `Content-Type: application/json`.",
-        )
+        Self::new(ProblemKind::UnsupportedMediaType, "Send the body with the header `Content-Type: application/json`.")
     }
 
     /// Values that are not as they should be: all of them.
     pub fn invalid(violations: Vec<Violation>) -> Self {
         let detail = match violations.as_slice() {
             [one] => format!("`{}` {}.", one.field, one.message),
-            several => format!(
-                "{} values are invalid; `properties.violations` lists them all.",
-                several.len()
-            ),
+            several => format!("{} values are invalid; `properties.violations` lists them all.", several.len()),
         };
         Self::new(ProblemKind::InvalidRequest, detail).with_property("violations", json!(violations))
     }
 
     /// One value that is not as it should be.
     pub fn invalid_value(field: &str, message: impl Into<String>) -> Self {
-        Self::invalid(vec![Violation {
-            field: field.to_owned(),
-            message: message.into(),
-        }])
+        Self::invalid(vec![Violation { field: field.to_owned(), message: message.into() }])
     }
 
     /// The entity has no such delivery; another entity's looks the same.
@@ -181,11 +147,8 @@ impl Problem {
 
     /// The body is larger than the operation takes.
     pub fn too_large(what: &str, limit: usize) -> Self {
-        Self::new(
-            ProblemKind::PayloadTooLarge,
-            format!("{what} is larger than the {limit} bytes that are allowed."),
-        )
-        .with_property("limitBytes", limit)
+        Self::new(ProblemKind::PayloadTooLarge, format!("{what} is larger than the {limit} bytes that are allowed."))
+            .with_property("limitBytes", limit)
     }
 
     /// Something that the answer needs is out of reach.
@@ -206,10 +169,7 @@ impl Problem {
     /// The body of the answer.
     pub fn body(&self, base_url: &str, request_id: &str) -> Map<String, Value> {
         let mut body = Map::new();
-        body.insert(
-            "type".into(),
-            format!("{base_url}/problems/{}", self.kind.slug()).into(),
-        );
+        body.insert("type".into(), format!("{base_url}/problems/{}", self.kind.slug()).into());
         body.insert("title".into(), self.kind.title().into());
         body.insert("status".into(), self.kind.status().as_u16().into());
         body.insert("detail".into(), self.detail.clone().into());
@@ -272,16 +232,10 @@ mod tests {
 
     #[test]
     fn several_violations_are_all_listed() {
-        let violation = |field: &str| Violation {
-            field: field.into(),
-            message: "must be there".into(),
-        };
+        let violation = |field: &str| Violation { field: field.into(), message: "must be there".into() };
         let problem = Problem::invalid(vec![violation("name"), violation("eventUrl")]);
         assert_eq!(problem.properties["violations"][1]["field"], "eventUrl");
         assert!(problem.detail.starts_with("2 values"));
-        assert_eq!(
-            Problem::invalid(vec![violation("name")]).detail,
-            "`name` must be there."
-        );
+        assert_eq!(Problem::invalid(vec![violation("name")]).detail, "`name` must be there.");
     }
 }

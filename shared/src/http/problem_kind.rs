@@ -95,13 +95,7 @@ mod tests {
         for kind in ProblemKind::ALL {
             assert_eq!(ProblemKind::of_slug(kind.slug()), Some(*kind));
             assert!(kind.status().is_client_error() || kind.status().is_server_error());
-            assert!(
-                kind.slug()
-                    .bytes()
-                    .all(|byte| byte.is_ascii_lowercase() || byte == b'-'),
-                "{}",
-                kind.slug()
-            );
+            assert!(kind.slug().bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{}", kind.slug());
         }
         assert_eq!(ProblemKind::of_slug("nothing"), None);
     }

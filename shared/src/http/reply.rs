@@ -37,22 +37,14 @@ impl Reply {
     }
 
     fn text(status: StatusCode, content_type: &'static str, body: String) -> Self {
-        Self {
-            status,
-            headers: vec![(CONTENT_TYPE, HeaderValue::from_static(content_type))],
-            body,
-        }
+        Self { status, headers: vec![(CONTENT_TYPE, HeaderValue::from_static(content_type))], body }
     }
 
     /// Lets everybody keep the answer for so many seconds.
     pub fn cacheable(self, seconds: u32) -> Self {
         let value = HeaderValue::from_str(&format!("public, max-age={seconds}"));
         Self {
-            headers: self
-                .headers
-                .into_iter()
-                .chain(value.ok().map(|value| (CACHE_CONTROL, value)))
-                .collect(),
+            headers: self.headers.into_iter().chain(value.ok().map(|value| (CACHE_CONTROL, value))).collect(),
             ..self
         }
     }
@@ -65,8 +57,7 @@ impl Reply {
 
     /// Adds a header. A value that cannot be one is an error, and never a way to smuggle a second header.
     pub fn with_computed_header(mut self, name: HeaderName, value: &str) -> Result<Self, Problem> {
-        self.headers
-            .push((name, HeaderValue::from_str(value).map_err(Problem::internal)?));
+        self.headers.push((name, HeaderValue::from_str(value).map_err(Problem::internal)?));
         Ok(self)
     }
 }

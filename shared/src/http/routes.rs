@@ -3,11 +3,7 @@
 /// The verbs of all routes with this path, in the order of the routes; none when no route has it. A parameter
 /// (`{name}`) stands for one segment that is not empty.
 pub fn verbs_of(routes: &[(&'static str, &str)], path: &str) -> Vec<&'static str> {
-    routes
-        .iter()
-        .filter(|(_, route)| matches(route, path))
-        .map(|(verb, _)| *verb)
-        .collect()
+    routes.iter().filter(|(_, route)| matches(route, path)).map(|(verb, _)| *verb).collect()
 }
 
 fn matches(route: &str, path: &str) -> bool {

@@ -79,9 +79,7 @@ impl ClientCredentials {
             expires_in: self.lifetime,
             scope: claims.scopes.to_string(),
         };
-        Ok(Reply::ok(&response)?
-            .with_header(CACHE_CONTROL, "no-store")
-            .with_header(PRAGMA, "no-cache"))
+        Ok(Reply::ok(&response)?.with_header(CACHE_CONTROL, "no-store").with_header(PRAGMA, "no-cache"))
     }
 }
 
@@ -98,9 +96,7 @@ fn granted(requested: Option<&str>, registered: Scopes) -> Result<Scopes, Proble
         return Ok(registered);
     }
     match requested.without(registered).iter().next() {
-        Some(scope) => Err(refused(format!(
-            "The application is not registered for the scope {scope}."
-        ))),
+        Some(scope) => Err(refused(format!("The application is not registered for the scope {scope}."))),
         None => Ok(requested),
     }
 }
@@ -118,23 +114,9 @@ mod tests {
     fn a_scope_that_cannot_be_granted_fails_the_whole_request() {
         let registered = Scopes::parse("booking.read booking.write").expect("scopes");
         assert_eq!(granted(None, registered).expect("all"), registered);
-        assert_eq!(
-            granted(Some("booking.read booking.read"), registered)
-                .expect("one")
-                .to_string(),
-            "booking.read"
-        );
-        for bad in [
-            "booking.read booking.remove",
-            "booking.read nonsense",
-            "booking.*",
-            "BOOKING.READ",
-        ] {
-            assert_eq!(
-                granted(Some(bad), registered).expect_err(bad).kind,
-                ProblemKind::InvalidScope,
-                "{bad}"
-            );
+        assert_eq!(granted(Some("booking.read booking.read"), registered).expect("one").to_string(), "booking.read");
+        for bad in ["booking.read booking.remove", "booking.read nonsense", "booking.*", "BOOKING.READ"] {
+            assert_eq!(granted(Some(bad), registered).expect_err(bad).kind, ProblemKind::InvalidScope, "{bad}");
         }
     }
 }

@@ -31,9 +31,7 @@ pub fn unauthenticated(by_basic: bool) -> Problem {
     let detail = "The client could not be authenticated: check client_id and client_secret.";
     let mut problem = Problem::new(ProblemKind::InvalidClient, detail);
     if by_basic {
-        problem
-            .headers
-            .push((WWW_AUTHENTICATE, HeaderValue::from_static(r#"Basic realm="token""#)));
+        problem.headers.push((WWW_AUTHENTICATE, HeaderValue::from_static(r#"Basic realm="token""#)));
     }
     problem
 }
@@ -41,10 +39,7 @@ pub fn unauthenticated(by_basic: bool) -> Problem {
 impl TokenRequest {
     /// Reads a token request.
     pub fn read(headers: &HeaderMap, body: &[u8]) -> Result<Self, Problem> {
-        let content_type = headers
-            .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default();
+        let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         if !media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
             return Err(malformed(
@@ -59,9 +54,7 @@ impl TokenRequest {
             (form.take("client_id"), form.take("client_secret"), form.take("scope"));
         let (client_id, client_secret, by_basic) = match basic_credentials(headers)? {
             Some(_) if client_secret.is_some() => {
-                return Err(malformed(
-                    "The client's credentials came twice: use either HTTP Basic or the form.",
-                ));
+                return Err(malformed("The client's credentials came twice: use either HTTP Basic or the form."));
             }
             Some((id, _)) if client_id.as_ref().is_some_and(|in_form| *in_form != id) => {
                 return Err(malformed("The client_id in the form is not the one in HTTP Basic."));
@@ -72,13 +65,7 @@ impl TokenRequest {
                 _ => return Err(unauthenticated(false)),
             },
         };
-        Ok(Self {
-            grant_type,
-            client_id,
-            client_secret,
-            scope,
-            by_basic,
-        })
+        Ok(Self { grant_type, client_id, client_secret, scope, by_basic })
     }
 }
 
@@ -110,28 +97,19 @@ impl Form {
 fn basic_credentials(headers: &HeaderMap) -> Result<Option<(String, String)>, Problem> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Ok(None) };
-    let decoded = value
-        .to_str()
-        .ok()
-        .filter(|_| values.next().is_none())
-        .and_then(|value| {
-            let (scheme, encoded) = value.split_once(' ')?;
-            let bytes = scheme
-                .eq_ignore_ascii_case("basic")
-                .then(|| BASE64_STANDARD.decode(encoded.trim()).ok())??;
-            let text = String::from_utf8(bytes).ok()?;
-            let (id, secret) = text.split_once(':')?;
-            Some((form_decoded(id)?, form_decoded(secret)?))
-        });
+    let decoded = value.to_str().ok().filter(|_| values.next().is_none()).and_then(|value| {
+        let (scheme, encoded) = value.split_once(' ')?;
+        let bytes = scheme.eq_ignore_ascii_case("basic").then(|| BASE64_STANDARD.decode(encoded.trim()).ok())??;
+        let text = String::from_utf8(bytes).ok()?;
+        let (id, secret) = text.split_once(':')?;
+        Some((form_decoded(id)?, form_decoded(secret)?))
+    });
     decoded.map(Some).ok_or_else(|| unauthenticated(true))
 }
 
 fn form_decoded(text: &str) -> Option<String> {
     let spaced = text.replace('+', " ");
-    percent_encoding::percent_decode_str(&spaced)
-        .decode_utf8()
-        .ok()
-        .map(|text| text.into_owned())
+    percent_encoding::percent_decode_str(&spaced).decode_utf8().ok().map(|text| text.into_owned())
 }
 
 #[cfg(test)]
@@ -141,10 +119,7 @@ mod tests {
 
     fn headers(basic: Option<&str>) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        headers.insert(
-            CONTENT_TYPE,
-            HeaderValue::from_static("application/x-www-form-urlencoded; charset=UTF-8"),
-        );
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded; charset=UTF-8"));
         if let Some(pair) = basic {
             let value = format!("Basic {}", BASE64_STANDARD.encode(pair));
             headers.insert(AUTHORIZATION, value.parse().expect("a value"));
@@ -153,10 +128,7 @@ mod tests {
     }
 
     fn kind(basic: Option<&str>, body: &str) -> ProblemKind {
-        TokenRequest::read(&headers(basic), body.as_bytes())
-            .err()
-            .expect("refused")
-            .kind
+        TokenRequest::read(&headers(basic), body.as_bytes()).err().expect("refused").kind
     }
 
     #[test]
@@ -164,18 +136,12 @@ mod tests {
         let form =
             "grant_type=client_credentials&client_id=a%2Bb&client_secret=s%26&scope=booking.read+mcp.read&other=1";
         let request = TokenRequest::read(&headers(None), form.as_bytes()).expect("a request");
-        assert_eq!(
-            (request.client_id.as_str(), request.client_secret.as_str()),
-            ("a+b", "s&")
-        );
+        assert_eq!((request.client_id.as_str(), request.client_secret.as_str()), ("a+b", "s&"));
         assert_eq!(request.scope.as_deref(), Some("booking.read mcp.read"));
         assert!(!request.by_basic);
         let request = TokenRequest::read(&headers(Some("a%2Bb:s%3A+1:2")), b"grant_type=x&client_id=a%2Bb&scope=")
             .expect("a request");
-        assert_eq!(
-            (request.client_id.as_str(), request.client_secret.as_str()),
-            ("a+b", "s: 1:2")
-        );
+        assert_eq!((request.client_id.as_str(), request.client_secret.as_str()), ("a+b", "s: 1:2"));
         assert!(request.by_basic && request.scope.is_none());
     }
 
@@ -211,9 +177,7 @@ mod tests {
         }
         let mut bearer = headers(None);
         bearer.insert(AUTHORIZATION, HeaderValue::from_static("Bearer abc"));
-        let problem = TokenRequest::read(&bearer, b"grant_type=x&client_id=a&client_secret=b")
-            .err()
-            .expect("refused");
+        let problem = TokenRequest::read(&bearer, b"grant_type=x&client_id=a&client_secret=b").err().expect("refused");
         assert_eq!(problem.kind, ProblemKind::InvalidClient);
         assert!(problem.headers.iter().any(|(name, _)| name == WWW_AUTHENTICATE));
     }

@@ -59,13 +59,8 @@ impl Source for IssuerSource {
     type Error = IssuerError;
 
     async fn load(&self) -> Result<IssuerSecrets, IssuerError> {
-        let (key, pepper) = tokio::join!(
-            self.0.read::<serde_json::Value>(signing::SECRET),
-            self.0.read::<PepperSecret>(PEPPER_SECRET)
-        );
-        Ok(IssuerSecrets {
-            key: SigningKey::from_secret(&key?)?,
-            pepper: pepper?.pepper,
-        })
+        let (key, pepper) =
+            tokio::join!(self.0.read::<serde_json::Value>(signing::SECRET), self.0.read::<PepperSecret>(PEPPER_SECRET));
+        Ok(IssuerSecrets { key: SigningKey::from_secret(&key?)?, pepper: pepper?.pepper })
     }
 }

@@ -24,13 +24,7 @@ pub const fn error_code(kind: ProblemKind) -> &'static str {
 pub fn error_description(detail: &str) -> String {
     detail
         .chars()
-        .map(|letter| {
-            if matches!(letter, ' '..='~') && letter != '"' && letter != '\\' {
-                letter
-            } else {
-                '\''
-            }
-        })
+        .map(|letter| if matches!(letter, ' '..='~') && letter != '"' && letter != '\\' { letter } else { '\'' })
         .collect()
 }
 

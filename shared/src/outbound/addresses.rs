@@ -16,10 +16,7 @@ impl AddressRules {
     /// Whether this address may be dialled. An exception is for the very address that is dialled, so that 127.0.0.1
     /// does not open its mapped forms.
     pub fn permit(&self, address: IpAddr) -> bool {
-        self.allowed_networks
-            .iter()
-            .any(|network: &IpNet| network.contains(&address))
-            || is_public(address)
+        self.allowed_networks.iter().any(|network: &IpNet| network.contains(&address)) || is_public(address)
     }
 }
 
@@ -172,10 +169,8 @@ mod tests {
 
     #[test]
     fn an_exception_opens_its_own_form_only() {
-        let rules = AddressRules {
-            allowed_networks: vec!["127.0.0.1/32".parse().expect("a network")],
-            allow_http: true,
-        };
+        let rules =
+            AddressRules { allowed_networks: vec!["127.0.0.1/32".parse().expect("a network")], allow_http: true };
         assert!(rules.permit("127.0.0.1".parse().expect("an address")));
         for other in ["127.0.0.2", "::1", "::ffff:127.0.0.1", "10.0.0.1"] {
             assert!(!rules.permit(other.parse().expect(other)), "{other}");

@@ -76,10 +76,7 @@ pub async fn secure(stream: TcpStream, url: &Url) -> Result<TlsStream<TcpStream>
         None => return Err(AttemptError::Blocked("the URL has no host")),
     };
     let connector = TlsConnector::from(configuration().await?);
-    connector
-        .connect(name, stream)
-        .await
-        .map_err(|error| handshake_failure(&error))
+    connector.connect(name, stream).await.map_err(|error| handshake_failure(&error))
 }
 
 fn handshake_failure(error: &io::Error) -> AttemptError {
@@ -114,24 +111,15 @@ mod tests {
     use super::*;
 
     fn addresses(list: &[&str]) -> Vec<SocketAddr> {
-        list.iter()
-            .map(|address| SocketAddr::new(address.parse().expect("an address"), 443))
-            .collect()
+        list.iter().map(|address| SocketAddr::new(address.parse().expect("an address"), 443)).collect()
     }
 
     #[test]
     fn one_banned_address_bans_a_mixed_answer() {
         let rules = AddressRules::default();
         assert_eq!(check(&addresses(&["1.1.1.1", "2606:4700::1111"]), &rules), Ok(()));
-        for mixed in [
-            &["1.1.1.1", "127.0.0.1"][..],
-            &["::1", "1.1.1.1"],
-            &["1.1.1.1", "::ffff:10.0.0.1"],
-        ] {
-            assert!(
-                matches!(check(&addresses(mixed), &rules), Err(AttemptError::Blocked(_))),
-                "{mixed:?}"
-            );
+        for mixed in [&["1.1.1.1", "127.0.0.1"][..], &["::1", "1.1.1.1"], &["1.1.1.1", "::ffff:10.0.0.1"]] {
+            assert!(matches!(check(&addresses(mixed), &rules), Err(AttemptError::Blocked(_))), "{mixed:?}");
         }
         assert!(matches!(check(&[], &rules), Err(AttemptError::Dns(_))));
     }

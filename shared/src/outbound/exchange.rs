@@ -36,10 +36,7 @@ pub struct Limits {
 impl Default for Limits {
     /// The contract's: 5 s and 15 s.
     fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(5),
-            whole: Duration::from_secs(15),
-        }
+        Self { connect: Duration::from_secs(5), whole: Duration::from_secs(15) }
     }
 }
 
@@ -86,10 +83,7 @@ pub enum AttemptError {
 impl Outbound {
     /// Sends within these rules, and the contract's limits.
     pub fn within(rules: AddressRules) -> Self {
-        Self {
-            rules,
-            limits: Limits::default(),
-        }
+        Self { rules, limits: Limits::default() }
     }
 
     /// Posts a body and reads the answer. The error says at which step it ended.
@@ -101,9 +95,8 @@ impl Outbound {
     ) -> Result<Answer, AttemptError> {
         let exchange = async {
             let stream = timeout(self.limits.connect, dial::connect(url, &self.rules)).await;
-            let stream = stream.unwrap_or(Err(AttemptError::Timeout(
-                "the endpoint took no connection within 5 seconds",
-            )))?;
+            let stream =
+                stream.unwrap_or(Err(AttemptError::Timeout("the endpoint took no connection within 5 seconds")))?;
             let request = request(url, headers, body)?;
             match url.scheme() {
                 "https" => converse(dial::secure(stream, url).await?, request).await,
@@ -111,9 +104,7 @@ impl Outbound {
                 _ => Err(AttemptError::Blocked("the URL does not begin with https://")),
             }
         };
-        let late = Err(AttemptError::Timeout(
-            "the endpoint had not answered completely after 15 seconds",
-        ));
+        let late = Err(AttemptError::Timeout("the endpoint had not answered completely after 15 seconds"));
         timeout(self.limits.whole, exchange).await.unwrap_or(late)
     }
 }
@@ -139,10 +130,7 @@ async fn converse<S>(stream: S, request: Request<Full<Bytes>>) -> Result<Answer,
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let handshake = http1::Builder::new()
-        .max_buf_size(MAX_HEAD)
-        .handshake(TokioIo::new(stream))
-        .await;
+    let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|error| broken(&error))?;
     // Dropped with this function, and the connection with it, however the exchange ends.
     let mut driver = JoinSet::new();
@@ -162,16 +150,8 @@ async fn read(response: Response<Incoming>) -> Result<Answer, AttemptError> {
         }
     }
     body.truncate(KEPT_BODY);
-    let retry_after = head
-        .headers
-        .get(header::RETRY_AFTER)
-        .and_then(|value| value.to_str().ok())
-        .map(str::to_owned);
-    Ok(Answer {
-        status: head.status,
-        retry_after,
-        body,
-    })
+    let retry_after = head.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    Ok(Answer { status: head.status, retry_after, body })
 }
 
 fn broken(error: &hyper::Error) -> AttemptError {

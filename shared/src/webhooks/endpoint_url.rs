@@ -62,11 +62,7 @@ impl EndpointUrl {
             Some(Host::Domain(name)) => may_be_public(name, rules),
             None => false,
         };
-        if public && url.port() != Some(0) {
-            Ok(Self(url))
-        } else {
-            Err(EndpointUrlError::NotPublic)
-        }
+        if public && url.port() != Some(0) { Ok(Self(url)) } else { Err(EndpointUrlError::NotPublic) }
     }
 
     /// The address as a URL.
@@ -99,10 +95,7 @@ mod tests {
     }
 
     fn on_one_machine() -> AddressRules {
-        AddressRules {
-            allow_http: true,
-            allowed_networks: vec!["127.0.0.1/32".parse().expect("a network")],
-        }
+        AddressRules { allow_http: true, allowed_networks: vec!["127.0.0.1/32".parse().expect("a network")] }
     }
 
     #[test]
@@ -147,11 +140,7 @@ mod tests {
             "https://router.home.arpa/",
             "https://１２７.0.0.1/",
         ] {
-            assert_eq!(
-                EndpointUrl::parse(bad, &strict()),
-                Err(EndpointUrlError::NotPublic),
-                "{bad}"
-            );
+            assert_eq!(EndpointUrl::parse(bad, &strict()), Err(EndpointUrlError::NotPublic), "{bad}");
         }
     }
 
@@ -182,14 +171,8 @@ mod tests {
     fn on_one_machine_its_own_address_is_allowed_and_no_other() {
         assert!(EndpointUrl::parse("http://127.0.0.1:8080/x", &on_one_machine()).is_ok());
         assert!(EndpointUrl::parse("http://localhost:8080/x", &on_one_machine()).is_ok());
-        assert_eq!(
-            EndpointUrl::parse("http://127.0.0.2/", &on_one_machine()),
-            Err(EndpointUrlError::NotPublic)
-        );
-        assert_eq!(
-            EndpointUrl::parse("http://[::1]/", &on_one_machine()),
-            Err(EndpointUrlError::NotPublic)
-        );
+        assert_eq!(EndpointUrl::parse("http://127.0.0.2/", &on_one_machine()), Err(EndpointUrlError::NotPublic));
+        assert_eq!(EndpointUrl::parse("http://[::1]/", &on_one_machine()), Err(EndpointUrlError::NotPublic));
     }
 
     proptest! {

@@ -80,10 +80,7 @@ mod tests {
     use super::*;
 
     fn refused(headers: &[(&str, &str)]) -> bool {
-        let headers = headers
-            .iter()
-            .map(|(name, value)| (name.to_string(), value.to_string()))
-            .collect();
+        let headers = headers.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
         let mut violations = Violations::default();
         check(&headers, &mut violations);
         violations.check().is_err()
@@ -91,23 +88,14 @@ mod tests {
 
     #[test]
     fn ordinary_headers_are_taken() {
-        assert!(!refused(&[
-            ("Authorization", "Bearer abc"),
-            ("X-Tenant", "a b; c=\"d\""),
-            ("X-Empty", "")
-        ]));
+        assert!(!refused(&[("Authorization", "Bearer abc"), ("X-Tenant", "a b; c=\"d\""), ("X-Empty", "")]));
     }
 
     #[test]
     fn reserved_names_are_refused_in_any_case() {
-        for name in [
-            "Host",
-            "CONTENT-LENGTH",
-            "Transfer-Encoding",
-            "Webhook-Signature",
-            "Service-Delivery-Id",
-            "User-Agent",
-        ] {
+        for name in
+            ["Host", "CONTENT-LENGTH", "Transfer-Encoding", "Webhook-Signature", "Service-Delivery-Id", "User-Agent"]
+        {
             assert!(refused(&[(name, "x")]), "{name}");
         }
     }

@@ -84,12 +84,7 @@ impl Registration {
     }
 
     fn location(&self, entity: &AuthorizedEntity, webhook: &Webhook) -> String {
-        format!(
-            "{}/api/managing-entity/{}/webhook/{}",
-            self.base_url,
-            entity.id(),
-            webhook.id
-        )
+        format!("{}/api/managing-entity/{}/webhook/{}", self.base_url, entity.id(), webhook.id)
     }
 }
 
@@ -101,19 +96,15 @@ impl WebhookRequest {
         let event_url = body.required::<String>("eventUrl", "the address of the endpoint");
         let event_list =
             body.required::<Vec<String>>("eventList", "a list of event types; an empty one means every type");
-        let headers: BTreeMap<String, String> = body
-            .optional("headers", "an object of texts by header name")
-            .unwrap_or_default();
+        let headers: BTreeMap<String, String> =
+            body.optional("headers", "an object of texts by header name").unwrap_or_default();
         let reference: Option<EntityReference> = body.optional("entity", "an object with identifier and name");
 
         let violations = &mut body.violations;
         if name.as_ref().is_some_and(|name| {
             name.trim().is_empty() || name.chars().count() > MAX_NAME_LENGTH || name.chars().any(char::is_control)
         }) {
-            violations.add(
-                "name",
-                format!("must have 1 to {MAX_NAME_LENGTH} characters and no control characters"),
-            );
+            violations.add("name", format!("must have 1 to {MAX_NAME_LENGTH} characters and no control characters"));
         }
         if let Some(url) = &event_url {
             violations.note("eventUrl", EndpointUrl::parse(url, rules));
@@ -121,20 +112,13 @@ impl WebhookRequest {
         let event_list = event_list.map(|list| known_types(list, violations));
         headers::check(&headers, violations);
         if reference.is_some_and(|reference| reference.identifier != entity.as_str()) {
-            violations.add(
-                "entity.identifier",
-                "must be the managing entity of the path, or be left out",
-            );
+            violations.add("entity.identifier", "must be the managing entity of the path, or be left out");
         }
         body.finish()?;
         match (name, event_url, event_list) {
-            (Some(name), Some(event_url), Some(event_list)) => Ok(Self {
-                name,
-                enabled,
-                event_url,
-                event_list,
-                headers,
-            }),
+            (Some(name), Some(event_url), Some(event_list)) => {
+                Ok(Self { name, enabled, event_url, event_list, headers })
+            }
             _ => Err(Problem::internal("a value is missing without a violation")),
         }
     }
@@ -145,10 +129,7 @@ fn known_types(list: Vec<String>, violations: &mut Violations) -> Vec<String> {
     let mut known = Vec::<String>::new();
     for (position, value) in list.into_iter().enumerate() {
         if catalogue::find(&value).is_none() {
-            violations.add(
-                format!("eventList[{position}]"),
-                "must be the key of an event type of the catalogue",
-            );
+            violations.add(format!("eventList[{position}]"), "must be the key of an event type of the catalogue");
         } else if !known.contains(&value) {
             known.push(value);
         }
@@ -192,15 +173,7 @@ mod tests {
             .collect();
         assert_eq!(
             fields,
-            [
-                "enabled",
-                "name",
-                "eventUrl",
-                "eventList[0]",
-                "headers.Host",
-                "entity.identifier",
-                "secret"
-            ]
+            ["enabled", "name", "eventUrl", "eventList[0]", "headers.Host", "entity.identifier", "secret"]
         );
     }
 }

@@ -47,10 +47,7 @@ pub struct SigningWebhook {
 impl SigningWebhook {
     /// The secrets that sign at this moment.
     pub fn live_secrets(&self, ring: &KeyRing, now: Time) -> Result<Vec<SigningSecret>, SealError> {
-        let live = self
-            .secrets
-            .iter()
-            .filter(|secret| secret.expires_date.is_none_or(|end| now < end));
+        let live = self.secrets.iter().filter(|secret| secret.expires_date.is_none_or(|end| now < end));
         live.map(|secret| SigningSecret::open(&secret.sealed, ring, &self.webhook.owner_identifier, &self.webhook.id))
             .collect()
     }
@@ -65,31 +62,15 @@ impl Webhooks {
     /// Adds a webhook.
     pub async fn add(&self, entity: &AuthorizedEntity, webhook: &Webhook, sealed: String) -> Result<(), TableError> {
         let (pk, sk) = key(entity.id(), &webhook.id);
-        let signing_secrets = vec![SealedSecret {
-            sealed,
-            expires_date: None,
-        }];
-        self.0
-            .put(
-                &WebhookItem {
-                    pk,
-                    sk,
-                    webhook: webhook.clone(),
-                    signing_secrets,
-                },
-                "adding a webhook",
-            )
-            .await
+        let signing_secrets = vec![SealedSecret { sealed, expires_date: None }];
+        self.0.put(&WebhookItem { pk, sk, webhook: webhook.clone(), signing_secrets }, "adding a webhook").await
     }
 
     /// All webhooks of an entity, the oldest first. Sees every one that was acknowledged before.
     pub async fn of(&self, entity: &AuthorizedEntity) -> Result<Vec<Webhook>, TableError> {
         const DOING: &str = "reading an entity's webhooks";
         let items = self.0.partition(partition(entity.id()), Some("WHK#"), DOING).await?;
-        items
-            .into_iter()
-            .map(|item| read_item::<WebhookItem>(item, DOING).map(|item| item.webhook))
-            .collect()
+        items.into_iter().map(|item| read_item::<WebhookItem>(item, DOING).map(|item| item.webhook)).collect()
     }
 
     /// One webhook with what signs for it.
@@ -99,10 +80,7 @@ impl Webhooks {
         webhook: &WebhookId,
     ) -> Result<Option<SigningWebhook>, TableError> {
         let item: Option<WebhookItem> = self.0.get(key(entity.id(), webhook), true, "reading a webhook").await?;
-        Ok(item.map(|item| SigningWebhook {
-            webhook: item.webhook,
-            secrets: item.signing_secrets,
-        }))
+        Ok(item.map(|item| SigningWebhook { webhook: item.webhook, secrets: item.signing_secrets }))
     }
 
     /// Disables a webhook for a reason of the service's own, once: one that is disabled already keeps its reason.
@@ -121,8 +99,7 @@ impl Webhooks {
             (":now", AttributeValue::S(now.to_string())),
             (":one", AttributeValue::N("1".to_owned())),
         ];
-        self.update(entity, webhook, update, "enabled = :yes", values, "disabling a webhook")
-            .await
+        self.update(entity, webhook, update, "enabled = :yes", values, "disabling a webhook").await
     }
 
     /// Counts a failed attempt; a successful one starts the count again. A webhook that is gone is not made again.
@@ -137,15 +114,7 @@ impl Webhooks {
             false => ("ADD failuresInRow :value", "1"),
         };
         let values = [(":value", AttributeValue::N(value.to_owned()))];
-        self.update(
-            entity,
-            webhook,
-            update,
-            "attribute_exists(pk)",
-            values,
-            "counting a webhook's failures",
-        )
-        .await
+        self.update(entity, webhook, update, "attribute_exists(pk)", values, "counting a webhook's failures").await
     }
 
     async fn update<const N: usize>(
@@ -173,10 +142,7 @@ impl Webhooks {
         match request.send().await {
             Ok(_) => Ok(()),
             Err(error)
-                if matches!(
-                    error.as_service_error(),
-                    Some(UpdateItemError::ConditionalCheckFailedException(_))
-                ) =>
+                if matches!(error.as_service_error(), Some(UpdateItemError::ConditionalCheckFailedException(_))) =>
             {
                 Ok(())
             }

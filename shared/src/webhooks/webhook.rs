@@ -81,11 +81,7 @@ impl Webhook {
 
     /// How its endpoint is doing.
     pub const fn health(&self) -> Health {
-        if self.failures_in_row >= FAILING_AFTER {
-            Health::Failing
-        } else {
-            Health::Healthy
-        }
+        if self.failures_in_row >= FAILING_AFTER { Health::Failing } else { Health::Healthy }
     }
 
     /// What its owner sees of it.

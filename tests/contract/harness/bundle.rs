@@ -7,7 +7,6 @@ use std::{
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     sync::atomic::{AtomicU16, Ordering},
-    time::Duration,
 };
 
 use nix::{
@@ -22,19 +21,22 @@ use tokio::{
 
 use super::{LONG, Process, descendants, group_members, until};
 
-/// How a bundle is run.
+/// The settings of a bundle, as `make run` takes them from its environment.
 #[derive(Debug, Clone)]
-pub struct Settings {
-    /// The waits before each attempt.
-    pub retry_schedule: &'static str,
-    /// The time between two sweeps.
-    pub sweep_interval: &'static str,
-}
+pub struct Settings(BTreeMap<&'static str, &'static str>);
 
 impl Default for Settings {
     /// Three attempts within seconds.
     fn default() -> Self {
-        Self { retry_schedule: "0s,1s,1s", sweep_interval: "500ms" }
+        Self(BTreeMap::from([("RETRY_SCHEDULE", "0s,1s,1s"), ("SWEEP_INTERVAL", "500ms")]))
+    }
+}
+
+impl Settings {
+    /// The same with one setting changed.
+    pub fn with(mut self, name: &'static str, value: &'static str) -> Self {
+        self.0.insert(name, value);
+        self
     }
 }
 
@@ -43,7 +45,6 @@ pub struct Bundle {
     /// The port of the service.
     pub port: u16,
     folder: TempDir,
-    settings: Settings,
     child: Mutex<Child>,
 }
 
@@ -53,15 +54,17 @@ impl Bundle {
         let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
         let port = free_port();
         let child = spawn(&settings, port, folder.path())?;
-        let bundle = Self { port, folder, settings, child: Mutex::new(child) };
+        let bundle = Self { port, folder, child: Mutex::new(child) };
         bundle.ready().await?;
         Ok(bundle)
     }
 
     /// Starts it again where it was, with what it kept.
-    pub async fn start_again(&self) -> Result<(), String> {
-        *self.child.lock().await = spawn(&self.settings, self.port, self.folder.path())?;
-        self.ready().await
+    pub async fn start_again(&self, settings: Settings) {
+        // After a crash it is still there from before, and says nothing of whether the service answers.
+        let _ = fs::remove_file(self.data().join("service.env"));
+        *self.child.lock().await = spawn(&settings, self.port, self.folder.path()).expect("it has started before");
+        self.ready().await.expect("it has answered before");
     }
 
     async fn ready(&self) -> Result<(), String> {
@@ -96,12 +99,7 @@ impl Bundle {
 
     /// Every process that it started.
     pub fn processes(&self) -> Vec<Process> {
-        self.child
-            .try_lock()
-            .ok()
-            .and_then(|child| child.id()?.try_into().ok())
-            .map(descendants)
-            .unwrap_or_default()
+        self.child.try_lock().ok().and_then(|child| child.id()?.try_into().ok()).map(descendants).unwrap_or_default()
     }
 
     /// The one process of that name.
@@ -152,7 +150,8 @@ impl Bundle {
         for entry in fs::read_dir(self.data().join("logs")).into_iter().flatten().flatten() {
             let log = fs::read(entry.path()).unwrap_or_default();
             let log = String::from_utf8_lossy(&log);
-            let complaints = log.lines().filter(|line| ["WARN", "ERROR", "panicked"].iter().any(|word| line.contains(word)));
+            let complaints =
+                log.lines().filter(|line| ["WARN", "ERROR", "panicked"].iter().any(|word| line.contains(word)));
             let last: Vec<&str> = complaints.rev().take(20).collect();
             if !last.is_empty() {
                 report += &format!("--- last complaints in {}:\n", entry.file_name().display());
@@ -166,15 +165,13 @@ impl Bundle {
 /// The command that runs `local` on a port with data in a folder; its output goes to the file `output` in that folder.
 fn spawn(settings: &Settings, port: u16, folder: &Path) -> Result<Child, String> {
     let output = File::options().create(true).append(true).open(folder.join("output"));
-    let (out, err) = output
-        .and_then(|out| Ok((out.try_clone()?, out)))
-        .map_err(|error| format!("the bundle's output: {error}"))?;
+    let (out, err) =
+        output.and_then(|out| Ok((out.try_clone()?, out))).map_err(|error| format!("the bundle's output: {error}"))?;
     Command::new(local()?)
         .args(["--project", &project().display().to_string(), "--stop-with-parent"])
         .env("PORT", port.to_string())
         .env("DATA", folder.join("data"))
-        .env("RETRY_SCHEDULE", settings.retry_schedule)
-        .env("SWEEP_INTERVAL", settings.sweep_interval)
+        .envs(&settings.0)
         .stdin(Stdio::null())
         .stdout(out)
         .stderr(err)

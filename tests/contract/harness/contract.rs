@@ -106,11 +106,23 @@ impl Contract {
     /// What is declared for this answer.
     fn response(&self, method: &Method, path: &str, status: u16) -> Result<&Value, String> {
         let path = path.split('?').next().unwrap_or_default();
-        let Some((template, item)) = self.paths().filter(|(template, _)| matches(template, path)).min_by_key(|(template, _)| literalness(template)) else {
-            return if status == 404 { Ok(self.at(UNKNOWN_PATH)) } else { Err(format!("{status} on a path that openapi.yaml does not have")) };
+        let Some((template, item)) = self
+            .paths()
+            .filter(|(template, _)| matches(template, path))
+            .min_by_key(|(template, _)| literalness(template))
+        else {
+            return if status == 404 {
+                Ok(self.at(UNKNOWN_PATH))
+            } else {
+                Err(format!("{status} on a path that openapi.yaml does not have"))
+            };
         };
         let Some(operation) = item.get(method.as_str().to_ascii_lowercase()) else {
-            return if status == 405 { Ok(self.at(UNKNOWN_VERB)) } else { Err(format!("{status} on a verb that openapi.yaml does not have at {template}")) };
+            return if status == 405 {
+                Ok(self.at(UNKNOWN_VERB))
+            } else {
+                Err(format!("{status} on a verb that openapi.yaml does not have at {template}"))
+            };
         };
         match operation["responses"].get(status.to_string()) {
             Some(response) => Ok(self.resolved(response)),
@@ -166,7 +178,9 @@ impl Contract {
             let mut whole = schema.clone();
             whole["components"] = self.document["components"].clone();
             let validator = jsonschema::draft202012::options().should_validate_formats(true).build(&whole);
-            Arc::new(validator.unwrap_or_else(|error| panic!("openapi.yaml has a schema that is none: {error}: {schema}")))
+            Arc::new(
+                validator.unwrap_or_else(|error| panic!("openapi.yaml has a schema that is none: {error}: {schema}")),
+            )
         });
         Arc::clone(made)
     }
@@ -184,7 +198,10 @@ impl Contract {
 fn matches(template: &str, path: &str) -> bool {
     let (template, path): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
     template.len() == path.len()
-        && template.iter().zip(path).all(|(segment, given)| *segment == given || segment.starts_with('{') && !given.is_empty())
+        && template
+            .iter()
+            .zip(path)
+            .all(|(segment, given)| *segment == given || segment.starts_with('{') && !given.is_empty())
 }
 
 /// A segment that is spelt out wins over one that is a parameter.

@@ -25,10 +25,7 @@ impl Process {
     /// Every process of the machine that has not ended.
     fn all() -> Vec<Self> {
         let entries = fs::read_dir("/proc").expect("/proc is there on Linux");
-        entries
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-            .filter_map(Self::read)
-            .collect()
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter_map(Self::read).collect()
     }
 
     /// `None` when it is gone, or has ended and only waits for its parent to notice.

@@ -36,7 +36,8 @@ pub struct Received {
 impl Received {
     /// A header's value, or nothing; a header that came twice is a fault.
     pub fn header(&self, name: &str) -> &str {
-        let mut values = self.headers.iter().filter(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+        let mut values =
+            self.headers.iter().filter(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value);
         let first = values.next().map_or("", String::as_str);
         assert!(values.next().is_none(), "the header {name} came twice: {self:?}");
         first

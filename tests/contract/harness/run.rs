@@ -22,7 +22,7 @@ pub struct Test {
     /// The module and the promise.
     pub name: &'static str,
     /// What keeps it.
-    pub run: fn(Arc<Suite>) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+    pub run: fn(Arc<Suite>) -> Pin<Box<dyn Future<Output = ()>>>,
 }
 
 /// The tests of a module by the names of their functions.
@@ -82,7 +82,7 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
 
 fn trial(
     name: &str,
-    run: fn(Arc<Suite>) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+    run: fn(Arc<Suite>) -> Pin<Box<dyn Future<Output = ()>>>,
     runtime: &Arc<Runtime>,
     suite: &Arc<Suite>,
 ) -> Trial {

@@ -16,6 +16,7 @@ pub fn signature(secret: &str, id: &str, timestamp: &str, body: &[u8]) -> String
 
 /// Whether one of a request's signatures is that of this secret.
 pub fn is_signed_by(received: &Received, secret: &str) -> bool {
-    let expected = signature(secret, received.header("webhook-id"), received.header("webhook-timestamp"), &received.body);
+    let expected =
+        signature(secret, received.header("webhook-id"), received.header("webhook-timestamp"), &received.body);
     received.header("webhook-signature").split(' ').any(|signature| signature == expected)
 }

@@ -1,0 +1,105 @@
+# Every command of the project; `make` lists them. Needs Rust, Python 3.10 or later, make and a C compiler.
+
+PORT ?= 9000
+DATA ?= .local
+
+CARGO_DENY_VERSION = 0.20.2
+CARGO_DENY = .tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
+
+# What is deployed: every function, and nothing that runs on one machine only.
+FUNCTIONS = $(notdir $(wildcard functions/*))
+TARGET_ARM = --arm64
+TARGET_X86 = --x86-64
+ARCHITECTURE ?= arm64
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint audit bench build package sam-local deploy provision clean-data tools deploy-tools
+
+help: ## Lists the commands
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+# ------------------------------------------------------------------------------------------------- on one machine
+
+run: tools ## Builds and runs the whole service here (PORT=9000 DATA=.local) until Ctrl-C
+	@test -x target/debug/local || echo "The first build takes some minutes."
+	cargo build --workspace --bins
+	@exec target/debug/local --port "$(PORT)" --data "$(DATA)" --stop-with-parent
+
+test: tools ## Runs all tests, those included that start the whole service
+	cargo build --workspace --all-targets
+	cargo test --workspace --no-fail-fast
+
+bench: tools ## Measures the service's throughput and latency on this machine
+	cargo build --release --workspace --bins
+	cargo run --release -p bench
+
+clean-data: ## Removes what a local run keeps: table, secrets and logs (DATA=.local)
+	rm -rf "$(DATA)"
+
+# ---------------------------------------------------------------------------------------------------------- checks
+
+lint: tools $(CARGO_DENY) ## Checks format, code, docs, dependencies and the template
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
+	$(CARGO_DENY) --log-level error check licenses bans sources
+	.venv/bin/cfn-lint template.yaml
+
+# Not part of `lint`: what is known today is no property of the code, and the database comes over the network.
+audit: $(CARGO_DENY) ## Checks the dependencies against the database of known vulnerabilities
+	$(CARGO_DENY) check advisories
+
+# ---------------------------------------------------------------------------------------------------------- on AWS
+
+# AWS_LC_SYS_NO_JITTER_ENTROPY: the kernel is entropy enough; gathering more costs each cold start up to 0.1 s.
+build: tools ## Builds the functions for Lambda into target/lambda (ARCHITECTURE=arm64 or x86_64)
+	AWS_LC_SYS_NO_JITTER_ENTROPY=1 .venv/bin/cargo-lambda lambda build --release \
+		$(if $(filter x86_64,$(ARCHITECTURE)),$(TARGET_X86),$(TARGET_ARM)) $(FUNCTIONS:%=--package %)
+
+package: tools ## Builds the same as zips, target/lambda/NAME/bootstrap.zip
+	AWS_LC_SYS_NO_JITTER_ENTROPY=1 .venv/bin/cargo-lambda lambda build --release --output-format zip \
+		$(if $(filter x86_64,$(ARCHITECTURE)),$(TARGET_X86),$(TARGET_ARM)) $(FUNCTIONS:%=--package %)
+
+deploy: build deploy-tools ## Deploys the stack; asks for what it does not know the first time
+	.venv-deploy/bin/sam deploy --template-file template.yaml --capabilities CAPABILITY_IAM \
+		$(if $(wildcard samconfig.toml),,--guided)
+
+sam-local: build deploy-tools ## Runs FUNCTION= with its sample event as SAM does (needs Docker)
+	@test -n "$(FUNCTION)" || { echo "Name a function: make sam-local FUNCTION=openapi" >&2; exit 1; }
+	.venv-deploy/bin/sam local invoke --template template.yaml --event "events/$(FUNCTION).json" \
+		"$$(echo "$(FUNCTION)" | awk -F- '{ for (i = 1; i <= NF; i++) printf "%s", toupper(substr($$i, 1, 1)) substr($$i, 2) }')"
+
+provision: ## Fills the secrets of STACK= and registers an application (NAME= ENTITY=)
+	@test -n "$(STACK)" && test -n "$(NAME)" && test -n "$(ENTITY)" || \
+		{ echo "Say which: make provision STACK=waypost NAME='First application' ENTITY=my-hotel" >&2; exit 1; }
+	cargo build --package local --bin provision
+	@output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
+		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
+	exec target/debug/provision --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)" \
+		--application-name "$(NAME)" --managing-entity "$(ENTITY)"
+
+# ----------------------------------------------------------------------------------------------------------- tools
+
+# A virtual environment knows its own folder and requirements only by its content, so both are noted in it.
+define virtual-environment
+	@command -v python3 >/dev/null && python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo "Python 3.10 or later is needed, as python3." >&2; exit 1; }
+	@note() { echo "$(CURDIR)"; cat $(2); }; \
+	if ! note | cmp -s - $(1)/installed || ! $(1)/bin/python -c '' 2>/dev/null; then \
+		echo "Installing the tools of $(2) into $(1)"; \
+		rm -rf $(1) && python3 -m venv $(1) || \
+			{ echo "python3 lacks its venv module (on Debian: apt install python3-venv)." >&2; exit 1; }; \
+		$(1)/bin/pip install --disable-pip-version-check --progress-bar on --requirement $(2) && note > $(1)/installed; \
+	fi
+endef
+
+tools: ## Installs what the other commands need from PyPI into .venv
+	@command -v cargo >/dev/null || { echo "Rust is needed: cargo is not in the PATH. See https://rustup.rs" >&2; exit 1; }
+	$(call virtual-environment,.venv,requirements.txt)
+
+deploy-tools:
+	$(call virtual-environment,.venv-deploy,requirements-deploy.txt)
+
+$(CARGO_DENY):
+	@echo "Building cargo-deny $(CARGO_DENY_VERSION), once; this takes some minutes."
+	cargo install --locked --quiet --root .tools/cargo-deny-$(CARGO_DENY_VERSION) cargo-deny@$(CARGO_DENY_VERSION)

@@ -1,0 +1,179 @@
+//! One function under measurement.
+
+use std::{
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tokio::process::{Child, Command};
+
+use crate::{
+    runtime_api::RuntimeApi,
+    stand::{FORM, Stand},
+};
+
+/// A function, an event for it, and the status that it must answer.
+pub struct Subject {
+    /// The binary's name.
+    pub name: &'static str,
+    event: String,
+    status: u16,
+}
+
+/// Times of many runs.
+#[derive(Clone, Copy)]
+pub struct Times {
+    /// Half are shorter.
+    pub median: Duration,
+    /// 95 % are shorter.
+    pub high: Duration,
+}
+
+/// What was measured.
+pub struct Measured {
+    /// From the start of the process to the first answer.
+    pub start: Times,
+    /// One request to a function that has answered before.
+    pub warm: Times,
+    /// Bytes of the binary.
+    pub binary: u64,
+    /// Bytes of its zip, which is what Lambda fetches.
+    pub zip: u64,
+    /// Bytes that the process holds in memory after all requests.
+    pub resident: u64,
+}
+
+impl Subject {
+    /// The baseline.
+    pub fn hello() -> Self {
+        Self { name: "hello", event: http_event("GET", "/", &json!({}), &[], ""), status: 200 }
+    }
+
+    /// Validates a token and answers from memory.
+    pub fn list_events(stand: &Stand) -> Self {
+        let entity = stand.var("MANAGING_ENTITY");
+        let path = format!("/api/managing-entity/{entity}/webhook/event/list");
+        let parameters = json!({ "managingEntityIdentifier": entity });
+        Self { name: "list-events", event: http_event("GET", &path, &parameters, &[bearer(stand)], ""), status: 200 }
+    }
+
+    /// Reads an application and signs a token.
+    pub fn token(stand: &Stand) -> Self {
+        let headers = [("content-type", FORM.to_owned())];
+        Self {
+            name: "token",
+            event: http_event("POST", "/oauth2/token", &json!({}), &headers, &stand.token_form()),
+            status: 200,
+        }
+    }
+
+    /// Validates a token and reads a delivery.
+    pub fn show_delivery(stand: &Stand, delivery: &str) -> Self {
+        let entity = stand.var("MANAGING_ENTITY");
+        let path = format!("/api/managing-entity/{entity}/webhook/delivery/{delivery}");
+        let parameters = json!({ "managingEntityIdentifier": entity, "deliveryIdentifier": delivery });
+        Self { name: "show-delivery", event: http_event("GET", &path, &parameters, &[bearer(stand)], ""), status: 200 }
+    }
+
+    fn binary(&self) -> PathBuf {
+        Path::new("target/release").join(self.name)
+    }
+
+    /// Measures it. Every answer must have the right status, so that no refusal is taken for speed.
+    pub async fn measure(&self, stand: &Stand, starts: usize, requests: usize) -> Result<Measured, Box<dyn Error>> {
+        let mut start = Vec::new();
+        for _ in 0..starts {
+            let began = Instant::now();
+            let (mut api, _process) = self.spawn(stand).await?;
+            self.invoke(&mut api).await?;
+            start.push(began.elapsed());
+        }
+        let (mut api, process) = self.spawn(stand).await?;
+        let mut warm = Vec::new();
+        for _ in 0..requests {
+            let began = Instant::now();
+            self.invoke(&mut api).await?;
+            warm.push(began.elapsed());
+        }
+        warm.remove(0);
+        let resident = resident(process.id().ok_or("the function has ended")?)?;
+        let binary = fs::metadata(self.binary())?.len();
+        Ok(Measured { start: Times::of(start), warm: Times::of(warm), binary, zip: self.zipped()?, resident })
+    }
+
+    async fn spawn(&self, stand: &Stand) -> Result<(RuntimeApi, Child), Box<dyn Error>> {
+        let api = RuntimeApi::start().await?;
+        let process = Command::new(self.binary())
+            .env_clear()
+            .envs(stand.function_env())
+            .env("AWS_LAMBDA_RUNTIME_API", format!("http://{}", api.address))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        Ok((api, process))
+    }
+
+    async fn invoke(&self, api: &mut RuntimeApi) -> Result<(), Box<dyn Error>> {
+        let answer = tokio::time::timeout(Duration::from_secs(30), api.invoke(&self.event)).await?;
+        let answer: Value = serde_json::from_slice(&answer.ok_or("no answer")?)?;
+        if answer["statusCode"] != self.status {
+            return Err(format!("{} answered {answer}", self.name).into());
+        }
+        Ok(())
+    }
+
+    fn zipped(&self) -> Result<u64, Box<dyn Error>> {
+        let folder = tempfile::tempdir()?;
+        let zip = folder.path().join("function.zip");
+        let done = std::process::Command::new("python3")
+            .args(["-m", "zipfile", "-c"])
+            .arg(&zip)
+            .arg(self.binary())
+            .status()?;
+        if !done.success() {
+            return Err("python3 could not make a zip".into());
+        }
+        Ok(fs::metadata(zip)?.len())
+    }
+}
+
+impl Times {
+    fn of(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        Self { median: times[times.len() / 2], high: times[times.len() * 95 / 100] }
+    }
+}
+
+fn bearer(stand: &Stand) -> (&'static str, String) {
+    ("authorization", format!("Bearer {}", stand.token))
+}
+
+/// An event of API Gateway's HTTP API, payload version 2.0.
+fn http_event(method: &str, path: &str, parameters: &Value, headers: &[(&str, String)], body: &str) -> String {
+    let headers: serde_json::Map<_, _> =
+        headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone().into())).collect();
+    json!({
+        "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": "", "headers": headers,
+        "pathParameters": parameters, "body": body, "isBase64Encoded": false,
+        "requestContext": {
+            "accountId": "000000000000", "apiId": "bench", "domainName": "localhost", "domainPrefix": "bench",
+            "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1", "userAgent": "bench"},
+            "requestId": "bench", "routeKey": "$default", "stage": "$default",
+            "time": "20/Nov/2026:09:45:00 +0000", "timeEpoch": 1_795_167_900_123_u64
+        }
+    })
+    .to_string()
+}
+
+/// What Linux counts as resident.
+fn resident(process: u32) -> Result<u64, Box<dyn Error>> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+    let kibi: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
+    Ok(kibi * 1024)
+}

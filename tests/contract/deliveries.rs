@@ -1,0 +1,405 @@
+//! Deliveries: what is sent, what is recorded, when the next attempt is due, and who may see it.
+
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+
+use crate::harness::{Behaviour, LONG, Received, Receiver, Suite, is_signed_by, now, python, tests, until};
+
+tests![
+    what_is_sent_is_what_the_contract_says,
+    the_webhooks_own_headers_are_sent_along,
+    a_signature_verifies_in_the_standard_library,
+    a_delivery_that_succeeds_at_once_shows_one_attempt,
+    a_delivery_that_is_not_attempted_yet_is_pending,
+    a_delivery_is_retried_until_it_succeeds,
+    an_exhausted_delivery_is_failed,
+    every_attempt_sends_the_same_bytes_under_a_fresh_signature,
+    attempts_keep_the_schedules_distance,
+    gone_fails_the_delivery_and_disables_the_webhook,
+    retry_after_in_seconds_lengthens_the_wait,
+    retry_after_as_a_date_lengthens_the_wait,
+    retry_after_is_limited_to_a_day,
+    retry_after_counts_for_429_and_503_only,
+    retry_after_never_shortens_the_wait,
+    a_webhook_that_fails_again_and_again_is_failing_and_one_success_heals_it,
+    a_slow_endpoint_does_not_hold_up_others,
+    another_entitys_delivery_looks_missing,
+    an_identifier_that_cannot_exist_looks_missing,
+    many_deliveries_each_arrive,
+];
+
+fn time(value: &Value) -> jiff::Timestamp {
+    value.as_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("not a time: {value}"))
+}
+
+fn statuses(delivery: &Value) -> Vec<&Value> {
+    let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");
+    attempts.iter().map(|attempt| &attempt["httpStatus"]).collect()
+}
+
+async fn what_is_sent_is_what_the_contract_says(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/hook?x=%20y", [Behaviour::status(200)])).await;
+    let id = entity.publish(json!({ "bookingIdentifier": "B-1" })).await;
+    let received = receiver.until("/hook?x=%20y", 1).await.remove(0);
+    let delivery = entity.until_status(&id, &["delivered"]).await;
+
+    assert_eq!(received.method, "POST");
+    assert_eq!(received.header("content-type"), "application/json");
+    assert_eq!(received.header("host"), receiver.address.to_string());
+    assert_eq!(received.header("service-delivery-id"), id);
+    assert_eq!(received.header("service-version"), "2.0");
+    assert!(!received.header("user-agent").is_empty());
+    assert_eq!(received.header("accept-encoding").replace("identity", ""), "", "nothing here could decode another");
+    let event = received.json();
+    assert_eq!(received.header("webhook-id"), event["id"].as_str().expect("an identifier"));
+    let signed: i64 = received.header("webhook-timestamp").parse().expect("whole seconds");
+    assert!((now() - signed).abs() < 60, "signed at {signed}");
+    assert!(is_signed_by(&received, &hook.secret));
+    assert_eq!(received.header("webhook-signature").split(' ').count(), 1, "one live secret, one signature");
+
+    let members: Vec<&str> = event.as_object().expect("an object").keys().map(String::as_str).collect();
+    assert_eq!(members.len(), 5, "{event}");
+    assert_eq!(event["type"], "booking.created");
+    assert_eq!(event["managingEntityIdentifier"], entity.id.as_str());
+    assert_eq!(event["data"], json!({ "bookingIdentifier": "B-1" }));
+    assert_eq!(time(&event["timestamp"]), time(&delivery["createdDate"]));
+    assert_eq!(delivery["event"], event);
+}
+
+async fn the_webhooks_own_headers_are_sent_along(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let url = receiver.on("/", [Behaviour::status(200)]);
+    let headers = json!({ "X-Tenant": "demo; a=\"b\"", "Authorization": "Bearer of-the-receiver", "X-Empty": "" });
+    entity.hook_with(json!({ "name": "x", "eventUrl": url, "eventList": [], "headers": headers })).await;
+    entity.publish(json!({})).await;
+    let received = receiver.until("/", 1).await.remove(0);
+    for (name, value) in headers.as_object().expect("an object") {
+        assert!(received.headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)), "{name} is missing");
+        assert_eq!(received.header(name), value.as_str().expect("text"));
+    }
+}
+
+async fn a_signature_verifies_in_the_standard_library(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let other = entity.hook(&receiver.on("/other", [Behaviour::status(200)])).await;
+    entity.publish_of_type("booking.created", json!({ "guest": "Zoë", "x": "\u{1F600}" })).await;
+    let received = receiver.until("/", 1).await.remove(0);
+
+    let request = |received: &Received, secret: &str| {
+        let headers: serde_json::Map<String, Value> =
+            received.headers.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+        json!({ "secret": secret, "headers": headers, "body": BASE64_STANDARD.encode(&received.body) })
+    };
+    let mut tampered_body = received.clone();
+    let last = tampered_body.body.len() - 3;
+    tampered_body.body[last] ^= 1;
+    let with_header = |name: &str, value: String| {
+        let mut tampered = received.clone();
+        let headers = tampered.headers.iter_mut();
+        headers.filter(|(given, _)| given.eq_ignore_ascii_case(name)).for_each(|(_, given)| *given = value.clone());
+        tampered
+    };
+    let later = with_header("webhook-timestamp", (now() + 1).to_string());
+    let renamed = with_header("webhook-id", "evt_another".to_owned());
+    let requests = json!([
+        request(&received, &hook.secret),
+        request(&received, &other.secret),
+        request(&tampered_body, &hook.secret),
+        request(&later, &hook.secret),
+        request(&renamed, &hook.secret),
+    ]);
+    let verdicts = python("verify_webhook.py", &requests).await;
+    assert_eq!(verdicts[0], "valid");
+    for verdict in &verdicts.as_array().expect("a list")[1..] {
+        assert_eq!(*verdict, "No matching signature found");
+    }
+}
+
+async fn a_delivery_that_succeeds_at_once_shows_one_attempt(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let url = receiver.on("/", [Behaviour::answer(201, &[("Content-Type", "text/plain")], "thanks")]);
+    let hook = entity.hook(&url).await;
+    let id = entity.publish(json!({})).await;
+    let delivery = entity.until_status(&id, &["delivered"]).await;
+    assert_eq!(delivery["id"], id.as_str());
+    assert_eq!(delivery["attemptCount"], 1);
+    assert_eq!(delivery["lastHttpStatus"], 201);
+    assert_eq!(delivery["ownerIdentifier"], entity.id.as_str());
+    assert_eq!(delivery["type"], "booking.created");
+    assert_eq!(delivery["url"], url);
+    assert_eq!(delivery["webhookIdentifier"], hook.id.as_str());
+    assert!(delivery.get("nextAttemptDate").is_none(), "{delivery:#}");
+    let [attempt] = &delivery["attempts"].as_array().expect("openapi.yaml says so")[..] else {
+        panic!("one attempt: {delivery:#}")
+    };
+    assert_eq!(attempt["attemptNumber"], 1);
+    assert_eq!(attempt["httpStatus"], 201);
+    assert_eq!(attempt["responseBody"], "thanks");
+    assert!(attempt.get("error").is_none());
+    assert!(attempt["durationMs"].as_u64().is_some_and(|duration| duration < 15_000), "{attempt}");
+    assert!(time(&delivery["createdDate"]) <= time(&attempt["attemptDate"]));
+    assert!(time(&attempt["attemptDate"]) <= time(&delivery["lastUpdate"]));
+}
+
+async fn a_delivery_that_is_not_attempted_yet_is_pending(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(5))])).await;
+    let id = entity.publish(json!({})).await;
+    let delivery = entity.delivery(&id).await;
+    assert_eq!(delivery["status"], "pending");
+    assert_eq!(delivery["attemptCount"], 0);
+    assert_eq!(delivery["attempts"], json!([]));
+    assert_eq!(delivery["lastHttpStatus"], Value::Null);
+    let delivery = entity.until_status(&id, &["delivered", "failed"]).await;
+    assert_eq!(delivery["status"], "delivered");
+    let duration = delivery["attempts"][0]["durationMs"].as_u64().expect("openapi.yaml says so");
+    assert!((5_000..15_000).contains(&duration), "an answer after 5 s took {duration} ms");
+}
+
+async fn a_delivery_is_retried_until_it_succeeds(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let script = [Behaviour::answer(500, &[], "broken"), Behaviour::reset(), Behaviour::answer(200, &[], "fine")];
+    entity.hook(&receiver.on("/", script)).await;
+    let id = entity.publish(json!({})).await;
+    let retrying =
+        entity.until_delivery(&id, "shows its first attempt", |delivery| delivery["attemptCount"] != 0).await;
+    assert!(["retrying", "delivered"].contains(&retrying["status"].as_str().expect("text")), "{retrying:#}");
+    let delivery = entity.until_status(&id, &["delivered", "failed"]).await;
+    assert_eq!(delivery["status"], "delivered");
+    assert_eq!(delivery["attemptCount"], 3);
+    assert_eq!(delivery["lastHttpStatus"], 200);
+    assert_eq!(statuses(&delivery), [&json!(500), &Value::Null, &json!(200)]);
+    let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");
+    let numbers: Vec<&Value> = attempts.iter().map(|attempt| &attempt["attemptNumber"]).collect();
+    assert_eq!(numbers, [1, 2, 3]);
+    assert_eq!(attempts[0]["responseBody"], "broken");
+    assert!(attempts[1]["error"].as_str().is_some_and(|error| error.starts_with("connect: ")), "{}", attempts[1]);
+    assert!(attempts[0].get("error").is_none() && attempts[2].get("error").is_none());
+    assert!(attempts.is_sorted_by_key(|attempt| time(&attempt["attemptDate"])));
+    assert_eq!(receiver.received("/").len(), 3);
+}
+
+async fn an_exhausted_delivery_is_failed(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(500), Behaviour::status(404), Behaviour::status(302)])).await;
+    let id = entity.publish(json!({})).await;
+    let delivery = entity.until_status(&id, &["delivered", "failed"]).await;
+    assert_eq!(delivery["status"], "failed");
+    assert_eq!(statuses(&delivery), [500, 404, 302]);
+    assert_eq!(delivery["lastHttpStatus"], 302);
+    assert!(delivery.get("nextAttemptDate").is_none(), "{delivery:#}");
+    let listed = entity.get("/webhook/list").expect(200).await.json();
+    assert_eq!(listed[0]["enabled"], true, "failing does not disable a webhook at once");
+}
+
+async fn every_attempt_sends_the_same_bytes_under_a_fresh_signature(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
+    let id = entity.publish(json!({ "a": [1, 2.50, "ü"] })).await;
+    entity.until_status(&id, &["failed"]).await;
+    let received = receiver.received("/");
+    assert_eq!(received.len(), 3);
+    for attempt in &received {
+        assert_eq!(attempt.body, received[0].body);
+        assert_eq!(attempt.header("webhook-id"), received[0].header("webhook-id"));
+        assert_eq!(attempt.header("service-delivery-id"), id);
+        assert!(is_signed_by(attempt, &hook.secret));
+    }
+    let signed: Vec<i64> =
+        received.iter().filter_map(|attempt| attempt.header("webhook-timestamp").parse().ok()).collect();
+    assert!(signed[2] > signed[0], "the third attempt, seconds later, was signed at {} as the first", signed[2]);
+}
+
+async fn attempts_keep_the_schedules_distance(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
+    let id = entity.publish(json!({})).await;
+    let delivery = entity.until_status(&id, &["failed"]).await;
+    let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");
+    for pair in attempts.windows(2) {
+        let distance = time(&pair[1]["attemptDate"]).duration_since(time(&pair[0]["attemptDate"]));
+        assert!(distance.as_millis() >= 1_000, "the wait of a second was {distance:?}");
+    }
+}
+
+async fn gone_fails_the_delivery_and_disables_the_webhook(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(410)])).await;
+    let id = entity.publish(json!({})).await;
+    let delivery = entity.until_status(&id, &["delivered", "failed", "retrying"]).await;
+    assert_eq!(delivery["status"], "failed", "{delivery:#}");
+    assert_eq!(statuses(&delivery), [410]);
+    assert!(delivery.get("nextAttemptDate").is_none());
+    let listed = until("the webhook is disabled", LONG, async || {
+        Some(entity.listed(&hook).await).filter(|webhook| webhook["enabled"] == false)
+    })
+    .await;
+    assert!(listed["disabledReason"].as_str().is_some_and(|reason| reason.contains("410")), "{listed:#}");
+    assert!(listed["version"].as_u64() > hook.json["version"].as_u64(), "the webhook was changed");
+    let published = entity.publish_of_type("booking.created", json!({})).await.json();
+    assert_eq!(published["deliveries"], json!([]));
+}
+
+/// The wait after a first attempt that is answered like this, in seconds from now.
+async fn wait_after(suite: &Suite, status: u16, retry_after: &str) -> i64 {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::answer(status, &[("Retry-After", retry_after)], "")])).await;
+    let id = entity.publish(json!({})).await;
+    let delivery = entity.until_delivery(&id, "is retrying", |delivery| delivery["attemptCount"] == 1).await;
+    assert_eq!(delivery["status"], "retrying");
+    let attempt = time(&delivery["attempts"][0]["attemptDate"]);
+    time(&delivery["nextAttemptDate"]).duration_since(attempt).as_secs()
+}
+
+async fn retry_after_in_seconds_lengthens_the_wait(suite: Arc<Suite>) {
+    for status in [429, 503] {
+        let wait = wait_after(&suite, status, "600").await;
+        assert!((599..=700).contains(&wait), "{status} with Retry-After: 600 leads to a wait of {wait} s");
+    }
+}
+
+async fn retry_after_as_a_date_lengthens_the_wait(suite: Arc<Suite>) {
+    let date = jiff::Timestamp::from_second(now() + 1_000).expect("a time").strftime("%a, %d %b %Y %H:%M:%S GMT");
+    let wait = wait_after(&suite, 503, &date.to_string()).await;
+    assert!((900..=1_200).contains(&wait), "Retry-After: {date} leads to a wait of {wait} s");
+}
+
+async fn retry_after_is_limited_to_a_day(suite: Arc<Suite>) {
+    for absurd in ["8640000", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"] {
+        let wait = wait_after(&suite, 429, absurd).await;
+        assert!((86_000..=96_000).contains(&wait), "Retry-After: {absurd} leads to a wait of {wait} s");
+    }
+}
+
+async fn retry_after_counts_for_429_and_503_only(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::answer(500, &[("Retry-After", "600")], "")])).await;
+    let id = entity.publish(json!({})).await;
+    entity.until_status(&id, &["failed"]).await;
+}
+
+async fn retry_after_never_shortens_the_wait(suite: Arc<Suite>) {
+    for value in ["0", "-5", "soon", "Thu, 01 Jan 1970 00:00:00 GMT", ""] {
+        let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+        entity.hook(&receiver.on("/", [Behaviour::answer(429, &[("Retry-After", value)], "")])).await;
+        let id = entity.publish(json!({})).await;
+        let delivery = entity.until_status(&id, &["failed"]).await;
+        let dates: Vec<jiff::Timestamp> = delivery["attempts"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|attempt| time(&attempt["attemptDate"]))
+            .collect();
+        assert!(
+            dates.windows(2).all(|pair| pair[1].duration_since(pair[0]).as_millis() >= 1_000),
+            "{value}: {dates:?}"
+        );
+    }
+}
+
+async fn a_webhook_that_fails_again_and_again_is_failing_and_one_success_heals_it(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
+    for _ in 0..2 {
+        let id = entity.publish(json!({})).await;
+        entity.until_status(&id, &["failed"]).await;
+    }
+    let health = async |expected: &str| {
+        until(&format!("the webhook is {expected}"), LONG, async || {
+            (entity.listed(&hook).await["health"] == expected).then_some(())
+        })
+        .await;
+    };
+    health("failing").await;
+    receiver.on("/", [Behaviour::status(200)]);
+    let id = entity.publish(json!({})).await;
+    entity.until_status(&id, &["delivered"]).await;
+    health("healthy").await;
+}
+
+async fn a_slow_endpoint_does_not_hold_up_others(suite: Arc<Suite>) {
+    let (slow, quick, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
+    slow.hook(&receiver.on("/slow", [Behaviour::hang()])).await;
+    for _ in 0..40 {
+        slow.publish(json!({})).await;
+    }
+    let hanging = receiver.until("/slow", 10).await;
+    quick.hook(&receiver.on("/quick", [Behaviour::status(200)])).await;
+    quick.publish(json!({})).await;
+    let arrived = receiver.until("/quick", 1).await.remove(0).at;
+    let waited = arrived.duration_since(hanging[0].at);
+    assert!(waited < Duration::from_secs(12), "the quick endpoint waited for the slow one: {waited:?}");
+}
+
+async fn another_entitys_delivery_looks_missing(suite: Arc<Suite>) {
+    let (owner, stranger, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
+    owner.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let id = owner.publish(json!({})).await;
+    let other_id = owner.publish(json!({})).await;
+    let missing = format!("dlv_{}", other_id[4..].chars().rev().collect::<String>());
+    let mut answers = Vec::new();
+    for id in [&id, &missing] {
+        let answer = stranger.get(&format!("/webhook/delivery/{id}")).expect(404).await;
+        let mut problem = answer.json();
+        assert!(problem["type"].as_str().is_some_and(|url| url.ends_with("/problems/delivery-not-found")), "{problem}");
+        problem["instance"].take();
+        answers.push(problem);
+    }
+    assert_eq!(answers[0], answers[1]);
+    owner.delivery(&id).await;
+}
+
+async fn an_identifier_that_cannot_exist_looks_missing(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for id in [
+        "x",
+        "dlv_",
+        "dlv_0",
+        "evt_00000000000000000000000000",
+        "DLV_00000000000000000000000000",
+        "dlv_%00",
+        "dlv_a%2Fb",
+        "%F0%9F%98%80",
+        &"x".repeat(3_000),
+    ] {
+        entity.get(&format!("/webhook/delivery/{id}")).refused(404, "delivery-not-found").await;
+    }
+}
+
+async fn many_deliveries_each_arrive(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    for path in ["/one", "/two"] {
+        entity.hook(&receiver.on(path, [Behaviour::status(200)])).await;
+    }
+    let publications: Vec<_> = (0..100)
+        .map(|number| {
+            let entity = entity.clone();
+            tokio::spawn(
+                async move { entity.publish_of_type("booking.created", json!({ "number": number })).await.json() },
+            )
+        })
+        .collect();
+    let mut deliveries = Vec::new();
+    for publication in publications {
+        let published = publication.await.expect("it did not panic");
+        for delivery in published["deliveries"].as_array().expect("openapi.yaml says so") {
+            deliveries.push(delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned());
+        }
+    }
+    assert_eq!(deliveries.len(), 200);
+    for id in &deliveries {
+        let delivery = entity.until_status(id, &["delivered", "failed"]).await;
+        assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)), "{delivery:#}");
+    }
+    for path in ["/one", "/two"] {
+        let received = receiver.received(path);
+        let mut numbers: Vec<u64> =
+            received.iter().filter_map(|received| received.json()["data"]["number"].as_u64()).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..100).collect::<Vec<_>>(), "{path}");
+    }
+}

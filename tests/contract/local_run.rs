@@ -1,0 +1,155 @@
+//! `make run` as a program: what it refuses, what its settings do, and how it ends.
+
+use std::{process::Stdio, sync::Arc};
+
+use nix::sys::signal::Signal;
+use tokio::{process::Command, time::timeout};
+
+use crate::harness::{LONG, Process, Settings, Suite, free_port, local, project, same_process_runs, tests, until};
+
+tests![
+    sigterm_ends_everything_in_good_order,
+    sigint_ends_everything_in_good_order,
+    sigkill_leaves_nothing_behind,
+    a_port_that_is_taken_is_told,
+    data_that_are_in_use_are_told,
+    a_setting_that_cannot_be_read_is_told,
+    secrets_and_data_are_private,
+    clients_are_told_what_they_need,
+];
+
+/// Runs `local` until it ends by itself, which it must soon; what it says, and whether it failed.
+async fn refusal(variables: &[(&str, String)]) -> String {
+    let mut command = Command::new(local().expect("the shared bundle runs it"));
+    command
+        .args(["--project", &project().display().to_string()])
+        .envs(variables.iter().map(|(name, value)| (name, value)));
+    let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
+    let output = timeout(LONG, output).await.expect("it ends at once").expect("it can be run");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "it should not run: {said}");
+    assert!(!said.contains("panicked"), "{said}");
+    said
+}
+
+/// A folder for data that nobody uses, as long as it is kept.
+fn unused_folder() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().display().to_string();
+    (folder, path)
+}
+
+async fn until_gone(children: &[Process]) {
+    assert!(children.len() > 10, "a bundle is a dozen processes, not {children:?}");
+    until(&format!("the end of {children:#?}"), LONG, async || (!children.iter().any(same_process_runs)).then_some(()))
+        .await;
+}
+
+async fn ends_in_good_order(suite: &Suite, signal: Signal) {
+    let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
+    let children = bundle.processes();
+    bundle.signal(signal).await;
+    let status = bundle.ended().await;
+    assert_eq!(status.code(), Some(0), "{signal}");
+    let left: Vec<&Process> = children.iter().filter(|process| same_process_runs(process)).collect();
+    assert!(left.is_empty(), "{signal} left behind: {left:#?}");
+    assert!(children.len() > 10, "a bundle is a dozen processes, not {children:?}");
+    assert!(!bundle.data().join("service.env").exists(), "clients are still told where a service is that is gone");
+}
+
+async fn sigterm_ends_everything_in_good_order(suite: Arc<Suite>) {
+    ends_in_good_order(&suite, Signal::SIGTERM).await;
+}
+
+async fn sigint_ends_everything_in_good_order(suite: Arc<Suite>) {
+    ends_in_good_order(&suite, Signal::SIGINT).await;
+}
+
+async fn sigkill_leaves_nothing_behind(suite: Arc<Suite>) {
+    let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
+    let children = bundle.processes();
+    bundle.signal(Signal::SIGKILL).await;
+    bundle.ended().await;
+    until_gone(&children).await;
+}
+
+async fn a_port_that_is_taken_is_told(suite: Arc<Suite>) {
+    let (_folder, data) = unused_folder();
+    let port = suite.bundle.port.to_string();
+    let said = refusal(&[("PORT", port.clone()), ("DATA", data)]).await;
+    assert!(said.contains(&port) && said.contains("taken") && said.contains("PORT="), "{said}");
+}
+
+async fn data_that_are_in_use_are_told(suite: Arc<Suite>) {
+    let data = suite.bundle.data().display().to_string();
+    let said = refusal(&[("PORT", free_port().to_string()), ("DATA", data.clone())]).await;
+    assert!(said.contains(&data) && said.contains("DATA="), "{said}");
+    // And the one that uses them is not disturbed.
+    suite.api.get("/openapi.json").expect(200).await;
+    assert!(suite.bundle.data().join("service.env").exists());
+}
+
+async fn a_setting_that_cannot_be_read_is_told(suite: Arc<Suite>) {
+    for (name, value) in [
+        ("PORT", "99999"),
+        ("SWEEP_INTERVAL", "soon"),
+        ("RETRY_SCHEDULE", "0s,soon"),
+        ("TOKEN_LIFETIME", "an hour"),
+        ("DELIVERY_ALLOWED_NETWORKS", "127.0.0.1/99"),
+        ("DELIVERY_ALLOW_HTTP", "perhaps"),
+    ] {
+        let (_folder, data) = unused_folder();
+        let _permit = suite.no_other_bundle().await;
+        let port = free_port().to_string();
+        let mut variables = vec![("DATA", data), (name, value.to_owned())];
+        if name != "PORT" {
+            variables.push(("PORT", port));
+        }
+        let said = refusal(&variables).await;
+        assert!(said.contains(name) || said.contains(&format!("--{}", name.to_lowercase())), "{name}={value}: {said}");
+    }
+}
+
+async fn secrets_and_data_are_private(suite: Arc<Suite>) {
+    use std::os::unix::fs::PermissionsExt;
+    let data = suite.bundle.data();
+    let mode = |path: &std::path::Path| path.metadata().expect("it is there").permissions().mode() & 0o077;
+    for path in [data.clone(), data.join("secrets"), data.join("service.env")] {
+        assert_eq!(mode(&path), 0, "others may look into {}", path.display());
+    }
+    let secrets = data.join("secrets").read_dir().expect("it is a folder");
+    let secrets: Vec<_> = secrets.map(|entry| entry.expect("it can be read").path()).collect();
+    for name in
+        ["signing-key", "client-secret-pepper", "data-keys", "task-key", "demo-application", "platform-application"]
+    {
+        assert!(secrets.contains(&data.join(format!("secrets/{name}.json"))), "{name} is not among {secrets:?}");
+    }
+    assert!(secrets.iter().all(|path| mode(path) == 0));
+}
+
+async fn clients_are_told_what_they_need(suite: Arc<Suite>) {
+    let env = &suite.api.env;
+    for name in [
+        "BASE_URL",
+        "AUTH_URL",
+        "MANAGING_ENTITY",
+        "CLIENT_ID",
+        "CLIENT_SECRET",
+        "PLATFORM_CLIENT_ID",
+        "PLATFORM_CLIENT_SECRET",
+        "TASK_KEY",
+        "ENVIRONMENT",
+        "DYNAMODB_ENDPOINT",
+        "TABLE_NAME",
+        "GEO_IP_STORE",
+    ] {
+        assert!(env.get(name).is_some_and(|value| !value.is_empty()), "{name} is missing in service.env");
+    }
+    assert_eq!(env["BASE_URL"], format!("http://127.0.0.1:{}", suite.bundle.port));
+    assert_eq!((env["MANAGING_ENTITY"].as_str(), env["ENVIRONMENT"].as_str()), ("demo-hotel", "local"));
+    let alphanumeric = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    for (id, secret) in [("CLIENT_ID", "CLIENT_SECRET"), ("PLATFORM_CLIENT_ID", "PLATFORM_CLIENT_SECRET")] {
+        assert!(env[id].starts_with("app") && env[id].len() == 25 && alphanumeric(&env[id]), "{id}={}", env[id]);
+        assert!(env[secret].len() == 43 && alphanumeric(&env[secret]), "{secret} is not 43 letters and digits");
+    }
+}
