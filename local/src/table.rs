@@ -141,14 +141,14 @@ fn open(file: &str, table: &Table) -> Result<Database, TableError> {
     Ok(database)
 }
 
-/// Whether a table on disk can serve a template: the same keys, and the same indexes by name and keys.
+/// Whether a table on disk can serve a template: the same keys, and the same indexes.
 fn same_keys(existing: &Value, wanted: &Value) -> bool {
     let indexes = |table: &Value| {
-        let mut indexes: Vec<(String, Value)> = table["GlobalSecondaryIndexes"]
+        let mut indexes: Vec<(String, [Value; 2])> = table["GlobalSecondaryIndexes"]
             .as_array()
             .into_iter()
             .flatten()
-            .map(|index| (index["IndexName"].to_string(), index["KeySchema"].clone()))
+            .map(|index| (index["IndexName"].to_string(), [index["KeySchema"].clone(), index["Projection"].clone()]))
             .collect();
         indexes.sort_by(|(one, _), (other, _)| one.cmp(other));
         indexes

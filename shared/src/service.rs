@@ -56,15 +56,15 @@ impl fmt::Debug for StartError {
 }
 
 impl Service {
-    /// Starts: reads the environment, opens the clients and reads the keys, all once per cold start. Beside the service
-    /// it gives the settings of which the caller names the type.
+    /// Starts: reads the environment and makes the clients, once per cold start. Beside the service it gives the settings
+    /// of which the caller names the type.
     pub async fn start<S: FromEnvironment>() -> Result<(Self, S), StartError> {
         let (log, aws, settings, own) = settings::read::<(LogSettings, AwsSettings, Settings, S)>()?;
         logging::start(&log.level);
         let aws = Aws::new(aws);
         let table = Table::new(aws.dynamodb(), &settings.table_name);
         let clock: SharedClock = Arc::new(SystemClock);
-        let keys = KeyCache::warm(PublishedKeys::new(table.clone()), clock.clone()).await;
+        let keys = KeyCache::new(PublishedKeys::new(table.clone()), clock.clone());
         let audience = Audience { issuer: settings.auth_url.clone(), audience: settings.base_url.clone() };
         let random = Arc::new(SystemRandom);
         Ok((Self { settings, audience, clock, random, aws, table, keys }, own))
@@ -121,6 +121,9 @@ impl Service {
 
     /// Not generic, so that the runtime is compiled once, in this library, and not in each function.
     async fn serve_boxed(self, endpoint: Endpoint, handler: Arc<Handler>) -> Result<(), StartError> {
+        if endpoint.needs_token() {
+            self.keys.warm().await;
+        }
         let service = Arc::new(self);
         let serve = move |request: Request| {
             let (service, handler) = (service.clone(), handler.clone());

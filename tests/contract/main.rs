@@ -5,6 +5,8 @@
 //! contains. A test is an async function that is named after the promise it keeps and stands in its module's `TESTS`;
 //! one that is forgotten there is dead code, which the compiler reports.
 
+mod access;
+mod bodies;
 mod checks;
 mod crash;
 mod deliveries;
@@ -15,6 +17,8 @@ mod openapi;
 mod problems;
 mod publish;
 mod receivers;
+mod retries;
+mod routes;
 mod samples;
 mod token;
 mod webhooks;
@@ -25,14 +29,18 @@ use harness::Test;
 
 fn main() -> ExitCode {
     // The slow ones come first, so that the quick ones run beside them.
-    let modules: [&[Test]; 12] = [
+    let modules: [&[Test]; 16] = [
         crash::TESTS,
         local_run::TESTS,
         receivers::TESTS,
+        retries::TESTS,
         deliveries::TESTS,
         publish::TESTS,
         webhooks::TESTS,
         checks::TESTS,
+        routes::TESTS,
+        access::TESTS,
+        bodies::TESTS,
         token::TESTS,
         events::TESTS,
         samples::TESTS,

@@ -108,9 +108,10 @@ async fn fill_secrets(client: &Client, prefix: &str) -> Result<BTreeMap<&'static
 /// The secret's value; nothing while the stack has created it, but nobody has filled it.
 async fn present_value(client: &Client, name: &str) -> Result<Option<Value>, Failure> {
     match client.get_secret_value().secret_id(name).send().await {
-        Ok(answer) => serde_json::from_str(answer.secret_string().unwrap_or_default())
-            .map(Some)
-            .map_err(|_| Failure::Form(name.to_owned())),
+        Ok(answer) => match answer.secret_string().unwrap_or_default() {
+            "" => Ok(None),
+            value => serde_json::from_str(value).map(Some).map_err(|_| Failure::Form(name.to_owned())),
+        },
         Err(error) if error.as_service_error().is_some_and(|error| error.is_resource_not_found_exception()) => Ok(None),
         Err(error) => Err(Failure::Secret { name: name.to_owned(), reason: DisplayErrorContext(error).to_string() }),
     }

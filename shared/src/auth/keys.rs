@@ -9,6 +9,7 @@ use tokio::sync::{Mutex, RwLock};
 
 use crate::{
     clock::{SharedClock, Time},
+    logging,
     table::{Table, TableError},
 };
 
@@ -156,19 +157,24 @@ struct Cached {
 }
 
 impl KeyCache {
-    /// Reads the keys once, which also opens the connection to the table before the first request.
-    pub async fn warm(published: PublishedKeys, clock: SharedClock) -> Self {
-        let read = clock.now();
-        let (keys, read) = match published.read().await {
-            Ok(keys) => (KeySet::of(keys.keys), read),
-            // Not fatal: the first request tries again, and answers 503 if that fails as well.
-            Err(error) => {
-                tracing::warn!(error = %crate::logging::chain(&error), "the published keys could not be read at the start");
-                (KeySet::default(), Time::from_millis(0))
-            }
-        };
-        let cached = RwLock::new(Cached { keys: Arc::new(keys), read });
-        Self { published, clock, cached, refreshing: Mutex::new(()) }
+    /// An empty cache, which the first token fills.
+    pub fn new(published: PublishedKeys, clock: SharedClock) -> Self {
+        let cached = Cached { keys: Arc::default(), read: Time::from_millis(0) };
+        Self { published, clock, cached: RwLock::new(cached), refreshing: Mutex::new(()) }
+    }
+
+    /// Reads the keys before the first request, which also opens the connection to the table. A failure is not fatal:
+    /// the first request tries again, and answers 503 if that fails as well.
+    pub async fn warm(&self) {
+        if let Err(error) = self.refresh().await {
+            tracing::warn!(error = %logging::chain(&error), "the published keys could not be read at the start");
+        }
+    }
+
+    async fn refresh(&self) -> Result<Arc<KeySet>, TableError> {
+        let keys = Arc::new(KeySet::of(self.published.read().await?.keys));
+        *self.cached.write().await = Cached { keys: keys.clone(), read: self.clock.now() };
+        Ok(keys)
     }
 
     /// The keys to check a token with that names this one. An error only when the table is out of reach *and* the
@@ -183,14 +189,10 @@ impl KeyCache {
         if !self.must_refresh(&cached, kid) {
             return Ok(cached.keys); // somebody else just did
         }
-        match self.published.read().await {
-            Ok(published) => {
-                let keys = Arc::new(KeySet::of(published.keys));
-                *self.cached.write().await = Cached { keys: keys.clone(), read: self.clock.now() };
-                Ok(keys)
-            }
+        match self.refresh().await {
+            Ok(keys) => Ok(keys),
             Err(error) if cached.keys.get(kid).is_some() => {
-                tracing::warn!(error = %crate::logging::chain(&error), "the published keys could not be refreshed");
+                tracing::warn!(error = %logging::chain(&error), "the published keys could not be refreshed");
                 Ok(cached.keys)
             }
             Err(error) => Err(error),

@@ -62,6 +62,11 @@ impl Endpoint {
         Self { access: Access::Public, takes_json: false, errors: ErrorStyle::Problem }
     }
 
+    /// Whether a token has to come with each request.
+    pub const fn needs_token(self) -> bool {
+        matches!(self.access, Access::Scope(_))
+    }
+
     /// The same with a body in JSON.
     pub const fn taking_json(self) -> Self {
         Self { takes_json: true, ..self }

@@ -13,7 +13,7 @@ use base64::{
 };
 use serde_json::{Value, json};
 
-use super::Bundle;
+use super::{Bundle, now};
 
 /// The bundle's own key, and the means to use it.
 pub struct Forge {
@@ -90,10 +90,4 @@ impl Forge {
 /// Base64 as tokens use it.
 fn encoded(bytes: impl AsRef<[u8]>) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(bytes)
-}
-
-/// The time, in seconds since 1970.
-#[expect(clippy::disallowed_methods, reason = "the bundle under test reads the same clock")]
-pub fn now() -> i64 {
-    jiff::Timestamp::now().as_second()
 }

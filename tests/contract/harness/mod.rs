@@ -2,6 +2,7 @@
 
 mod api;
 mod bundle;
+mod clock;
 mod contract;
 mod entity;
 mod forge;
@@ -17,11 +18,12 @@ mod wait;
 
 pub use api::{Answer, Api, Call};
 pub use bundle::{Bundle, Settings, free_port, local, project};
+pub use clock::{now, time};
 pub use contract::Contract;
 pub use entity::Entity;
-pub use forge::{Forge, now};
+pub use forge::Forge;
 pub use handwritten::send_raw;
-pub use processes::{Process, descendants, group_members, memory_kilobytes, same_process_runs};
+pub use processes::{Process, descendants, group_members, memory_kilobytes, until_gone};
 pub use python::python;
 pub use receiver::{Received, Receiver};
 pub(crate) use run::tests;

@@ -1,11 +1,13 @@
 //! The processes of a bundle, as /proc shows them.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
+
+use super::until;
 
 /// A process, told apart from a later one with the same number by when it started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,9 +81,13 @@ pub fn group_members(of: &[Process]) -> Vec<Process> {
     Process::all().into_iter().filter(|process| of.iter().any(|known| known.group == process.group)).collect()
 }
 
-/// Whether this very process still runs.
-pub fn same_process_runs(process: &Process) -> bool {
-    Process::read(process.id).is_some_and(|now| now.started == process.started)
+/// Waits until these very processes are gone. They have been killed already, so that it takes a moment at most.
+pub async fn until_gone(processes: &[Process]) {
+    let runs = |process: &&Process| Process::read(process.id).is_some_and(|now| now.started == process.started);
+    until(&format!("the end of {processes:#?}"), Duration::from_secs(10), async || {
+        processes.iter().find(runs).is_none().then_some(())
+    })
+    .await;
 }
 
 /// The memory that a process has at the moment.

@@ -11,10 +11,13 @@ use std::{
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
 
-use super::{Suite, same_process_runs};
+use super::{Suite, until_gone};
 
 /// Tests mostly wait, so there are many more of them at a time than processors.
 const AT_A_TIME: usize = 32;
+
+/// A test under way.
+type Running = Pin<Box<dyn Future<Output = ()>>>;
 
 /// One promise of the contract.
 #[derive(Clone, Copy)]
@@ -22,7 +25,7 @@ pub struct Test {
     /// The module and the promise.
     pub name: &'static str,
     /// What keeps it.
-    pub run: fn(Arc<Suite>) -> Pin<Box<dyn Future<Output = ()>>>,
+    pub run: fn(Arc<Suite>) -> Running,
 }
 
 /// The tests of a module by the names of their functions.
@@ -80,12 +83,7 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
     }
 }
 
-fn trial(
-    name: &str,
-    run: fn(Arc<Suite>) -> Pin<Box<dyn Future<Output = ()>>>,
-    runtime: &Arc<Runtime>,
-    suite: &Arc<Suite>,
-) -> Trial {
+fn trial(name: &str, run: fn(Arc<Suite>) -> Running, runtime: &Arc<Runtime>, suite: &Arc<Suite>) -> Trial {
     let (runtime, suite) = (Arc::clone(runtime), Arc::clone(suite));
     Trial::test(name, move || {
         let outcome = panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(suite))));
@@ -99,6 +97,6 @@ async fn end(suite: &Suite) -> Result<(), String> {
     if !status.success() {
         return Err(format!("the bundle did not end well at SIGTERM: {status}"));
     }
-    let left: Vec<_> = children.into_iter().filter(same_process_runs).collect();
-    if left.is_empty() { Ok(()) } else { Err(format!("the bundle left processes behind: {left:?}")) }
+    until_gone(&children).await;
+    Ok(())
 }

@@ -1,0 +1,120 @@
+//! Checks 5 to 7: the version, the content type, and what is in path and body.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Application, Suite, tests};
+
+tests![
+    only_versions_that_exist_are_accepted,
+    a_body_must_be_declared_as_json,
+    a_body_that_is_no_json_object_is_refused,
+    an_entity_that_cannot_exist_is_a_violation,
+    a_body_that_is_too_large_is_a_problem,
+];
+
+/// A path that takes a body, and a good one.
+fn operations_with_a_body() -> [(&'static str, Value); 2] {
+    let webhook = json!({ "name": "x", "eventUrl": "http://127.0.0.1:9/", "eventList": [], "enabled": false });
+    [("/webhook", webhook), ("/webhook/event", json!({ "type": "booking.created", "data": {} }))]
+}
+
+async fn only_versions_that_exist_are_accepted(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for version in ["2.0", "2.0.0"] {
+        entity.get("/webhook/list").header("service-version", version).expect(200).await;
+    }
+    for version in ["", "2", "1.0", "2.1", "2.0.1", "3.0", "v2.0", "latest", "2.0, 1.0"] {
+        let problem =
+            entity.get("/webhook/list").header("service-version", version).refused(400, "unsupported-version").await;
+        let detail = problem["detail"].as_str().expect("openapi.yaml says so");
+        assert!(detail.contains("2.0") && detail.contains("2.0.0"), "the versions that exist are not named: {detail}");
+    }
+}
+
+async fn a_body_must_be_declared_as_json(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for (path, body) in operations_with_a_body() {
+        let body = body.to_string();
+        for content_type in ["application/json; charset=utf-8", "Application/JSON", "application/json;charset=UTF-8"] {
+            let answer = entity.post(path).body(content_type, body.as_str()).send().await;
+            assert!(answer.status < 300, "{content_type}: {}", answer.exchange);
+        }
+        for content_type in [
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "application/jsonx",
+            "text/json",
+            "application/problem+json",
+            "",
+        ] {
+            entity.post(path).body(content_type, body.as_str()).refused(415, "unsupported-media-type").await;
+        }
+        entity.post(path).untyped_body(body.as_str()).refused(415, "unsupported-media-type").await;
+    }
+}
+
+async fn a_body_that_is_no_json_object_is_refused(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for (path, body) in operations_with_a_body() {
+        let good = body.to_string();
+        let unclosed = &good.as_bytes()[..good.len() - 1];
+        let member = good.split_once(',').expect("several members").0.trim_start_matches('{');
+        let bodies: [Vec<u8>; 16] = [
+            b"".to_vec(),
+            b" ".to_vec(),
+            b"null".to_vec(),
+            b"1".to_vec(),
+            b"\"text\"".to_vec(),
+            b"[]".to_vec(),
+            format!("[{good}]").into_bytes(),
+            b"{".to_vec(),
+            b"{}".to_vec(),
+            unclosed.to_vec(),
+            format!("{good}x").into_bytes(),
+            format!("{good}{good}").into_bytes(),
+            good.replacen('{', "{\"x\": \"\u{1}\",", 1).into_bytes(),
+            [unclosed, b",\"x\":\"\xff\"}"].concat(),
+            good.replacen('{', &format!("{{{member},"), 1).into_bytes(),
+            good.replacen('{', &format!("{{\"x\":{}{},", "[".repeat(10_000), "]".repeat(10_000)), 1).into_bytes(),
+        ];
+        for body in bodies {
+            let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
+            let problem = entity.post(path).body("application/json", body).refused(400, "invalid-request").await;
+            let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so");
+            assert!(!violations.is_empty(), "{shown}: {problem}");
+        }
+        let mut unknown = body.clone();
+        unknown["eventURL"] = "misspelt".into();
+        unknown["another"] = 1.into();
+        let problem = entity.post(path).json(&unknown).refused(400, "invalid-request").await;
+        let fields = fields(&problem);
+        assert!(fields.contains(&"eventURL") && fields.contains(&"another"), "{path}: {problem}");
+    }
+}
+
+fn fields(problem: &Value) -> Vec<&str> {
+    let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so");
+    violations.iter().filter_map(|violation| violation["field"].as_str()).collect()
+}
+
+async fn an_entity_that_cannot_exist_is_a_violation(suite: Arc<Suite>) {
+    let token = suite.api.token(Application::Platform, "").await;
+    for entity in ["a%20b", "a%2Fb", "%C3%A4", "a%00b", "*", &"x".repeat(129)] {
+        let call = suite.api.get(format!("/api/managing-entity/{entity}/webhook/list")).bearer(&token);
+        let problem = call.refused(400, "invalid-request").await;
+        assert_eq!(fields(&problem), ["managingEntityIdentifier"]);
+    }
+}
+
+async fn a_body_that_is_too_large_is_a_problem(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for (path, body) in operations_with_a_body() {
+        for megabytes in [7, 11] {
+            let mut body = body.clone();
+            body["padding"] = "x".repeat(megabytes * 1_024 * 1_024).into();
+            entity.post(path).json(&body).refused(413, "payload-too-large").await;
+        }
+    }
+}

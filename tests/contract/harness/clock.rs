@@ -1,0 +1,15 @@
+//! The wall clock, and times as the service writes them.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// The time, in seconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "the bundle under test reads the same clock")]
+pub fn now() -> i64 {
+    Timestamp::now().as_second()
+}
+
+/// A time of an answer.
+pub fn time(value: &Value) -> Timestamp {
+    value.as_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("not a time: {value}"))
+}
