@@ -86,6 +86,7 @@ async fn a_setting_that_cannot_be_read_is_told(suite: Arc<Suite>) {
     for (name, value) in [
         ("PORT", "99999"),
         ("SWEEP_INTERVAL", "soon"),
+        ("RETRY_SCHEDULE", "0s,soon"),
         ("TOKEN_LIFETIME", "an hour"),
         ("DELIVERY_ALLOWED_NETWORKS", "127.0.0.1/99"),
         ("DELIVERY_ALLOW_HTTP", "perhaps"),

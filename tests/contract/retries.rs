@@ -134,7 +134,7 @@ async fn retry_after_as_a_date_lengthens_the_wait(suite: Arc<Suite>) {
 }
 
 async fn retry_after_is_limited_to_a_day(suite: Arc<Suite>) {
-    for absurd in ["8640000", "99999999999999999999", "Fri, 31 Dec 2100 23:59:59 GMT"] {
+    for absurd in ["8640000", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"] {
         let wait = wait_after(&suite, 429, absurd).await;
         assert!((86_000..=96_000).contains(&wait), "Retry-After: {absurd} leads to a wait of {wait} s");
     }

@@ -54,7 +54,6 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 /// <https://www.iana.org/assignments/iana-ipv6-special-registry>
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let segments = address.segments();
-    let [a, b, c, ..] = segments;
     let carried = |high: u16, low: u16| {
         let ([w, x], [y, z]) = (high.to_be_bytes(), low.to_be_bytes());
         is_public_v4(Ipv4Addr::new(w, x, y, z))
@@ -65,15 +64,10 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => carried(high, low), // NAT64, RFC 6052
         [0x64, 0xff9b, ..] => false,     // local-use NAT64, RFC 8215
         [0x2002, high, low, ..] => carried(high, low), // 6to4
-        _ => {
-            let global = (0x2000..=0x3fff).contains(&a); // 2000::/3 is all that IANA has given out
-            let banned = (a == 0x2001 && b < 0x200)      // protocol assignments, Teredo and ORCHID among them
-                || (a == 0x2001 && b == 0xdb8)           // documentation
-                || (a == 0x2620 && b == 0x4f && c == 0x8000) // AS112
-                || (a == 0x3fff && b < 0x1000)           // documentation, RFC 9637
-                || a == 0x5f00; // segment routing
-            global && !banned
-        }
+        // 2000::/3 is all that IANA has given out, and these are set aside in it: protocol assignments with Teredo and
+        // ORCHID, documentation, AS112, documentation again (RFC 9637).
+        [0x2001, ..0x200 | 0xdb8, ..] | [0x2620, 0x4f, 0x8000, ..] | [0x3fff, ..0x1000, ..] => false,
+        [first, ..] => (0x2000..=0x3fff).contains(&first),
     }
 }
 

@@ -136,7 +136,7 @@ impl Contract {
         for (name, header) in declared {
             let header = self.resolved(header);
             match headers.get(name) {
-                None if header["required"] == true && name != "Cache-Control" => faults.push(format!("the header {name} is missing")),
+                None if header["required"] == true => faults.push(format!("the header {name} is missing")),
                 None => {}
                 Some(value) => {
                     let value = Value::from(String::from_utf8_lossy(value.as_bytes()));
