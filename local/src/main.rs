@@ -52,7 +52,7 @@ struct Arguments {
 async fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_writer(stderr)
-        .with_env_filter("warn,local=info")
+        .with_env_filter("warn,local=info,dynoxide=error")
         .without_time()
         .with_target(false)
         .init();

@@ -8,6 +8,7 @@ use shared::{
     clock::{SharedClock, SystemClock},
     provision::{Credentials, ProvisionError, publish_signing_key, register_application},
     random::{SharedRandom, SystemRandom},
+    settings::{EndpointSettings, ScheduleSettings, TokenSettings},
     table::Table,
 };
 use tokio::{
@@ -51,6 +52,8 @@ pub enum StartError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
     #[error(transparent)]
+    FunctionSettings(#[from] shared::settings::SettingsError),
+    #[error(transparent)]
     Port(#[from] PortError),
     #[error(transparent)]
     Data(#[from] DataError),
@@ -84,6 +87,8 @@ pub async fn run(port: u16, data: &Path, project: &Path, stop_with_parent: bool)
     let programs = preflight::programs(project, template.functions())?;
     #[expect(clippy::disallowed_methods, reason = "the settings of a local run are its environment")]
     let settings = Settings::read(&template, |name| std::env::var(name).ok())?;
+    // As the functions will read them: better said here, by name, than by a function that does not start.
+    shared::settings::read::<(TokenSettings, EndpointSettings, ScheduleSettings)>()?;
     let listener = ports::listen(port)?;
     let data = DataFolder::open(data)?;
 

@@ -20,7 +20,7 @@ use crate::{
 /// what the emulator holds open; its own limit is 100 waiting requests a function.
 pub fn concurrency(function: &str) -> usize {
     match function {
-        "dispatch-deliveries" => 32,
+        "dispatch-deliveries" => 96,
         "token" | "publish-event" | "list-events" | "show-delivery" => 16,
         _ => 4,
     }

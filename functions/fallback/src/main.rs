@@ -13,7 +13,9 @@ async fn main() -> Result<(), StartError> {
     service
         .serve(Endpoint::public(), async |call| {
             let allowed = routes::verbs_of(ROUTES, call.whole_path());
-            Err(if allowed.is_empty() {
+            // A path that takes the verb after all was no route as it was sent: it only decodes to one.
+            let no_route = allowed.is_empty() || allowed.contains(&call.method().as_str());
+            Err(if no_route {
                 Problem::no_route(call.whole_path())
             } else {
                 Problem::wrong_verb(call.method(), &allowed)

@@ -3,7 +3,10 @@
 use std::{error::Error, time::Duration};
 
 use axum::{body::Body, response::Response};
-use http::{HeaderName, HeaderValue, header::CONTENT_TYPE};
+use http::{
+    HeaderName, HeaderValue,
+    header::{CACHE_CONTROL, CONTENT_TYPE},
+};
 use serde_json::Value;
 use shared::{
     http::{Problem, ProblemKind, SERVICE_VERSION, SERVICE_VERSION_HEADER},
@@ -60,6 +63,7 @@ impl Refusal {
         let headers = response.headers_mut();
         headers.extend(self.0.headers);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(HeaderName::from_static(SERVICE_VERSION_HEADER), HeaderValue::from_static(SERVICE_VERSION));
         if let Ok(request_id) = HeaderValue::from_str(request_id) {
             headers.insert(HeaderName::from_static("x-request-id"), request_id);

@@ -1,9 +1,11 @@
 //! When the next attempt is made, if any: pure functions of the outcome, the time and the dice.
 
-use std::{str::FromStr, time::Duration};
+use std::{
+    str::FromStr,
+    time::{Duration, SystemTime},
+};
 
 use http::StatusCode;
-use jiff::fmt::rfc2822;
 
 use crate::{
     clock::Time,
@@ -84,8 +86,8 @@ fn retry_after(answer: &Answer, now: Time) -> Option<Duration> {
     let asked = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         text.parse().map(Duration::from_secs).unwrap_or(MAX_RETRY_AFTER) // more digits than fit: longer than any
     } else {
-        let date = rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
-        Time::from_millis(date.as_millisecond()).since(now)
+        let date = httpdate::parse_http_date(text).ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        Time::from_millis(i64::try_from(date.as_millis()).ok()?).since(now)
     };
     Some(asked.min(MAX_RETRY_AFTER))
 }
@@ -182,6 +184,8 @@ mod tests {
             ("Fri, 20 Nov 2026 09:47:00 GMT", 120),
             ("Fri, 20 Nov 2020 09:47:00 GMT", 5),
             ("Fri, 20 Nov 2099 09:47:00 GMT", 86_400),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400),
+            ("Friday, 20-Nov-26 09:47:00 GMT", 120), // RFC 850's form, which recipients must take as well
         ] {
             for status in [429, 503] {
                 assert_eq!(
