@@ -26,7 +26,6 @@ async fn a_path_that_does_not_exist_is_not_found(suite: Arc<Suite>) {
         "/API/managing-entity/demo-hotel/webhook/list",
         "/api/managing-entity/demo-hotel/Webhook/list",
         "/api/managing-entity/demo-hotel/webhook/LIST",
-        "/api/managing-entity/demo-hotel/webhook/%6Cist",
         "/api/managing-entity/demo-hotel/webhook%2Flist",
         "/api/managing-entity/demo-hotel/webhook/delivery",
         "/api/managing-entity/demo-hotel/webhook/delivery/",

@@ -9,7 +9,6 @@ use http::{
     request::Parts,
 };
 use jiff::Timestamp;
-use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 use shared::{
     clock::Time,
@@ -17,7 +16,7 @@ use shared::{
 };
 use url::Url;
 
-use super::refusal::Refusal;
+use super::{refusal::Refusal, routes::raw_path};
 use crate::aws;
 
 /// A request, and what the gateway knows of it.
@@ -36,8 +35,7 @@ pub struct Received<'a> {
 pub fn of_request(received: &Received<'_>) -> Result<Vec<u8>, Refusal> {
     let Received { parts, body, peer, route, .. } = received;
     let source = peer.ip().to_string();
-    // Decoded, as functions on AWS get it; the query is not.
-    let path = percent_decode_str(parts.uri.path()).decode_utf8_lossy();
+    let path = raw_path(parts.uri.path()); // the query stays as it came
     let query = parts.uri.query().unwrap_or_default();
     let mut headers = joined_headers(&parts.headers);
     headers.insert("host".to_owned(), host(parts)?);

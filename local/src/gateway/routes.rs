@@ -59,7 +59,7 @@ impl Routes {
 
     /// The route of a request, and the path's parameters, decoded.
     pub fn find(&self, method: &Method, path: &str) -> (&Route, BTreeMap<String, String>) {
-        let segments: Vec<&str> = path.split('/').skip(1).collect();
+        let segments: Vec<String> = path.split('/').skip(1).map(decoded).collect();
         self.routes
             .iter()
             .filter(|route| route.method == method.as_str())
@@ -68,8 +68,17 @@ impl Routes {
     }
 }
 
+/// The path as functions get it: decoded, but for what would then separate other segments than were sent.
+pub fn raw_path(path: &str) -> String {
+    path.split('/').map(|segment| decoded(segment).replace('/', "%2F")).collect::<Vec<_>>().join("/")
+}
+
+fn decoded(segment: &str) -> String {
+    percent_decode_str(segment).decode_utf8_lossy().into_owned()
+}
+
 impl Route {
-    fn parameters(&self, path: &[&str]) -> Option<BTreeMap<String, String>> {
+    fn parameters(&self, path: &[String]) -> Option<BTreeMap<String, String>> {
         if self.segments.len() != path.len() {
             return None;
         }
@@ -78,8 +87,7 @@ impl Route {
             match segment {
                 Segment::Literal(literal) if literal == given => {}
                 Segment::Parameter(name) if !given.is_empty() => {
-                    let value = percent_decode_str(given).decode_utf8_lossy().into_owned();
-                    parameters.insert(name.clone(), value);
+                    parameters.insert(name.clone(), given.clone());
                 }
                 _ => return None,
             }
@@ -132,6 +140,13 @@ mod tests {
         let (function, parameters) = found(Method::GET, "/hook/a%2Fb%20c");
         assert_eq!((function.as_str(), parameters["id"].as_str()), ("show", "a/b c"));
         assert_eq!(found(Method::GET, "/hook/").0, "rest");
+    }
+
+    #[test]
+    fn another_spelling_of_a_path_is_the_same_path_and_an_encoded_slash_separates_nothing() {
+        assert_eq!(found(Method::GET, "/hook/%6Cist").0, "list");
+        assert_eq!(found(Method::GET, "/hook%2Flist").0, "rest");
+        assert_eq!(raw_path("/hook%2Flist/%6Cist"), "/hook%2Flist/list");
     }
 
     #[test]

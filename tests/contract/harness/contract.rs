@@ -8,6 +8,7 @@ use std::{
 
 use http::{HeaderMap, Method};
 use jsonschema::Validator;
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 use super::project;
@@ -201,7 +202,10 @@ fn matches(template: &str, path: &str) -> bool {
         && template
             .iter()
             .zip(path)
-            .all(|(segment, given)| *segment == given || segment.starts_with('{') && !given.is_empty())
+            // Another spelling of a path is the same path (RFC 3986 §6.2.2.2).
+            .all(|(segment, given)| {
+                percent_decode_str(given).eq(segment.bytes()) || segment.starts_with('{') && !given.is_empty()
+            })
 }
 
 /// A segment that is spelt out wins over one that is a parameter.
