@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use shared::provision::Credentials;
+use url::Url;
 
 use crate::{bundle::ENVIRONMENT, data::DataFolder, table::TABLE_NAME};
 
@@ -30,7 +31,8 @@ pub struct ServiceEnv<'a> {
 impl ServiceEnv<'_> {
     /// The file's content, one `NAME=value` a line.
     pub fn content(&self, data: &DataFolder) -> String {
-        let geo_ip_store = format!("file://{}", data.geo_ip().display());
+        // As a URL, without spaces: the file is read by shells. A folder for data has an absolute path, which is one.
+        let geo_ip_store = Url::from_file_path(data.geo_ip()).map(String::from).unwrap_or_default();
         let lines = [
             ("BASE_URL", self.base_url),
             ("AUTH_URL", self.base_url),
@@ -63,7 +65,7 @@ pub fn greeting(base_url: &str, data: &DataFolder) -> String {
         r#"
 Waypost answers at {base_url}   (contract: {base_url}/openapi.json; logs: {logs})
 
-  . {file}
+  . '{file}'
   TOKEN=$(curl -s "$AUTH_URL/oauth2/token" -u "$CLIENT_ID:$CLIENT_SECRET" -d grant_type=client_credentials |
     sed 's/.*"access_token":"\([^"]*\)".*/\1/')
   curl -s "$BASE_URL/api/managing-entity/$MANAGING_ENTITY/webhook/event/list" -H "Authorization: Bearer $TOKEN"

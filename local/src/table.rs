@@ -4,7 +4,9 @@
 //! the gateway.
 
 use std::{
+    fs::{File, Permissions},
     io,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::Path,
     sync::mpsc,
     thread,
@@ -117,8 +119,16 @@ fn serve(file: &str, table: &Table, ready: &mpsc::Sender<Result<String, TableErr
     runtime.shutdown_timeout(Duration::from_secs(1));
 }
 
+/// Makes the file if it is not there, and lets nobody but its owner read it.
+fn make_private(file: &str) -> io::Result<()> {
+    let file = File::options().create(true).append(true).mode(0o600).open(file)?;
+    file.set_permissions(Permissions::from_mode(0o600))
+}
+
 fn open(file: &str, table: &Table) -> Result<Database, TableError> {
     let create = |error: &dyn std::fmt::Display| TableError::Create(error.to_string());
+    // The files beside it, with what was written last, take over its mode.
+    make_private(file).map_err(|error| TableError::Open(error.to_string()))?;
     let database = Database::new(file).map_err(|error| TableError::Open(error.to_string()))?;
 
     let name = json!({ "TableName": TABLE_NAME });

@@ -10,8 +10,12 @@ use tracing_subscriber::{
 };
 
 /// Starts logging to standard output, where Lambda collects it. A level that cannot be read counts as `info`.
+///
+/// The level is for this project's own code. Libraries log at `info` at most, since some of them write whole requests,
+/// with every secret in them, where more is asked for.
 pub fn start(level: &str) {
-    let filter: Targets = level.parse().unwrap_or_else(|_| Targets::new().with_default(LevelFilter::INFO));
+    let own: LevelFilter = level.parse().unwrap_or(LevelFilter::INFO);
+    let filter = Targets::new().with_default(own.min(LevelFilter::INFO)).with_target("shared", own);
     let lines =
         tracing_subscriber::fmt::layer().json().flatten_event(true).with_current_span(true).with_span_list(false);
     // A second start in one process (two tests) keeps the first one's settings.

@@ -20,7 +20,7 @@ pub struct Settings {
     pub environment: String,
 }
 
-/// How much is logged: `LOG_LEVEL`, a directive of tracing's `Targets` such as `info` or `shared=debug`.
+/// How much is logged: `LOG_LEVEL`, one of `error`, `warn`, `info`, `debug`, `trace`.
 #[derive(Debug, Clone)]
 pub struct LogSettings {
     /// `info` unless set.

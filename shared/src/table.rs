@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::{
     types::AttributeValue,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 /// An item as DynamoDB knows it.
 pub type Item = HashMap<String, AttributeValue>;
@@ -77,8 +77,7 @@ impl TableError {
         move |error| {
             let passing = match &error {
                 SdkError::ServiceError(service) => {
-                    service.raw().status().is_server_error()
-                        || service.err().code().is_some_and(|code| PASSING.contains(&code))
+                    service.raw().status().is_server_error() || service.err().code().is_some_and(passing_code)
                 }
                 SdkError::ConstructionFailure(_) => false,
                 _ => true,
@@ -91,11 +90,27 @@ impl TableError {
     /// An answer of a batch or a transaction that failed for this reason code, without an error of its own.
     pub fn code(doing: &'static str, code: &str) -> Self {
         let source = format!("answered with {code}").into();
-        let passing = PASSING.contains(&code)
-            || ["TransactionConflict", "ThrottlingError", "RequestLimitExceeded"].contains(&code);
-        if passing { Self::Unavailable { doing, source } } else { Self::Refused { doing, source } }
+        if passing_code(code) { Self::Unavailable { doing, source } } else { Self::Refused { doing, source } }
     }
 }
+
+/// Whether a reason code of a batch or a transaction says "not now". They are spelt unlike the errors of single calls.
+/// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchStatementError.html>
+pub fn passing_code(code: &str) -> bool {
+    const REASONS: [&str; 4] =
+        ["ProvisionedThroughputExceeded", "RequestLimitExceeded", "ThrottlingError", "TransactionConflict"];
+    REASONS.contains(&code) || PASSING.contains(&code)
+}
+
+/// The pauses before a batch or a transaction is tried again whose answer said "not now": the SDK tries only calls that
+/// fail as a whole again.
+pub const PAUSES: [Duration; 5] = [
+    Duration::from_millis(10),
+    Duration::from_millis(30),
+    Duration::from_millis(90),
+    Duration::from_millis(270),
+    Duration::from_millis(810),
+];
 
 impl Table {
     /// The table of this name.

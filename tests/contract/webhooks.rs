@@ -23,6 +23,7 @@ tests![
     addresses_of_other_kinds_are_refused,
     addresses_that_are_not_public_are_refused_in_every_notation,
     many_webhooks_of_an_entity_are_all_listed,
+    an_entity_has_at_most_two_hundred_webhooks,
 ];
 
 fn good() -> Value {
@@ -346,4 +347,14 @@ async fn many_webhooks_of_an_entity_are_all_listed(suite: Arc<Suite>) {
         let received = receiver.until(&format!("/{number}"), 1).await;
         assert!(is_signed_by(&received[0], &hook.secret), "the delivery to number {number} is not under its secret");
     }
+}
+
+async fn an_entity_has_at_most_two_hundred_webhooks(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for _ in 0..200 {
+        entity.post("/webhook").json(&good()).expect(201).await;
+    }
+    entity.post("/webhook").json(&good()).refused(409, "webhook-limit").await;
+    let listed = entity.get("/webhook/list").expect(200).await;
+    assert_eq!(listed.json().as_array().expect("a list").len(), 200);
 }

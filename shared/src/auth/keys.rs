@@ -3,18 +3,14 @@
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use jsonwebtoken::{Algorithm, DecodingKey};
-use serde::{Deserialize, Serialize};
-use tokio::sync::{Mutex, RwLock};
-
 use crate::{
-    clock::{SharedClock, Time},
-    logging,
+    clock::SharedClock,
+    refreshed::{Refreshed, Source},
     table::{Table, TableError},
 };
+use jsonwebtoken::{Algorithm, DecodingKey};
+use serde::{Deserialize, Serialize};
 
-/// How long a set is used before it is read again, so that a withdrawn key stops working.
-const REFRESH_AFTER: Duration = Duration::from_secs(300);
 /// How soon it may be read again for the sake of an unknown key: forged tokens must not become load on the table.
 /// A new key is published long before it signs, so no valid token meets this pause.
 const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(5);
@@ -142,65 +138,33 @@ impl PublishedKeys {
     }
 }
 
-/// The keys in memory.
-pub struct KeyCache {
-    published: PublishedKeys,
-    clock: SharedClock,
-    cached: RwLock<Cached>,
-    refreshing: Mutex<()>,
+impl Source for PublishedKeys {
+    type Value = KeySet;
+    type Error = TableError;
+
+    async fn load(&self) -> Result<KeySet, TableError> {
+        self.read().await.map(|published| KeySet::of(published.keys))
+    }
 }
 
-#[derive(Clone)]
-struct Cached {
-    keys: Arc<KeySet>,
-    read: Time,
-}
+/// The keys in memory.
+pub struct KeyCache(Refreshed<PublishedKeys>);
 
 impl KeyCache {
     /// An empty cache, which the first token fills.
     pub fn new(published: PublishedKeys, clock: SharedClock) -> Self {
-        let cached = Cached { keys: Arc::default(), read: Time::from_millis(0) };
-        Self { published, clock, cached: RwLock::new(cached), refreshing: Mutex::new(()) }
+        Self(Refreshed::new(published, clock))
     }
 
-    /// Reads the keys before the first request, which also opens the connection to the table. A failure is not fatal:
-    /// the first request tries again, and answers 503 if that fails as well.
-    pub async fn warm(&self) {
-        if let Err(error) = self.refresh().await {
-            tracing::warn!(error = %logging::chain(&error), "the published keys could not be read at the start");
-        }
+    /// Reads the keys before the first request, which also opens the connection to the table.
+    pub async fn warm_up(&self) {
+        self.0.warm_up().await;
     }
 
-    async fn refresh(&self) -> Result<Arc<KeySet>, TableError> {
-        let keys = Arc::new(KeySet::of(self.published.read().await?.keys));
-        *self.cached.write().await = Cached { keys: keys.clone(), read: self.clock.now() };
-        Ok(keys)
-    }
-
-    /// The keys to check a token with that names this one. An error only when the table is out of reach *and* the
-    /// key is not known: a known key keeps working on old knowledge.
+    /// The keys to check a token with that names this one. A known key keeps working on old knowledge while the table is
+    /// out of reach.
     pub async fn for_key(&self, kid: &str) -> Result<Arc<KeySet>, TableError> {
-        let cached = self.cached.read().await.clone();
-        if !self.must_refresh(&cached, kid) {
-            return Ok(cached.keys);
-        }
-        let _one_at_a_time = self.refreshing.lock().await;
-        let cached = self.cached.read().await.clone();
-        if !self.must_refresh(&cached, kid) {
-            return Ok(cached.keys); // somebody else just did
-        }
-        match self.refresh().await {
-            Ok(keys) => Ok(keys),
-            Err(error) if cached.keys.get(kid).is_some() => {
-                tracing::warn!(error = %logging::chain(&error), "the published keys could not be refreshed");
-                Ok(cached.keys)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    fn must_refresh(&self, cached: &Cached, kid: &str) -> bool {
-        let age = self.clock.now().since(cached.read);
-        age >= REFRESH_AFTER || (cached.keys.get(kid).is_none() && age >= UNKNOWN_KEY_PAUSE)
+        let keys = self.0.get().await?;
+        if keys.get(kid).is_some() { Ok(keys) } else { self.0.younger_than(UNKNOWN_KEY_PAUSE).await }
     }
 }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Longer than any token that we issue; what is longer is not even decoded.
-const MAX_LENGTH: usize = 8 * 1024;
+pub const MAX_LENGTH: usize = 8 * 1024;
 
 /// How far the clocks of two of our machines may be apart, in seconds: a token may seem to come from that far ahead.
 /// No such leeway exists at its end.

@@ -26,7 +26,7 @@ use crate::{
     logging,
     outbound::{Answer, AttemptError, Outbound},
     random::{self, SharedRandom},
-    sealing::{KeyRings, SealError},
+    sealing::{KeyRing, KeyRings, SealError},
     table::TableError,
     webhooks::{Webhooks, endpoint_url::EndpointUrl, store::SigningWebhook},
 };
@@ -92,9 +92,11 @@ impl Dispatcher {
     async fn one(&self, message: &SqsMessage) -> Result<(), DispatchError> {
         let body = message.body.as_deref().unwrap_or_default();
         let due: DueMessage = serde_json::from_str(body).map_err(DispatchError::Message)?;
+        // Before the claim: a lease must not run out while a secret is waited for.
+        let ring = self.rings.get().await?;
         let lease = random::uuid(&*self.random);
         match self.deliveries.claim(&due.delivery, due.attempt, lease, self.clock.now()).await? {
-            Claim::Started(claimed) => self.attempt(&claimed).await,
+            Claim::Started(claimed) => self.attempt(&claimed, &ring).await,
             Claim::NotNow => {
                 tracing::debug!(deliveryId = %due.delivery, attempt = due.attempt, "nothing to do");
                 Ok(())
@@ -102,7 +104,7 @@ impl Dispatcher {
         }
     }
 
-    async fn attempt(&self, claimed: &Claimed) -> Result<(), DispatchError> {
+    async fn attempt(&self, claimed: &Claimed, ring: &KeyRing) -> Result<(), DispatchError> {
         let entity = AuthorizedEntity::owning_delivery(claimed.delivery.owner_identifier.clone());
         let (webhook, body) = tokio::try_join!(
             self.webhooks.find(&entity, &claimed.delivery.webhook_identifier),
@@ -113,7 +115,7 @@ impl Dispatcher {
             return Ok(self.deliveries.cancel(claimed, self.clock.now()).await?);
         };
         let began = self.clock.now();
-        let outcome = self.send(claimed, &webhook, &body, began).await?;
+        let outcome = self.send(claimed, &webhook, ring, &body, began).await?;
         let ended = self.clock.now();
         let next = self.schedule.next(claimed.attempts_in_schedule + 1, &outcome, ended, random::unit(&*self.random));
         let attempt = Attempt::of(claimed.attempt, began, ended, &outcome);
@@ -130,10 +132,11 @@ impl Dispatcher {
         &self,
         claimed: &Claimed,
         webhook: &SigningWebhook,
+        ring: &KeyRing,
         body: &str,
         now: Time,
     ) -> Result<Result<Answer, AttemptError>, SealError> {
-        let secrets = webhook.live_secrets(&*self.rings.get().await?, now)?;
+        let secrets = webhook.live_secrets(ring, now)?;
         let Ok(url) = EndpointUrl::parse(&claimed.delivery.url, &self.outbound.rules) else {
             return Ok(Err(AttemptError::Blocked("the URL of the endpoint is not allowed")));
         };
@@ -155,7 +158,8 @@ impl Dispatcher {
         Ok(self.outbound.post(url.url(), &headers, Bytes::copy_from_slice(body.as_bytes())).await)
     }
 
-    /// What comes after the record: nothing here may be lost with the delivery, so it is all found again or does not matter.
+    /// What comes after the record. The next attempt is announced first, and found by the sweep if that fails; that a
+    /// webhook is gone is said again by its endpoint's next 410, if this fails.
     async fn follow_up(
         &self,
         entity: &AuthorizedEntity,
@@ -165,19 +169,22 @@ impl Dispatcher {
         now: Time,
     ) -> Result<(), DispatchError> {
         let id = &webhook.webhook.id;
+        if let Next::RetryAt(time) = next {
+            let message =
+                DueMessage { delivery: claimed.delivery.id.clone(), attempt: claimed.attempt.saturating_add(1) };
+            if let Err(error) = self.queue.announce(entity.id(), [message], time, now).await {
+                tracing::warn!(error = %logging::chain(&error), "not announced; the sweep will find it");
+            }
+        }
+        if next == Next::Gone {
+            self.webhooks.disable(entity, id, GONE, now).await?;
+        }
         let succeeded = next == Next::Delivered;
         if !succeeded || webhook.webhook.failures_in_row > 0 {
-            self.webhooks.count_attempt(entity, id, succeeded).await?;
-        }
-        match next {
-            Next::Gone => self.webhooks.disable(entity, id, GONE, now).await?,
-            Next::RetryAt(time) => {
-                let message = DueMessage { delivery: claimed.delivery.id.clone(), attempt: claimed.attempt + 1 };
-                if let Err(error) = self.queue.announce(entity.id(), [message], time, now).await {
-                    tracing::warn!(error = %logging::chain(&error), "not announced; the sweep will find it");
-                }
+            // It only colours the webhook's health.
+            if let Err(error) = self.webhooks.count_attempt(entity, id, succeeded).await {
+                tracing::warn!(error = %logging::chain(&error), webhookId = %id, "an attempt was not counted");
             }
-            Next::Delivered | Next::Exhausted => {}
         }
         Ok(())
     }

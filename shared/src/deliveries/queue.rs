@@ -38,6 +38,9 @@ pub enum QueueError {
     /// The queue did not answer, or refused.
     #[error("the queue did not take a batch: {0}")]
     Batch(String),
+    /// The queue did not answer in time.
+    #[error("the queue did not answer in time")]
+    Late,
     /// The queue took a batch but some of its messages.
     #[error("the queue did not take {0} messages of a batch")]
     Messages(usize),

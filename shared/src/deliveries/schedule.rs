@@ -7,6 +7,7 @@ use std::{
 
 use http::StatusCode;
 
+use super::RETENTION;
 use crate::{
     clock::Time,
     outbound::{Answer, AttemptError},
@@ -16,7 +17,6 @@ use crate::{
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// How much longer than its wait an attempt may come, so that endpoints are not met by all at once.
 const JITTER: f64 = 0.1;
-const MAX_WAIT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// The wait before each attempt, counted from the one before it (the first from the publication).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +94,7 @@ fn retry_after(answer: &Answer, now: Time) -> Option<Duration> {
 
 /// A text that is no schedule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a list of 1 to 100 waits of at most 30 days, such as `0s,5s,5m,2h`")]
+#[error("not a list of 1 to 100 waits, of 45 days in all at most, such as `0s,5s,5m,2h`")]
 pub struct ScheduleError;
 
 impl FromStr for RetrySchedule {
@@ -104,7 +104,9 @@ impl FromStr for RetrySchedule {
     fn from_str(text: &str) -> Result<Self, ScheduleError> {
         let waits =
             text.split(',').map(|wait| parse_wait(wait.trim())).collect::<Option<Vec<_>>>().ok_or(ScheduleError)?;
-        if (1..=100).contains(&waits.len()) { Ok(Self(waits)) } else { Err(ScheduleError) }
+        // With jitter and what endpoints ask for, a delivery must be over before it is forgotten.
+        let in_time = waits.iter().sum::<Duration>() <= RETENTION / 2;
+        if (1..=100).contains(&waits.len()) && in_time { Ok(Self(waits)) } else { Err(ScheduleError) }
     }
 }
 
@@ -120,7 +122,7 @@ fn parse_wait(text: &str) -> Option<Duration> {
         _ => return None,
     };
     let wait = Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(millis)?);
-    (wait <= MAX_WAIT).then_some(wait)
+    (wait <= RETENTION).then_some(wait)
 }
 
 #[cfg(test)]
@@ -212,7 +214,8 @@ mod tests {
             "5 s",
             "5s,",
             "5w",
-            "31d",
+            "46d",
+            "23d,23d",
             "99999999999999999999h",
             "1.5s",
             &["1s"; 101].join(","),

@@ -7,7 +7,9 @@ use aws_sdk_dynamodb::{
         AttributeValue, BatchStatementErrorCodeEnum, BatchStatementRequest, Put, ReturnValue, TransactWriteItem, Update,
     },
 };
+use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::value::RawValue;
+use tokio::time::sleep;
 
 use super::{
     Attempt, GRACE, LEASE, Status,
@@ -21,12 +23,15 @@ use crate::{
     clock::Time,
     events::{Event, store::Events},
     ids::DeliveryId,
-    table::{Item, Table, TableError, read_item, write_item},
+    logging,
+    table::{Item, PAUSES, Table, TableError, passing_code, read_item, write_item},
     webhooks::Webhook,
 };
 
 /// As many statements as one call takes.
 const BATCH: usize = 25;
+/// As many calls at once as one publish may make.
+const CALLS_AT_ONCE: usize = 8;
 /// How much earlier than its time an attempt may be claimed: what the clocks of two machines may be apart.
 const CLOCK_SKEW: std::time::Duration = std::time::Duration::from_secs(1);
 
@@ -76,31 +81,45 @@ impl Deliveries {
             .into_iter()
             .map(|webhook| HeadItem::new(DeliveryId::of(&event.id, &webhook.id), event, webhook, first_attempt));
         let heads: Vec<Item> = heads.map(|head| write_item(&head, OPENING)).collect::<Result<_, _>>()?;
-        let batches = heads.chunks(BATCH).map(|batch| self.insert(batch));
-        futures::future::try_join_all(batches).await.map(drop)
+        let batches: Vec<Vec<Item>> = heads.chunks(BATCH).map(<[Item]>::to_vec).collect();
+        let batches = stream::iter(batches).map(|batch| async move { self.insert(&batch).await });
+        batches.buffer_unordered(CALLS_AT_ONCE).try_collect().await
     }
 
-    /// Inserts items that do not exist yet: one round trip at the price of single writes, each with its own outcome.
+    /// Inserts items that do not exist yet: one round trip at the price of single writes, each with its own outcome. What
+    /// the table could not take at the moment is tried again, and only that.
     async fn insert(&self, items: &[Item]) -> Result<(), TableError> {
-        let statements = items.iter().map(|item| {
-            let names: Vec<_> = item.keys().collect();
-            let members = names.iter().map(|name| format!("'{name}': ?")).collect::<Vec<_>>().join(", ");
-            let parameters = names.iter().map(|name| item[*name].clone()).collect();
-            BatchStatementRequest::builder()
-                .statement(format!("INSERT INTO \"{}\" VALUE {{{members}}}", self.table.name))
-                .set_parameters(Some(parameters))
-                .build()
-                .map_err(|error| TableError::Refused { doing: OPENING, source: error.into() })
-        });
-        let statements = statements.collect::<Result<Vec<_>, _>>()?;
-        let answer = self.table.client.batch_execute_statement().set_statements(Some(statements)).send().await;
-        for response in answer.map_err(TableError::sdk(OPENING))?.responses.unwrap_or_default() {
-            match response.error.and_then(|error| error.code) {
-                None | Some(BatchStatementErrorCodeEnum::DuplicateItem) => {}
-                Some(code) => return Err(TableError::code(OPENING, code.as_str())),
+        let mut statements = items.iter().map(|item| self.insertion(item)).collect::<Result<Vec<_>, _>>()?;
+        let mut pauses = PAUSES.iter();
+        loop {
+            let call = self.table.client.batch_execute_statement().set_statements(Some(statements.clone()));
+            let answer = call.send().await.map_err(TableError::sdk(OPENING))?;
+            let mut again = Vec::new();
+            for (statement, response) in statements.into_iter().zip(answer.responses.unwrap_or_default()) {
+                match response.error.and_then(|error| error.code) {
+                    None | Some(BatchStatementErrorCodeEnum::DuplicateItem) => {}
+                    Some(code) if passing_code(code.as_str()) => again.push(statement),
+                    Some(code) => return Err(TableError::code(OPENING, code.as_str())),
+                }
             }
+            if again.is_empty() {
+                return Ok(());
+            }
+            let Some(pause) = pauses.next() else { return Err(TableError::code(OPENING, "ThrottlingError")) };
+            sleep(*pause).await;
+            statements = again;
         }
-        Ok(())
+    }
+
+    fn insertion(&self, item: &Item) -> Result<BatchStatementRequest, TableError> {
+        let names: Vec<_> = item.keys().collect();
+        let members = names.iter().map(|name| format!("'{name}': ?")).collect::<Vec<_>>().join(", ");
+        let parameters = names.iter().map(|name| item[*name].clone()).collect();
+        BatchStatementRequest::builder()
+            .statement(format!("INSERT INTO \"{}\" VALUE {{{members}}}", self.table.name))
+            .set_parameters(Some(parameters))
+            .build()
+            .map_err(|error| TableError::Refused { doing: OPENING, source: error.into() })
     }
 
     /// A delivery with its event and its whole attempt history; `None` when the entity has none of this identifier.
@@ -121,7 +140,8 @@ impl Deliveries {
         let Some(head) = head.filter(|head| head.delivery.owner_identifier == *entity.id()) else {
             return Ok(None);
         };
-        let body = self.events.body(&head.event).await?.ok_or(TableError::Missing("the event of a delivery"))?;
+        // They are kept equally long, but not to the second.
+        let Some(body) = self.events.body(&head.event).await? else { return Ok(None) };
         let event = RawValue::from_string(body).map_err(|_| TableError::Missing("well-formed JSON in an event"))?;
         Ok(Some(WholeDelivery { delivery: head.delivery, attempts, event }))
     }
@@ -196,7 +216,7 @@ impl Deliveries {
             .expression_attribute_values(":httpStatus", last_http_status)
             .expression_attribute_values(":now", text(now))
             .expression_attribute_values(":lease", text(&claimed.lease))
-            .expression_attribute_values(":made", number(claimed.attempt - 1));
+            .expression_attribute_values(":made", number(claimed.attempt.saturating_sub(1)));
         let update = match next {
             Next::RetryAt(time) => {
                 // What a delayed message announces gets a grace; what is too far away is the sweep's from the start.
@@ -212,22 +232,25 @@ impl Deliveries {
             |error: aws_sdk_dynamodb::error::BuildError| TableError::Refused { doing: DOING, source: error.into() };
         let put = TransactWriteItem::builder().put(put.map_err(refused)?).build();
         let update = TransactWriteItem::builder().update(update.build().map_err(refused)?).build();
-        match self.table.client.transact_write_items().transact_items(put).transact_items(update).send().await {
-            Ok(_) => Ok(Recorded::Yes),
-            Err(error) => match error.as_service_error() {
-                Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
-                    let mut codes = cancelled
-                        .cancellation_reasons()
-                        .iter()
-                        .filter_map(|reason| reason.code())
-                        .filter(|code| *code != "None");
-                    match codes.find(|code| *code != "ConditionalCheckFailed") {
-                        None => Ok(Recorded::ClaimLost),
-                        Some(code) => Err(TableError::code(DOING, code)),
-                    }
-                }
-                _ => Err(TableError::sdk(DOING)(error)),
-            },
+        // A message that comes twice may touch the head at this very moment. The attempt was made and must be recorded, and
+        // the conditions make it harmless to try again.
+        let mut pauses = PAUSES.iter();
+        loop {
+            let call =
+                self.table.client.transact_write_items().transact_items(put.clone()).transact_items(update.clone());
+            let Err(error) = call.send().await else { return Ok(Recorded::Yes) };
+            let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error()
+            else {
+                return Err(TableError::sdk(DOING)(error));
+            };
+            let mut codes = cancelled.cancellation_reasons().iter().filter_map(|reason| reason.code());
+            let Some(code) = codes.find(|code| !["None", "ConditionalCheckFailed"].contains(code)) else {
+                return Ok(Recorded::ClaimLost);
+            };
+            match pauses.next() {
+                Some(pause) if passing_code(code) => sleep(*pause).await,
+                _ => return Err(TableError::code(DOING, code)),
+            }
         }
     }
 
@@ -250,8 +273,15 @@ impl Deliveries {
         }
     }
 
-    /// What is overdue in one shard, the longest overdue first. The index may lag behind a little.
-    pub async fn due_before(&self, shard: u8, now: Time, limit: i32) -> Result<Vec<DueEntry>, TableError> {
+    /// A page of what is overdue in one shard, the longest overdue first, and where the next page begins. The index may
+    /// lag behind a little. An entry that cannot be read is logged and left out, so that it holds up no other.
+    pub async fn due_before(
+        &self,
+        shard: u8,
+        now: Time,
+        limit: i32,
+        start: Option<Item>,
+    ) -> Result<(Vec<DueEntry>, Option<Item>), TableError> {
         const DOING: &str = "looking for what is due";
         let query = self
             .table
@@ -262,9 +292,13 @@ impl Deliveries {
             .key_condition_expression("dueShard = :shard AND dueAt <= :now")
             .expression_attribute_values(":shard", AttributeValue::S(shard_key(shard)))
             .expression_attribute_values(":now", text(now))
+            .set_exclusive_start_key(start)
             .limit(limit);
         let answer = query.send().await.map_err(TableError::sdk(DOING))?;
-        answer.items.unwrap_or_default().into_iter().map(|item| read_item(item, DOING)).collect()
+        let entries = answer.items.unwrap_or_default().into_iter().filter_map(|item| {
+            read_item(item, DOING).inspect_err(|error| tracing::error!(error = %logging::chain(error), "skipped")).ok()
+        });
+        Ok((entries.collect(), answer.last_evaluated_key))
     }
 
     /// Moves the due time of what is about to be announced; false when it is no longer due, or somebody else did.

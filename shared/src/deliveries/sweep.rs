@@ -50,17 +50,16 @@ impl Sweeper {
     }
 
     async fn sweep_shard(&self, shard: u8, began: Time) -> Result<usize, TableError> {
-        let mut swept = 0;
+        let (mut swept, mut start) = (0, None);
         loop {
-            let page = self.deliveries.due_before(shard, began, PAGE).await?;
-            let last = page.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);
-            let outcomes: Vec<_> =
-                stream::iter(page).map(|entry| self.announce(entry)).buffer_unordered(AT_ONCE).collect().await;
-            let announced =
-                outcomes.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().filter(|done| *done).count();
-            swept += announced;
-            // Nothing announced: the index lags behind what was moved already, or another sweep is at it.
-            if last || announced == 0 || self.clock.now().since(began) > TIME_LIMIT {
+            let (page, next) = self.deliveries.due_before(shard, began, PAGE, start).await?;
+            let announced = stream::iter(page).map(|entry| self.announce(entry)).buffer_unordered(AT_ONCE);
+            // All are announced before the first error is told.
+            for outcome in announced.collect::<Vec<_>>().await {
+                swept += usize::from(outcome?);
+            }
+            start = next;
+            if start.is_none() || self.clock.now().since(began) > TIME_LIMIT {
                 return Ok(swept);
             }
         }

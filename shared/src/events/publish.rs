@@ -4,11 +4,14 @@
 //! due time that the sweep will find. Only then is it acknowledged. The queue comes last and may fail, since it only
 //! says "look now". Whatever is repeated after a crash in between finds the same identifiers and makes nothing new.
 
+use std::time::Duration;
+
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tokio::time::timeout;
 
 use super::{
     Event, EventType, catalogue,
@@ -20,7 +23,7 @@ use crate::{
     clock::SharedClock,
     deliveries::{
         Deliveries,
-        queue::{DueMessage, Queue},
+        queue::{DueMessage, Queue, QueueError},
         schedule::RetrySchedule,
     },
     http::{Call, JsonBody, Problem, Reply},
@@ -32,6 +35,9 @@ use crate::{
 
 /// The longest Idempotency-Key.
 const MAX_KEY_LENGTH: usize = 255;
+
+/// How long a publisher waits for the queue, which may fail.
+const ANNOUNCEMENT_LIMIT: Duration = Duration::from_secs(2);
 
 /// Everything that publishing needs.
 pub struct Publisher {
@@ -117,7 +123,8 @@ impl Publisher {
         let targets = webhooks.iter().filter(|webhook| planned.iter().any(|plan| plan.webhook == webhook.id));
         self.deliveries.open_for_event(entity, event, targets, first_attempt).await?;
         let messages = planned.iter().map(|plan| DueMessage { delivery: plan.delivery.clone(), attempt: 1 });
-        let announced = self.queue.announce(entity.id(), messages, first_attempt, self.clock.now()).await;
+        let announced = self.queue.announce(entity.id(), messages, first_attempt, self.clock.now());
+        let announced = timeout(ANNOUNCEMENT_LIMIT, announced).await.unwrap_or(Err(QueueError::Late));
         if let Err(error) = announced {
             tracing::warn!(error = %logging::chain(&error), eventId = %event.id, "not announced; the sweep will find it");
         }

@@ -3,7 +3,7 @@
 //! Its body is the contract's order of checks from the third on (the first two, path and verb, are the gateway's
 //! routes and the `fallback` function behind this same gate). Check 7 and later are the handler's.
 
-use std::panic::AssertUnwindSafe;
+use std::{panic::AssertUnwindSafe, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 use http::{
@@ -11,6 +11,7 @@ use http::{
     header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderName},
 };
 use lambda_http::{Body, Request, RequestExt};
+use tokio::time::timeout;
 use tracing::Instrument;
 
 use super::{ACCEPTED_VERSIONS, Call, Problem, Reply, SERVICE_VERSION, SERVICE_VERSION_HEADER};
@@ -23,6 +24,10 @@ use crate::{
     },
     logging,
 };
+
+/// The longest that a request may take: below the functions' own limit of 15 s, after which Lambda would answer for us,
+/// and not with a Problem.
+const DEADLINE: Duration = Duration::from_secs(12);
 
 /// The name of the path parameter that holds the managing entity.
 const ENTITY_PARAMETER: &str = "managingEntityIdentifier";
@@ -87,8 +92,12 @@ pub async fn handle(service: &Service, endpoint: Endpoint, handler: &Handler, re
     let span = tracing::info_span!("request", requestId = %request_id);
     async {
         let (method, path) = (request.method().clone(), request.raw_http_path().to_owned());
-        let outcome = AssertUnwindSafe(admit(service, endpoint, handler, request, &request_id)).catch_unwind().await;
-        let outcome = outcome.unwrap_or_else(|_| Err(Problem::internal("the handler panicked; see the log above")));
+        let admitted = AssertUnwindSafe(admit(service, endpoint, handler, request, &request_id)).catch_unwind();
+        let outcome = match timeout(DEADLINE, admitted).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(Problem::internal("the handler panicked; see the log above")),
+            Err(late) => Err(Problem::unavailable(late)),
+        };
         let response = match outcome {
             Ok(reply) => respond(reply),
             Err(problem) => refuse(service, endpoint, problem, &request_id),

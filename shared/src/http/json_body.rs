@@ -3,7 +3,10 @@
 //!
 //! A member that must reach somebody else byte for byte is taken as the text that it was.
 
-use std::fmt;
+use std::{
+    collections::{BTreeMap, HashSet},
+    fmt,
+};
 
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -12,6 +15,14 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::Problem;
+
+/// The largest body, in bytes: a whole event of 256 KiB, and white space that does not count.
+pub const MAX_BYTES: usize = 320 * 1024;
+
+/// How many violations are told; whoever sends more has another problem than the next one.
+const MAX_VIOLATIONS: usize = 100;
+/// How much of a stranger's name is repeated to him.
+const MAX_NAME: usize = 100;
 
 /// The deepest nesting that a body may have. Deeper ones break the parsers of those who receive it.
 pub const MAX_DEPTH: usize = 100;
@@ -32,7 +43,10 @@ pub struct Violations(Vec<Violation>);
 impl Violations {
     /// Notes a violation.
     pub fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        self.0.push(Violation { field: field.into(), message: message.into() });
+        if self.0.len() < MAX_VIOLATIONS {
+            let field = field.into().chars().take(MAX_NAME).collect();
+            self.0.push(Violation { field, message: message.into() });
+        }
     }
 
     /// Unwraps a checked value, or notes why there is none.
@@ -57,6 +71,9 @@ pub struct JsonBody<'a> {
 impl<'a> JsonBody<'a> {
     /// Reads the body. What is no JSON object in UTF-8, or has a member twice, is a Problem at once.
     pub fn read(body: &'a [u8]) -> Result<Self, Problem> {
+        if body.len() > MAX_BYTES {
+            return Err(Problem::too_large("The body", MAX_BYTES));
+        }
         let text = std::str::from_utf8(body).map_err(|_| Problem::invalid_value("body", "must be text in UTF-8"))?;
         if text.trim().is_empty() {
             return Err(Problem::invalid_value("body", "must be a JSON object, and is empty"));
@@ -87,6 +104,20 @@ impl<'a> JsonBody<'a> {
     pub fn optional<T: DeserializeOwned>(&mut self, name: &str, what: &str) -> Option<T> {
         let value = self.take_raw(name).map(serde_json::from_str)?;
         self.violations.note(name, value.map_err(|_| format!("must be {what}")))
+    }
+
+    /// A member that may be absent: an object of texts. A name that comes twice in it is a violation.
+    pub fn optional_texts(&mut self, name: &str, what: &str) -> BTreeMap<String, String> {
+        let Some(members) = self.take_raw(name).map(serde_json::from_str::<Members<'_>>) else {
+            return BTreeMap::new();
+        };
+        let texts = members.ok().and_then(|Members { members, doubled }| {
+            for member in doubled {
+                self.violations.add(format!("{name}.{member}"), "must not come twice");
+            }
+            members.into_iter().map(|(member, text)| Some((member, serde_json::from_str(text.get()).ok()?))).collect()
+        });
+        self.violations.note(name, texts.ok_or_else(|| format!("must be {what}"))).unwrap_or_default()
     }
 
     /// A member that must be there.
@@ -124,10 +155,10 @@ impl<'de> Deserialize<'de> for Members<'de> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let (mut members, mut doubled) = (Vec::<(String, &RawValue)>::new(), Vec::new());
+                let (mut members, mut doubled, mut names) = (Vec::new(), Vec::new(), HashSet::new());
                 while let Some(name) = map.next_key::<String>()? {
                     let value = map.next_value()?;
-                    if members.iter().any(|(member, _)| *member == name) {
+                    if !names.insert(name.clone()) {
                         doubled.push(name);
                     } else {
                         members.push((name, value));
@@ -201,6 +232,28 @@ mod tests {
         let mut doubled = JsonBody::read(br#"{"a":1,"a":2}"#).expect("read");
         doubled.take_raw("a");
         assert_eq!(violations(doubled.finish().expect_err("doubled")), ["a"]);
+    }
+
+    #[test]
+    fn doubled_names_in_an_object_of_texts_are_not_silently_lost() {
+        let mut body =
+            JsonBody::read(br#"{"headers":{"X-A":"1","X-A":"2"},"other":{"X-A":1},"list":[]}"#).expect("an object");
+        body.optional_texts("headers", "an object of texts");
+        body.optional_texts("other", "an object of texts");
+        body.optional_texts("list", "an object of texts");
+        assert_eq!(violations(body.finish().expect_err("violations")), ["headers.X-A", "other", "list"]);
+    }
+
+    #[test]
+    fn a_body_beyond_all_bounds_is_neither_parsed_nor_echoed() {
+        let many = (0..50_000).map(|number| format!("\"m{number}\":1")).collect::<Vec<_>>().join(",");
+        let problem = JsonBody::read(format!("{{{many}}}").as_bytes()).expect_err("too large");
+        assert_eq!(problem.kind, crate::http::ProblemKind::PayloadTooLarge);
+        let some = (0..10_000).map(|number| format!("\"m{number}\":1")).collect::<Vec<_>>().join(",");
+        let body = format!("{{{some},\"{}\":1}}", "n".repeat(1000));
+        let told = violations(JsonBody::read(body.as_bytes()).expect("an object").finish().expect_err("violations"));
+        assert_eq!(told.len(), MAX_VIOLATIONS);
+        assert!(told.iter().all(|field| field.len() <= MAX_NAME));
     }
 
     #[test]

@@ -139,6 +139,12 @@ impl Problem {
         Self::new(ProblemKind::DeliveryNotFound, detail)
     }
 
+    /// The entity has as many webhooks as it may have.
+    pub fn too_many_webhooks(limit: usize) -> Self {
+        Self::new(ProblemKind::WebhookLimit, format!("A managing entity may have {limit} webhooks; remove one first."))
+            .with_property("limit", limit)
+    }
+
     /// The idempotency key was used for something else.
     pub fn idempotency_conflict() -> Self {
         let detail = "This Idempotency-Key was sent before with another body; use a new key for a new event.";

@@ -65,6 +65,8 @@ kinds! {
         "The managing entity has no delivery with this identifier, or it is older than the time for which deliveries are kept.";
     VersionConflict = "version-conflict", CONFLICT, "The resource was changed in the meantime",
         "The version that was sent is no longer the current one. Read the resource again, apply the change to what it is now, and send the new version.";
+    WebhookLimit = "webhook-limit", CONFLICT, "The managing entity has as many webhooks as it may have",
+        "A managing entity may have a limited number of webhooks, which the detail names. Remove one that is no longer needed, or let one webhook subscribe to more event types.";
     IdempotencyConflict = "idempotency-conflict", CONFLICT, "The idempotency key was used for another request",
         "An Idempotency-Key may be sent again only with the very same body. Use a new key for a new event.";
     PayloadTooLarge = "payload-too-large", PAYLOAD_TOO_LARGE, "The request is too large",

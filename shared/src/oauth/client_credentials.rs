@@ -72,6 +72,9 @@ impl ClientCredentials {
         };
         let access_token = token::issue(&claims, &self.audience, &secrets.key, self.clock.now(), self.lifetime)
             .map_err(Problem::internal)?;
+        if access_token.len() > token::MAX_LENGTH {
+            return Err(Problem::internal("the application has more managing entities than a token can carry"));
+        }
         tracing::info!(clientId = claims.client_id, tokenId = claims.token_id, scope = %claims.scopes, "issued a token");
         let response = TokenResponse {
             access_token,
@@ -93,7 +96,9 @@ fn granted(requested: Option<&str>, registered: Scopes) -> Result<Scopes, Proble
     let requested = Scopes::parse(requested)
         .map_err(|unknown| refused(format!("There is no scope named {}.", shown(&unknown.0))))?;
     if requested.is_empty() {
-        return Ok(registered);
+        return Err(refused(
+            "The scope parameter names no scope; leave it out to get all of the application's.".to_owned(),
+        ));
     }
     match requested.without(registered).iter().next() {
         Some(scope) => Err(refused(format!("The application is not registered for the scope {scope}."))),

@@ -1,5 +1,7 @@
 //! The token request as it comes: a form, and perhaps HTTP Basic.
 
+use std::collections::HashSet;
+
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{
     HeaderMap, HeaderValue,
@@ -7,6 +9,9 @@ use http::{
 };
 
 use crate::http::{Problem, ProblemKind};
+
+/// The largest form, in bytes: some 20 times what a request for all scopes needs.
+const MAX_FORM: usize = 16 * 1024;
 
 /// A token request whose form is right; whether it is granted is another matter.
 pub struct TokenRequest {
@@ -75,10 +80,13 @@ struct Form(Vec<(String, String)>);
 
 impl Form {
     fn read(body: &[u8]) -> Result<Self, Problem> {
+        if body.len() > MAX_FORM {
+            return Err(malformed("The form is larger than any token request."));
+        }
         let body = std::str::from_utf8(body).map_err(|_| malformed("The form is not text in UTF-8."))?;
-        let mut parameters = Vec::<(String, String)>::new();
+        let (mut parameters, mut names) = (Vec::new(), HashSet::new());
         for (name, value) in form_urlencoded::parse(body.as_bytes()) {
-            if parameters.iter().any(|(known, _)| *known == name) {
+            if !names.insert(name.clone()) {
                 return Err(malformed("A parameter of the form comes twice."));
             }
             parameters.push((name.into_owned(), value.into_owned()));
@@ -162,6 +170,12 @@ mod tests {
         json.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let problem = TokenRequest::read(&json, b"{}").err().expect("refused");
         assert_eq!(problem.kind, ProblemKind::InvalidTokenRequest);
+    }
+
+    #[test]
+    fn a_form_beyond_all_bounds_is_refused_before_it_is_parsed() {
+        let many = (0..100_000).map(|number| format!("p{number}=")).collect::<Vec<_>>().join("&");
+        assert_eq!(kind(None, &many), ProblemKind::InvalidTokenRequest);
     }
 
     #[test]

@@ -45,12 +45,19 @@ impl EndpointUrl {
             return Err(EndpointUrlError::NotAUrl);
         }
         let url = Url::parse(text).map_err(|_| EndpointUrlError::NotAUrl)?;
+        // The parser mends what others would not: `https:host`, `https:\\host`, `https:///host`.
+        let after_scheme = text.get(url.scheme().len()..).unwrap_or_default();
+        let literal = after_scheme.strip_prefix("://").is_some_and(|rest| !rest.starts_with('/'));
+        if url.has_host() && (!literal || text.contains('\\')) {
+            return Err(EndpointUrlError::NotAUrl);
+        }
         match url.scheme() {
             "https" => {}
             "http" if rules.allow_http => {}
             _ => return Err(EndpointUrlError::Scheme),
         }
-        if !url.username().is_empty() || url.password().is_some() {
+        let authority = after_scheme.trim_start_matches("://").split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.contains('@') {
             return Err(EndpointUrlError::Credentials);
         }
         if url.fragment().is_some() {
@@ -152,6 +159,10 @@ mod tests {
             ("/x", EndpointUrlError::NotAUrl),
             ("https://", EndpointUrlError::NotAUrl),
             ("https://exa mple.com/", EndpointUrlError::NotAUrl),
+            ("https:example.com", EndpointUrlError::NotAUrl),
+            ("https:///example.com", EndpointUrlError::NotAUrl),
+            ("https:\\\\example.com\\x", EndpointUrlError::NotAUrl),
+            ("https://@example.com/", EndpointUrlError::Credentials),
             ("https://example.com/\n", EndpointUrlError::NotAUrl),
             ("https://[fe80::1%25eth0]/", EndpointUrlError::NotAUrl),
             ("http://example.com/", EndpointUrlError::Scheme),

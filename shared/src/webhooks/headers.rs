@@ -37,6 +37,7 @@ const RESERVED_PREFIXES: [&str; 3] = ["service-", "webhook-", "x-amzn-"];
 pub fn check(headers: &BTreeMap<String, String>, violations: &mut Violations) {
     if headers.len() > MAX_HEADERS {
         violations.add("headers", format!("must not be more than {MAX_HEADERS}"));
+        return;
     }
     let mut seen = Vec::new();
     for (name, value) in headers {

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use http::{StatusCode, header::LOCATION};
+use http::{
+    StatusCode,
+    header::{CACHE_CONTROL, LOCATION},
+};
 use serde::Deserialize;
 
 use super::{Webhook, Webhooks, endpoint_url::EndpointUrl, headers, secret::SigningSecret};
@@ -18,6 +21,8 @@ use crate::{
 };
 
 const MAX_NAME_LENGTH: usize = 200;
+/// How many webhooks an entity may have: every publish reads them all.
+pub const MAX_WEBHOOKS: usize = 200;
 
 /// Everything that making a webhook needs.
 pub struct Registration {
@@ -45,7 +50,19 @@ struct WebhookRequest {
     headers: BTreeMap<String, String>,
 }
 
-/// What published clients send along.
+/// What published clients send along. Read by way of a map, since serde would take an array for a struct as well.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "serde_json::Map<String, serde_json::Value>")]
+struct Reference(EntityReference);
+
+impl TryFrom<serde_json::Map<String, serde_json::Value>> for Reference {
+    type Error = serde_json::Error;
+
+    fn try_from(members: serde_json::Map<String, serde_json::Value>) -> Result<Self, Self::Error> {
+        serde_json::from_value(members.into()).map(Self)
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EntityReference {
@@ -59,6 +76,10 @@ impl Registration {
     pub async fn create(&self, call: &Call) -> Result<Reply, Problem> {
         let entity = call.entity();
         let request = WebhookRequest::read(&call.body, entity.id(), &self.rules)?;
+        // Two at once may pass together: the limit keeps publishing fast, and one more does no harm.
+        if self.webhooks.of(entity).await?.len() >= MAX_WEBHOOKS {
+            return Err(Problem::too_many_webhooks(MAX_WEBHOOKS));
+        }
         let now = self.clock.now();
         let webhook = Webhook {
             created_date: now,
@@ -80,6 +101,7 @@ impl Registration {
         tracing::info!(webhookId = %webhook.id, entity = %entity.id(), "made a webhook");
         let location = self.location(entity, &webhook);
         Reply::json(StatusCode::CREATED, &webhook.view(Some(&secret.reveal())))?
+            .with_header(CACHE_CONTROL, "no-store")
             .with_computed_header(LOCATION, &location)
     }
 
@@ -96,9 +118,8 @@ impl WebhookRequest {
         let event_url = body.required::<String>("eventUrl", "the address of the endpoint");
         let event_list =
             body.required::<Vec<String>>("eventList", "a list of event types; an empty one means every type");
-        let headers: BTreeMap<String, String> =
-            body.optional("headers", "an object of texts by header name").unwrap_or_default();
-        let reference: Option<EntityReference> = body.optional("entity", "an object with identifier and name");
+        let headers = body.optional_texts("headers", "an object of texts by header name");
+        let reference: Option<Reference> = body.optional("entity", "an object with identifier and name");
 
         let violations = &mut body.violations;
         if name.as_ref().is_some_and(|name| {
@@ -111,7 +132,7 @@ impl WebhookRequest {
         }
         let event_list = event_list.map(|list| known_types(list, violations));
         headers::check(&headers, violations);
-        if reference.is_some_and(|reference| reference.identifier != entity.as_str()) {
+        if reference.is_some_and(|Reference(reference)| reference.identifier != entity.as_str()) {
             violations.add("entity.identifier", "must be the managing entity of the path, or be left out");
         }
         body.finish()?;
@@ -127,6 +148,10 @@ impl WebhookRequest {
 /// The types of the list, each once; those that do not exist are violations.
 fn known_types(list: Vec<String>, violations: &mut Violations) -> Vec<String> {
     let mut known = Vec::<String>::new();
+    if list.len() > catalogue::all().len() {
+        violations.add("eventList", "must not be longer than the catalogue; an empty list means every type");
+        return known;
+    }
     for (position, value) in list.into_iter().enumerate() {
         if catalogue::find(&value).is_none() {
             violations.add(format!("eventList[{position}]"), "must be the key of an event type of the catalogue");
