@@ -19,20 +19,24 @@ ARCHITECTURE ?= arm64
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
+# One build for everything that runs here: the tests' dependencies choose features of shared ones, and a build without
+# them would compile those a second time.
+BUILD = cargo build --workspace --all-targets
+
 # ------------------------------------------------------------------------------------------------- on one machine
 
 run: tools ## Builds and runs the whole service here (PORT=9000 DATA=.local) until Ctrl-C
 	@test -x target/debug/local || echo "The first build takes some minutes."
-	cargo build --workspace --bins
+	$(BUILD)
 	@exec target/debug/local --port "$(PORT)" --data "$(DATA)" --stop-with-parent
 
 test: tools ## Runs all tests, those included that start the whole service
-	cargo build --workspace --all-targets
+	$(BUILD)
 	cargo test --workspace --no-fail-fast
 
 # The release profile optimises whole programs, so only what is measured is built with it.
 bench: tools ## Measures start, warm requests, size and memory of deployed binaries beside a hello world
-	cargo build --workspace --bins
+	$(BUILD)
 	AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo build --release $(BENCHED:%=--package %)
 	@target/debug/bench
 
