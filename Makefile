@@ -26,6 +26,9 @@ BUILD = cargo build --workspace --all-targets
 # ------------------------------------------------------------------------------------------------- on one machine
 
 run: tools ## Builds and runs the whole service here (PORT=9000 DATA=.local) until Ctrl-C
+	@# What a killed service left behind must not look like a running one while this one builds.
+	@if command -v flock >/dev/null && test -e "$(DATA)/lock"; then \
+		flock --nonblock "$(DATA)/lock" rm -f "$(DATA)/service.env" || true; fi
 	@test -x target/debug/local || echo "The first build takes some minutes."
 	$(BUILD)
 	@exec target/debug/local --port "$(PORT)" --data "$(DATA)" --stop-with-parent
