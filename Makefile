@@ -62,12 +62,15 @@ audit: $(CARGO_DENY) ## Checks the dependencies against the database of known vu
 # ---------------------------------------------------------------------------------------------------------- on AWS
 
 # AWS_LC_SYS_NO_JITTER_ENTROPY: the kernel is entropy enough; gathering more costs each cold start up to 0.1 s.
+# PATH: the linker, zig, is a package of .venv and found through its python3.
+FOR_LAMBDA = PATH="$(CURDIR)/.venv/bin:$$PATH" AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo-lambda
+
 build: tools ## Builds the functions for Lambda into target/lambda (ARCHITECTURE=arm64 or x86_64)
-	AWS_LC_SYS_NO_JITTER_ENTROPY=1 .venv/bin/cargo-lambda lambda build --release \
+	$(FOR_LAMBDA) lambda build --release \
 		$(if $(filter x86_64,$(ARCHITECTURE)),$(TARGET_X86),$(TARGET_ARM)) $(FUNCTIONS:%=--package %)
 
 package: tools ## Builds the same as zips, target/lambda/NAME/bootstrap.zip
-	AWS_LC_SYS_NO_JITTER_ENTROPY=1 .venv/bin/cargo-lambda lambda build --release --output-format zip \
+	$(FOR_LAMBDA) lambda build --release --output-format zip \
 		$(if $(filter x86_64,$(ARCHITECTURE)),$(TARGET_X86),$(TARGET_ARM)) $(FUNCTIONS:%=--package %)
 
 deploy: build deploy-tools ## Deploys the stack; asks for what it does not know the first time
