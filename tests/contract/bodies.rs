@@ -12,6 +12,7 @@ tests![
     a_body_that_is_no_json_object_is_refused,
     an_entity_that_cannot_exist_is_a_violation,
     a_body_that_is_too_large_is_a_problem,
+    a_connection_that_a_too_large_body_ends_is_not_used_again,
 ];
 
 /// A path that takes a body, and a good one.
@@ -117,4 +118,13 @@ async fn a_body_that_is_too_large_is_a_problem(suite: Arc<Suite>) {
             entity.post(path).json(&body).refused(413, "payload-too-large").await;
         }
     }
+}
+
+/// The rest of such a body is never read, so the connection ends with the answer. Clients that were not told so sent their
+/// next request on it, and got no answer.
+async fn a_connection_that_a_too_large_body_ends_is_not_used_again(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let body = json!({ "type": "booking.created", "data": { "x": "x".repeat(11 * 1_024 * 1_024) } });
+    let answer = entity.post("/webhook/event").json(&body).expect(413).await;
+    assert_eq!(answer.header("connection"), "close");
 }

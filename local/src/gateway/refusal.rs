@@ -5,11 +5,11 @@ use std::{error::Error, time::Duration};
 use axum::{body::Body, response::Response};
 use http::{
     HeaderName, HeaderValue,
-    header::{CACHE_CONTROL, CONTENT_TYPE},
+    header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE},
 };
 use serde_json::Value;
 use shared::{
-    http::{Problem, ProblemKind, SERVICE_VERSION, SERVICE_VERSION_HEADER},
+    http::{Problem, SERVICE_VERSION, SERVICE_VERSION_HEADER},
     logging,
 };
 
@@ -75,9 +75,13 @@ impl Refusal {
 /// A body that could not be read: too large, or the client broke off and hears nothing of this.
 pub fn of_body(error: axum::Error) -> Refusal {
     let too_large = error.source().is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>());
-    if too_large {
-        Refusal::too_large(MAX_BODY)
+    let mut problem = if too_large {
+        Problem::too_large("The request", MAX_BODY)
     } else {
-        Refusal::new(Problem::new(ProblemKind::InvalidRequest, "The body broke off before its end.").caused_by(error))
-    }
+        Problem::invalid_value("body", "must come whole, and broke off before its end").caused_by(error)
+    };
+    // The rest of the body is not read, so the connection ends with this answer; a client that is not told so would send
+    // its next request on it, and get no answer.
+    problem.headers.push((CONNECTION, HeaderValue::from_static("close")));
+    Refusal::new(problem)
 }
