@@ -16,6 +16,7 @@ use axum::{
     serve::ListenerExt,
 };
 use deployment::Template;
+use http_body_util::BodyExt;
 use shared::{clock::SharedClock, random::SharedRandom};
 use tokio::{net::TcpListener, time};
 
@@ -26,6 +27,8 @@ use crate::invoke::Invoker;
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// The largest body that API Gateway takes.
 const MAX_BODY: usize = 10 * 1024 * 1024;
+/// How much of a larger one is still read, and thrown away: a client that is reset while it sends may never see the answer.
+const MAX_DISCARDED: usize = 64 * 1024 * 1024;
 /// The largest event that Lambda takes; a body that is not text grows by a third in it.
 const MAX_EVENT: usize = 6 * 1024 * 1024;
 
@@ -36,6 +39,22 @@ pub struct Gateway {
     base_url: String,
     clock: SharedClock,
     random: SharedRandom,
+}
+
+async fn read_whole(mut body: Body) -> Result<Vec<u8>, Refusal> {
+    let (mut whole, mut length) = (Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(refusal::broken_off)?.into_data() else { continue };
+        length += data.len();
+        if length <= MAX_BODY {
+            whole.extend_from_slice(&data);
+        } else if length > MAX_DISCARDED {
+            break;
+        } else {
+            whole = Vec::new();
+        }
+    }
+    if length <= MAX_BODY { Ok(whole) } else { Err(refusal::of_large_body()) }
 }
 
 impl Gateway {
@@ -66,7 +85,7 @@ impl Gateway {
 
     async fn answer(&self, peer: SocketAddr, request: Request) -> Result<Response, Refusal> {
         let (parts, body) = request.into_parts();
-        let body = axum::body::to_bytes(body, MAX_BODY).await.map_err(refusal::of_body)?;
+        let body = read_whole(body).await?;
         let path = parts.uri.path();
         let (route, parameters) = self.routes.find(&parts.method, path);
         let event = event::of_request(&event::Received {

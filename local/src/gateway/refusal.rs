@@ -72,16 +72,20 @@ impl Refusal {
     }
 }
 
-/// A body that could not be read: too large, or the client broke off and hears nothing of this.
-pub fn of_body(error: axum::Error) -> Refusal {
-    let too_large = error.source().is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>());
-    let mut problem = if too_large {
-        Problem::too_large("The request", MAX_BODY)
-    } else {
-        Problem::invalid_value("body", "must come whole, and broke off before its end").caused_by(error)
-    };
-    // The rest of the body is not read, so the connection ends with this answer; a client that is not told so would send
-    // its next request on it, and get no answer.
+/// A body of which the rest is thrown away.
+pub fn of_large_body() -> Refusal {
+    ending_the_connection(Problem::too_large("The request", MAX_BODY))
+}
+
+/// A body that ended too soon; mostly the client is gone, and hears nothing of this.
+pub fn broken_off(error: axum::Error) -> Refusal {
+    ending_the_connection(
+        Problem::invalid_value("body", "must come whole, and broke off before its end").caused_by(error),
+    )
+}
+
+/// What is left of a request on its connection is not read, so a client must not send another one on it.
+fn ending_the_connection(mut problem: Problem) -> Refusal {
     problem.headers.push((CONNECTION, HeaderValue::from_static("close")));
     Refusal::new(problem)
 }
