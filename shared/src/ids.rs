@@ -81,6 +81,8 @@ identifiers! {
     WebhookId = "whk_";
     /// One delivery: one event on its way to one webhook.
     DeliveryId = "dlv_";
+    /// One connection: a managing entity's account at a payment provider, as it was connected once.
+    ConnectionId = "con_";
 }
 
 impl DeliveryId {

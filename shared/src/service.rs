@@ -121,7 +121,7 @@ impl Service {
 
     /// Not generic, so that the runtime is compiled once, in this library, and not in each function.
     async fn serve_boxed(self, endpoint: Endpoint, handler: Arc<Handler>) -> Result<(), StartError> {
-        if endpoint.needs_token() {
+        if endpoint.reads_tokens() {
             self.keys.warm_up().await;
         }
         let service = Arc::new(self);

@@ -1,12 +1,15 @@
 //! The DynamoDB table: one client, one name, and the only translation of its errors.
 
+use std::{collections::HashMap, time::Duration};
+
 use aws_sdk_dynamodb::{
     Client,
-    error::{ProvideErrorMetadata, SdkError},
-    types::AttributeValue,
+    error::{BuildError, ProvideErrorMetadata, SdkError},
+    operation::transact_write_items::TransactWriteItemsError,
+    types::{AttributeValue, TransactWriteItem},
 };
 use serde::{Serialize, de::DeserializeOwned};
-use std::{collections::HashMap, time::Duration};
+use tokio::time::sleep;
 
 /// An item as DynamoDB knows it.
 pub type Item = HashMap<String, AttributeValue>;
@@ -87,6 +90,11 @@ impl TableError {
         }
     }
 
+    /// A request that could not even be put together.
+    pub fn unbuilt(doing: &'static str) -> impl Fn(BuildError) -> Self {
+        move |error| Self::Refused { doing, source: error.into() }
+    }
+
     /// An answer of a batch or a transaction that failed for this reason code, without an error of its own.
     pub fn code(doing: &'static str, code: &str) -> Self {
         let source = format!("answered with {code}").into();
@@ -111,6 +119,15 @@ pub const PAUSES: [Duration; 5] = [
     Duration::from_millis(270),
     Duration::from_millis(810),
 ];
+
+/// How a transaction ended that was not refused as such.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transacted {
+    /// Everything was written.
+    Yes,
+    /// A condition did not hold, and nothing was written.
+    ConditionLost,
+}
 
 impl Table {
     /// The table of this name.
@@ -144,6 +161,34 @@ impl Table {
         Ok(())
     }
 
+    /// Writes all of it or nothing.
+    ///
+    /// Another write to one of the items at this very moment cancels a transaction, so that one is tried again; the
+    /// conditions in it must make that harmless.
+    pub async fn transact(
+        &self,
+        writes: Vec<TransactWriteItem>,
+        doing: &'static str,
+    ) -> Result<Transacted, TableError> {
+        let mut pauses = PAUSES.iter();
+        loop {
+            let call = self.client.transact_write_items().set_transact_items(Some(writes.clone()));
+            let Err(error) = call.send().await else { return Ok(Transacted::Yes) };
+            let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error()
+            else {
+                return Err(TableError::sdk(doing)(error));
+            };
+            let mut codes = cancelled.cancellation_reasons().iter().filter_map(|reason| reason.code());
+            let Some(code) = codes.find(|code| !["None", "ConditionalCheckFailed"].contains(code)) else {
+                return Ok(Transacted::ConditionLost);
+            };
+            match pauses.next() {
+                Some(pause) if passing_code(code) => sleep(*pause).await,
+                _ => return Err(TableError::code(doing, code)),
+            }
+        }
+    }
+
     /// All items of one partition, in the order of the sort key, read consistently: those whose sort key begins so, if
     /// it is said how.
     pub async fn partition(
@@ -171,6 +216,16 @@ impl Table {
         }
         Ok(items)
     }
+}
+
+/// A text as an attribute.
+pub fn text(value: impl ToString) -> AttributeValue {
+    AttributeValue::S(value.to_string())
+}
+
+/// A number as an attribute.
+pub fn number(value: impl ToString) -> AttributeValue {
+    AttributeValue::N(value.to_string())
 }
 
 /// Turns an item into the type that wrote it.

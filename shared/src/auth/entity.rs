@@ -68,6 +68,11 @@ impl AuthorizedEntity {
         Self(entity)
     }
 
+    /// The entity that an event of the platform's own is about: what the sweep acts for when it publishes one.
+    pub(crate) fn owning_announcement(entity: EntityId) -> Self {
+        Self(entity)
+    }
+
     /// Its identifier.
     pub fn id(&self) -> &EntityId {
         &self.0

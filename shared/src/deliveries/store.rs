@@ -2,7 +2,7 @@
 //! nothing that it must not.
 
 use aws_sdk_dynamodb::{
-    operation::{transact_write_items::TransactWriteItemsError, update_item::UpdateItemError},
+    operation::update_item::UpdateItemError,
     types::{
         AttributeValue, BatchStatementErrorCodeEnum, BatchStatementRequest, Put, ReturnValue, TransactWriteItem, Update,
     },
@@ -24,7 +24,7 @@ use crate::{
     events::{Event, store::Events},
     ids::DeliveryId,
     logging,
-    table::{Item, PAUSES, Table, TableError, passing_code, read_item, write_item},
+    table::{Item, PAUSES, Table, TableError, Transacted, number, passing_code, read_item, text, write_item},
     webhooks::Webhook,
 };
 
@@ -228,29 +228,13 @@ impl Deliveries {
             }
             _ => update.update_expression(format!("{set} REMOVE lease, leaseUntil, nextAttemptDate, dueShard, dueAt")),
         };
-        let refused =
-            |error: aws_sdk_dynamodb::error::BuildError| TableError::Refused { doing: DOING, source: error.into() };
-        let put = TransactWriteItem::builder().put(put.map_err(refused)?).build();
-        let update = TransactWriteItem::builder().update(update.build().map_err(refused)?).build();
-        // A message that comes twice may touch the head at this very moment. The attempt was made and must be recorded, and
-        // the conditions make it harmless to try again.
-        let mut pauses = PAUSES.iter();
-        loop {
-            let call =
-                self.table.client.transact_write_items().transact_items(put.clone()).transact_items(update.clone());
-            let Err(error) = call.send().await else { return Ok(Recorded::Yes) };
-            let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error()
-            else {
-                return Err(TableError::sdk(DOING)(error));
-            };
-            let mut codes = cancelled.cancellation_reasons().iter().filter_map(|reason| reason.code());
-            let Some(code) = codes.find(|code| !["None", "ConditionalCheckFailed"].contains(code)) else {
-                return Ok(Recorded::ClaimLost);
-            };
-            match pauses.next() {
-                Some(pause) if passing_code(code) => sleep(*pause).await,
-                _ => return Err(TableError::code(DOING, code)),
-            }
+        let put = TransactWriteItem::builder().put(put.map_err(TableError::unbuilt(DOING))?).build();
+        let update = update.build().map_err(TableError::unbuilt(DOING))?;
+        let update = TransactWriteItem::builder().update(update).build();
+        // A message that comes twice may touch the head at this very moment. The attempt was made and must be recorded.
+        match self.table.transact(vec![put, update], DOING).await? {
+            Transacted::Yes => Ok(Recorded::Yes),
+            Transacted::ConditionLost => Ok(Recorded::ClaimLost),
         }
     }
 
@@ -331,12 +315,4 @@ const OPENING: &str = "opening deliveries";
 
 fn lost(error: Option<&UpdateItemError>) -> bool {
     matches!(error, Some(UpdateItemError::ConditionalCheckFailedException(_)))
-}
-
-fn text(value: impl ToString) -> AttributeValue {
-    AttributeValue::S(value.to_string())
-}
-
-fn number(value: impl ToString) -> AttributeValue {
-    AttributeValue::N(value.to_string())
 }

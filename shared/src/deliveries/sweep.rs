@@ -1,4 +1,5 @@
-//! Sweeping: what is overdue is announced again, whether its message was lost, its worker died or its wait was long.
+//! Sweeping: what is overdue is announced again, whether its message was lost, its worker died or its wait was long; and
+//! what stands in the outbox is published.
 //!
 //! Before it is announced its due time is moved ahead, by twice as long each time, so that a backlog in the queue is
 //! not made longer by announcing the same thing again and again.
@@ -14,6 +15,7 @@ use super::{
 };
 use crate::{
     clock::{SharedClock, Time},
+    events::{outbox::Outbox, publish::Publisher},
     logging,
     table::TableError,
 };
@@ -29,6 +31,10 @@ const TIME_LIMIT: Duration = Duration::from_secs(45);
 
 /// Everything that sweeping needs.
 pub struct Sweeper {
+    /// What is still to be published.
+    pub outbox: Outbox,
+    /// What publishes it.
+    pub publisher: Publisher,
     /// What may be overdue.
     pub deliveries: Deliveries,
     /// Where it is announced.
@@ -38,15 +44,18 @@ pub struct Sweeper {
 }
 
 impl Sweeper {
-    /// Announces everything that is overdue; gives the number. A shard that fails leaves the others alone.
+    /// Publishes the outbox and announces everything that is overdue; gives the number. Each part that fails leaves the
+    /// others alone.
     pub async fn sweep(&self) -> Result<usize, TableError> {
         let began = self.clock.now();
+        // First, so that what it opens is announced by the publishing itself and not found overdue.
+        let published = self.outbox.empty(&self.publisher).await;
         let outcomes = futures::future::join_all((0..DUE_SHARDS).map(|shard| self.sweep_shard(shard, began))).await;
-        let swept = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().sum();
+        let swept: usize = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().sum();
         if swept > 0 {
             tracing::info!(swept, "announced what was overdue");
         }
-        Ok(swept)
+        published.map(|published| published + swept)
     }
 
     async fn sweep_shard(&self, shard: u8, began: Time) -> Result<usize, TableError> {

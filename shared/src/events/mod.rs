@@ -2,6 +2,7 @@
 
 pub mod catalogue;
 pub mod event;
+pub mod outbox;
 pub mod publish;
 pub mod store;
 

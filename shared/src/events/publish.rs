@@ -30,6 +30,7 @@ use crate::{
     ids::{DeliveryId, EventId},
     logging,
     random::{self, SharedRandom},
+    table::TableError,
     webhooks::{Webhook, Webhooks},
 };
 
@@ -86,11 +87,7 @@ impl Publisher {
         };
         let mut event_now = event(id.clone(), now)?;
         let webhooks = self.webhooks.of(entity).await?;
-        let mut planned: Vec<PlannedDelivery> = webhooks
-            .iter()
-            .filter(|webhook| webhook.wants(request.kind.value))
-            .map(|webhook| PlannedDelivery { delivery: DeliveryId::of(&id, &webhook.id), webhook: webhook.id.clone() })
-            .collect();
+        let mut planned = plan(&event_now, &webhooks);
         if let Some(key) = &request.key {
             let request_hash = sha256(&call.body);
             let publication =
@@ -107,13 +104,22 @@ impl Publisher {
         Reply::json(StatusCode::ACCEPTED, &Published { event_identifier: event_now.id, deliveries: planned })
     }
 
+    /// Publishes an event of the platform's own. Done again, it makes nothing new for the webhooks that it found before.
+    pub async fn tell(&self, entity: &AuthorizedEntity, event: &Event) -> Result<(), TableError> {
+        let webhooks = self.webhooks.of(entity).await?;
+        let planned = plan(event, &webhooks);
+        self.deliver(entity, event, &planned, &webhooks).await?;
+        tracing::info!(eventId = %event.id, r#type = event.kind, deliveries = planned.len(), "published");
+        Ok(())
+    }
+
     async fn deliver(
         &self,
         entity: &AuthorizedEntity,
         event: &Event,
         planned: &[PlannedDelivery],
         webhooks: &[Webhook],
-    ) -> Result<(), Problem> {
+    ) -> Result<(), TableError> {
         if planned.is_empty() {
             return Ok(());
         }
@@ -130,6 +136,17 @@ impl Publisher {
         }
         Ok(())
     }
+}
+
+/// The deliveries of an event: one for each webhook that wants it.
+fn plan(event: &Event, webhooks: &[Webhook]) -> Vec<PlannedDelivery> {
+    let wanting = webhooks.iter().filter(|webhook| webhook.wants(event.kind));
+    wanting
+        .map(|webhook| PlannedDelivery {
+            delivery: DeliveryId::of(&event.id, &webhook.id),
+            webhook: webhook.id.clone(),
+        })
+        .collect()
 }
 
 fn sha256(bytes: &[u8]) -> String {

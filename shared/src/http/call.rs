@@ -33,6 +33,11 @@ impl Call {
         self.request.path_parameters_ref().and_then(|parameters| parameters.first(name)).unwrap_or_default()
     }
 
+    /// Every value of a parameter of the query, decoded, in their order.
+    pub fn query(&self, name: &str) -> Vec<&str> {
+        self.request.query_string_parameters_ref().and_then(|parameters| parameters.all(name)).unwrap_or_default()
+    }
+
     /// The whole path, as it came.
     pub fn whole_path(&self) -> &str {
         self.request.raw_http_path()

@@ -14,7 +14,7 @@ use lambda_http::{Body, Request, RequestExt};
 use tokio::time::timeout;
 use tracing::Instrument;
 
-use super::{ACCEPTED_VERSIONS, Call, Problem, Reply, SERVICE_VERSION, SERVICE_VERSION_HEADER};
+use super::{ACCEPTED_VERSIONS, Call, Problem, ProblemKind, Reply, SERVICE_VERSION, SERVICE_VERSION_HEADER};
 use crate::{
     Service,
     auth::{
@@ -25,8 +25,8 @@ use crate::{
     logging,
 };
 
-/// The longest that a request may take: below the functions' own limit of 15 s, after which Lambda would answer for us,
-/// and not with a Problem.
+/// The longest that a request may take where an endpoint says nothing else: below the functions' own limit of 15 s, after
+/// which Lambda would answer for us, and not with a Problem.
 const DEADLINE: Duration = Duration::from_secs(12);
 
 /// The name of the path parameter that holds the managing entity.
@@ -38,12 +38,15 @@ pub struct Endpoint {
     access: Access,
     takes_json: bool,
     errors: ErrorStyle,
+    deadline: Duration,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Access {
     /// Anyone, without a token; the version check does not apply either.
     Public,
+    /// Anyone; but who shows a token must show a good one with this scope.
+    OptionalToken(Scope),
     Scope(Scope),
 }
 
@@ -54,22 +57,30 @@ enum ErrorStyle {
     Problem,
     /// RFC 6749 §5.2 with the Problem's members beside it.
     OAuth,
+    /// Problems, but for a 500, which is the empty object.
+    EmptyInternalError,
 }
 
 impl Endpoint {
     /// An endpoint that needs a token with this scope, for the path's managing entity.
     pub const fn needs(scope: Scope) -> Self {
-        Self { access: Access::Scope(scope), takes_json: false, errors: ErrorStyle::Problem }
+        Self { access: Access::Scope(scope), takes_json: false, errors: ErrorStyle::Problem, deadline: DEADLINE }
     }
 
     /// An endpoint for everybody.
     pub const fn public() -> Self {
-        Self { access: Access::Public, takes_json: false, errors: ErrorStyle::Problem }
+        Self { access: Access::Public, takes_json: false, errors: ErrorStyle::Problem, deadline: DEADLINE }
     }
 
-    /// Whether a token has to come with each request.
-    pub const fn needs_token(self) -> bool {
-        matches!(self.access, Access::Scope(_))
+    /// The same, but a token that comes all the same must be valid and have this scope. What it covers is for the handler
+    /// to check: a public path names no managing entity.
+    pub const fn with_optional_token(self, scope: Scope) -> Self {
+        Self { access: Access::OptionalToken(scope), ..self }
+    }
+
+    /// Whether tokens are read here.
+    pub const fn reads_tokens(self) -> bool {
+        matches!(self.access, Access::Scope(_) | Access::OptionalToken(_))
     }
 
     /// The same with a body in JSON.
@@ -80,6 +91,16 @@ impl Endpoint {
     /// The same with errors as an OAuth2 client expects them.
     pub const fn with_oauth_errors(self) -> Self {
         Self { errors: ErrorStyle::OAuth, ..self }
+    }
+
+    /// The same with `{}` as the body of a 500.
+    pub const fn with_empty_internal_errors(self) -> Self {
+        Self { errors: ErrorStyle::EmptyInternalError, ..self }
+    }
+
+    /// The same with more time, for an endpoint that waits for a stranger. The function's own limit must be longer.
+    pub const fn with_deadline(self, deadline: Duration) -> Self {
+        Self { deadline, ..self }
     }
 }
 
@@ -93,7 +114,7 @@ pub async fn handle(service: &Service, endpoint: Endpoint, handler: &Handler, re
     async {
         let (method, path) = (request.method().clone(), request.raw_http_path().to_owned());
         let admitted = AssertUnwindSafe(admit(service, endpoint, handler, request, &request_id)).catch_unwind();
-        let outcome = match timeout(DEADLINE, admitted).await {
+        let outcome = match timeout(endpoint.deadline, admitted).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err(Problem::internal("the handler panicked; see the log above")),
             Err(late) => Err(Problem::unavailable(late)),
@@ -119,14 +140,22 @@ async fn admit(
 ) -> Result<Reply, Problem> {
     let mut claims = None;
     let mut entity = None;
-    if let Access::Scope(scope) = endpoint.access {
-        let token = authenticate(service, &request).await?; // 3
-        entity = authorize(&token, scope, &request)?; // 4
-        version(&request)?; // 5
-        if endpoint.takes_json {
-            content_type(&request)?; // 6
+    match endpoint.access {
+        Access::Scope(scope) => {
+            let token = authenticate(service, &request).await?; // 3
+            entity = authorize(&token, scope, &request)?; // 4
+            version(&request)?; // 5
+            if endpoint.takes_json {
+                content_type(&request)?; // 6
+            }
+            claims = Some(token);
         }
-        claims = Some(token);
+        Access::OptionalToken(scope) if request.headers().contains_key(AUTHORIZATION) => {
+            let token = authenticate(service, &request).await?;
+            authorize(&token, scope, &request)?;
+            claims = Some(token);
+        }
+        Access::OptionalToken(_) | Access::Public => {}
     }
     let entity = entity.map(well_formed).transpose()?; // 7, as far as it is every endpoint's
     let (parts, body) = request.into_parts();
@@ -231,15 +260,20 @@ fn refuse(service: &Service, endpoint: Endpoint, problem: Problem, request_id: &
     } else {
         tracing::info!(kind, cause, "refused");
     }
-    let mut body = problem.body(&service.settings().base_url, request_id);
+    let mut body = match endpoint.errors {
+        ErrorStyle::EmptyInternalError if problem.kind == ProblemKind::InternalError => serde_json::Map::new(),
+        _ => problem.body(&service.settings().base_url, request_id),
+    };
     if endpoint.errors == ErrorStyle::OAuth {
         body.insert("error".into(), crate::oauth::error_code(problem.kind).into());
         body.insert("error_description".into(), crate::oauth::error_description(&problem.detail).into());
     }
+    let body_is_empty = body.is_empty();
     let mut response = Response::new(Body::Text(serde_json::Value::from(body).to_string()));
     *response.status_mut() = problem.kind.status();
     let content_type = match endpoint.errors {
-        ErrorStyle::Problem => "application/problem+json",
+        ErrorStyle::EmptyInternalError if body_is_empty => "application/json",
+        ErrorStyle::Problem | ErrorStyle::EmptyInternalError => "application/problem+json",
         ErrorStyle::OAuth => "application/json",
     };
     let headers = response.headers_mut();

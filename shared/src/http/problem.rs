@@ -139,6 +139,24 @@ impl Problem {
         Self::new(ProblemKind::DeliveryNotFound, detail)
     }
 
+    /// The deployment has no such payment provider.
+    pub fn provider_not_found() -> Self {
+        let detail = "This deployment has no payment provider of the name in the path, or none that is set up.";
+        Self::new(ProblemKind::ProviderNotFound, detail)
+    }
+
+    /// The entity has no connection to the payment provider.
+    pub fn connection_not_found() -> Self {
+        let detail = "This managing entity has no connection to the payment provider in the path.";
+        Self::new(ProblemKind::ConnectionNotFound, detail)
+    }
+
+    /// A callback's state is unknown, used, expired or made for another provider; which of these is not said.
+    pub fn invalid_state() -> Self {
+        let detail = "The link back from the payment provider is not valid, or no longer; go back and connect again.";
+        Self::new(ProblemKind::InvalidState, detail)
+    }
+
     /// The entity has as many webhooks as it may have.
     pub fn too_many_webhooks(limit: usize) -> Self {
         Self::new(ProblemKind::WebhookLimit, format!("A managing entity may have {limit} webhooks; remove one first."))

@@ -63,6 +63,12 @@ kinds! {
         "The managing entity has no webhook with this identifier. Its webhooks are listed at …/webhook/list.";
     DeliveryNotFound = "delivery-not-found", NOT_FOUND, "There is no such delivery",
         "The managing entity has no delivery with this identifier, or it is older than the time for which deliveries are kept.";
+    ProviderNotFound = "provider-not-found", NOT_FOUND, "There is no such payment provider",
+        "The deployment has no payment provider of this name, or none that is set up. Names are in lower case, such as `stripe`; which providers are set up, the operator of the service knows.";
+    ConnectionNotFound = "connection-not-found", NOT_FOUND, "There is no connection to this payment provider",
+        "The managing entity is not connected to this payment provider. Its connections are listed at …/payment/provider/list.";
+    InvalidState = "invalid-state", BAD_REQUEST, "The link back from the payment provider is not valid",
+        "The `state` that came back from the payment provider is unknown, used, older than ten minutes, or was made for another provider. Go back to the admin panel and connect again; nothing was connected.";
     VersionConflict = "version-conflict", CONFLICT, "The resource was changed in the meantime",
         "The version that was sent is no longer the current one. Read the resource again, apply the change to what it is now, and send the new version.";
     WebhookLimit = "webhook-limit", CONFLICT, "The managing entity has as many webhooks as it may have",
