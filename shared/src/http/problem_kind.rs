@@ -52,7 +52,7 @@ kinds! {
     InsufficientScope = "insufficient-scope", FORBIDDEN, "The access token lacks a scope",
         "The token is valid, but was not issued for the scope that this operation needs; the WWW-Authenticate header names it. Ask for a token with that scope; if the issuer refuses it, have the application registered for it. One scope does not imply another.";
     EntityNotCovered = "entity-not-covered", FORBIDDEN, "The access token does not cover this managing entity",
-        "The token is valid, but was issued to an application that may not act for the managing entity in the path.";
+        "The token is valid, but was issued to an application that may not act for the managing entity that the request is about: the one in the path, or in a payment provider's callback the one that the connection is for.";
     UnsupportedVersion = "unsupported-version", BAD_REQUEST, "There is no such version of the service",
         "The Service-Version header asks for a version that does not exist. Leave it out, or send one of the versions that `properties.supportedVersions` lists.";
     UnsupportedMediaType = "unsupported-media-type", UNSUPPORTED_MEDIA_TYPE, "The body must be JSON",

@@ -4,4 +4,7 @@ pub mod addresses;
 pub mod dial;
 pub mod exchange;
 
-pub use exchange::{Answer, AttemptError, Outbound};
+pub use exchange::{Answer, AttemptError, Limits, Outbound};
+
+/// What we call ourselves.
+pub const USER_AGENT: &str = concat!("Waypost/", env!("CARGO_PKG_VERSION"));
