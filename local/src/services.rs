@@ -1,10 +1,10 @@
 //! Queues and secrets: ministack, which stands for SQS and Secrets Manager. It keeps everything in memory, so whenever
-//! it starts, it is given the queues and the secrets anew. A queue's lost messages are only hints; the sweep repeats
-//! what they said.
+//! it starts, it is given the queues and the secrets anew, as the files have them at that moment: an operator's program
+//! may have changed one since. A queue's lost messages are only hints; the sweep repeats what they said.
 
 use std::{
     net::SocketAddr,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -13,12 +13,13 @@ use aws_sdk_secretsmanager::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
 use deployment::Queue;
 use serde_json::json;
+use shared::logging;
 use tokio::{net::TcpStream, time};
 
 use crate::{
     aws::{ACCOUNT, Endpoints, REGION},
     processes::{ProcessGroup, Supervised},
-    secrets::Secrets,
+    secrets::{Secrets, SecretsError},
 };
 
 /// How long it may take to listen; it takes a quarter of a second where nothing else runs.
@@ -31,7 +32,7 @@ pub struct Services {
     endpoints: Endpoints,
     secrets_prefix: String,
     queues: Vec<Queue>,
-    secrets: Arc<Secrets>,
+    secrets: PathBuf,
 }
 
 /// Why there are no queues or secrets.
@@ -40,6 +41,9 @@ pub enum ServicesError {
     /// It does not listen.
     #[error("ministack does not answer; see logs/ministack.log in the data folder")]
     Silent,
+    /// There is nothing to give it.
+    #[error("the secrets cannot be loaded")]
+    Secrets(#[from] SecretsError),
     /// It does not take what it is given.
     #[error("ministack refused {what}: {reason}")]
     Refused {
@@ -79,14 +83,14 @@ pub fn start(group: &Arc<ProcessGroup>, program: &Path, scratch: &Path, address:
 }
 
 impl Services {
-    /// The stand-in for what the template declares.
+    /// The stand-in for what the template declares, with the secrets of a folder.
     pub fn new(
         process: Supervised,
         address: SocketAddr,
         endpoints: Endpoints,
         secrets_prefix: String,
         queues: &[Queue],
-        secrets: Arc<Secrets>,
+        secrets: PathBuf,
     ) -> Self {
         let mut queues = queues.to_vec();
         // A dead-letter queue must be there before the queue that names it.
@@ -113,7 +117,7 @@ impl Services {
         while deaths.changed().await.is_ok() {
             match self.fill().await {
                 Ok(()) => tracing::info!("queues and secrets are there again"),
-                Err(error) => tracing::error!("{error}"),
+                Err(error) => tracing::error!("{}", logging::chain(&error)),
             }
         }
     }
@@ -139,7 +143,7 @@ impl Services {
 
     async fn load_secrets(&self) -> Result<(), ServicesError> {
         let client = self.endpoints.secrets_manager();
-        for (name, value) in self.secrets.iter() {
+        for (name, value) in Secrets::read(&self.secrets)?.iter() {
             let name = format!("{}{name}", self.secrets_prefix);
             let request = client.create_secret().name(&name).secret_string(value.to_string());
             request.send().await.map_err(|error| ServicesError::Refused {

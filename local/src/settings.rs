@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use deployment::{DurationError, Template, parse_duration};
+use shared::outbound::addresses::AddressRules;
 
 /// A template parameter and the variable that sets it locally.
 struct Setting {
@@ -12,7 +13,7 @@ struct Setting {
     local_default: Option<&'static str>,
 }
 
-const SETTINGS: [Setting; 5] = [
+const SETTINGS: [Setting; 6] = [
     Setting { parameter: "RetrySchedule", variable: "RETRY_SCHEDULE", local_default: None },
     Setting { parameter: "TokenLifetime", variable: "TOKEN_LIFETIME", local_default: None },
     Setting { parameter: "LogLevel", variable: "LOG_LEVEL", local_default: None },
@@ -23,6 +24,7 @@ const SETTINGS: [Setting; 5] = [
         local_default: Some("127.0.0.1/32"),
     },
     Setting { parameter: "DeliveryAllowHttp", variable: "DELIVERY_ALLOW_HTTP", local_default: Some("true") },
+    Setting { parameter: "AdminPanelUrl", variable: "ADMIN_PANEL_URL", local_default: None },
 ];
 
 /// The values of the template's parameters, and the interval that stands for every schedule.
@@ -50,6 +52,18 @@ impl Settings {
         }
         let interval = variable("SWEEP_INTERVAL").unwrap_or_else(|| "1s".to_owned());
         Ok(Self { parameters, sweep_interval: parse_duration(&interval).map_err(SettingsError)? })
+    }
+
+    /// Whereto the service may send. What cannot be read counts as not there: the start has refused it before.
+    pub fn address_rules(&self) -> AddressRules {
+        let value = |parameter: &str| self.parameters.get(parameter).map(String::as_str).unwrap_or_default();
+        AddressRules {
+            allowed_networks: value("DeliveryAllowedNetworks")
+                .split(',')
+                .filter_map(|network| network.trim().parse().ok())
+                .collect(),
+            allow_http: value("DeliveryAllowHttp") == "true",
+        }
     }
 }
 
