@@ -6,6 +6,8 @@ use crate::clock::Time;
 
 /// The wait after the first failure; it doubles with each.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
+/// The shortest wait, where a token is about to end.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest wait after a failure, also when the provider asks for a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 
@@ -37,7 +39,7 @@ pub fn refresh_at(
 pub fn retry_at(failures_before: u32, now: Time, expires: Option<Time>, retry_after: Option<Duration>) -> Time {
     let doubled = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(failures_before.min(16))).min(LONGEST_PAUSE);
     let left = expires.map(|end| end.since(now)).filter(|left| !left.is_zero());
-    let pause = left.map_or(doubled, |left| doubled.min((left / 2).max(FIRST_PAUSE)));
+    let pause = left.map_or(doubled, |left| doubled.min((left / 2).max(SHORTEST_PAUSE)));
     now + pause.max(retry_after.unwrap_or_default().min(LONGEST_PAUSE))
 }
 
@@ -91,7 +93,8 @@ mod tests {
         };
         assert_eq!(pause(600, 6), 300);
         assert_eq!(pause(600, 0), 60);
-        assert_eq!(pause(30, 6), 60, "never oftener than once a minute");
+        assert_eq!(pause(30, 6), 15, "a short life is not waited out");
+        assert_eq!(pause(1, 6), 1, "never oftener than once a second");
         assert_eq!(pause(0, 6), 3600, "what has ended waits like the rest");
         assert_eq!(retry_at(6, NOW + HOUR, Some(NOW), None).since(NOW + HOUR), HOUR);
     }
