@@ -107,8 +107,9 @@ impl Services {
             }
             time::sleep(Duration::from_millis(10)).await;
         }
-        self.create_queues().await?;
-        self.load_secrets().await
+        // Secrets first: a provider whose secret is missing counts as taken away, while a missing queue is only an outage.
+        self.load_secrets().await?;
+        self.create_queues().await
     }
 
     /// Gives it everything anew whenever it had to be started again.
