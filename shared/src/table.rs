@@ -11,6 +11,8 @@ use aws_sdk_dynamodb::{
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::sleep;
 
+use crate::{clock::Time, logging};
+
 /// An item as DynamoDB knows it.
 pub type Item = HashMap<String, AttributeValue>;
 
@@ -159,6 +161,33 @@ impl Table {
         let request = self.client.put_item().table_name(&self.name).set_item(Some(write_item(item, doing)?));
         request.send().await.map_err(TableError::sdk(doing))?;
         Ok(())
+    }
+
+    /// A page of what is due in one shard of the index `byDue`, the longest due first, and where the next page begins. The
+    /// index may lag behind a little. An entry that cannot be read is logged and left out, so that it holds up no other.
+    pub async fn due_before<T: DeserializeOwned>(
+        &self,
+        shard: &str,
+        now: Time,
+        limit: i32,
+        start: Option<Item>,
+        doing: &'static str,
+    ) -> Result<(Vec<T>, Option<Item>), TableError> {
+        let query = self
+            .client
+            .query()
+            .table_name(&self.name)
+            .index_name("byDue")
+            .key_condition_expression("dueShard = :shard AND dueAt <= :now")
+            .expression_attribute_values(":shard", text(shard))
+            .expression_attribute_values(":now", text(now))
+            .set_exclusive_start_key(start)
+            .limit(limit);
+        let answer = query.send().await.map_err(TableError::sdk(doing))?;
+        let entries = answer.items.unwrap_or_default().into_iter().filter_map(|item| {
+            read_item(item, doing).inspect_err(|error| tracing::error!(error = %logging::chain(error), "skipped")).ok()
+        });
+        Ok((entries.collect(), answer.last_evaluated_key))
     }
 
     /// Writes all of it or nothing.

@@ -23,7 +23,6 @@ use crate::{
     clock::Time,
     events::{Event, store::Events},
     ids::DeliveryId,
-    logging,
     table::{Item, PAUSES, Table, TableError, Transacted, number, passing_code, read_item, text, write_item},
     webhooks::Webhook,
 };
@@ -257,8 +256,7 @@ impl Deliveries {
         }
     }
 
-    /// A page of what is overdue in one shard, the longest overdue first, and where the next page begins. The index may
-    /// lag behind a little. An entry that cannot be read is logged and left out, so that it holds up no other.
+    /// A page of what is overdue in one shard, and where the next page begins.
     pub async fn due_before(
         &self,
         shard: u8,
@@ -266,23 +264,7 @@ impl Deliveries {
         limit: i32,
         start: Option<Item>,
     ) -> Result<(Vec<DueEntry>, Option<Item>), TableError> {
-        const DOING: &str = "looking for what is due";
-        let query = self
-            .table
-            .client
-            .query()
-            .table_name(&self.table.name)
-            .index_name("byDue")
-            .key_condition_expression("dueShard = :shard AND dueAt <= :now")
-            .expression_attribute_values(":shard", AttributeValue::S(shard_key(shard)))
-            .expression_attribute_values(":now", text(now))
-            .set_exclusive_start_key(start)
-            .limit(limit);
-        let answer = query.send().await.map_err(TableError::sdk(DOING))?;
-        let entries = answer.items.unwrap_or_default().into_iter().filter_map(|item| {
-            read_item(item, DOING).inspect_err(|error| tracing::error!(error = %logging::chain(error), "skipped")).ok()
-        });
-        Ok((entries.collect(), answer.last_evaluated_key))
+        self.table.due_before(&shard_key(shard), now, limit, start, "looking for what is due").await
     }
 
     /// Moves the due time of what is about to be announced; false when it is no longer due, or somebody else did.

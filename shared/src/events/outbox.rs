@@ -18,7 +18,7 @@ use crate::{
     ids::EventId,
     logging,
     random::Random,
-    table::{Item, Table, TableError, read_item, text, write_item},
+    table::{Item, Table, TableError, text, write_item},
 };
 
 /// The outbox's key in the index of what is due.
@@ -150,27 +150,13 @@ impl Outbox {
     }
 
     async fn due_before(&self, now: Time, start: Option<Item>) -> Result<(Vec<EventId>, Option<Item>), TableError> {
-        const DOING: &str = "looking into the outbox";
         #[derive(Deserialize)]
         struct Entry {
             pk: String,
         }
-        let query = self
-            .0
-            .client
-            .query()
-            .table_name(&self.0.name)
-            .index_name("byDue")
-            .key_condition_expression("dueShard = :shard AND dueAt <= :now")
-            .expression_attribute_values(":shard", text(SHARD))
-            .expression_attribute_values(":now", text(now))
-            .set_exclusive_start_key(start)
-            .limit(PAGE);
-        let answer = query.send().await.map_err(TableError::sdk(DOING))?;
-        let items = answer.items.unwrap_or_default().into_iter();
-        let entries = items.map(|item| read_item::<Entry>(item, DOING)).collect::<Result<Vec<_>, _>>()?;
+        let (entries, next) = self.0.due_before::<Entry>(SHARD, now, PAGE, start, "looking into the outbox").await?;
         let events = entries.iter().filter_map(|entry| EventId::parse(entry.pk.strip_prefix("OUTBOX#")?));
-        Ok((events.collect(), answer.last_evaluated_key))
+        Ok((events.collect(), next))
     }
 
     async fn remove(&self, event: &EventId) -> Result<(), TableError> {

@@ -14,7 +14,6 @@ use crate::{
     auth::entity::AuthorizedEntity,
     clock::Time,
     events::outbox::{Announcement, Outbox},
-    logging,
     table::{Item, Table, TableError, Transacted, number, read_item, text, write_item},
 };
 use aws_sdk_dynamodb::{
@@ -103,38 +102,23 @@ impl Connections {
         }
     }
 
-    /// A page of what is due, the longest due first, and where the next page begins. The index may lag behind a little. An
-    /// entry that cannot be read is logged and left out, so that it holds up no other.
+    /// A page of what is due, and where the next page begins. An entry that is no connection's is logged and left out.
     pub async fn due_before(
         &self,
         now: Time,
         limit: i32,
         start: Option<Item>,
     ) -> Result<(Vec<DueConnection>, Option<Item>), TableError> {
-        const DOING: &str = "looking for connections that are due";
-        let query = self
-            .table
-            .client
-            .query()
-            .table_name(&self.table.name)
-            .index_name("byDue")
-            .key_condition_expression("dueShard = :shard AND dueAt <= :now")
-            .expression_attribute_values(":shard", text(SHARD))
-            .expression_attribute_values(":now", text(now))
-            .set_exclusive_start_key(start)
-            .limit(limit);
-        let answer = query.send().await.map_err(TableError::sdk(DOING))?;
-        let entries = answer.items.unwrap_or_default().into_iter().filter_map(|item| {
-            let entry = read_item::<DueItem>(item, DOING)
-                .inspect_err(|error| tracing::error!(error = %logging::chain(error), "skipped"))
-                .ok()?;
+        let due = self.table.due_before::<DueItem>(SHARD, now, limit, start, "looking for connections that are due");
+        let (entries, next) = due.await?;
+        let connections = entries.iter().filter_map(|entry| {
             let due = entry.read();
             if due.is_none() {
                 tracing::error!(?entry, "skipped, since its key is no connection's");
             }
             due
         });
-        Ok((entries.collect(), answer.last_evaluated_key))
+        Ok((connections.collect(), next))
     }
 
     /// Takes hold of a connection for a purpose. If the caller dies, the lease runs out.
