@@ -14,7 +14,8 @@ TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint audit bench build package sam-local deploy provision clean-data tools deploy-tools
+.PHONY: help run test lint audit bench build package sam-local deploy provision clean-data tools deploy-tools \
+	geo-ip-rollback geo-ip-lookup
 
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -90,6 +91,25 @@ provision: ## Fills the secrets of STACK= and registers an application (NAME= EN
 		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
 	exec target/debug/provision --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)" \
 		--application-name "$(NAME)" --managing-entity "$(ENTITY)"
+
+# Of the stack STACK=, or of the run here that keeps its data in DATA=.
+ifdef STACK
+GEO_IP = output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
+		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
+	exec target/debug/geo-ip --store "$$(output GeoIpStore)" --environment "$$(output EnvironmentName)"
+else
+GEO_IP = exec target/debug/geo-ip --store "$(DATA)/geo-ip"
+endif
+
+geo-ip-rollback: ## Goes back to the release of EDITION= before the current one (STACK=, or DATA=.local)
+	@test -n "$(EDITION)" || { echo "Say which: make geo-ip-rollback EDITION=GeoLite2-City" >&2; exit 1; }
+	cargo build --package local --bin geo-ip
+	@$(GEO_IP) rollback "$(EDITION)"
+
+geo-ip-lookup: ## Looks IP= up in what is published (EDITION= for one of them; STACK=, or DATA=.local)
+	@test -n "$(IP)" || { echo "Say which: make geo-ip-lookup IP=1.1.1.1" >&2; exit 1; }
+	cargo build --package local --bin geo-ip
+	@$(GEO_IP) lookup "$(IP)" $(EDITION:%=--edition "%")
 
 # ----------------------------------------------------------------------------------------------------------- tools
 

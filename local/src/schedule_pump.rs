@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use shared::{clock::SharedClock, logging, random::SharedRandom};
-use tokio::time::{self, MissedTickBehavior};
+use tokio::time::{self, Instant, MissedTickBehavior};
 
 use crate::{
     aws::{ACCOUNT, REGION},
@@ -31,7 +31,9 @@ impl SchedulePump {
     /// Invokes until the process ends.
     pub async fn run(self) {
         // An interval of zero is not one; the shortest that there is comes closest to what was meant.
-        let mut ticks = time::interval(self.every.max(Duration::from_millis(1)));
+        let every = self.every.max(Duration::from_millis(1));
+        // Not at once: a start is no reason for what comes once a day.
+        let mut ticks = time::interval_at(Instant::now() + every, every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;

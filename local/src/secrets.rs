@@ -7,7 +7,10 @@ use std::{
 };
 
 use serde_json::Value;
-use shared::provision::{Credentials, fresh_credentials, fresh_secrets};
+use shared::{
+    geo_ip::configuration::{self, Configuration, ConfigurationError},
+    provision::{Credentials, fresh_credentials, fresh_secrets},
+};
 
 use crate::data::{DataError, write_private};
 
@@ -39,6 +42,9 @@ pub enum SecretsError {
         /// The file.
         path: PathBuf,
     },
+    /// The configuration of geo-IP databases has faults.
+    #[error(transparent)]
+    GeoIp(#[from] ConfigurationError),
 }
 
 impl Secrets {
@@ -65,6 +71,11 @@ impl Secrets {
     /// The value of a secret; null, which no reader takes for a value, where there is none.
     pub fn value(&self, name: &str) -> &Value {
         self.0.get(name).unwrap_or(&Value::Null)
+    }
+
+    /// Whether the configuration of geo-IP databases can be used: better said at the start than by the first update.
+    pub fn check_geo_ip(&self) -> Result<(), SecretsError> {
+        Ok(Configuration::read(self.value(configuration::SECRET)).map(drop)?)
     }
 
     /// The credentials of an application.
@@ -106,13 +117,19 @@ mod tests {
         assert_eq!(first.0, again.0);
         assert!(first.credentials(DEMO_APPLICATION).is_ok());
         assert_ne!(first.value("task-key"), &Value::Null);
+        first.check_geo_ip().expect("a configuration of nothing");
     }
 
     #[test]
     fn what_somebody_put_there_is_read_and_a_broken_one_is_named() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::write(folder.path().join("geo-ip.json"), "{\"editions\": []}").expect("written");
-        assert!(Secrets::open(folder.path()).expect("read").value("geo-ip").is_object());
+        let read = Secrets::open(folder.path()).expect("read");
+        assert_eq!(read.value("geo-ip"), &serde_json::json!({"editions": []}));
+        fs::write(folder.path().join("geo-ip.json"), r#"{"editions": [{"edition": "A", "source": "url"}]}"#)
+            .expect("written");
+        let error = Secrets::open(folder.path()).expect("read").check_geo_ip().expect_err("no address").to_string();
+        assert!(error.contains("`editions[0].url` is missing"), "{error}");
         fs::write(folder.path().join("geo-ip.json"), "{secret").expect("written");
         let error = Secrets::open(folder.path()).err().expect("broken").to_string();
         assert!(error.contains("geo-ip.json") && !error.contains("{secret"));

@@ -68,7 +68,7 @@ pub fn start(group: &Arc<ProcessGroup>, program: &Path, scratch: &Path, address:
             .current_dir(&scratch)
             .env("GATEWAY_PORT", address.port().to_string())
             .env("BIND_HOST", address.ip().to_string())
-            .env("SERVICES", "sqs,secretsmanager")
+            .env("SERVICES", "sqs,secretsmanager,s3")
             .env("LOG_LEVEL", "WARNING")
             .env("TMPDIR", &scratch)
             // It would also open ports for these, and look for containers of earlier runs.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use deployment::{DurationError, Template, parse_duration};
+use deployment::{DurationError, ScheduleTrigger, Template, parse_duration};
 
 /// A template parameter and the variable that sets it locally.
 struct Setting {
@@ -12,7 +12,7 @@ struct Setting {
     local_default: Option<&'static str>,
 }
 
-const SETTINGS: [Setting; 5] = [
+const SETTINGS: [Setting; 6] = [
     Setting { parameter: "RetrySchedule", variable: "RETRY_SCHEDULE", local_default: None },
     Setting { parameter: "TokenLifetime", variable: "TOKEN_LIFETIME", local_default: None },
     Setting { parameter: "LogLevel", variable: "LOG_LEVEL", local_default: None },
@@ -23,9 +23,10 @@ const SETTINGS: [Setting; 5] = [
         local_default: Some("127.0.0.1/32"),
     },
     Setting { parameter: "DeliveryAllowHttp", variable: "DELIVERY_ALLOW_HTTP", local_default: Some("true") },
+    Setting { parameter: "GeoIpAllowHttp", variable: "GEO_IP_ALLOW_HTTP", local_default: Some("true") },
 ];
 
-/// The values of the template's parameters, and the interval that stands for every schedule.
+/// The values of the template's parameters, and the interval that stands for schedules which come more than once a day.
 #[derive(Debug)]
 pub struct Settings {
     /// By parameter.
@@ -33,6 +34,10 @@ pub struct Settings {
     /// `SWEEP_INTERVAL`: a minute, as on AWS, would make trying out retries tedious.
     pub sweep_interval: Duration,
 }
+
+/// A schedule that comes as seldom as this keeps its own time here: nobody waits for it, and what it does is done by
+/// strangers who count.
+const SELDOM: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A setting that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +55,13 @@ impl Settings {
         }
         let interval = variable("SWEEP_INTERVAL").unwrap_or_else(|| "1s".to_owned());
         Ok(Self { parameters, sweep_interval: parse_duration(&interval).map_err(SettingsError)? })
+    }
+}
+
+impl Settings {
+    /// The time between two events of a schedule here.
+    pub fn interval(&self, trigger: &ScheduleTrigger) -> Duration {
+        if trigger.every >= SELDOM { trigger.every } else { self.sweep_interval }
     }
 }
 
@@ -71,6 +83,14 @@ mod tests {
         assert_eq!(settings.parameters["TokenLifetime"], "5");
         assert_eq!(settings.parameters["DeliveryAllowHttp"], "true");
         assert_eq!(settings.sweep_interval, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn what_comes_once_a_day_does_so_here_as_well() {
+        let settings =
+            Settings::read(&template(), |name| (name == "SWEEP_INTERVAL").then(|| "5ms".to_owned())).expect("readable");
+        let every = |seconds| settings.interval(&ScheduleTrigger { every: Duration::from_secs(seconds), input: None });
+        assert_eq!((every(60), every(86_400)), (Duration::from_millis(5), Duration::from_secs(86_400)));
     }
 
     #[test]

@@ -150,13 +150,16 @@ async fn start(
     let gateway_address = listener.local_addr().map_err(StartError::Gateway)?;
     let base_url = format!("http://{gateway_address}");
     let [services_address, emulator_address] = ports::free()?;
-    let bundle = Bundle { template, settings, base_url: &base_url, services: services_address };
+    let geo_ip_store = data.geo_ip_store();
+    let bundle =
+        Bundle { template, settings, base_url: &base_url, services: services_address, geo_ip_store: &geo_ip_store };
 
     // The slow ones first; they come up while the table is opened.
     let ministack = services::start(group, &programs.ministack, &data.scratch(), services_address);
     let emulator =
         Emulator::start(group, &programs.cargo_lambda, &data.scratch(), emulator_address, template.functions())?;
     let secrets = Arc::new(Secrets::open(&data.secrets())?);
+    secrets.check_geo_ip()?;
     let (demo, platform) = (secrets.credentials(DEMO_APPLICATION)?, secrets.credentials(PLATFORM_APPLICATION)?);
     let table = open_table(template, data).await?;
     let endpoints = Endpoints { table: table.endpoint.clone(), services: format!("http://{services_address}") };
@@ -195,7 +198,7 @@ async fn start(
             let pump = SchedulePump {
                 function: function.name.clone(),
                 input: trigger.input.clone(),
-                every: settings.sweep_interval,
+                every: settings.interval(trigger),
                 invoker: invoker.clone(),
                 clock: Arc::clone(&clock),
                 random: Arc::clone(&random),
@@ -212,8 +215,9 @@ async fn start(
         dynamodb_endpoint: &endpoints.table,
         services_endpoint: &endpoints.services,
         lambda_endpoint: &lambda_endpoint,
+        geo_ip_store: &geo_ip_store,
     };
-    write_private(&data.service_env(), service_env.content(data).as_bytes())?;
+    write_private(&data.service_env(), service_env.content().as_bytes())?;
     eprintln!("{}", service_env::greeting(&base_url, data));
     Ok(Running { gateway, close_gateway, invoker, _table: table })
 }

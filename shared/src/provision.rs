@@ -16,6 +16,7 @@ use crate::{
         signing::{self, BadSigningKey, SigningKey},
     },
     clock::{Clock, SystemClock},
+    geo_ip::configuration,
     oauth::issuer::PEPPER_SECRET,
     random::{self, SystemRandom},
     secrets::SecretBytes,
@@ -46,7 +47,7 @@ pub enum ProvisionError {
     Table(#[from] TableError),
 }
 
-/// Fresh random secrets that a deployment needs, by name.
+/// The secrets that a deployment begins with, by name: fresh random ones, and a configuration of nothing.
 pub fn fresh_secrets() -> BTreeMap<&'static str, Value> {
     let bytes = || BASE64_STANDARD.encode(random::bytes::<32>(&SystemRandom));
     let key = random::alphanumeric(&SystemRandom, 8);
@@ -55,6 +56,8 @@ pub fn fresh_secrets() -> BTreeMap<&'static str, Value> {
         (PEPPER_SECRET, json!({ "pepper": bytes() })),
         ("data-keys", json!({ "current": key, "keys": { &key: bytes() } })),
         ("task-key", json!({ "key": random::alphanumeric(&SystemRandom, 43) })),
+        // Which databases are kept is for the operator to say; until then, none.
+        (configuration::SECRET, json!({ "editions": [] })),
     ])
 }
 

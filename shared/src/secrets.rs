@@ -38,6 +38,28 @@ impl<'de> Deserialize<'de> for SecretBytes {
     }
 }
 
+/// Text that must never be seen: no `Display`, and a `Debug` that says nothing. It is serialised nowhere by itself.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretText(String);
+
+impl SecretText {
+    /// Keeps this text from being printed.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text, for the one who sends or seals it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretText(…)")
+    }
+}
+
 /// The secrets of this deployment, by their names after the prefix.
 #[derive(Debug, Clone)]
 pub struct Secrets {

@@ -67,7 +67,13 @@ pub enum OutboxError {
 
 impl Announcement {
     /// Something that happened now.
-    pub fn new(kind: &'static EventType, entity: EntityId, data: &impl Serialize, now: Time, random: &dyn Random) -> Self {
+    pub fn new(
+        kind: &'static EventType,
+        entity: EntityId,
+        data: &impl Serialize,
+        now: Time,
+        random: &dyn Random,
+    ) -> Self {
         let data = serde_json::to_string(data).expect("what the platform says of itself has texts for names");
         Self {
             event: EventId::new(now, random),
@@ -191,7 +197,10 @@ mod tests {
         let announcement = announcement();
         let (first, again) = (announcement.event().expect("an event"), announcement.event().expect("an event"));
         assert_eq!((&first.id, &first.body), (&again.id, &again.body));
-        assert!(first.body.contains(r#""type":"payment.connection.broken""#) && first.body.contains(r#"{"provider":"stripe"}"#));
+        assert!(
+            first.body.contains(r#""type":"payment.connection.broken""#)
+                && first.body.contains(r#"{"provider":"stripe"}"#)
+        );
     }
 
     #[test]

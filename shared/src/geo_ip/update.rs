@@ -1,0 +1,340 @@
+//! The steps from a provider's file to a published release. Each failure has its own sentence, and leaves the pointer alone.
+
+use std::{fmt, io, path::PathBuf};
+
+use tokio::{
+    task::spawn_blocking,
+    time::{Instant, timeout_at},
+};
+
+use super::{
+    archive::{self, ArchiveError, Expanded},
+    configuration::ConfiguredEdition,
+    download::{DownloadError, Downloaded, MAX_SERVED, Served, Web},
+    edition::EditionName,
+    pointer::{Origin, Pointer, Release, build_date},
+    scratch::Scratch,
+    source::{Answer, Candidate, Checksum, Offer, SourceError},
+    store::{Object, Store, StoreError, Swap, Tag},
+    verify::{self, Facts, VerifyError},
+};
+use crate::{clock::SharedClock, logging, random::SharedRandom};
+
+/// Updates editions.
+#[derive(Clone)]
+pub struct Updater {
+    /// Where they are published.
+    pub store: Store,
+    /// For which deployment.
+    pub environment: String,
+    /// The way to the providers.
+    pub web: Web,
+    /// Where files may be put for the time of an update.
+    pub scratch: PathBuf,
+    /// The largest database: it is verified in memory.
+    pub largest: u64,
+    /// The clock.
+    pub clock: SharedClock,
+    /// The dice.
+    pub random: SharedRandom,
+}
+
+/// What became of an edition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing newer is there than what is published.
+    UpToDate(Box<Release>),
+    /// All is well, and this would be published.
+    WouldPublish(Box<Release>, Option<Box<Release>>),
+    /// This was published, in place of that.
+    Published(Box<Release>, Option<Box<Release>>),
+    /// Another update has meanwhile published this, which is as new or newer.
+    Overtaken(Box<Release>),
+}
+
+/// Why an edition stays as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum UpdateError {
+    /// The store did not do its part.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What the store holds is no pointer.
+    #[error("the pointer is malformed")]
+    Pointer(#[source] serde_json::Error),
+    /// There is no place for files, or a thread died.
+    #[error("the update has no place for its files")]
+    Scratch(#[source] io::Error),
+    /// The provider could not be asked.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// There was no complete download.
+    #[error("downloading: {0}")]
+    Download(#[source] DownloadError),
+    /// It was not what the provider says.
+    #[error("downloading: the checksum of what was served is not the one that the provider gives")]
+    Checksum,
+    /// There was no database in it.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// It was rolled back.
+    #[error("the release with the SHA-256 {0} was rolled back and is blocked")]
+    Blocked(String),
+    /// It is not to be published.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    /// There was no time left.
+    #[error("did not finish in time; the daily schedule has more time")]
+    Late,
+    /// Something else happened to the pointer.
+    #[error("the pointer was changed at the same time; nothing was published")]
+    PointerMoved,
+}
+
+impl UpdateError {
+    /// Whether the fault is ours, and nothing about the provider or its file.
+    pub const fn is_ours(&self) -> bool {
+        matches!(self, Self::Store(_) | Self::Pointer(_) | Self::Scratch(_))
+    }
+}
+
+/// A database that may be published, and where it is.
+struct Prepared {
+    release: Release,
+    licence: Option<String>,
+    scratch: Scratch,
+}
+
+impl Updater {
+    /// Updates one edition; without `live`, does everything but publish.
+    pub async fn update(
+        &self,
+        configured: &ConfiguredEdition,
+        live: bool,
+        until: Instant,
+    ) -> Result<Outcome, UpdateError> {
+        let edition = &configured.edition;
+        let published = self.pointer(edition).await?;
+        let (pointer, tag) = published.unzip();
+        let prepared = timeout_at(until, self.prepare(configured, pointer.as_ref()));
+        let before = || pointer.as_ref().map(|pointer| Box::new(pointer.current.clone()));
+        let Some(prepared) = prepared.await.map_err(|_| UpdateError::Late)?? else {
+            return match pointer {
+                Some(pointer) => Ok(Outcome::UpToDate(Box::new(pointer.current))),
+                // Only what is published can be unchanged.
+                None => Err(UpdateError::PointerMoved),
+            };
+        };
+        if !live {
+            return Ok(Outcome::WouldPublish(Box::new(prepared.release), before()));
+        }
+        timeout_at(until, self.upload(edition, &prepared)).await.map_err(|_| UpdateError::Late)??;
+        // From here on without a limit of time: whoever gave up now would not know whether it is published.
+        self.publish(edition, pointer.as_ref(), tag.as_ref(), prepared.release).await
+    }
+
+    /// The pointer of an edition, and its state.
+    pub async fn pointer(&self, edition: &EditionName) -> Result<Option<(Pointer, Tag)>, UpdateError> {
+        let Some(Object { content, tag }) = self.store.read(&Pointer::key(&self.environment, edition)).await? else {
+            return Ok(None);
+        };
+        let pointer = serde_json::from_slice(&content).map_err(UpdateError::Pointer)?;
+        Ok(Some((pointer, tag)))
+    }
+
+    /// Everything up to a database that may be published; nothing when there is nothing new.
+    async fn prepare(
+        &self,
+        configured: &ConfiguredEdition,
+        pointer: Option<&Pointer>,
+    ) -> Result<Option<Prepared>, UpdateError> {
+        let published = pointer.map(|pointer| &pointer.current);
+        let now = self.clock.now();
+        let Answer::Offer(offer) = configured.source.ask(&configured.edition, published, &self.web, now).await? else {
+            return Ok(None);
+        };
+        let scratch = Scratch::make(&self.scratch, now, &*self.random).map_err(UpdateError::Scratch)?;
+        let Some((candidate, served)) = self.download(&offer, &scratch).await? else { return Ok(None) };
+        if matches!(&offer.checksum, Some(Checksum::ServedSha256(sha256)) if *sha256 != served.sha256) {
+            return Err(UpdateError::Checksum);
+        }
+        let expanded = self.expand(&scratch).await?;
+        if matches!(&offer.checksum, Some(Checksum::DatabaseMd5(md5)) if *md5 != expanded.md5) {
+            return Err(UpdateError::Checksum);
+        }
+        if let Some(pointer) = pointer {
+            if pointer.blocks(&expanded.sha256) {
+                return Err(UpdateError::Blocked(expanded.sha256));
+            }
+            if pointer.current.sha256 == expanded.sha256 {
+                return Ok(None);
+            }
+        }
+        let database = scratch.file("database");
+        let facts = self.blocking(move || Ok(verify::examine(&database)?)).await?;
+        verify::judge(&facts, &offer.database_type, published, now)?;
+        let licence = expanded.licence.clone();
+        let release = self.release(&offer, candidate, served, expanded, facts);
+        Ok(Some(Prepared { release, licence, scratch }))
+    }
+
+    /// The first of the candidates that exists; nothing when the server has nothing new.
+    async fn download<'o>(
+        &self,
+        offer: &'o Offer,
+        scratch: &Scratch,
+    ) -> Result<Option<(&'o Candidate, Served)>, UpdateError> {
+        let mut candidates = offer.candidates.iter().peekable();
+        while let Some(candidate) = candidates.next() {
+            let Candidate { url, conditions, .. } = candidate;
+            let (authorization, into) = (offer.authorization.as_ref(), scratch.file("served"));
+            match self.web.download(url, conditions, authorization, &into, MAX_SERVED).await {
+                Ok(Downloaded::File(served)) => return Ok(Some((candidate, served))),
+                Ok(Downloaded::NotModified) => return Ok(None),
+                Err(DownloadError::Status(status)) if status == 404 && candidates.peek().is_some() => {}
+                Err(error) => return Err(UpdateError::Download(error)),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn expand(&self, scratch: &Scratch) -> Result<Expanded, UpdateError> {
+        let (served, database, largest) = (scratch.file("served"), scratch.file("database"), self.largest);
+        self.blocking(move || {
+            let expanded = archive::expand(&served, &database, largest)?;
+            // The disk of a function is small.
+            let _ = std::fs::remove_file(&served);
+            Ok(expanded)
+        })
+        .await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, UpdateError> + Send + 'static,
+    ) -> Result<T, UpdateError> {
+        spawn_blocking(work).await.unwrap_or_else(|panic| Err(UpdateError::Scratch(io::Error::other(panic))))
+    }
+
+    fn release(
+        &self,
+        offer: &Offer,
+        candidate: &Candidate,
+        served: Served,
+        expanded: Expanded,
+        facts: Facts,
+    ) -> Release {
+        Release {
+            sha256: expanded.sha256,
+            build_epoch: facts.build_epoch,
+            build_date: build_date(facts.build_epoch),
+            size_bytes: facts.size_bytes,
+            node_count: facts.node_count,
+            database_type: facts.database_type,
+            published_date: self.clock.now(),
+            known_addresses: facts.known_addresses,
+            source: Origin {
+                address_sha256: Some(Candidate::fingerprint(&candidate.url)),
+                etag: served.etag,
+                last_modified: served.last_modified,
+                date: candidate.date.clone(),
+                served_sha256: Some(served.sha256),
+                ..offer.origin.clone()
+            },
+            attribution: offer.attribution.map(str::to_owned),
+        }
+    }
+
+    async fn upload(&self, edition: &EditionName, prepared: &Prepared) -> Result<(), UpdateError> {
+        let Prepared { release, licence, scratch } = prepared;
+        let database = release.key(&self.environment, edition);
+        self.store.put_new(&database, &scratch.file("database"), &release.sha256).await?;
+        if let Some(licence) = licence {
+            let file = scratch.file("licence");
+            std::fs::write(&file, licence).map_err(UpdateError::Scratch)?;
+            let sha256 = super::hash::sha256(licence.as_bytes());
+            self.store.put_new(&release.licence_key(&self.environment, edition), &file, &sha256).await?;
+        }
+        Ok(())
+    }
+
+    /// Moves the pointer to a release that is in the store, unless somebody else has moved it.
+    async fn publish(
+        &self,
+        edition: &EditionName,
+        before: Option<&Pointer>,
+        tag: Option<&Tag>,
+        release: Release,
+    ) -> Result<Outcome, UpdateError> {
+        let pointer = Pointer::moved_to(before, edition, release.clone());
+        let content = serde_json::to_vec_pretty(&pointer).map_err(UpdateError::Pointer)?;
+        if self.store.swap(&Pointer::key(&self.environment, edition), &content, tag).await? == Swap::Lost {
+            match self.pointer(edition).await? {
+                // A request that was answered too late and sent again finds its own work done.
+                Some((now, _)) if now == pointer => {}
+                Some((now, _)) if now.current.build_epoch >= release.build_epoch && !now.blocks(&release.sha256) => {
+                    return Ok(Outcome::Overtaken(Box::new(now.current)));
+                }
+                // What was uploaded may be gone by the time of another try, and the next update makes it again.
+                _ => return Err(UpdateError::PointerMoved),
+            }
+        }
+        self.tidy(edition, &pointer).await;
+        Ok(Outcome::Published(Box::new(release), before.map(|pointer| Box::new(pointer.current.clone()))))
+    }
+
+    /// Removes every release that neither readers nor a rollback need. A failure costs space only.
+    async fn tidy(&self, edition: &EditionName, pointer: &Pointer) {
+        let folder = format!("{}/{edition}/", self.environment);
+        let removed = async {
+            for key in self.store.list(&folder).await? {
+                let file = key.strip_prefix(&folder).unwrap_or_default();
+                let name = file.strip_suffix(".mmdb").or_else(|| file.strip_suffix(".txt"));
+                if name.is_some_and(|name| !pointer.names(name)) {
+                    self.store.remove(&key).await?;
+                }
+            }
+            Ok::<_, StoreError>(())
+        };
+        if let Err(error) = removed.await {
+            tracing::warn!(%edition, error = %logging::chain(&error), "old releases could not be removed");
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UpToDate(release) => write!(f, "is up to date: build {}", release.build_date),
+            Self::WouldPublish(release, None) => {
+                write!(f, "would publish build {} ({}), the first", release.build_date, size(release.size_bytes))
+            }
+            Self::WouldPublish(release, Some(now)) => {
+                let size = size(release.size_bytes);
+                write!(f, "would publish build {} ({size}), is {}", release.build_date, now.build_date)
+            }
+            Self::Published(release, None) => {
+                write!(f, "published build {} ({}), the first", release.build_date, size(release.size_bytes))
+            }
+            Self::Published(release, Some(before)) => {
+                let size = size(release.size_bytes);
+                write!(f, "published build {} ({size}), was {}", release.build_date, before.build_date)
+            }
+            Self::Overtaken(release) => {
+                write!(f, "another update has just published build {}, which stays", release.build_date)
+            }
+        }
+    }
+}
+
+/// A size for people.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{} KB", (bytes + 500) / 1_000),
+        _ => format!("{} MB", (bytes + 500_000) / 1_000_000),
+    }
+}
+
+#[cfg(test)]
+#[path = "update_tests.rs"]
+mod tests;
