@@ -103,12 +103,12 @@ endif
 
 geo-ip-rollback: ## Goes back to the release of EDITION= before the current one (STACK=, or DATA=.local)
 	@test -n "$(EDITION)" || { echo "Say which: make geo-ip-rollback EDITION=GeoLite2-City" >&2; exit 1; }
-	cargo build --package local --bin geo-ip
+	$(BUILD)
 	@$(GEO_IP) rollback "$(EDITION)"
 
 geo-ip-lookup: ## Looks IP= up in what is published (EDITION= for one of them; STACK=, or DATA=.local)
 	@test -n "$(IP)" || { echo "Say which: make geo-ip-lookup IP=1.1.1.1" >&2; exit 1; }
-	cargo build --package local --bin geo-ip
+	$(BUILD)
 	@$(GEO_IP) lookup "$(IP)" $(EDITION:%=--edition "%")
 
 # ----------------------------------------------------------------------------------------------------------- tools

@@ -56,6 +56,19 @@ impl Endpoints {
         )
     }
 
+    /// A client of the buckets.
+    pub fn s3(&self) -> aws_sdk_s3::Client {
+        aws_sdk_s3::Client::from_conf(
+            aws_sdk_s3::Config::builder()
+                .behavior_version(BehaviorVersion::latest())
+                .region(Region::from_static(REGION))
+                .credentials_provider(credentials())
+                .endpoint_url(&self.services)
+                .force_path_style(true)
+                .build(),
+        )
+    }
+
     /// A client of the secrets.
     pub fn secrets_manager(&self) -> aws_sdk_secretsmanager::Client {
         aws_sdk_secretsmanager::Client::from_conf(

@@ -7,8 +7,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use url::Url;
-
 /// The folder, locked: one instance of the service per folder.
 #[derive(Debug)]
 pub struct DataFolder {
@@ -87,12 +85,6 @@ impl DataFolder {
     /// Where published geo-IP databases lie.
     pub fn geo_ip(&self) -> PathBuf {
         self.root.join("geo-ip")
-    }
-
-    /// The same as the address of a store, without spaces: it is read by shells, too.
-    pub fn geo_ip_store(&self) -> String {
-        // A folder for data has an absolute path, which is an address.
-        Url::from_file_path(self.geo_ip()).map(String::from).unwrap_or_default()
     }
 
     /// What a client needs to know.

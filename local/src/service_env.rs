@@ -45,6 +45,7 @@ impl ServiceEnv<'_> {
             ("DYNAMODB_ENDPOINT", self.dynamodb_endpoint),
             ("TABLE_NAME", TABLE_NAME),
             ("GEO_IP_STORE", self.geo_ip_store),
+            ("S3_ENDPOINT", self.services_endpoint),
             ("SERVICES_ENDPOINT", self.services_endpoint),
             ("LAMBDA_ENDPOINT", self.lambda_endpoint),
         ];

@@ -1,4 +1,5 @@
-//! Queues and secrets: ministack, which stands for SQS and Secrets Manager. It keeps everything in memory, so whenever
+//! Queues and secrets: ministack, which stands for SQS and Secrets Manager, and for S3 where geo-IP databases are to be
+//! published in a bucket. It keeps everything in memory, so whenever
 //! it starts, it is given the queues and the secrets anew. A queue's lost messages are only hints; the sweep repeats
 //! what they said.
 
@@ -13,6 +14,7 @@ use aws_sdk_secretsmanager::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
 use deployment::Queue;
 use serde_json::json;
+use shared::geo_ip::StoreAddress;
 use tokio::{net::TcpStream, time};
 
 use crate::{
@@ -32,6 +34,7 @@ pub struct Services {
     secrets_prefix: String,
     queues: Vec<Queue>,
     secrets: Arc<Secrets>,
+    bucket: Option<String>,
 }
 
 /// Why there are no queues or secrets.
@@ -91,7 +94,16 @@ impl Services {
         let mut queues = queues.to_vec();
         // A dead-letter queue must be there before the queue that names it.
         queues.sort_by_key(|queue| queue.dead_letter.is_some());
-        Self { process, address, endpoints, secrets_prefix, queues, secrets }
+        Self { process, address, endpoints, secrets_prefix, queues, secrets, bucket: None }
+    }
+
+    /// The same with the bucket of a store that is one.
+    pub fn with_bucket_of(self, store: &StoreAddress) -> Self {
+        let bucket = match store {
+            StoreAddress::S3 { bucket, .. } => Some(bucket.clone()),
+            StoreAddress::Folder(_) => None,
+        };
+        Self { bucket, ..self }
     }
 
     /// Waits until it listens, and gives it everything.
@@ -104,6 +116,7 @@ impl Services {
             time::sleep(Duration::from_millis(10)).await;
         }
         self.create_queues().await?;
+        self.create_bucket().await?;
         self.load_secrets().await
     }
 
@@ -135,6 +148,14 @@ impl Services {
             })?;
         }
         Ok(())
+    }
+
+    async fn create_bucket(&self) -> Result<(), ServicesError> {
+        let Some(bucket) = &self.bucket else { return Ok(()) };
+        self.endpoints.s3().create_bucket().bucket(bucket).send().await.map(drop).map_err(|error| {
+            let reason = DisplayErrorContext(error).to_string();
+            ServicesError::Refused { what: format!("the bucket {bucket}"), reason }
+        })
     }
 
     async fn load_secrets(&self) -> Result<(), ServicesError> {

@@ -6,6 +6,7 @@ use deployment::Template;
 use shared::{
     auth::scope::Scope,
     clock::{SharedClock, SystemClock},
+    geo_ip::StoreAddress,
     provision::{Credentials, ProvisionError, publish_signing_key, register_application},
     random::{SharedRandom, SystemRandom},
     settings::{EndpointSettings, ScheduleSettings, TokenSettings},
@@ -150,7 +151,8 @@ async fn start(
     let gateway_address = listener.local_addr().map_err(StartError::Gateway)?;
     let base_url = format!("http://{gateway_address}");
     let [services_address, emulator_address] = ports::free()?;
-    let geo_ip_store = data.geo_ip_store();
+    let geo_ip = settings.geo_ip_store.clone().unwrap_or_else(|| StoreAddress::Folder(data.geo_ip()));
+    let geo_ip_store = geo_ip.to_string();
     let bundle =
         Bundle { template, settings, base_url: &base_url, services: services_address, geo_ip_store: &geo_ip_store };
 
@@ -166,7 +168,8 @@ async fn start(
 
     let prefix = format!("waypost/{ENVIRONMENT}/");
     let services =
-        Services::new(ministack, services_address, endpoints.clone(), prefix, template.queues(), Arc::clone(&secrets));
+        Services::new(ministack, services_address, endpoints.clone(), prefix, template.queues(), Arc::clone(&secrets))
+            .with_bucket_of(&geo_ip);
     let filled = async { services.fill().await.map_err(StartError::from) };
     let provided = async { provide(&endpoints, &secrets, &demo, &platform).await.map_err(StartError::from) };
     tokio::try_join!(filled, provided)?;
@@ -198,7 +201,7 @@ async fn start(
             let pump = SchedulePump {
                 function: function.name.clone(),
                 input: trigger.input.clone(),
-                every: settings.interval(trigger),
+                pace: settings.pace(trigger),
                 invoker: invoker.clone(),
                 clock: Arc::clone(&clock),
                 random: Arc::clone(&random),

@@ -11,6 +11,7 @@ mod checks;
 mod crash;
 mod deliveries;
 mod events;
+mod geo_ip;
 mod harness;
 mod local_run;
 mod openapi;
@@ -29,7 +30,7 @@ use harness::Test;
 
 fn main() -> ExitCode {
     // The slow ones come first, so that the quick ones run beside them.
-    let modules: [&[Test]; 16] = [
+    let modules: [&[Test]; 17] = [
         crash::TESTS,
         local_run::TESTS,
         receivers::TESTS,
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         bodies::TESTS,
         token::TESTS,
         events::TESTS,
+        geo_ip::TESTS,
         samples::TESTS,
         openapi::TESTS,
         problems::TESTS,

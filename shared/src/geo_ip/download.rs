@@ -57,8 +57,8 @@ pub enum Downloaded {
 #[derive(Debug, thiserror::Error)]
 pub enum DownloadError {
     /// There was no complete answer.
-    #[error("{0}")]
-    Exchange(AttemptError),
+    #[error(transparent)]
+    Exchange(#[from] AttemptError),
     /// The answer is a refusal.
     #[error("{}", told(.0))]
     Status(StatusCode),
@@ -77,12 +77,6 @@ pub enum DownloadError {
     /// It could not be kept.
     #[error("{}", on_disk(.0))]
     Disk(#[source] io::Error),
-}
-
-impl From<AttemptError> for DownloadError {
-    fn from(error: AttemptError) -> Self {
-        Self::Exchange(error)
-    }
 }
 
 fn told(status: &StatusCode) -> String {

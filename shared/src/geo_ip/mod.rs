@@ -10,6 +10,7 @@ pub mod download;
 pub mod edition;
 pub mod hash;
 pub mod lease;
+pub mod outcome;
 pub mod pointer;
 pub mod reader;
 pub mod rollback;

@@ -31,6 +31,8 @@ const HTTP_LIMIT: Duration = Duration::from_secs(24);
 const SCHEDULE_LIMIT: Duration = Duration::from_secs(14 * 60);
 /// How much longer than the work its lease lasts.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
+/// How much is told about one edition: what is wrong with a stranger's file may be put into many words.
+const MAX_LINE: usize = 500;
 /// The secret with the key of operational tasks.
 const TASK_KEY: &str = "task-key";
 
@@ -214,8 +216,9 @@ impl Task {
             Ok(outcome) => Ok(Ok(outcome.to_string())),
             Err(error) if error.is_ours() => Err(TaskError::Update(error)),
             Err(error) => {
-                tracing::error!(%edition, error = %logging::chain(&error), "geo-IP: nothing was published");
-                Ok(Err(error.to_string()))
+                let line: String = logging::chain(&error).chars().take(MAX_LINE).collect();
+                tracing::error!(%edition, error = line, "geo-IP: nothing was published");
+                Ok(Err(line))
             }
         }
     }

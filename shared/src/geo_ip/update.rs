@@ -1,6 +1,6 @@
 //! The steps from a provider's file to a published release. Each failure has its own sentence, and leaves the pointer alone.
 
-use std::{fmt, io, path::PathBuf};
+use std::{io, path::PathBuf};
 
 use tokio::{
     task::spawn_blocking,
@@ -12,6 +12,7 @@ use super::{
     configuration::ConfiguredEdition,
     download::{DownloadError, Downloaded, MAX_SERVED, Served, Web},
     edition::EditionName,
+    outcome::Outcome,
     pointer::{Origin, Pointer, Release, build_date},
     scratch::Scratch,
     source::{Answer, Candidate, Checksum, Offer, SourceError},
@@ -39,19 +40,6 @@ pub struct Updater {
     pub random: SharedRandom,
 }
 
-/// What became of an edition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// Nothing newer is there than what is published.
-    UpToDate(Box<Release>),
-    /// All is well, and this would be published.
-    WouldPublish(Box<Release>, Option<Box<Release>>),
-    /// This was published, in place of that.
-    Published(Box<Release>, Option<Box<Release>>),
-    /// Another update has meanwhile published this, which is as new or newer.
-    Overtaken(Box<Release>),
-}
-
 /// Why an edition stays as it is.
 #[derive(Debug, thiserror::Error)]
 pub enum UpdateError {
@@ -68,7 +56,7 @@ pub enum UpdateError {
     #[error(transparent)]
     Source(#[from] SourceError),
     /// There was no complete download.
-    #[error("downloading: {0}")]
+    #[error("downloading")]
     Download(#[source] DownloadError),
     /// It was not what the provider says.
     #[error("downloading: the checksum of what was served is not the one that the provider gives")]
@@ -278,60 +266,29 @@ impl Updater {
                 _ => return Err(UpdateError::PointerMoved),
             }
         }
-        self.tidy(edition, &pointer).await;
+        self.tidy(edition).await;
         Ok(Outcome::Published(Box::new(release), before.map(|pointer| Box::new(pointer.current.clone()))))
     }
 
     /// Removes every release that neither readers nor a rollback need. A failure costs space only.
-    async fn tidy(&self, edition: &EditionName, pointer: &Pointer) {
+    async fn tidy(&self, edition: &EditionName) {
         let folder = format!("{}/{edition}/", self.environment);
         let removed = async {
-            for key in self.store.list(&folder).await? {
+            let keys = self.store.list(&folder).await?;
+            // Read after the list was made, so that what was published meanwhile is not in it or is named.
+            let Some((pointer, _)) = self.pointer(edition).await? else { return Ok(()) };
+            for key in keys {
                 let file = key.strip_prefix(&folder).unwrap_or_default();
                 let name = file.strip_suffix(".mmdb").or_else(|| file.strip_suffix(".txt"));
                 if name.is_some_and(|name| !pointer.names(name)) {
                     self.store.remove(&key).await?;
                 }
             }
-            Ok::<_, StoreError>(())
+            Ok::<_, UpdateError>(())
         };
         if let Err(error) = removed.await {
             tracing::warn!(%edition, error = %logging::chain(&error), "old releases could not be removed");
         }
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UpToDate(release) => write!(f, "is up to date: build {}", release.build_date),
-            Self::WouldPublish(release, None) => {
-                write!(f, "would publish build {} ({}), the first", release.build_date, size(release.size_bytes))
-            }
-            Self::WouldPublish(release, Some(now)) => {
-                let size = size(release.size_bytes);
-                write!(f, "would publish build {} ({size}), is {}", release.build_date, now.build_date)
-            }
-            Self::Published(release, None) => {
-                write!(f, "published build {} ({}), the first", release.build_date, size(release.size_bytes))
-            }
-            Self::Published(release, Some(before)) => {
-                let size = size(release.size_bytes);
-                write!(f, "published build {} ({size}), was {}", release.build_date, before.build_date)
-            }
-            Self::Overtaken(release) => {
-                write!(f, "another update has just published build {}, which stays", release.build_date)
-            }
-        }
-    }
-}
-
-/// A size for people.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} bytes"),
-        1_000..1_000_000 => format!("{} KB", (bytes + 500) / 1_000),
-        _ => format!("{} MB", (bytes + 500_000) / 1_000_000),
     }
 }
 

@@ -109,7 +109,7 @@ pub enum DatabaseType {
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// There was no answer, or none that helps.
-    #[error("{asking}: {source}")]
+    #[error("{asking}")]
     Download {
         /// What was asked for.
         asking: &'static str,

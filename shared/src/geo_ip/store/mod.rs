@@ -210,8 +210,9 @@ impl FromStr for StoreAddress {
 impl fmt::Display for StoreAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Folder(root) => write!(f, "file://{}", root.display()),
-            Self::S3 { bucket, prefix } => write!(f, "s3://{bucket}/{}", prefix.trim_end_matches('/')),
+            // A path that is not absolute has no address; none gets here.
+            Self::Folder(root) => f.write_str(Url::from_file_path(root).map(String::from).unwrap_or_default().as_str()),
+            Self::S3 { bucket, prefix } => write!(f, "s3://{bucket}/{prefix}"),
         }
     }
 }
@@ -227,6 +228,9 @@ mod tests {
         assert_eq!("s3://bucket".parse(), s3("bucket", ""));
         assert_eq!("s3://my.bucket/".parse(), s3("my.bucket", ""));
         assert_eq!("s3://bucket/a/b/".parse(), s3("bucket", "a/b/"));
+        for address in ["file:///var/geo%20ip", "s3://bucket/a/b/", "s3://bucket/"] {
+            assert_eq!(address.parse::<StoreAddress>().expect("an address").to_string(), address);
+        }
         for bad in ["", "geo-ip", "/var/geo-ip", "file:", "s3://", "s3:///a", "https://bucket", "s3://b?a", "s3://u@b"]
         {
             let read = bad.parse::<StoreAddress>();
