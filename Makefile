@@ -2,6 +2,7 @@
 
 PORT ?= 9000
 DATA ?= .local
+PROVIDER_PORT ?= 9100
 
 CARGO_DENY_VERSION = 0.20.2
 CARGO_DENY = .tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
@@ -14,11 +15,11 @@ TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint audit bench build package sam-local deploy provision clean-data tools deploy-tools \
-	geo-ip-rollback geo-ip-lookup
+.PHONY: help run test browser-test lint audit bench build package sam-local deploy provision rotate-data-keys \
+	geo-ip-rollback geo-ip-lookup demo-provider clean-data tools deploy-tools
 
 help: ## Lists the commands
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 
 # One build for everything that runs here: the tests' dependencies choose features of shared ones, and a build without
 # them would compile those a second time.
@@ -38,11 +39,19 @@ test: tools ## Runs all tests, those included that start the whole service
 	$(BUILD)
 	cargo test --workspace --no-fail-fast
 
+browser-test: tools ## Runs the tests that need chromium (on Debian: apt install chromium chromium-driver)
+	$(BUILD)
+	cargo test --workspace --test contract -- --ignored browser::
+
 # The release profile optimises whole programs, so only what is measured is built with it.
 bench: tools ## Measures start, warm requests, size and memory of deployed binaries beside a hello world
 	$(BUILD)
 	AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo build --release $(BENCHED:%=--package %)
 	@target/debug/bench
+
+demo-provider: ## Plays a payment provider beside `make run`, until Ctrl-C (PROVIDER_PORT=9100)
+	$(BUILD)
+	@exec target/debug/demo-provider --port "$(PROVIDER_PORT)" --data "$(DATA)"
 
 clean-data: ## Removes what a local run keeps: table, secrets and logs (DATA=.local)
 	rm -rf "$(DATA)"
@@ -91,6 +100,14 @@ provision: ## Fills the secrets of STACK= and registers an application (NAME= EN
 		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
 	exec target/debug/provision --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)" \
 		--application-name "$(NAME)" --managing-entity "$(ENTITY)"
+
+# What runs here was built by `make run`; a stack's operator builds this one program.
+rotate-data-keys: ## Rotates the keys of sealed secrets, of STACK= or of what runs here (DATA=; OPTIONS=--forget)
+	$(if $(STACK),cargo build --package local --bin rotate-data-keys,$(BUILD))
+	@$(if $(STACK),output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
+		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
+	exec target/debug/rotate-data-keys --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)" \
+		$(OPTIONS),exec target/debug/rotate-data-keys --data "$(DATA)" $(OPTIONS))
 
 # Of the stack STACK=, or of the run here that keeps its data in DATA=.
 ifdef STACK

@@ -2,10 +2,12 @@
 
 use std::{
     fs::{self, DirBuilder, File, TryLockError},
-    io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    io,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
+
+use crate::private_file;
 
 /// The folder, locked: one instance of the service per folder.
 #[derive(Debug)]
@@ -119,15 +121,7 @@ fn make_private_folder(path: &Path) -> Result<(), DataError> {
 
 /// Writes a file that only its owner can read, whole or not at all: a crash leaves the old content or the new.
 pub fn write_private(path: &Path, content: &[u8]) -> Result<(), DataError> {
-    let unfinished = path.with_extension("unfinished");
-    // Left by a crash perhaps, and with another mode.
-    let _ = fs::remove_file(&unfinished);
-    let mut file =
-        File::options().create_new(true).write(true).mode(0o600).open(&unfinished).map_err(at(&unfinished))?;
-    file.write_all(content).and_then(|()| file.sync_all()).map_err(at(&unfinished))?;
-    fs::rename(&unfinished, path).map_err(at(path))?;
-    // The name is durable only when its folder is.
-    path.parent().map_or(Ok(()), |folder| File::open(folder).and_then(|folder| folder.sync_all()).map_err(at(folder)))
+    private_file::write(path, content).map_err(at(path))
 }
 
 #[cfg(test)]

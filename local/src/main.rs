@@ -13,6 +13,7 @@ mod invoke;
 mod lambda_api;
 mod ports;
 mod preflight;
+mod private_file;
 mod processes;
 mod queue_pump;
 mod readiness;

@@ -6,10 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use shared::{
     geo_ip::configuration::{self, Configuration, ConfigurationError},
-    provision::{Credentials, fresh_credentials, fresh_secrets},
+    logging,
+    outbound::addresses::AddressRules,
+    payments::{ProviderError, providers},
+    provision::{Credentials, fresh_credentials, fresh_secrets, provider_secrets},
+    random::{self, SystemRandom},
 };
 
 use crate::data::{DataError, write_private};
@@ -18,6 +22,10 @@ use crate::data::{DataError, write_private};
 pub const DEMO_APPLICATION: &str = "demo-application";
 /// The application that may act for every managing entity.
 pub const PLATFORM_APPLICATION: &str = "platform-application";
+
+/// A payment provider that no code knows: it is there by its secret alone, to show how one is added. What plays it
+/// listens where its addresses say, when somebody starts it.
+const DEMO_PROVIDER: &str = "provider-demo";
 
 /// All secrets, by name.
 pub struct Secrets(BTreeMap<String, Value>);
@@ -45,21 +53,35 @@ pub enum SecretsError {
     /// The configuration of geo-IP databases has faults.
     #[error(transparent)]
     GeoIp(#[from] ConfigurationError),
+    /// A payment provider is not described as it should be. Better said here than by a function to somebody who connects.
+    #[error("{path} cannot be used; correct it, or remove it")]
+    Provider {
+        /// The file.
+        path: PathBuf,
+        /// The member, and what is wrong with it.
+        source: ProviderError,
+    },
 }
 
 impl Secrets {
     /// Reads every secret in the folder, those included that somebody put there; makes the ones that must exist.
     pub fn open(folder: &Path) -> Result<Self, SecretsError> {
         let credentials = || serde_json::to_value(fresh_credentials()).unwrap_or_default();
-        let needed = fresh_secrets()
-            .into_iter()
-            .chain([(DEMO_APPLICATION, credentials()), (PLATFORM_APPLICATION, credentials())]);
-        for (name, value) in needed {
-            let path = folder.join(format!("{name}.json"));
+        let applications = [(DEMO_APPLICATION, credentials()), (PLATFORM_APPLICATION, credentials())];
+        let own = fresh_secrets().into_iter().chain(applications).chain([(DEMO_PROVIDER, demo_provider())]);
+        let path = |name: &str| folder.join(format!("{name}.json"));
+        let providers = provider_secrets(|name| !path(name).exists());
+        for (name, value) in own.map(|(name, value)| (name.to_owned(), value)).chain(providers) {
+            let path = path(&name);
             if !path.exists() {
                 write_private(&path, format!("{value}\n").as_bytes()).map_err(SecretsError::Keep)?;
             }
         }
+        Self::read(folder)
+    }
+
+    /// Reads every secret in the folder, as it is there at this moment.
+    pub fn read(folder: &Path) -> Result<Self, SecretsError> {
         read_all(folder).map(Self)
     }
 
@@ -78,11 +100,43 @@ impl Secrets {
         Ok(Configuration::read(self.value(configuration::SECRET)).map(drop)?)
     }
 
+    /// Checks the payment providers, as the functions will read them. One that is well described, but at an address that
+    /// these rules forbid, is no reason not to start: the rules are a setting, and the others work.
+    pub fn check_providers(&self, folder: &Path, rules: &AddressRules) -> Result<(), SecretsError> {
+        let everywhere = ["0.0.0.0/0", "::/0"].map(|network| network.parse().expect("a network"));
+        let no_rules = AddressRules { allow_http: true, allowed_networks: everywhere.into() };
+        for (secret, value) in self.iter() {
+            let Some(name) = secret.strip_prefix(providers::SECRET_PREFIX) else { continue };
+            let path = folder.join(format!("{secret}.json"));
+            if let Err(source) = providers::check(name, value, &no_rules) {
+                return Err(SecretsError::Provider { path, source });
+            }
+            if let Err(error) = providers::check(name, value, rules) {
+                tracing::warn!("{} cannot be used with these settings: {}", path.display(), logging::chain(&error));
+            }
+        }
+        Ok(())
+    }
+
     /// The credentials of an application.
     pub fn credentials(&self, name: &str) -> Result<Credentials, SecretsError> {
         serde_json::from_value(self.value(name).clone())
             .map_err(|_| SecretsError::Form { path: format!("secrets/{name}.json").into() })
     }
+}
+
+/// Everything that a provider needs which is not built in.
+fn demo_provider() -> Value {
+    json!({
+        "clientId": "demo",
+        "clientSecret": random::alphanumeric(&SystemRandom, 43),
+        "authorizeUrl": "http://127.0.0.1:9100/demo/authorize",
+        "tokenUrl": "http://127.0.0.1:9100/demo/token",
+        "revokeUrl": "http://127.0.0.1:9100/demo/revoke",
+        "clientAuthentication": "basic",
+        "scope": "payments.read payments.write",
+        "pkce": true,
+    })
 }
 
 fn read_all(folder: &Path) -> Result<BTreeMap<String, Value>, SecretsError> {
@@ -118,6 +172,28 @@ mod tests {
         assert!(first.credentials(DEMO_APPLICATION).is_ok());
         assert_ne!(first.value("task-key"), &Value::Null);
         first.check_geo_ip().expect("a configuration of nothing");
+    }
+
+    #[test]
+    fn every_payment_provider_can_be_used_and_one_that_cannot_is_named_with_its_member() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let rules =
+            AddressRules { allow_http: true, allowed_networks: vec!["127.0.0.1/32".parse().expect("a network")] };
+        let secrets = Secrets::open(folder.path()).expect("made");
+        let names: Vec<&str> = secrets.iter().filter_map(|(name, _)| name.strip_prefix("provider-")).collect();
+        assert_eq!(names, ["adyen", "demo", "mollie", "paypal", "revolut", "square", "stripe"]);
+        for rules in [&rules, &AddressRules::default()] {
+            secrets.check_providers(folder.path(), rules).expect("well described, wherever they are");
+        }
+
+        fs::write(folder.path().join("provider-house.json"), "{\"clientSecret\": \"hush\"}").expect("written");
+        let secrets = Secrets::read(folder.path()).expect("read");
+        let error = secrets.check_providers(folder.path(), &rules).expect_err("incomplete");
+        let said = logging::chain(&error);
+        assert!(
+            said.contains("provider-house.json") && said.contains("authorizeUrl") && !said.contains("hush"),
+            "{said}"
+        );
     }
 
     #[test]

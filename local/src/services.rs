@@ -1,11 +1,11 @@
 //! Queues and secrets: ministack, which stands for SQS and Secrets Manager, and for S3 where geo-IP databases are to be
-//! published in a bucket. It keeps everything in memory, so whenever
-//! it starts, it is given the queues and the secrets anew. A queue's lost messages are only hints; the sweep repeats
-//! what they said.
+//! published in a bucket. It keeps everything in memory, so whenever it starts, it is given the queues and the secrets
+//! anew, as the files have them at that moment: an operator's program may have changed one since. A queue's lost messages
+//! are only hints; the sweep repeats what they said.
 
 use std::{
     net::SocketAddr,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -14,13 +14,13 @@ use aws_sdk_secretsmanager::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
 use deployment::Queue;
 use serde_json::json;
-use shared::geo_ip::StoreAddress;
+use shared::{geo_ip::StoreAddress, logging};
 use tokio::{net::TcpStream, time};
 
 use crate::{
     aws::{ACCOUNT, Endpoints, REGION},
     processes::{ProcessGroup, Supervised},
-    secrets::Secrets,
+    secrets::{Secrets, SecretsError},
 };
 
 /// How long it may take to listen; it takes a quarter of a second where nothing else runs.
@@ -33,7 +33,7 @@ pub struct Services {
     endpoints: Endpoints,
     secrets_prefix: String,
     queues: Vec<Queue>,
-    secrets: Arc<Secrets>,
+    secrets: PathBuf,
     bucket: Option<String>,
 }
 
@@ -43,6 +43,9 @@ pub enum ServicesError {
     /// It does not listen.
     #[error("ministack does not answer; see logs/ministack.log in the data folder")]
     Silent,
+    /// There is nothing to give it.
+    #[error("the secrets cannot be loaded")]
+    Secrets(#[from] SecretsError),
     /// It does not take what it is given.
     #[error("ministack refused {what}: {reason}")]
     Refused {
@@ -82,14 +85,14 @@ pub fn start(group: &Arc<ProcessGroup>, program: &Path, scratch: &Path, address:
 }
 
 impl Services {
-    /// The stand-in for what the template declares.
+    /// The stand-in for what the template declares, with the secrets of a folder.
     pub fn new(
         process: Supervised,
         address: SocketAddr,
         endpoints: Endpoints,
         secrets_prefix: String,
         queues: &[Queue],
-        secrets: Arc<Secrets>,
+        secrets: PathBuf,
     ) -> Self {
         let mut queues = queues.to_vec();
         // A dead-letter queue must be there before the queue that names it.
@@ -126,7 +129,7 @@ impl Services {
         while deaths.changed().await.is_ok() {
             match self.fill().await {
                 Ok(()) => tracing::info!("queues and secrets are there again"),
-                Err(error) => tracing::error!("{error}"),
+                Err(error) => tracing::error!("{}", logging::chain(&error)),
             }
         }
     }
@@ -160,7 +163,7 @@ impl Services {
 
     async fn load_secrets(&self) -> Result<(), ServicesError> {
         let client = self.endpoints.secrets_manager();
-        for (name, value) in self.secrets.iter() {
+        for (name, value) in Secrets::read(&self.secrets)?.iter() {
             let name = format!("{}{name}", self.secrets_prefix);
             let request = client.create_secret().name(&name).secret_string(value.to_string());
             request.send().await.map_err(|error| ServicesError::Refused {

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use deployment::{DurationError, ScheduleTrigger, Template, parse_duration};
-use shared::geo_ip::{StoreAddress, store::StoreAddressError};
+use shared::{
+    geo_ip::{StoreAddress, store::StoreAddressError},
+    outbound::addresses::AddressRules,
+};
 
 /// A template parameter and the variable that sets it locally.
 struct Setting {
@@ -13,7 +16,7 @@ struct Setting {
     local_default: Option<&'static str>,
 }
 
-const SETTINGS: [Setting; 6] = [
+const SETTINGS: [Setting; 7] = [
     Setting { parameter: "RetrySchedule", variable: "RETRY_SCHEDULE", local_default: None },
     Setting { parameter: "TokenLifetime", variable: "TOKEN_LIFETIME", local_default: None },
     Setting { parameter: "LogLevel", variable: "LOG_LEVEL", local_default: None },
@@ -25,6 +28,7 @@ const SETTINGS: [Setting; 6] = [
     },
     Setting { parameter: "DeliveryAllowHttp", variable: "DELIVERY_ALLOW_HTTP", local_default: Some("true") },
     Setting { parameter: "GeoIpAllowHttp", variable: "GEO_IP_ALLOW_HTTP", local_default: Some("true") },
+    Setting { parameter: "AdminPanelUrl", variable: "ADMIN_PANEL_URL", local_default: None },
 ];
 
 /// The values of the template's parameters, and the interval that stands for schedules which come more than once a day.
@@ -88,6 +92,18 @@ impl Settings {
             Pace { first: trigger.every, every: trigger.every }
         } else {
             Pace { first: Duration::ZERO, every: self.sweep_interval }
+        }
+    }
+
+    /// Whereto the service may send. What cannot be read counts as not there: the start has refused it before.
+    pub fn address_rules(&self) -> AddressRules {
+        let value = |parameter: &str| self.parameters.get(parameter).map(String::as_str).unwrap_or_default();
+        AddressRules {
+            allowed_networks: value("DeliveryAllowedNetworks")
+                .split(',')
+                .filter_map(|network| network.trim().parse().ok())
+                .collect(),
+            allow_http: value("DeliveryAllowHttp") == "true",
         }
     }
 }

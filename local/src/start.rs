@@ -9,7 +9,7 @@ use shared::{
     geo_ip::StoreAddress,
     provision::{Credentials, ProvisionError, publish_signing_key, register_application},
     random::{SharedRandom, SystemRandom},
-    settings::{EndpointSettings, ScheduleSettings, TokenSettings},
+    settings::{EndpointSettings, PanelSettings, ScheduleSettings, TokenSettings},
     table::Table,
 };
 use tokio::{
@@ -90,6 +90,9 @@ pub async fn run(port: u16, data: &Path, project: &Path, stop_with_parent: bool)
     let settings = Settings::read(&template, |name| std::env::var(name).ok())?;
     // As the functions will read them: better said here, by name, than by a function that does not start.
     shared::settings::read::<(TokenSettings, EndpointSettings, ScheduleSettings)>()?;
+    if settings.parameters.get("AdminPanelUrl").is_some_and(|address| !address.is_empty()) {
+        shared::settings::read::<PanelSettings>()?;
+    }
     let listener = ports::listen(port)?;
     let data = DataFolder::open(data)?;
 
@@ -160,15 +163,16 @@ async fn start(
     let ministack = services::start(group, &programs.ministack, &data.scratch(), services_address);
     let emulator =
         Emulator::start(group, &programs.cargo_lambda, &data.scratch(), emulator_address, template.functions())?;
-    let secrets = Arc::new(Secrets::open(&data.secrets())?);
+    let secrets = Secrets::open(&data.secrets())?;
     secrets.check_geo_ip()?;
+    secrets.check_providers(&data.secrets(), &settings.address_rules())?;
     let (demo, platform) = (secrets.credentials(DEMO_APPLICATION)?, secrets.credentials(PLATFORM_APPLICATION)?);
     let table = open_table(template, data).await?;
     let endpoints = Endpoints { table: table.endpoint.clone(), services: format!("http://{services_address}") };
 
     let prefix = format!("waypost/{ENVIRONMENT}/");
     let services =
-        Services::new(ministack, services_address, endpoints.clone(), prefix, template.queues(), Arc::clone(&secrets))
+        Services::new(ministack, services_address, endpoints.clone(), prefix, template.queues(), data.secrets())
             .with_bucket_of(&geo_ip);
     let filled = async { services.fill().await.map_err(StartError::from) };
     let provided = async { provide(&endpoints, &secrets, &demo, &platform).await.map_err(StartError::from) };

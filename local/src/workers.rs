@@ -1,7 +1,7 @@
 //! The functions' processes: the same binaries as on AWS, each attached to the emulator by its own address.
 //!
 //! Where Lambda starts one process per concurrent invocation, one process here takes several at a time (the runtime's
-//! own mode for Lambda Managed Instances): thirteen processes instead of a hundred.
+//! own mode for Lambda Managed Instances): nineteen processes instead of a hundred.
 
 use std::{path::Path, sync::Arc};
 
@@ -22,6 +22,8 @@ pub fn concurrency(function: &str) -> usize {
     match function {
         "dispatch-deliveries" => 96,
         "token" | "publish-event" | "list-events" | "show-delivery" => 16,
+        // It waits for providers, up to 10 s each, with a person in front of it.
+        "provider-callback" => 16,
         _ => 4,
     }
 }

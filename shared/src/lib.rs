@@ -16,6 +16,7 @@ pub mod ids;
 pub mod logging;
 pub mod oauth;
 pub mod outbound;
+pub mod payments;
 #[cfg(feature = "operator")]
 pub mod provision;
 pub mod random;

@@ -38,8 +38,8 @@ pub struct Refreshed<S: Source> {
     source: S,
     clock: SharedClock,
     cached: RwLock<Option<Cached<S::Value>>>,
-    /// Held by the one who reads.
-    reading: Mutex<()>,
+    /// Held by the one who reads. In it, when it was last read because what there was did not do.
+    reading: Mutex<Option<Time>>,
 }
 
 struct Cached<V> {
@@ -52,7 +52,7 @@ struct Cached<V> {
 impl<S: Source> Refreshed<S> {
     /// Nothing was read yet; the first request reads.
     pub fn new(source: S, clock: SharedClock) -> Self {
-        Self { source, clock, cached: RwLock::new(None), reading: Mutex::new(()) }
+        Self { source, clock, cached: RwLock::new(None), reading: Mutex::new(None) }
     }
 
     /// Reads at once, so that the first request need not. A failure is logged, and tried again by the first request.
@@ -101,6 +101,33 @@ impl<S: Source> Refreshed<S> {
                 tracing::warn!(error, "what is needed could not be refreshed; the old is used");
                 self.rest();
                 Ok(old)
+            }
+        }
+    }
+
+    /// What was read last, if it will do; else what is read now, but for this reason not again within the pause. Whether
+    /// that does is for the caller to see.
+    ///
+    /// Unlike those who want something younger, whoever comes here cannot go on with the old: all wait for the one who
+    /// reads, and a failure is theirs.
+    pub async fn suitable(
+        &self,
+        pause: Duration,
+        does: impl Fn(&S::Value) -> bool + Send,
+    ) -> Result<Arc<S::Value>, S::Error> {
+        let value = self.get().await?;
+        if does(&value) {
+            return Ok(value);
+        }
+        let mut last_read = self.reading.lock().await;
+        let now = self.clock.now();
+        match self.last() {
+            // Somebody else just read it, or did so in vain.
+            Some(value) if does(&value) || last_read.is_some_and(|read| now.since(read) < pause) => Ok(value),
+            _ => {
+                let value = self.keep(self.source.load().await?);
+                *last_read = Some(now);
+                Ok(value)
             }
         }
     }
@@ -168,6 +195,20 @@ mod tests {
         assert_eq!(*refreshed.get().await.expect("nobody tries again so soon"), 1);
         clock.set(Time::from_millis(330_000));
         assert_eq!(*refreshed.get().await.expect("read again"), 3);
+    }
+
+    #[tokio::test]
+    async fn what_does_not_do_is_read_again_at_once_but_not_again_and_again() {
+        let clock = FixedClock::at(Time::from_millis(0));
+        let refreshed = Refreshed::warm(Counting::default(), Arc::new(clock.clone())).await;
+        let pause = Duration::from_secs(5);
+        let at_least = |least: u32| refreshed.suitable(pause, move |count| *count >= least);
+        assert_eq!(*at_least(1).await.expect("the first does"), 1);
+        assert!(at_least(2).await.is_err(), "the failure of the second reading is told");
+        assert_eq!(*at_least(2).await.expect("tried again at once"), 3);
+        assert_eq!(*at_least(4).await.expect("read just now"), 3);
+        clock.set(Time::from_millis(5_000));
+        assert_eq!(*at_least(4).await.expect("read again"), 4);
     }
 
     /// Gives one, and then never anything again.

@@ -4,17 +4,27 @@
 //! that a row copied to another place cannot be opened there. The key's name stands before the sealed bytes, so that
 //! keys rotate: new ones seal, old ones still open.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD};
 use serde::Deserialize;
+use tokio::time::timeout;
 
 use crate::{
     random::{self, Random},
     refreshed::{Refreshed, Source},
     secrets::{SecretBytes, SecretError, Secrets},
 };
+
+/// The secret with the key ring.
+pub const SECRET: &str = "data-keys";
+
+/// How soon the ring may be read again for the sake of a key that it lacks. A key is in the secret before anything is
+/// sealed with it, so that only a text of a key that was forgotten meets this pause.
+const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(5);
+/// How long a text may wait for its key: shorter than what waits behind it, such as the lease of a delivery.
+const READ_LIMIT: Duration = Duration::from_secs(2);
 
 /// The keys that seal and open.
 #[derive(Debug)]
@@ -45,6 +55,14 @@ pub enum SealError {
     NotOurs,
 }
 
+#[cfg(feature = "operator")]
+impl SealError {
+    /// The secret of the key ring has another form.
+    pub(crate) fn malformed_ring(source: serde_json::Error) -> Self {
+        Self::Ring(SecretError::Malformed { name: SECRET.to_owned(), source })
+    }
+}
+
 /// The key ring in memory.
 pub type KeyRings = Refreshed<RingSource>;
 
@@ -56,12 +74,30 @@ impl Source for RingSource {
     type Error = SealError;
 
     async fn load(&self) -> Result<KeyRing, SealError> {
-        let DataKeys { current, keys } = self.0.read("data-keys").await?;
+        let DataKeys { current, keys } = self.0.read(SECRET).await?;
         KeyRing::new(current, keys)
     }
 }
 
+impl KeyRings {
+    /// The ring to open this text with. When the one in memory lacks the text's key, it is read again: the key was made
+    /// since. Keys rotate without a moment in which something cannot be opened.
+    pub async fn for_text(&self, sealed: &str) -> Result<Arc<KeyRing>, SealError> {
+        let read = self.suitable(UNKNOWN_KEY_PAUSE, |ring| ring.knows_key_of(sealed));
+        timeout(READ_LIMIT, read).await.unwrap_or_else(|late| {
+            Err(SealError::Ring(SecretError::Unavailable { name: SECRET.to_owned(), reason: late.to_string() }))
+        })
+    }
+}
+
 impl KeyRing {
+    /// The ring of a secret's value.
+    #[cfg(feature = "operator")]
+    pub fn from_secret(secret: &serde_json::Value) -> Result<Self, SealError> {
+        let DataKeys { current, keys } = DataKeys::deserialize(secret).map_err(SealError::malformed_ring)?;
+        Self::new(current, keys)
+    }
+
     fn new(current: String, keys: HashMap<String, SecretBytes>) -> Result<Self, SealError> {
         let keys = keys
             .into_iter()
@@ -83,6 +119,20 @@ impl KeyRing {
         format!("{}.{}", self.current, BASE64_STANDARD_NO_PAD.encode([&nonce[..], &sealed].concat()))
     }
 
+    /// Seals a text anew, for the same place, that an older key sealed; nothing, when the current key sealed it.
+    pub fn reseal(&self, random: &dyn Random, context: &str, sealed: &str) -> Result<Option<String>, SealError> {
+        if key_of(sealed) == Some(&self.current) {
+            return Ok(None);
+        }
+        let plain = self.open(context, sealed)?;
+        Ok(Some(self.seal(random, context, plain.expose())))
+    }
+
+    fn knows_key_of(&self, sealed: &str) -> bool {
+        // What names no key is no sealed text; another ring would not make it one.
+        key_of(sealed).is_none_or(|key| self.keys.contains_key(key))
+    }
+
     /// Opens what was sealed for this place.
     pub fn open(&self, context: &str, sealed: &str) -> Result<SecretBytes, SealError> {
         let (key, bytes) = sealed.split_once('.').ok_or(SealError::NotOurs)?;
@@ -95,12 +145,18 @@ impl KeyRing {
     }
 }
 
+/// The name of the key that sealed a text.
+pub fn key_of(sealed: &str) -> Option<&str> {
+    sealed.split_once('.').map(|(key, _)| key)
+}
+
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::random::SystemRandom;
 
-    fn ring(current: &str) -> KeyRing {
+    /// A ring of two keys, `a` and `b`, of which this one seals.
+    pub(crate) fn ring(current: &str) -> KeyRing {
         let keys = [("a", 1), ("b", 2)].map(|(name, byte)| (name.to_owned(), SecretBytes::new(vec![byte; 32])));
         KeyRing::new(current.into(), keys.into()).expect("a ring")
     }
@@ -116,6 +172,16 @@ mod tests {
     fn an_older_key_still_opens_after_a_new_one_seals() {
         let sealed = ring("a").seal(&SystemRandom, "here", b"plain");
         assert_eq!(ring("b").open("here", &sealed).expect("opens").expose(), b"plain");
+    }
+
+    #[test]
+    fn a_text_of_an_older_key_is_sealed_anew_and_one_of_the_current_key_stays() {
+        let old = ring("a").seal(&SystemRandom, "here", b"plain");
+        let new = ring("b").reseal(&SystemRandom, "here", &old).expect("opens").expect("sealed anew");
+        assert_eq!(key_of(&new), Some("b"));
+        assert_eq!(ring("b").open("here", &new).expect("opens").expose(), b"plain");
+        assert_eq!(ring("b").reseal(&SystemRandom, "here", &new).expect("nothing to do"), None);
+        assert!(ring("b").reseal(&SystemRandom, "there", &old).is_err());
     }
 
     #[test]

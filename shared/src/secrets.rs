@@ -70,7 +70,13 @@ pub struct Secrets {
 /// Why a secret could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// Secrets Manager did not answer, or has no such secret, or does not give it to this function.
+    /// There is no such secret.
+    #[error("there is no secret `{name}`")]
+    Missing {
+        /// Its name, prefix included.
+        name: String,
+    },
+    /// Secrets Manager did not answer, or does not give it to this function.
     #[error("the secret `{name}` could not be read: {reason}")]
     Unavailable {
         /// Its name, prefix included.
@@ -101,10 +107,24 @@ impl Secrets {
         let answer = self.client.get_secret_value().secret_id(&name).send().await;
         let value = match answer {
             Ok(answer) => answer.secret_string.unwrap_or_default(),
+            Err(error) if error.as_service_error().is_some_and(|error| error.is_resource_not_found_exception()) => {
+                return Err(SecretError::Missing { name });
+            }
             Err(error) => {
                 return Err(SecretError::Unavailable { name, reason: DisplayErrorContext(&error).to_string() });
             }
         };
         serde_json::from_str(&value).map_err(|source| SecretError::Malformed { name, source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_secret_is_not_printed() {
+        let (text, bytes) = (SecretText::new("hunter2"), SecretBytes::new(b"hunter2".to_vec()));
+        assert_eq!(format!("{text:?} {bytes:?}"), "SecretText(…) SecretBytes(…)");
     }
 }

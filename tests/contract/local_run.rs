@@ -14,6 +14,7 @@ tests![
     a_port_that_is_taken_is_told,
     data_that_are_in_use_are_told,
     a_setting_that_cannot_be_read_is_told,
+    a_payment_provider_that_is_described_badly_is_told,
     secrets_and_data_are_private,
     clients_are_told_what_they_need,
 ];
@@ -90,6 +91,7 @@ async fn a_setting_that_cannot_be_read_is_told(suite: Arc<Suite>) {
         ("TOKEN_LIFETIME", "an hour"),
         ("DELIVERY_ALLOWED_NETWORKS", "127.0.0.1/99"),
         ("DELIVERY_ALLOW_HTTP", "perhaps"),
+        ("ADMIN_PANEL_URL", "https://panel.example.com/?a=b"),
     ] {
         let (_folder, data) = unused_folder();
         let _permit = suite.no_other_bundle().await;
@@ -103,6 +105,17 @@ async fn a_setting_that_cannot_be_read_is_told(suite: Arc<Suite>) {
     }
 }
 
+async fn a_payment_provider_that_is_described_badly_is_told(suite: Arc<Suite>) {
+    for (content, fault) in [("{\"clientId\": \"a\", \"revokeURL\": \"hush\"}", "revokeURL"), ("{\"hush", "JSON")] {
+        let (folder, data) = unused_folder();
+        let _permit = suite.no_other_bundle().await;
+        std::fs::create_dir(folder.path().join("secrets")).expect("the folder is empty");
+        std::fs::write(folder.path().join("secrets/provider-stripe.json"), content).expect("it is there");
+        let said = refusal(&[("PORT", free_port().to_string()), ("DATA", data)]).await;
+        assert!(said.contains("provider-stripe.json") && said.contains(fault) && !said.contains("hush"), "{said}");
+    }
+}
+
 async fn secrets_and_data_are_private(suite: Arc<Suite>) {
     use std::os::unix::fs::PermissionsExt;
     let data = suite.bundle.data();
@@ -112,9 +125,21 @@ async fn secrets_and_data_are_private(suite: Arc<Suite>) {
     }
     let secrets = data.join("secrets").read_dir().expect("it is a folder");
     let secrets: Vec<_> = secrets.map(|entry| entry.expect("it can be read").path()).collect();
-    for name in
-        ["signing-key", "client-secret-pepper", "data-keys", "task-key", "demo-application", "platform-application"]
-    {
+    for name in [
+        "signing-key",
+        "client-secret-pepper",
+        "data-keys",
+        "task-key",
+        "demo-application",
+        "platform-application",
+        "provider-adyen",
+        "provider-demo",
+        "provider-mollie",
+        "provider-paypal",
+        "provider-revolut",
+        "provider-square",
+        "provider-stripe",
+    ] {
         assert!(secrets.contains(&data.join(format!("secrets/{name}.json"))), "{name} is not among {secrets:?}");
     }
     assert!(secrets.iter().all(|path| mode(path) == 0));

@@ -7,14 +7,21 @@
 
 mod access;
 mod bodies;
+mod browser;
 mod checks;
 mod crash;
 mod deliveries;
 mod events;
 mod geo_ip;
 mod harness;
+mod key_rotation;
 mod local_run;
 mod openapi;
+mod payments;
+mod payments_callback;
+mod payments_failures;
+mod payments_refresh;
+mod payments_secrecy;
 mod problems;
 mod publish;
 mod receivers;
@@ -30,12 +37,18 @@ use harness::Test;
 
 fn main() -> ExitCode {
     // The slow ones come first, so that the quick ones run beside them.
-    let modules: [&[Test]; 17] = [
+    let modules: [&[Test]; 24] = [
+        payments_refresh::TESTS,
         crash::TESTS,
+        key_rotation::TESTS,
         local_run::TESTS,
         receivers::TESTS,
         retries::TESTS,
         deliveries::TESTS,
+        payments_secrecy::TESTS,
+        payments_failures::TESTS,
+        payments_callback::TESTS,
+        payments::TESTS,
         publish::TESTS,
         webhooks::TESTS,
         checks::TESTS,
@@ -48,6 +61,7 @@ fn main() -> ExitCode {
         samples::TESTS,
         openapi::TESTS,
         problems::TESTS,
+        browser::TESTS,
     ];
     harness::run(modules.concat())
 }

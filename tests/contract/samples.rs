@@ -47,12 +47,13 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
         assert!(!failed, "{name} failed: {answer}");
         let answer: Value = serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{name}: {answer}"));
         let expected: Value = match name.as_str() {
-            // What is in the sample is nobody's credentials, and no delivery of this bundle's.
+            // What is in the sample is nobody's credentials, and no delivery, connection or state of this bundle's.
             "token" if !sample.contains("CLIENT_ID") => 401.into(),
-            "show-delivery" | "fallback" => 404.into(),
-            "create-webhook" => 201.into(),
+            "show-delivery" | "disconnect-provider" | "fallback" => 404.into(),
+            "provider-callback" => 400.into(),
+            "create-webhook" | "connect-provider" => 201.into(),
             "publish-event" => 202.into(),
-            "dispatch-deliveries" | "sweep-deliveries" | "geo-ip-update.schedule" => Value::Null,
+            "dispatch-deliveries" | "sweep-deliveries" | "refresh-connections" | "geo-ip-update.schedule" => Value::Null,
             _ => 200.into(),
         };
         assert_eq!(answer["statusCode"], expected, "{name}: {answer:#}");

@@ -73,6 +73,17 @@ impl AuthorizedEntity {
         Self(entity)
     }
 
+    /// The entity whose token asked for a payment provider's permission: what the callback acts for, with the state, which
+    /// nobody can guess, as its credential.
+    pub(crate) fn by_state(entity: EntityId) -> Self {
+        Self(entity)
+    }
+
+    /// The entity that owns a connection: what refreshing acts for, with IAM as its credential.
+    pub(crate) fn owning_connection(entity: EntityId) -> Self {
+        Self(entity)
+    }
+
     /// Its identifier.
     pub fn id(&self) -> &EntityId {
         &self.0

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     clock::Time,
-    outbound::{Answer, AttemptError, exchange},
+    outbound::{Answer, AttemptError},
 };
 
 /// An attempt.
@@ -43,7 +43,7 @@ impl Attempt {
         match outcome {
             Ok(answer) => Self {
                 http_status: Some(answer.status.as_u16()),
-                response_body: Some(exchange::shown(&answer.body)).filter(|body| !body.is_empty()),
+                response_body: Some(answer.text()).filter(|body| !body.is_empty()),
                 ..attempt
             },
             Err(error) => Self { error: Some(error.to_string()), ..attempt },

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use futures::future::join_all;
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderName, HeaderValue, Method, header};
 use hyper::body::Bytes;
 
 use super::{
@@ -24,15 +24,13 @@ use crate::{
     events::store::Events,
     http::{SERVICE_VERSION, SERVICE_VERSION_HEADER},
     logging,
-    outbound::{Answer, AttemptError, Outbound},
+    outbound::{Answer, AttemptError, Outbound, USER_AGENT},
     random::{self, SharedRandom},
-    sealing::{KeyRing, KeyRings, SealError},
+    sealing::{KeyRings, SealError},
     table::TableError,
     webhooks::{Webhooks, endpoint_url::EndpointUrl, store::SigningWebhook},
 };
 
-/// What we call ourselves.
-const USER_AGENT: &str = concat!("Waypost/", env!("CARGO_PKG_VERSION"));
 /// Why a webhook was disabled after a 410, in the words that its owner reads.
 const GONE: &str = "The endpoint answered 410 Gone.";
 
@@ -93,10 +91,10 @@ impl Dispatcher {
         let body = message.body.as_deref().unwrap_or_default();
         let due: DueMessage = serde_json::from_str(body).map_err(DispatchError::Message)?;
         // Before the claim: a lease must not run out while a secret is waited for.
-        let ring = self.rings.get().await?;
+        self.rings.get().await?;
         let lease = random::uuid(&*self.random);
         match self.deliveries.claim(&due.delivery, due.attempt, lease, self.clock.now()).await? {
-            Claim::Started(claimed) => self.attempt(&claimed, &ring).await,
+            Claim::Started(claimed) => self.attempt(&claimed).await,
             Claim::NotNow => {
                 tracing::debug!(deliveryId = %due.delivery, attempt = due.attempt, "nothing to do");
                 Ok(())
@@ -104,7 +102,7 @@ impl Dispatcher {
         }
     }
 
-    async fn attempt(&self, claimed: &Claimed, ring: &KeyRing) -> Result<(), DispatchError> {
+    async fn attempt(&self, claimed: &Claimed) -> Result<(), DispatchError> {
         let entity = AuthorizedEntity::owning_delivery(claimed.delivery.owner_identifier.clone());
         let (webhook, body) = tokio::try_join!(
             self.webhooks.find(&entity, &claimed.delivery.webhook_identifier),
@@ -115,7 +113,7 @@ impl Dispatcher {
             return Ok(self.deliveries.cancel(claimed, self.clock.now()).await?);
         };
         let began = self.clock.now();
-        let outcome = self.send(claimed, &webhook, ring, &body, began).await?;
+        let outcome = self.send(claimed, &webhook, &body, began).await?;
         let ended = self.clock.now();
         let next = self.schedule.next(claimed.attempts_in_schedule + 1, &outcome, ended, random::unit(&*self.random));
         let attempt = Attempt::of(claimed.attempt, began, ended, &outcome);
@@ -132,11 +130,10 @@ impl Dispatcher {
         &self,
         claimed: &Claimed,
         webhook: &SigningWebhook,
-        ring: &KeyRing,
         body: &str,
         now: Time,
     ) -> Result<Result<Answer, AttemptError>, SealError> {
-        let secrets = webhook.live_secrets(ring, now)?;
+        let secrets = webhook.live_secrets(&self.rings, now).await?;
         let Ok(url) = EndpointUrl::parse(&claimed.delivery.url, &self.outbound.rules) else {
             return Ok(Err(AttemptError::Blocked("the URL of the endpoint is not allowed")));
         };
@@ -155,7 +152,7 @@ impl Dispatcher {
             Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?))
         });
         let headers: Vec<_> = own.chain(custom).collect();
-        Ok(self.outbound.post(url.url(), &headers, Bytes::copy_from_slice(body.as_bytes())).await)
+        Ok(self.outbound.send(Method::POST, url.url(), &headers, Bytes::copy_from_slice(body.as_bytes())).await)
     }
 
     /// What comes after the record. The next attempt is announced first, and found by the sweep if that fails; that a

@@ -1,9 +1,6 @@
 //! When the next attempt is made, if any: pure functions of the outcome, the time and the dice.
 
-use std::{
-    str::FromStr,
-    time::{Duration, SystemTime},
-};
+use std::{str::FromStr, time::Duration};
 
 use http::StatusCode;
 
@@ -13,8 +10,6 @@ use crate::{
     outbound::{Answer, AttemptError},
 };
 
-/// The longest wait that an endpoint can ask for.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// How much longer than its wait an attempt may come, so that endpoints are not met by all at once.
 const JITTER: f64 = 0.1;
 
@@ -67,29 +62,13 @@ impl RetrySchedule {
         let Some(wait) = usize::try_from(made).ok().and_then(|made| self.0.get(made)) else {
             return Next::Exhausted;
         };
-        let asked = answer.and_then(|answer| retry_after(answer, now)).unwrap_or_default();
+        let asked = answer.and_then(|answer| answer.pause_asked_for(now)).unwrap_or_default();
         Next::RetryAt(now + jittered(*wait, dice).max(asked))
     }
 }
 
 fn jittered(wait: Duration, dice: f64) -> Duration {
     wait + wait.mul_f64(JITTER * dice)
-}
-
-/// How long an endpoint that is too busy asks to be left alone (RFC 9110 §10.2.3): seconds or a date, at most a day.
-/// What cannot be read asks for nothing.
-fn retry_after(answer: &Answer, now: Time) -> Option<Duration> {
-    if !matches!(answer.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-        return None;
-    }
-    let text = answer.retry_after.as_deref()?.trim();
-    let asked = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        text.parse().map(Duration::from_secs).unwrap_or(MAX_RETRY_AFTER) // more digits than fit: longer than any
-    } else {
-        let date = httpdate::parse_http_date(text).ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-        Time::from_millis(i64::try_from(date.as_millis()).ok()?).since(now)
-    };
-    Some(asked.min(MAX_RETRY_AFTER))
 }
 
 /// A text that is no schedule.
@@ -134,7 +113,7 @@ mod tests {
 
     fn answer(status: u16, retry_after: Option<&str>) -> Result<Answer, AttemptError> {
         let status = StatusCode::from_u16(status).expect("a status");
-        Ok(Answer { status, retry_after: retry_after.map(str::to_owned), body: Vec::new() })
+        Ok(Answer { status, retry_after: retry_after.map(str::to_owned), body: Vec::new(), truncated: false })
     }
 
     fn wait(made: u32, outcome: &Result<Answer, AttemptError>, dice: f64) -> Duration {

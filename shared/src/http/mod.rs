@@ -3,6 +3,7 @@
 pub mod call;
 pub mod gate;
 pub mod json_body;
+pub mod page;
 pub mod problem;
 pub mod problem_kind;
 pub mod problem_page;

@@ -104,7 +104,7 @@ impl Problem {
 
     /// The token does not cover the path's managing entity.
     pub fn entity_not_covered() -> Self {
-        let detail = "The token's application may not act for the managing entity in the path; use one that is registered for it.";
+        let detail = "The token's application may not act for this managing entity; use one that is registered for it.";
         Self::new(ProblemKind::EntityNotCovered, detail)
     }
 
@@ -221,7 +221,8 @@ impl From<TableError> for Problem {
 impl From<SecretError> for Problem {
     fn from(error: SecretError) -> Self {
         match error {
-            SecretError::Unavailable { .. } => Self::unavailable(error),
+            // What a function cannot do without comes back with the operator who put it there.
+            SecretError::Missing { .. } | SecretError::Unavailable { .. } => Self::unavailable(error),
             SecretError::Malformed { .. } => Self::internal(error),
         }
     }

@@ -1,7 +1,10 @@
 //! One HTTP exchange with a stranger, limited in every way: no redirect is followed, no proxy is asked, nothing is
-//! decompressed, the answer is read to 4 KiB and one byte, and one clock runs over all of it, a trickled body included.
+//! decompressed, the answer is read to a limit and one byte, and one clock runs over all of it, a trickled body included.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
 
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
@@ -18,25 +21,28 @@ use tokio::{
 use url::{Position, Url};
 
 use super::{addresses::AddressRules, dial};
+use crate::clock::Time;
 
-/// How much of an answer's body is kept.
-pub const KEPT_BODY: usize = 4096;
 /// The largest head of an answer; hyper would take 400 KiB.
 const MAX_HEAD: usize = 32 * 1024;
+/// The longest pause that an endpoint can ask for.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long an exchange may take.
+/// How long an exchange may take, and how much of it is kept.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Until the connection stands.
     pub connect: Duration,
     /// For everything.
     pub whole: Duration,
+    /// How many bytes of the answer's body are kept.
+    pub body: usize,
 }
 
 impl Default for Limits {
-    /// The contract's: 5 s and 15 s.
+    /// The contract's for deliveries: 5 s, 15 s and 4 096 bytes.
     fn default() -> Self {
-        Self { connect: Duration::from_secs(5), whole: Duration::from_secs(15) }
+        Self { connect: Duration::from_secs(5), whole: Duration::from_secs(15), body: 4096 }
     }
 }
 
@@ -45,7 +51,7 @@ impl Default for Limits {
 pub struct Outbound {
     /// Whereto.
     pub rules: AddressRules,
-    /// For how long.
+    /// For how long, and how much is read.
     pub limits: Limits,
 }
 
@@ -56,8 +62,10 @@ pub struct Answer {
     pub status: StatusCode,
     /// Its `Retry-After`, when it is one text.
     pub retry_after: Option<String>,
-    /// The first bytes of its body, [`KEPT_BODY`] at most.
+    /// The first bytes of its body, as many as [`Limits::body`] at most.
     pub body: Vec<u8>,
+    /// Whether there was more of the body than was kept.
+    pub truncated: bool,
 }
 
 /// Why an exchange never completed: a stable code and a sentence, neither of which says anything of the inside.
@@ -81,41 +89,42 @@ pub enum AttemptError {
 }
 
 impl Outbound {
-    /// Sends within these rules, and the contract's limits.
+    /// Sends within these rules, and the contract's limits for deliveries.
     pub fn within(rules: AddressRules) -> Self {
         Self { rules, limits: Limits::default() }
     }
 
-    /// Posts a body and reads the answer. The error says at which step it ended.
-    pub async fn post(
+    /// Sends a body and reads the answer. The error says at which step it ended.
+    pub async fn send(
         &self,
+        method: Method,
         url: &Url,
         headers: &[(HeaderName, HeaderValue)],
         body: Bytes,
     ) -> Result<Answer, AttemptError> {
         let exchange = async {
             let stream = timeout(self.limits.connect, dial::connect(url, &self.rules)).await;
-            let stream =
-                stream.unwrap_or(Err(AttemptError::Timeout("the endpoint took no connection within 5 seconds")))?;
-            let request = request(url, headers, body)?;
+            let stream = stream.unwrap_or(Err(AttemptError::Timeout("the endpoint took no connection in time")))?;
+            let request = request(method, url, headers, body)?;
             match url.scheme() {
-                "https" => converse(dial::secure(stream, url).await?, request).await,
-                "http" if self.rules.allow_http => converse(stream, request).await,
+                "https" => converse(dial::secure(stream, url).await?, request, self.limits.body).await,
+                "http" if self.rules.allow_http => converse(stream, request, self.limits.body).await,
                 _ => Err(AttemptError::Blocked("the URL does not begin with https://")),
             }
         };
-        let late = Err(AttemptError::Timeout("the endpoint had not answered completely after 15 seconds"));
+        let late = Err(AttemptError::Timeout("the endpoint had not answered completely in time"));
         timeout(self.limits.whole, exchange).await.unwrap_or(late)
     }
 }
 
 fn request(
+    method: Method,
     url: &Url,
     headers: &[(HeaderName, HeaderValue)],
     body: Bytes,
 ) -> Result<Request<Full<Bytes>>, AttemptError> {
     let mut request = Request::builder()
-        .method(Method::POST)
+        .method(method)
         .uri(&url[Position::BeforePath..Position::AfterQuery])
         .header(header::HOST, &url[Position::BeforeHost..Position::AfterPort])
         .body(Full::new(body))
@@ -126,7 +135,7 @@ fn request(
     Ok(request)
 }
 
-async fn converse<S>(stream: S, request: Request<Full<Bytes>>) -> Result<Answer, AttemptError>
+async fn converse<S>(stream: S, request: Request<Full<Bytes>>, kept: usize) -> Result<Answer, AttemptError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -136,22 +145,23 @@ where
     let mut driver = JoinSet::new();
     driver.spawn(connection);
     let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
-    read(response).await
+    read(response, kept).await
 }
 
-async fn read(response: Response<Incoming>) -> Result<Answer, AttemptError> {
+async fn read(response: Response<Incoming>, kept: usize) -> Result<Answer, AttemptError> {
     let (head, mut incoming) = response.into_parts();
     let mut body = Vec::new();
     // One byte more than is kept is enough to know that the rest does not matter.
-    while body.len() <= KEPT_BODY {
+    while body.len() <= kept {
         let Some(frame) = incoming.frame().await else { break };
         if let Ok(data) = frame.map_err(|error| broken(&error))?.into_data() {
-            body.extend_from_slice(&data[..data.len().min(KEPT_BODY + 1 - body.len())]);
+            body.extend_from_slice(&data[..data.len().min(kept + 1 - body.len())]);
         }
     }
-    body.truncate(KEPT_BODY);
+    let truncated = body.len() > kept;
+    body.truncate(kept);
     let retry_after = head.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    Ok(Answer { status: head.status, retry_after, body })
+    Ok(Answer { status: head.status, retry_after, body, truncated })
 }
 
 fn broken(error: &hyper::Error) -> AttemptError {
@@ -162,20 +172,38 @@ fn broken(error: &hyper::Error) -> AttemptError {
     })
 }
 
+impl Answer {
+    /// The body as text: cut at the boundary of a character, and what is no UTF-8 replaced by U+FFFD.
+    pub fn text(&self) -> String {
+        let end = match std::str::from_utf8(&self.body) {
+            // Only an *incomplete* last character is cut away, and only where the limit cut it.
+            Err(error) if error.error_len().is_none() && self.truncated => error.valid_up_to(),
+            _ => self.body.len(),
+        };
+        String::from_utf8_lossy(&self.body[..end]).into_owned()
+    }
+
+    /// How long an endpoint that is too busy asks to be left alone (RFC 9110 §10.2.3): seconds or a date, at most a day.
+    /// What cannot be read asks for nothing.
+    pub fn pause_asked_for(&self, now: Time) -> Option<Duration> {
+        if !matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            return None;
+        }
+        let text = self.retry_after.as_deref()?.trim();
+        let asked = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            text.parse().map(Duration::from_secs).unwrap_or(MAX_RETRY_AFTER) // more digits than fit: longer than any
+        } else {
+            let date = httpdate::parse_http_date(text).ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+            Time::from_millis(i64::try_from(date.as_millis()).ok()?).since(now)
+        };
+        Some(asked.min(MAX_RETRY_AFTER))
+    }
+}
+
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} with {} bytes", self.status, self.body.len())
     }
-}
-
-/// The body as text: cut at the boundary of a character, and what is no UTF-8 replaced by U+FFFD.
-pub fn shown(body: &[u8]) -> String {
-    let end = match std::str::from_utf8(body) {
-        // Only an *incomplete* last character is cut away, and only where the limit cut it.
-        Err(error) if error.error_len().is_none() && body.len() == KEPT_BODY => error.valid_up_to(),
-        _ => body.len(),
-    };
-    String::from_utf8_lossy(&body[..end]).into_owned()
 }
 
 #[cfg(test)]
@@ -183,23 +211,24 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn answer(body: &[u8], truncated: bool) -> Answer {
+        Answer { status: StatusCode::OK, retry_after: None, body: body.to_vec(), truncated }
+    }
+
     #[test]
     fn a_body_is_cut_at_a_character_and_keeps_its_damage_visible() {
-        assert_eq!(shown(b"ok"), "ok");
-        assert_eq!(shown(b"a\xffb"), "a\u{fffd}b");
-        assert_eq!(shown(b"a\xc3"), "a\u{fffd}");
-        let cut = [vec![b'x'; KEPT_BODY - 1], vec![0xc3]].concat();
-        assert_eq!(shown(&cut), "x".repeat(KEPT_BODY - 1));
-        let whole = [vec![b'x'; KEPT_BODY - 2], "é".into()].concat();
-        assert_eq!(shown(&whole).len(), KEPT_BODY);
-        let damaged_early = [vec![0xff], vec![b'x'; KEPT_BODY - 2], vec![0xc3]].concat();
-        assert!(shown(&damaged_early).starts_with('\u{fffd}'));
+        assert_eq!(answer(b"ok", false).text(), "ok");
+        assert_eq!(answer(b"a\xffb", false).text(), "a\u{fffd}b");
+        assert_eq!(answer(b"a\xc3", false).text(), "a\u{fffd}");
+        assert_eq!(answer(b"a\xc3", true).text(), "a");
+        assert_eq!(answer("aé".as_bytes(), true).text(), "aé");
+        assert_eq!(answer(b"\xffa\xc3", true).text(), "\u{fffd}a\u{fffd}");
     }
 
     proptest! {
         #[test]
-        fn any_answer_can_be_shown(body in proptest::collection::vec(any::<u8>(), 0..64)) {
-            let text = shown(&body);
+        fn any_answer_can_be_shown(body in proptest::collection::vec(any::<u8>(), 0..64), truncated in any::<bool>()) {
+            let text = answer(&body, truncated).text();
             prop_assert!(text.len() <= body.len() * 3);
         }
     }

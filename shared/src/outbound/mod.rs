@@ -5,7 +5,7 @@ pub mod dial;
 pub mod exchange;
 pub mod stream;
 
-pub use exchange::{Answer, AttemptError, Outbound};
+pub use exchange::{Answer, AttemptError, Limits, Outbound};
 pub use stream::{Opened, StreamLimits};
 
 /// What we call ourselves.

@@ -46,7 +46,8 @@ impl SigningSecret {
     }
 }
 
-fn context(owner: &EntityId, webhook: &WebhookId) -> String {
+/// The place that a signing secret is sealed for.
+pub(crate) fn context(owner: &EntityId, webhook: &WebhookId) -> String {
     format!("signing-secret/{owner}/{webhook}")
 }
 

@@ -8,7 +8,7 @@ use crate::{
     auth::entity::{AuthorizedEntity, EntityId},
     clock::Time,
     ids::WebhookId,
-    sealing::{KeyRing, SealError},
+    sealing::{KeyRings, SealError},
     table::{Table, TableError, read_item},
 };
 
@@ -46,10 +46,14 @@ pub struct SigningWebhook {
 
 impl SigningWebhook {
     /// The secrets that sign at this moment.
-    pub fn live_secrets(&self, ring: &KeyRing, now: Time) -> Result<Vec<SigningSecret>, SealError> {
-        let live = self.secrets.iter().filter(|secret| secret.expires_date.is_none_or(|end| now < end));
-        live.map(|secret| SigningSecret::open(&secret.sealed, ring, &self.webhook.owner_identifier, &self.webhook.id))
-            .collect()
+    pub async fn live_secrets(&self, rings: &KeyRings, now: Time) -> Result<Vec<SigningSecret>, SealError> {
+        let (owner, id) = (&self.webhook.owner_identifier, &self.webhook.id);
+        let mut live = Vec::new();
+        for secret in self.secrets.iter().filter(|secret| secret.expires_date.is_none_or(|end| now < end)) {
+            let ring = rings.for_text(&secret.sealed).await?;
+            live.push(SigningSecret::open(&secret.sealed, &ring, owner, id)?);
+        }
+        Ok(live)
     }
 }
 
@@ -80,7 +84,10 @@ impl Webhooks {
         webhook: &WebhookId,
     ) -> Result<Option<SigningWebhook>, TableError> {
         let item: Option<WebhookItem> = self.0.get(key(entity.id(), webhook), true, "reading a webhook").await?;
-        Ok(item.map(|item| SigningWebhook { webhook: item.webhook, secrets: item.signing_secrets }))
+        // Whose it is, its place says, for which its secrets are sealed; not the row, which may be a copy of another's.
+        let in_its_place =
+            |found: Webhook| Webhook { id: webhook.clone(), owner_identifier: entity.id().clone(), ..found };
+        Ok(item.map(|item| SigningWebhook { webhook: in_its_place(item.webhook), secrets: item.signing_secrets }))
     }
 
     /// Disables a webhook for a reason of the service's own, once: one that is disabled already keeps its reason.

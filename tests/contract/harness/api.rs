@@ -17,6 +17,8 @@ pub struct Api {
     http: reqwest::Client,
     contract: Arc<Contract>,
     tokens: Arc<Mutex<HashMap<(Application, String), String>>>,
+    /// Answers about payments that were seen so far: path without the query, and the whole text.
+    seen: Arc<std::sync::Mutex<Vec<(String, String)>>>,
 }
 
 /// A request that is being put together.
@@ -51,12 +53,18 @@ impl Api {
             http: http.expect("a client without TLS needs nothing"),
             contract: Arc::clone(contract),
             tokens: Arc::default(),
+            seen: Arc::default(),
         }
     }
 
     /// The address of the API.
     pub fn base_url(&self) -> &str {
         &self.env["BASE_URL"]
+    }
+
+    /// Every answer about payments that any test has seen: the path, and head and body.
+    pub fn seen(&self) -> Vec<(String, String)> {
+        self.seen.lock().expect("nobody panics while holding it").clone()
     }
 
     /// A request with any verb to any path.
@@ -168,8 +176,19 @@ impl Call {
         let start = String::from_utf8_lossy(&body[..body.len().min(2_000)]).into_owned();
         let exchange = format!("{exchange}: {status}\n{headers:#?}\n{start}");
 
+        let path = self.path.split('?').next().unwrap_or_default();
+        if ["/payment/", "/api/public/", "/panel/"].iter().any(|part| path.contains(part)) {
+            let text = format!("{headers:?}\n{}", String::from_utf8_lossy(&body));
+            self.api.seen.lock().expect("nobody panics while holding it").push((path.to_owned(), text));
+        }
         let mut faults = self.api.contract.faults(&self.method, &self.path, status, &headers, &body);
-        faults.extend(common_faults(self.api.base_url(), self.method == Method::HEAD, status, &headers, &body));
+        // The contract has one answer that says nothing, whatever went wrong.
+        let mute = status == 500 && self.path.starts_with("/api/public/");
+        let no_problem = mute || self.method == Method::HEAD;
+        faults.extend(common_faults(self.api.base_url(), no_problem, status, &headers, &body));
+        if mute && body != b"{}" {
+            faults.push("the body of a failed callback is not {}".to_owned());
+        }
         assert!(faults.is_empty(), "the answer breaks the contract: {faults:#?}\n{exchange}");
         Ok(Answer { exchange, status, headers, body })
     }
@@ -193,7 +212,7 @@ impl Answer {
 }
 
 /// What the contract says of every answer.
-fn common_faults(base_url: &str, no_body: bool, status: u16, headers: &HeaderMap, body: &[u8]) -> Vec<String> {
+fn common_faults(base_url: &str, no_problem: bool, status: u16, headers: &HeaderMap, body: &[u8]) -> Vec<String> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut faults = Vec::new();
     if header("service-version") != "2.0" {
@@ -207,7 +226,7 @@ fn common_faults(base_url: &str, no_body: bool, status: u16, headers: &HeaderMap
         return faults;
     };
     time_faults(&body, &mut faults);
-    if status >= 400 && !no_body {
+    if status >= 400 && !no_problem {
         problem_faults(base_url, status, request_id, &body, &mut faults);
     }
     faults

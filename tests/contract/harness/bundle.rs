@@ -2,8 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
+    fs::{self, DirBuilder, File},
+    io::{self, Write},
     net::{Ipv4Addr, TcpListener},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     sync::atomic::{AtomicU16, Ordering},
@@ -19,7 +21,7 @@ use tokio::{
     sync::Mutex,
 };
 
-use super::{LONG, Process, descendants, group_members, until};
+use super::{LONG, Process, Secrets, descendants, group_members, until};
 
 /// The settings of a bundle, as `make run` takes them from its environment.
 #[derive(Debug, Clone)]
@@ -49,9 +51,10 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Starts a bundle and waits until it answers.
-    pub async fn start(settings: Settings) -> Result<Self, String> {
+    /// Starts a bundle that finds these secrets, as if an operator had put them there, and waits until it answers.
+    pub async fn start(settings: Settings, secrets: &Secrets) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
+        keep(secrets, &folder.path().join("data/secrets")).map_err(|error| format!("the bundle's secrets: {error}"))?;
         let port = free_port();
         let child = spawn(&settings, port, folder.path())?;
         let bundle = Self { port, folder, child: Mutex::new(child) };
@@ -160,6 +163,16 @@ impl Bundle {
         }
         report
     }
+}
+
+/// Writes secrets into their folder, for nobody else to read.
+fn keep(secrets: &Secrets, folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    for (name, value) in secrets {
+        let path = folder.join(format!("{name}.json"));
+        File::options().create_new(true).write(true).mode(0o600).open(path)?.write_all(value.to_string().as_bytes())?;
+    }
+    Ok(())
 }
 
 /// The command that runs `local` on a port with data in a folder; its output goes to the file `output` in that folder.

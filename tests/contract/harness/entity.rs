@@ -40,14 +40,24 @@ impl Entity {
         format!("/api/managing-entity/{}{rest}", self.id)
     }
 
+    /// A request with any verb and the token.
+    pub fn call(&self, method: &str, rest: &str) -> Call {
+        self.api.call(method, self.path(rest)).bearer(&self.token)
+    }
+
     /// A GET with the token.
     pub fn get(&self, rest: &str) -> Call {
-        self.api.get(self.path(rest)).bearer(&self.token)
+        self.call("GET", rest)
     }
 
     /// A POST with the token; the body is yet to be added.
     pub fn post(&self, rest: &str) -> Call {
-        self.api.post(self.path(rest)).bearer(&self.token)
+        self.call("POST", rest)
+    }
+
+    /// The client that asks on its behalf.
+    pub fn api(&self) -> &Api {
+        &self.api
     }
 
     /// Makes a webhook for every type of event.

@@ -1,4 +1,4 @@
-//! What the tests stand on: the bundle, a client that checks every answer, a receiver that misbehaves on request.
+//! What the tests stand on: the bundle, a client that checks every answer, and the third parties of the crate `doubles`.
 
 mod api;
 mod bundle;
@@ -7,28 +7,31 @@ mod contract;
 mod entity;
 mod forge;
 mod handwritten;
+mod linked;
+mod person;
 mod processes;
+mod providers;
 mod python;
-mod receiver;
 mod run;
 mod signature;
-mod steps;
 mod suite;
-mod wait;
+mod table;
 
 pub use api::{Answer, Api, Call};
 pub use bundle::{Bundle, Settings, free_port, local, project};
 pub use clock::{now, time};
 pub use contract::Contract;
+pub use doubles::{Behaviour, LONG, Received, Receiver, until};
 pub use entity::Entity;
 pub use forge::Forge;
 pub use handwritten::send_raw;
+pub use linked::{Visit, hash_of, state_of};
+pub use person::{Choice, Return, choose, query};
 pub use processes::{Process, descendants, group_members, memory_kilobytes, until_gone};
+pub use providers::{PROVIDERS, SCOPES, Secrets, Simulation};
 pub use python::python;
-pub use receiver::{Received, Receiver};
 pub(crate) use run::tests;
 pub use run::{Test, run};
 pub use signature::is_signed_by;
-pub use steps::Behaviour;
 pub use suite::{Application, Suite};
-pub use wait::{LONG, until};
+pub use table::Table;

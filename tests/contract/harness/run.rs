@@ -26,17 +26,22 @@ pub struct Test {
     pub name: &'static str,
     /// What keeps it.
     pub run: fn(Arc<Suite>) -> Running,
+    /// Whether it needs what not every machine has, and so runs only when it is asked for, with `--ignored`.
+    pub on_demand: bool,
 }
 
 /// The tests of a module by the names of their functions.
 macro_rules! tests {
-    ($($name:ident),* $(,)?) => {
+    (on demand: $($name:ident),* $(,)?) => { $crate::harness::tests!(@ true, $($name),*); };
+    (@ $on_demand:literal, $($name:ident),*) => {
         /// Every test of this module.
         pub const TESTS: &[$crate::harness::Test] = &[$($crate::harness::Test {
             name: concat!(module_path!(), "::", stringify!($name)),
             run: |suite| Box::pin($name(suite)),
+            on_demand: $on_demand,
         }),*];
     };
+    ($($name:ident),* $(,)?) => { $crate::harness::tests!(@ false, $($name),*); };
 }
 pub(crate) use tests;
 
@@ -51,7 +56,8 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
     arguments.test_threads.get_or_insert(AT_A_TIME);
     let named = |test: &Test| test.name.split_once("::").map_or(test.name, |(_, name)| name);
     if arguments.list {
-        let trials = tests.iter().map(|test| Trial::test(named(test), || Ok(()))).collect();
+        let listed = |test: &Test| Trial::test(named(test), || Ok(())).with_ignored_flag(test.on_demand);
+        let trials = tests.iter().map(listed).collect();
         return libtest_mimic::run(&arguments, trials).exit_code();
     }
 
@@ -68,7 +74,8 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let trials = tests.iter().map(|test| trial(named(test), test.run, &runtime, &suite)).collect();
+    let running = |test: &Test| trial(named(test), test.run, &runtime, &suite).with_ignored_flag(test.on_demand);
+    let trials = tests.iter().map(running).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     let ended = runtime.block_on(end(&suite));
     if conclusion.has_failed() || ended.is_err() {

@@ -7,7 +7,8 @@ use std::sync::{
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{Api, Bundle, Contract, Entity, Forge, Settings};
+use super::{Api, Bundle, Contract, Entity, Forge, Settings, Simulation, Table};
+use doubles::provider::Providers;
 
 /// The bundle that tests share, and the means to start others.
 pub struct Suite {
@@ -17,6 +18,8 @@ pub struct Suite {
     pub api: Api,
     /// openapi.yaml.
     pub contract: Arc<Contract>,
+    /// The payment providers of every bundle.
+    simulation: Simulation,
     entities: AtomicU32,
     other_bundles: Semaphore,
 }
@@ -41,14 +44,16 @@ impl Application {
 }
 
 impl Suite {
-    /// Starts the bundle.
+    /// Starts the payment providers, and then the bundle, which is told of them.
     pub async fn start() -> Result<Self, String> {
         let contract = Arc::new(Contract::read());
-        let bundle = Bundle::start(Settings::default()).await?;
+        let simulation = Simulation::start().await?;
+        let bundle = Bundle::start(Settings::default(), &simulation.secrets).await?;
         Ok(Self {
             api: Api::of(&bundle, &contract),
             bundle,
             contract,
+            simulation,
             entities: AtomicU32::new(1),
             other_bundles: Semaphore::new(1),
         })
@@ -63,7 +68,8 @@ impl Suite {
     /// A second bundle, started while there is no third: it takes a dozen processes and the machine is small.
     pub async fn other_bundle(&self, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
         let permit = self.other_bundles.acquire().await.expect("the semaphore is never closed");
-        let bundle = Bundle::start(settings).await.expect("a second bundle starts beside the first");
+        let bundle = Bundle::start(settings, &self.simulation.secrets).await;
+        let bundle = bundle.expect("a second bundle starts beside the first");
         let api = Api::of(&bundle, &self.contract);
         (bundle, api, permit)
     }
@@ -71,6 +77,16 @@ impl Suite {
     /// Waits until no second bundle runs, for tests that start one themselves.
     pub async fn no_other_bundle(&self) -> SemaphorePermit<'_> {
         self.other_bundles.acquire().await.expect("the semaphore is never closed")
+    }
+
+    /// The payment providers.
+    pub fn providers(&self) -> &Providers {
+        &self.simulation.providers
+    }
+
+    /// The bundle's table.
+    pub fn table(&self) -> Table {
+        Table::of(&self.api.env)
     }
 
     /// Makes tokens of its own with the bundle's key.

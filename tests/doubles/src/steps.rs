@@ -104,7 +104,7 @@ impl Behaviour {
     }
 
     /// Does it; whether the connection goes on afterwards.
-    pub(super) async fn act(&self, stream: &mut TcpStream) -> io::Result<bool> {
+    pub(crate) async fn act(&self, stream: &mut TcpStream) -> io::Result<bool> {
         for step in &self.steps {
             match step {
                 Step::Write(bytes) => stream.write_all(bytes).await?,

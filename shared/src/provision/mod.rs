@@ -1,12 +1,20 @@
 //! What a deployment needs before its first request: for the operator's command and for running on one machine.
 //! Not part of any deployed binary.
 
+pub mod key_ring;
+pub mod reseal;
+
 use std::collections::BTreeMap;
 
+use aws_lc_rs::{
+    encoding::{AsDer, Pkcs8V1Der},
+    rsa::{KeyPair, KeySize},
+};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use self::key_ring::KeyRingSecret;
 use crate::{
     applications::{Applications, HashedSecret, NewApplication},
     auth::{
@@ -18,7 +26,9 @@ use crate::{
     clock::{Clock, SystemClock},
     geo_ip::configuration,
     oauth::issuer::PEPPER_SECRET,
+    payments::{builtin, providers::SECRET_PREFIX},
     random::{self, SystemRandom},
+    sealing,
     secrets::SecretBytes,
     table::{Table, TableError},
 };
@@ -50,15 +60,39 @@ pub enum ProvisionError {
 /// The secrets that a deployment begins with, by name: fresh random ones, and a configuration of nothing.
 pub fn fresh_secrets() -> BTreeMap<&'static str, Value> {
     let bytes = || BASE64_STANDARD.encode(random::bytes::<32>(&SystemRandom));
-    let key = random::alphanumeric(&SystemRandom, 8);
     BTreeMap::from([
         (signing::SECRET, SigningKey::fresh_secret()),
         (PEPPER_SECRET, json!({ "pepper": bytes() })),
-        ("data-keys", json!({ "current": key, "keys": { &key: bytes() } })),
+        (sealing::SECRET, KeyRingSecret::new(SystemClock.now(), &SystemRandom).value()),
         ("task-key", json!({ "key": random::alphanumeric(&SystemRandom, 43) })),
         // Which databases are kept is for the operator to say; until then, none.
         (configuration::SECRET, json!({ "editions": [] })),
     ])
+}
+
+/// Fresh secrets of the built-in payment providers, by name: of the right form, and known to no provider. For one machine
+/// only, where each stands in for the real one until somebody puts that in its place. Only those that are missing are made:
+/// a key takes a noticeable part of a second.
+pub fn provider_secrets(missing: impl Fn(&str) -> bool) -> BTreeMap<String, Value> {
+    let secret = |built_in: &builtin::BuiltIn| {
+        let client_id = random::alphanumeric(&SystemRandom, 22);
+        if built_in.has_key() {
+            json!({ "clientId": client_id, "privateKey": fresh_private_key() })
+        } else {
+            json!({ "clientId": client_id, "clientSecret": random::alphanumeric(&SystemRandom, 43) })
+        }
+    };
+    let named = builtin::all().iter().map(|built_in| (format!("{SECRET_PREFIX}{}", built_in.name), built_in));
+    named.filter(|(name, _)| missing(name)).map(|(name, built_in)| (name, secret(built_in))).collect()
+}
+
+/// A new RSA key in PEM (PKCS #8): every provider that takes signed assertions takes RS256.
+fn fresh_private_key() -> String {
+    let pair = KeyPair::generate(KeySize::Rsa2048).expect("the system's generator gives bytes");
+    let der: Pkcs8V1Der<'_> = pair.as_der().expect("a key that was just made can be written");
+    let text = BASE64_STANDARD.encode(der.as_ref());
+    let lines: Vec<_> = text.as_bytes().chunks(64).map(String::from_utf8_lossy).collect();
+    format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n"))
 }
 
 /// A fresh client id and secret.
@@ -100,4 +134,21 @@ pub async fn register_application(
         created: SystemClock.now(),
     };
     Ok(Applications::new(table.clone()).put(application).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{outbound::addresses::AddressRules, payments::providers};
+
+    #[test]
+    fn the_fresh_secrets_of_providers_are_as_they_should_be_and_new_each_time() {
+        let (one, other) = (provider_secrets(|_| true), provider_secrets(|_| true));
+        assert_eq!(one.len(), 6);
+        for (name, secret) in &one {
+            let provider = name.strip_prefix(SECRET_PREFIX).expect("the prefix");
+            providers::check(provider, secret, &AddressRules::default()).expect("a good secret");
+            assert_ne!(secret, &other[name], "{name}");
+        }
+    }
 }

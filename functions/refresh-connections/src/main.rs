@@ -1,0 +1,31 @@
+//! A schedule: refreshes the tokens of payment providers before they end.
+
+use std::sync::Arc;
+
+use shared::{
+    Service, StartError,
+    payments::{Connections, Grants, Providers, refresh::Refresher},
+    sealing::{KeyRings, RingSource},
+    secrets::Secrets,
+    settings::{EndpointSettings, SecretSettings},
+};
+
+#[tokio::main]
+async fn main() -> Result<(), StartError> {
+    let (service, (secrets, rules)) = Service::start::<(SecretSettings, EndpointSettings)>().await?;
+    let (secrets, clock) = (Secrets::connect(service.aws(), secrets.prefix), service.clock().clone());
+    let base_url = &service.settings().base_url;
+    let refresher = Arc::new(Refresher {
+        connections: Connections::new(service.table().clone()),
+        providers: Providers::new(secrets.clone(), rules.clone(), clock.clone()),
+        grants: Grants::new(rules, base_url, clock.clone(), service.shared_random()),
+        rings: KeyRings::new(RingSource(secrets), clock.clone()), // mostly nothing is due, and nothing to be opened
+        clock,
+        random: service.shared_random(),
+    });
+    Service::serve_schedule(move || {
+        let refresher = refresher.clone();
+        async move { refresher.run().await }
+    })
+    .await
+}

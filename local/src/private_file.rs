@@ -1,0 +1,20 @@
+//! Files that only their owner can read: secrets, and what clients need to know.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+
+/// Writes such a file, whole or not at all: a crash leaves the old content or the new.
+pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let unfinished = path.with_extension("unfinished");
+    // Left by a crash perhaps, and with another mode.
+    let _ = fs::remove_file(&unfinished);
+    let mut file = File::options().create_new(true).write(true).mode(0o600).open(&unfinished)?;
+    file.write_all(content).and_then(|()| file.sync_all())?;
+    fs::rename(&unfinished, path)?;
+    // The name is durable only when its folder is.
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}

@@ -1,0 +1,129 @@
+//! Texts of a description with places to be filled: `Client {clientSecret}`.
+
+use serde::Deserialize;
+
+/// A text with places to be filled.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Template(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Literal(String),
+    Place(Placeholder),
+}
+
+/// What a place stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placeholder {
+    /// Who we are at the provider.
+    ClientId,
+    /// What proves it.
+    ClientSecret,
+    /// The connection's access token.
+    AccessToken,
+    /// The connection's refresh token.
+    RefreshToken,
+    /// The connection's account at the provider.
+    Account,
+    /// The host that people come back to from the provider: this service's own.
+    OwnHost,
+}
+
+/// A text whose places are unknown or not closed.
+#[derive(Debug, thiserror::Error)]
+#[error("not a text with places such as {{clientId}}")]
+pub struct TemplateError;
+
+impl Placeholder {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "clientId" => Self::ClientId,
+            "clientSecret" => Self::ClientSecret,
+            "accessToken" => Self::AccessToken,
+            "refreshToken" => Self::RefreshToken,
+            "account" => Self::Account,
+            "ownHost" => Self::OwnHost,
+            _ => return None,
+        })
+    }
+}
+
+impl Template {
+    /// Reads a text with its places.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let (mut parts, mut rest) = (Vec::new(), text);
+        while let Some((literal, after)) = rest.split_once('{') {
+            let (name, after) = after.split_once('}').ok_or(TemplateError)?;
+            if !literal.is_empty() {
+                parts.push(Part::Literal(literal.to_owned()));
+            }
+            parts.push(Part::Place(Placeholder::named(name).ok_or(TemplateError)?));
+            rest = after;
+        }
+        if !rest.is_empty() {
+            parts.push(Part::Literal(rest.to_owned()));
+        }
+        Ok(Self(parts))
+    }
+
+    /// Just this place.
+    pub fn only(place: Placeholder) -> Self {
+        Self(vec![Part::Place(place)])
+    }
+
+    /// The text with its places filled; none if there is nothing for one of them.
+    pub fn fill<'a>(&'a self, value: impl Fn(Placeholder) -> Option<&'a str>) -> Option<String> {
+        let part = |part: &'a Part| match part {
+            Part::Literal(text) => Some(text.as_str()),
+            Part::Place(place) => value(*place),
+        };
+        self.0.iter().map(part).collect()
+    }
+
+    /// Whether all its places are among these.
+    pub fn has_only(&self, allowed: &[Placeholder]) -> bool {
+        self.0.iter().all(|part| match part {
+            Part::Literal(_) => true,
+            Part::Place(place) => allowed.contains(place),
+        })
+    }
+
+    /// Whether this place is in it.
+    pub fn has(&self, place: Placeholder) -> bool {
+        self.0.contains(&Part::Place(place))
+    }
+}
+
+impl TryFrom<String> for Template {
+    type Error = TemplateError;
+
+    fn try_from(text: String) -> Result<Self, TemplateError> {
+        Self::parse(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_filled_and_one_without_a_value_leaves_no_text() {
+        let template = Template::parse("Client {clientSecret}/{account}!").expect("a template");
+        let filled = template.fill(|place| match place {
+            Placeholder::ClientSecret => Some("{account}"),
+            Placeholder::Account => Some("acct_1"),
+            _ => None,
+        });
+        assert_eq!(filled.as_deref(), Some("Client {account}/acct_1!"));
+        assert_eq!(template.fill(|place| (place == Placeholder::Account).then_some("x")), None);
+    }
+
+    #[test]
+    fn an_unknown_or_open_place_is_refused() {
+        for bad in ["{", "{clientId", "{secret}", "{}", "a{{clientId}}"] {
+            assert!(Template::parse(bad).is_err(), "{bad}");
+        }
+        assert!(Template::parse("").expect("empty").has_only(&[]));
+    }
+}

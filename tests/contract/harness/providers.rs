@@ -1,0 +1,107 @@
+//! The payment providers of a bundle: simulated ones, and the secrets that tell the service of them.
+
+use std::collections::BTreeMap;
+
+use aws_lc_rs::{
+    encoding::{AsDer, Pkcs8V1Der},
+    rsa::{KeyPair, KeySize},
+    signature::KeyPair as _,
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use doubles::provider::{Authentication, Providers, Revocation, Rotation, Setup, Shape};
+use serde_json::{Value, json};
+
+/// What is asked for at the providers that are added by configuration.
+pub const SCOPES: &str = "payments.read payments.write";
+
+/// Every provider that a bundle of the tests has; the first two are built in, with other addresses.
+pub const PROVIDERS: [&str; 7] = ["square", "stripe", "sim-basic", "sim-body", "sim-json", "sim-jwt", "sim-pkce"];
+
+/// Secrets of a bundle, by name.
+pub type Secrets = BTreeMap<String, Value>;
+
+/// The simulated providers, and what a bundle must know to be their client.
+pub struct Simulation {
+    /// The providers.
+    pub providers: Providers,
+    /// The secrets `provider-…`.
+    pub secrets: Secrets,
+}
+
+impl Simulation {
+    /// Starts the providers on a free port.
+    pub async fn start() -> Result<Self, String> {
+        let key = KeyPair::generate(KeySize::Rsa2048).map_err(|_| "no RSA key can be made")?;
+        let setups = setups(&key);
+        let providers = Providers::start(0, setups.clone(), None).await;
+        let providers = providers.map_err(|error| format!("the simulated providers do not start: {error}"))?;
+        let secrets =
+            setups.iter().map(|setup| (format!("provider-{}", setup.name), secret(setup, &providers, &pem(&key))));
+        Ok(Self { secrets: secrets.collect(), providers })
+    }
+}
+
+/// The providers; their secrets have characters that each way of sending must escape.
+fn setups(key: &KeyPair) -> Vec<Setup> {
+    use Authentication::{Assertion, Basic, Body, Json};
+    let secret = |name: &str| format!("{name}:s3cr%t+&=/?\"\\ of the client");
+    let public = key.public_key().as_ref().to_vec();
+    let square = Setup::new("square", "sq0idp-tests", Json("sq0csp-secret-of-the-client".to_owned()));
+    let stripe = Setup::new("stripe", "ca_tests", Body("sk_test_secret_of_the_client".to_owned()));
+    vec![
+        Setup {
+            lifetime: Some(30 * 24 * 3_600),
+            rotation: Rotation::Same,
+            shape: Shape::Square,
+            revocation: Revocation::Square,
+            ..square
+        },
+        Setup {
+            lifetime: None,
+            rotation: Rotation::Same,
+            shape: Shape::Stripe,
+            revocation: Revocation::Stripe,
+            ..stripe
+        },
+        Setup::new("sim-basic", "client of: sim-basic", Basic(secret("basic"))),
+        Setup { rotation: Rotation::Strict, ..Setup::new("sim-body", "client&body", Body(secret("body"))) },
+        Setup { rotation: Rotation::Unnamed, ..Setup::new("sim-json", "client\"json", Json(secret("json"))) },
+        Setup::new("sim-jwt", "client-jwt", Assertion(public)),
+        Setup { pkce: true, issuer: true, ..Setup::new("sim-pkce", "client-pkce", Basic(secret("pkce"))) },
+    ]
+}
+
+/// What the service is told of a provider.
+fn secret(setup: &Setup, providers: &Providers, key: &str) -> Value {
+    let mut secret = json!({
+        "clientId": setup.client_id,
+        "authorizeUrl": providers.url(&setup.name, "authorize"),
+        "tokenUrl": providers.url(&setup.name, "token"),
+        "revokeUrl": providers.url(&setup.name, "revoke"),
+    });
+    let (method, proof) = match &setup.authentication {
+        Authentication::AnySecret => ("basic", ("clientSecret", "anything")),
+        Authentication::Basic(secret) => ("basic", ("clientSecret", secret.as_str())),
+        Authentication::Body(secret) => ("body", ("clientSecret", secret.as_str())),
+        Authentication::Json(secret) => ("json", ("clientSecret", secret.as_str())),
+        Authentication::Assertion(_) => ("private_key_jwt", ("privateKey", key)),
+    };
+    secret[proof.0] = proof.1.into();
+    if setup.shape == Shape::Standard {
+        secret["clientAuthentication"] = method.into();
+        secret["scope"] = SCOPES.into();
+        secret["pkce"] = setup.pkce.into();
+    }
+    if setup.issuer {
+        secret["issuer"] = providers.issuer(&setup.name).into();
+    }
+    secret
+}
+
+/// A private key as operators have them.
+fn pem(key: &KeyPair) -> String {
+    let der = AsDer::<Pkcs8V1Der<'_>>::as_der(key).expect("a key can be written");
+    let text = BASE64_STANDARD.encode(der.as_ref());
+    let lines: Vec<&str> = (0..text.len()).step_by(64).map(|at| &text[at..text.len().min(at + 64)]).collect();
+    format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n"))
+}

@@ -1,0 +1,92 @@
+//! The bundle's table, read and written past the service: DynamoDB's protocol, over HTTP.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+/// Any credentials will do, and they must be there.
+const AUTHORIZATION: &str = "AWS4-HMAC-SHA256 Credential=tests/20260101/us-east-1/dynamodb/aws4_request, \
+    SignedHeaders=host;x-amz-date, Signature=00";
+
+/// The table.
+#[derive(Debug, Clone)]
+pub struct Table {
+    endpoint: String,
+    name: String,
+    http: reqwest::Client,
+}
+
+impl Table {
+    /// The table that service.env names.
+    pub fn of(env: &BTreeMap<String, String>) -> Self {
+        Self {
+            endpoint: env["DYNAMODB_ENDPOINT"].clone(),
+            name: env["TABLE_NAME"].clone(),
+            http: reqwest::Client::builder().no_proxy().build().expect("a client needs nothing"),
+        }
+    }
+
+    /// Every item, as DynamoDB writes them.
+    pub async fn scan(&self) -> Vec<Value> {
+        let (mut items, mut start) = (Vec::new(), Value::Null);
+        loop {
+            let mut request = json!({ "ConsistentRead": true });
+            if !start.is_null() {
+                request["ExclusiveStartKey"] = start;
+            }
+            let mut page = self.call("Scan", request).await.expect("a scan has no condition");
+            items.extend(page["Items"].as_array_mut().into_iter().flat_map(std::mem::take));
+            start = page["LastEvaluatedKey"].take();
+            if start.is_null() {
+                return items;
+            }
+        }
+    }
+
+    /// One item.
+    pub async fn item(&self, pk: &str, sk: &str) -> Option<Value> {
+        let mut answer = self.call("GetItem", json!({ "Key": key(pk, sk), "ConsistentRead": true })).await?;
+        Some(answer["Item"].take()).filter(|item| !item.is_null())
+    }
+
+    /// Writes an item, whatever was there.
+    pub async fn put(&self, item: Value) {
+        self.call("PutItem", json!({ "Item": item })).await.expect("no condition was set");
+    }
+
+    /// Sets one attribute to a text, of an item that is there and that nobody holds at the moment; whether there is one.
+    pub async fn set(&self, pk: &str, sk: &str, attribute: &str, value: &str) -> bool {
+        let request = json!({
+            "Key": key(pk, sk),
+            "UpdateExpression": "SET #attribute = :value",
+            "ConditionExpression": "attribute_exists(pk) AND attribute_not_exists(lease)",
+            "ExpressionAttributeNames": { "#attribute": attribute },
+            "ExpressionAttributeValues": { ":value": { "S": value } },
+        });
+        self.call("UpdateItem", request).await.is_some()
+    }
+
+    /// The answer; nothing, if a condition does not hold.
+    async fn call(&self, operation: &str, mut request: Value) -> Option<Value> {
+        request["TableName"] = self.name.as_str().into();
+        let sent = self
+            .http
+            .post(&self.endpoint)
+            .header("x-amz-target", format!("DynamoDB_20120810.{operation}"))
+            .header("content-type", "application/x-amz-json-1.0")
+            .header("authorization", AUTHORIZATION)
+            .header("x-amz-date", "20260101T000000Z")
+            .body(request.to_string());
+        let answer = sent.send().await.expect("the table answers");
+        let (status, text) = (answer.status(), answer.text().await.expect("the answer is text"));
+        if text.contains("ConditionalCheckFailedException") {
+            return None;
+        }
+        assert!(status.is_success(), "{operation}: {status}: {text}");
+        Some(serde_json::from_str(&text).expect("the answer is JSON"))
+    }
+}
+
+fn key(pk: &str, sk: &str) -> Value {
+    json!({ "pk": { "S": pk }, "sk": { "S": sk } })
+}

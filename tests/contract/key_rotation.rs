@@ -1,0 +1,166 @@
+//! Rotating the keys of what is sealed in the table: nobody notices, and the old keys are needed no more.
+
+use std::{cell::Cell, collections::BTreeSet, fs, process::Stdio, sync::Arc, time::Duration};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+use tokio::{process::Command, time};
+
+use crate::harness::{
+    Api, Behaviour, Bundle, Choice, Entity, LONG, Receiver, Settings, Suite, Table, is_signed_by, local, now, tests,
+};
+
+tests![
+    a_rotation_under_load_spoils_no_signature_and_leaves_nothing_under_the_old_key,
+    a_rotation_that_was_stopped_is_finished_and_keys_that_nothing_needs_are_forgotten,
+];
+
+/// Runs the operator's program, which must succeed; what it says at the end.
+async fn rotate(bundle: &Bundle, options: &[&str]) -> String {
+    let program = local().expect("the bundle runs it").with_file_name("rotate-data-keys");
+    let mut command = Command::new(program);
+    command.arg("--data").arg(bundle.data()).args(options).stdin(Stdio::null()).kill_on_drop(true);
+    let output = time::timeout(LONG, command.output()).await.expect("it ends").expect("it can be run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The key ring as the next start would load it.
+fn ring(bundle: &Bundle) -> Value {
+    let text = fs::read_to_string(ring_file(bundle)).expect("the bundle has a key ring");
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+fn ring_file(bundle: &Bundle) -> std::path::PathBuf {
+    bundle.data().join("secrets/data-keys.json")
+}
+
+fn current(ring: &Value) -> &str {
+    ring["current"].as_str().expect("a ring has a current key")
+}
+
+/// Every text in the table that one of the ring's keys sealed, whatever it is for.
+async fn sealed_texts(table: &Table, ring: &Value) -> BTreeSet<String> {
+    fn collect(value: &Value, ring: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::String(text) if text.split_once('.').is_some_and(|(key, _)| ring["keys"].get(key).is_some()) => {
+                found.insert(text.clone());
+            }
+            Value::Array(items) => items.iter().for_each(|item| collect(item, ring, found)),
+            Value::Object(members) => members.values().for_each(|member| collect(member, ring, found)),
+            _ => {}
+        }
+    }
+    let mut found = BTreeSet::new();
+    table.scan().await.iter().for_each(|item| collect(item, ring, &mut found));
+    found
+}
+
+fn sealed_by(texts: &BTreeSet<String>, key: &str) -> usize {
+    texts.iter().filter(|text| text.starts_with(&format!("{key}."))).count()
+}
+
+/// Publishes again and again until it is told to stop, and returns every delivery.
+async fn publish_until(stop: &Cell<bool>, entity: &Entity) -> Vec<String> {
+    let mut deliveries = Vec::new();
+    while !stop.get() {
+        let published = entity.publish_of_type("booking.created", json!({})).await.json();
+        let made = published["deliveries"].as_array().expect("openapi.yaml says so");
+        let ids = made.iter().map(|delivery| delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so"));
+        deliveries.extend(ids.map(str::to_owned));
+        time::sleep(Duration::from_millis(20)).await;
+    }
+    deliveries
+}
+
+async fn a_rotation_under_load_spoils_no_signature_and_leaves_nothing_under_the_old_key(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let (entity, receiver) = (Entity::new(&api, "rotation".to_owned()).await, Receiver::start().await);
+    let mut secrets = Vec::new();
+    for path in ["/one", "/two", "/three"] {
+        secrets.push((path, entity.hook(&receiver.on(path, [Behaviour::status(200)])).await.secret));
+    }
+    for provider in ["sim-basic", "stripe"] {
+        entity.link(provider, Choice::ALLOW).await;
+    }
+    let (table, before) = (Table::of(&api.env), ring(&bundle));
+    assert_eq!(sealed_by(&sealed_texts(&table, &before).await, current(&before)), 5);
+
+    let stop = Cell::new(false);
+    let (deliveries, said) = tokio::join!(publish_until(&stop, &entity), async {
+        time::sleep(Duration::from_millis(500)).await;
+        let said = rotate(&bundle, &[]).await;
+        time::sleep(Duration::from_millis(500)).await;
+        stop.set(true);
+        said
+    });
+    assert!(said.contains("3 webhooks and 2 connections sealed anew, 0 unreadable"), "{said}");
+    for delivery in &deliveries {
+        let delivery = entity.until_status(delivery, &["delivered", "failed"]).await;
+        assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)), "{delivery:#}");
+    }
+    // Not even a delivery that was only late: a function that meets the new key has it at once.
+    let complaints = bundle.logs();
+    assert!(!complaints.contains("a signing secret cannot be opened"), "{complaints}");
+    let received = receiver.everything();
+    assert!(received.len() >= deliveries.len() && !deliveries.is_empty());
+    for received in &received {
+        let (_, secret) = secrets.iter().find(|(path, _)| received.path == *path).expect("nobody else sends here");
+        assert!(is_signed_by(received, secret), "{received:?}");
+    }
+
+    let after = ring(&bundle);
+    assert_ne!(current(&before), current(&after));
+    assert!(after["keys"].get(current(&before)).is_some(), "the old key is needed until it is forgotten");
+    let texts = sealed_texts(&table, &after).await;
+    assert_eq!((sealed_by(&texts, current(&before)), sealed_by(&texts, current(&after))), (0, 5));
+
+    for options in [&["--reseal-only"], &["--forget"]] {
+        let said = rotate(&bundle, options).await;
+        assert!(said.contains("0 webhooks and 0 connections sealed anew, 0 unreadable"), "{said}");
+        assert!(said.contains("0 keys forgotten"), "a key that was just replaced may still be needed: {said}");
+        assert_eq!((ring(&bundle), sealed_texts(&table, &after).await), (after.clone(), texts.clone()), "{options:?}");
+    }
+
+    // And with the new key alone to go by: another start, and what only an opened token can do.
+    assert!(bundle.stop().await.success());
+    bundle.start_again(Settings::default()).await;
+    let entity = Entity::new(&Api::of(&bundle, &suite.contract), "rotation".to_owned()).await;
+    let answer = entity.disconnect("sim-basic").expect(200).await.json();
+    assert_eq!(answer["success"], true, "{answer}");
+    assert!(bundle.stop().await.success());
+}
+
+async fn a_rotation_that_was_stopped_is_finished_and_keys_that_nothing_needs_are_forgotten(suite: Arc<Suite>) {
+    let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
+    // A service whose keys are older than it is.
+    assert!(bundle.stop().await.success());
+    let key = |byte: u8| BASE64_STANDARD.encode([byte; 32]);
+    let replace_ring = |ring: Value| fs::write(ring_file(&bundle), ring.to_string()).expect("the file is ours");
+    replace_ring(json!({ "current": "first", "keys": { "first": key(1) } }));
+    bundle.start_again(Settings::default()).await;
+    let api = Api::of(&bundle, &suite.contract);
+    let (entity, receiver) = (Entity::new(&api, "forgetting".to_owned()).await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    entity.link("sim-pkce", Choice::ALLOW).await;
+
+    // What a rotation leaves that was killed after its first write, twenty minutes ago.
+    let second = format!("{}-second", now() - 20 * 60);
+    replace_ring(json!({ "current": second, "keys": { "first": key(1), &second: key(2) } }));
+    let table = Table::of(&api.env);
+    let said = rotate(&bundle, &["--reseal-only"]).await;
+    assert!(said.contains("1 webhooks and 1 connections sealed anew"), "{said}");
+    let texts = sealed_texts(&table, &ring(&bundle)).await;
+    assert_eq!((sealed_by(&texts, "first"), sealed_by(&texts, &second)), (0, 2));
+
+    let said = rotate(&bundle, &["--forget"]).await;
+    assert!(said.contains("1 keys forgotten"), "{said}");
+    let left = ring(&bundle);
+    assert_eq!(left["keys"].as_object().expect("an object").keys().collect::<Vec<_>>(), [&second]);
+    let delivery = entity.publish(json!({})).await;
+    let delivery = entity.until_status(&delivery, &["delivered", "failed"]).await;
+    assert_eq!(delivery["status"], "delivered", "{delivery:#}");
+    assert!(is_signed_by(&receiver.everything()[0], &hook.secret));
+    assert_eq!(entity.disconnect("sim-pkce").expect(200).await.json()["success"], true);
+    assert!(bundle.stop().await.success());
+}

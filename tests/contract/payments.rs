@@ -1,0 +1,289 @@
+//! Connections to payment providers, from the request for one to its end.
+
+use std::sync::Arc;
+
+use doubles::provider::{Kind, Outcome};
+use serde_json::{Value, json};
+
+use crate::harness::{
+    Application, Behaviour, Choice, PROVIDERS, Receiver, SCOPES, Suite, choose, now, query, state_of, tests, time,
+};
+
+tests![
+    a_person_is_sent_to_the_provider_with_what_oauth_needs,
+    a_person_connects_any_provider,
+    every_request_for_a_connection_has_a_state_of_its_own,
+    a_connection_is_asked_for_without_a_body_or_with_an_empty_one,
+    an_unknown_provider_is_told,
+    connections_are_listed_by_provider_and_never_show_a_token,
+    a_provider_that_tells_no_expiry_makes_a_connection_without_one,
+    a_person_who_declines_connects_nothing,
+    connecting_again_replaces_the_connection,
+    disconnecting_gives_access_back_and_removes_the_connection,
+    disconnecting_what_the_provider_has_ended_already_removes_the_connection,
+    a_provider_that_fails_keeps_its_connection,
+    an_entity_has_connections_of_its_own,
+    webhooks_are_told_of_connections_and_their_end,
+    the_outcome_page_says_the_outcome_in_words_and_runs_nothing,
+    a_request_without_the_scope_is_refused,
+];
+
+async fn a_person_is_sent_to_the_provider_with_what_oauth_needs(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for provider in PROVIDERS {
+        let answer = entity.post(&format!("/payment/provider/{provider}/connection")).expect(201).await;
+        assert_eq!(answer.header("cache-control"), "no-store", "{}", answer.exchange);
+        let body = answer.json();
+        let life = time(&body["expiresDate"]).as_second() - now();
+        assert!((590..=600).contains(&life), "a state lives for 10 minutes, not {life} s");
+        let address = body["authorizationUrl"].as_str().expect("openapi.yaml says so");
+        assert!(address.starts_with(&suite.providers().url(provider, "authorize")), "{address}");
+        let parameters = query(address);
+        let value = |name: &str| {
+            let mut values = parameters.iter().filter(|(given, _)| given == name).map(|(_, value)| value.as_str());
+            let first = values.next();
+            assert_eq!(values.next(), None, "{name} comes twice: {address}");
+            first
+        };
+        let callback = format!("{}/api/public/{provider}/oauth2/callback", suite.api.base_url());
+        assert_eq!(value("response_type"), Some("code"), "{address}");
+        assert_eq!(value("redirect_uri"), Some(callback.as_str()), "{address}");
+        assert!(value("client_id").is_some() && value("client_secret").is_none(), "{address}");
+        let state = value("state").unwrap_or_default();
+        assert!(state.len() == 43 && state.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{address}");
+        if provider.starts_with("sim-") {
+            assert_eq!(value("scope"), Some(SCOPES), "{address}");
+        }
+        if provider == "sim-pkce" {
+            assert_eq!(value("code_challenge").map(str::len), Some(43), "{address}");
+            assert_eq!(value("code_challenge_method"), Some("S256"), "{address}");
+        } else if provider.starts_with("sim-") {
+            assert_eq!(value("code_challenge"), None, "{address}");
+        }
+    }
+}
+
+async fn a_person_connects_any_provider(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for provider in PROVIDERS {
+        let visit = entity.visit(provider, Choice::ALLOW).await;
+        assert_eq!(entity.connection(provider).await, None, "{provider}: nothing is connected before the callback");
+        let answer = visit.arrive("connected").await;
+        let panel = format!("{}/panel/provider/{provider}?outcome=connected", suite.api.base_url());
+        assert_eq!(answer.header("location"), panel);
+        assert_eq!(answer.header("cache-control"), "no-store");
+        assert_eq!(answer.header("referrer-policy"), "no-referrer");
+        assert!(answer.body.is_empty(), "{}", answer.exchange);
+        assert_eq!(suite.providers().exchanges(visit.code()), [Outcome::Done], "{provider}");
+
+        let connection = entity.connection(provider).await.expect("it is connected");
+        assert_eq!((&connection["status"], &connection["account"]), (&json!("connected"), &json!(visit.account)));
+        assert!((time(&connection["connectedDate"]).as_second() - now()).abs() < 60, "{connection:#}");
+        assert_eq!(connection["lastUpdate"], connection["connectedDate"]);
+        if provider.starts_with("sim-") {
+            assert_eq!(connection["scopes"], json!(SCOPES.split(' ').collect::<Vec<_>>()));
+        }
+        // The way back works once.
+        visit.callback().refused(400, "invalid-state").await;
+        assert_eq!(suite.providers().exchanges(visit.code()).len(), 1, "{provider}");
+    }
+    assert_eq!(entity.connections().await.len(), PROVIDERS.len());
+}
+
+async fn every_request_for_a_connection_has_a_state_of_its_own(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let (first, second) = (entity.authorization_url("sim-pkce").await, entity.authorization_url("sim-pkce").await);
+    assert_ne!(state_of(&first), state_of(&second));
+    let challenge = |address: &str| query(address).into_iter().find(|(name, _)| name == "code_challenge");
+    assert_ne!(challenge(&first), challenge(&second));
+    // Both work, in any order; the later connection replaces the earlier one.
+    for (address, account) in [(second, "acct-second"), (first, "acct-first")] {
+        let back = choose(&address, account, Choice::ALLOW).await;
+        suite.api.get(back.path(suite.api.base_url())).expect(302).await;
+        assert_eq!(entity.connection("sim-pkce").await.expect("connected")["account"], account);
+    }
+}
+
+async fn a_connection_is_asked_for_without_a_body_or_with_an_empty_one(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let path = "/payment/provider/sim-basic/connection";
+    entity.post(path).expect(201).await;
+    entity.post(path).json(&json!({})).expect(201).await;
+    entity.post(path).json(&json!({ "redirect_uri": "https://evil.example" })).refused(400, "invalid-request").await;
+    entity.post(path).json(&json!([])).refused(400, "invalid-request").await;
+    entity.post(path).body("text/plain", "{}").refused(415, "unsupported-media-type").await;
+}
+
+async fn an_unknown_provider_is_told(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for name in ["unknown", "sim", "SQUARE", "a..b", "a%2Fb", "sim-basic%00", &"x".repeat(200)] {
+        let call = entity.post(&format!("/payment/provider/{name}/connection"));
+        call.refused(404, "provider-not-found").await;
+    }
+    for name in ["unknown", "sim-basic"] {
+        entity.disconnect(name).refused(404, "connection-not-found").await;
+    }
+}
+
+async fn connections_are_listed_by_provider_and_never_show_a_token(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    assert!(entity.connections().await.is_empty());
+    for provider in ["stripe", "sim-jwt", "square", "sim-basic"] {
+        entity.link(provider, Choice::ALLOW).await;
+    }
+    let connections = entity.connections().await;
+    let providers: Vec<&Value> = connections.iter().map(|connection| &connection["provider"]).collect();
+    assert_eq!(providers, ["sim-basic", "sim-jwt", "square", "stripe"]);
+    let members = ["account", "connectedDate", "expiresDate", "id", "lastUpdate", "provider", "scopes", "status"];
+    for connection in &connections {
+        let mut given: Vec<&str> =
+            connection.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+        given.sort_unstable();
+        assert_eq!(given, members);
+    }
+}
+
+async fn a_provider_that_tells_no_expiry_makes_a_connection_without_one(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for (provider, seconds) in [("stripe", None), ("square", Some(30 * 24 * 3_600)), ("sim-basic", Some(3_600))] {
+        entity.link(provider, Choice::ALLOW).await;
+        let connection = entity.connection(provider).await.expect("connected");
+        let expires =
+            (!connection["expiresDate"].is_null()).then(|| time(&connection["expiresDate"]).as_second() - now());
+        let as_told = match (expires, seconds) {
+            (None, None) => true,
+            (Some(left), Some(life)) => (life - 60..=life + 1).contains(&left),
+            _ => false,
+        };
+        assert!(as_told, "{provider}: {connection:#}");
+    }
+}
+
+async fn a_person_who_declines_connects_nothing(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for provider in ["sim-pkce", "square"] {
+        let visit = entity.visit(provider, Choice::DENY).await;
+        assert_eq!(visit.back.parameter("error"), "access_denied");
+        let answer = visit.arrive("denied").await;
+        assert_eq!((answer.header("cache-control"), answer.header("referrer-policy")), ("no-store", "no-referrer"));
+        visit.callback().refused(400, "invalid-state").await;
+    }
+    assert!(entity.connections().await.is_empty());
+}
+
+async fn connecting_again_replaces_the_connection(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let first = entity.link("sim-basic", Choice::ALLOW).await;
+    let before = entity.connection("sim-basic").await.expect("connected");
+    let second = entity.link("sim-basic", Choice::ALLOW).await;
+    let connections = entity.connections().await;
+    assert_eq!(connections.len(), 1, "{connections:#?}");
+    assert_eq!(connections[0]["account"], second.account);
+    assert_ne!(connections[0]["id"], before["id"]);
+    // With most providers, revoking the first would end the second, too.
+    assert_eq!(suite.providers().of_account(Kind::Revocation, &first.account), []);
+}
+
+async fn disconnecting_gives_access_back_and_removes_the_connection(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for provider in PROVIDERS {
+        let visit = entity.link(provider, Choice::ALLOW).await;
+        let connection = entity.connection(provider).await.expect("connected");
+        let answer = entity.disconnect(provider).expect(200).await.json();
+        assert_eq!((&answer["id"], &answer["success"]), (&connection["id"], &json!(true)), "{provider}: {answer:#}");
+        assert!(suite.providers().has_ended(provider, &visit.account), "{provider} still gives access: {answer:#}");
+        let revocations = suite.providers().of_account(Kind::Revocation, &visit.account);
+        assert_eq!(revocations.iter().filter(|outcome| **outcome == Outcome::Done).count(), 1, "{revocations:?}");
+        assert_eq!(entity.connection(provider).await, None);
+        entity.disconnect(provider).refused(404, "connection-not-found").await;
+    }
+}
+
+async fn disconnecting_what_the_provider_has_ended_already_removes_the_connection(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for provider in ["sim-basic", "square", "stripe"] {
+        let visit = entity.link(provider, Choice::ALLOW).await;
+        suite.providers().end(provider, &visit.account);
+        let answer = entity.disconnect(provider).expect(200).await.json();
+        assert_eq!(answer["success"], true, "{provider}: {answer:#}");
+        assert_eq!(entity.connection(provider).await, None);
+    }
+}
+
+async fn a_provider_that_fails_keeps_its_connection(suite: Arc<Suite>) {
+    for fate in ["revoke-500", "revoke-503", "revoke-429", "revoke-reset", "revoke-hang", "revoke-invalid_client"] {
+        let entity = suite.entity().await;
+        let visit = entity.link("sim-basic", Choice::leading_to(fate)).await;
+        let before = entity.connection("sim-basic").await.expect("connected");
+        let answer = entity.disconnect("sim-basic").expect(200).await.json();
+        assert_eq!((&answer["id"], &answer["success"]), (&before["id"], &json!(false)), "{fate}: {answer:#}");
+        let after = entity.connection("sim-basic").await.expect("kept");
+        assert_eq!((&after["id"], &after["status"]), (&before["id"], &before["status"]), "{fate}");
+        assert_eq!(suite.providers().of_account(Kind::Revocation, &visit.account)[0], Outcome::Failed, "{fate}");
+    }
+}
+
+async fn an_entity_has_connections_of_its_own(suite: Arc<Suite>) {
+    let (mine, theirs) = (suite.entity().await, suite.entity().await);
+    mine.link("sim-basic", Choice::ALLOW).await;
+    assert!(theirs.connections().await.is_empty());
+    theirs.disconnect("sim-basic").refused(404, "connection-not-found").await;
+    assert_eq!(mine.connections().await.len(), 1);
+}
+
+async fn webhooks_are_told_of_connections_and_their_end(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let url = receiver.on("/", [Behaviour::status(200)]);
+    let types = json!(["payment.connection.established", "payment.connection.removed"]);
+    entity.hook_with(json!({ "name": "payments", "eventUrl": url, "eventList": types })).await;
+    let visit = entity.link("sim-basic", Choice::ALLOW).await;
+    let connection = entity.connection("sim-basic").await.expect("connected");
+    receiver.until("/", 1).await;
+    entity.disconnect("sim-basic").expect(200).await;
+    let received = receiver.until("/", 2).await;
+    let expected =
+        json!({ "connectionIdentifier": connection["id"], "provider": "sim-basic", "account": visit.account });
+    for (request, kind) in received.iter().zip(["payment.connection.established", "payment.connection.removed"]) {
+        let event = request.json();
+        assert_eq!((&event["type"], &event["data"]), (&json!(kind), &expected), "{event:#}");
+        assert_eq!(event["managingEntityIdentifier"], entity.id);
+    }
+}
+
+async fn the_outcome_page_says_the_outcome_in_words_and_runs_nothing(suite: Arc<Suite>) {
+    let mut pages = Vec::new();
+    for outcome in
+        ["?outcome=connected", "?outcome=denied", "?outcome=failed", "", "?outcome=<script>alert(1)</script>"]
+    {
+        let answer = suite.api.get(format!("/panel/provider/sim-basic{outcome}")).expect(200).await;
+        assert!(answer.header("content-type").starts_with("text/html"), "{}", answer.exchange);
+        let policy = answer.header("content-security-policy");
+        assert!(policy.contains("default-src 'none'") && !policy.contains("script-src"), "{policy}");
+        let page = answer.text();
+        assert!(!page.contains("<script") && page.contains("lang=\"en\""), "{page}");
+        pages.push(page);
+    }
+    assert_eq!(pages[3], pages[4], "an outcome that is none is not told from none");
+    pages.pop();
+    pages.sort();
+    pages.dedup();
+    assert_eq!(pages.len(), 4, "each outcome has words of its own");
+    for name in ["UPPER", "a_b", "%3Cscript%3E", &"x".repeat(100)] {
+        suite.api.get(format!("/panel/provider/{name}?outcome=connected")).refused(404, "not-found").await;
+    }
+}
+
+async fn a_request_without_the_scope_is_refused(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    entity.link("sim-basic", Choice::ALLOW).await;
+    let path = |rest: &str| entity.path(&format!("/payment/provider/{rest}"));
+    for (method, path, scope) in [
+        ("POST", path("sim-basic/connection"), "payment.read payment.remove"),
+        ("GET", path("list"), "payment.write payment.remove"),
+        ("DELETE", path("sim-basic/connection"), "payment.read payment.write"),
+    ] {
+        let token = suite.api.token(Application::Platform, scope).await;
+        suite.api.call(method, path).bearer(&token).refused(403, "insufficient-scope").await;
+    }
+    assert!(entity.connection("sim-basic").await.is_some(), "the connection is still there");
+}

@@ -1,0 +1,236 @@
+//! The callback: what it refuses, and what each refusal leaves as it was.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use doubles::provider::Outcome;
+use serde_json::json;
+
+use crate::harness::{Answer, Application, Choice, Entity, Suite, Visit, hash_of, now, tests};
+
+tests![
+    values_that_are_missing_empty_doubled_or_too_long_are_refused_and_cost_nothing,
+    an_unknown_state_is_refused,
+    an_expired_state_is_refused,
+    a_state_of_another_provider_is_refused_and_still_works_at_its_own,
+    a_provider_that_does_not_exist_has_no_valid_state,
+    a_bad_access_token_is_refused_and_costs_nothing,
+    an_access_token_for_another_entity_is_refused_and_costs_nothing,
+    a_good_access_token_is_as_good_as_none,
+    another_issuer_is_refused_and_costs_nothing,
+    of_fifty_callbacks_at_once_one_exchanges_the_code,
+    any_other_error_of_the_provider_is_a_failure,
+    nothing_hostile_is_reflected,
+];
+
+/// Names and values of a query.
+type Query<'a> = &'a [(&'a str, &'a str)];
+
+/// The callback's path with these parameters, escaped.
+fn callback(provider: &str, parameters: Query<'_>) -> String {
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
+    format!("/api/public/{provider}/oauth2/callback?{query}")
+}
+
+/// Makes sure that nothing has been asked of the provider so far, and that the person's way back still works.
+async fn still_works(suite: &Suite, visit: &Visit) {
+    assert_eq!(suite.providers().exchanges(visit.code()), []);
+    visit.arrive("connected").await;
+}
+
+async fn visit(entity: &Entity) -> Visit {
+    entity.visit("sim-basic", Choice::ALLOW).await
+}
+
+async fn values_that_are_missing_empty_doubled_or_too_long_are_refused_and_cost_nothing(suite: Arc<Suite>) {
+    let visit = visit(&suite.entity().await).await;
+    let (code, state) = (("code", visit.code()), ("state", visit.state.as_str()));
+    let long = "x".repeat(5_000);
+    let cases: [(Query<'_>, &[&str]); 13] = [
+        (&[], &["code", "state"]),
+        (&[code], &["state"]),
+        (&[state], &["code"]),
+        (&[code, ("state", "")], &["state"]),
+        (&[("code", ""), state], &["code"]),
+        (&[("code", ""), ("state", "")], &["code", "state"]),
+        (&[code, state, state], &["state"]),
+        (&[code, code, state], &["code"]),
+        (&[code, state, ("state", "other")], &["state"]),
+        (&[("code", &long), state], &["code"]),
+        (&[("error", "access_denied")], &["state"]),
+        (&[("error", "access_denied"), ("error", "access_denied"), code, state], &["error"]),
+        (&[("error", "access_denied"), ("error", "access_denied"), state], &["error"]),
+    ];
+    for (parameters, fields) in cases {
+        let problem = suite.api.get(callback("sim-basic", parameters)).refused(400, "invalid-request").await;
+        let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so");
+        let named: BTreeSet<&str> = violations.iter().filter_map(|violation| violation["field"].as_str()).collect();
+        assert_eq!(named, fields.iter().copied().collect(), "{parameters:?}: {problem:#}");
+    }
+    still_works(&suite, &visit).await;
+}
+
+async fn an_unknown_state_is_refused(suite: Arc<Suite>) {
+    let visit = visit(&suite.entity().await).await;
+    let (other, swapped) = (visit.state.to_lowercase(), visit.state.chars().rev().collect::<String>());
+    let unknown = "A".repeat(43);
+    for state in ["x", &unknown, &other, &swapped, &visit.state[1..], "STATE#x", "\0", "é", "../../x", " "] {
+        if state != visit.state {
+            let path = callback("sim-basic", &[("code", visit.code()), ("state", state)]);
+            suite.api.get(path).refused(400, "invalid-state").await;
+        }
+    }
+    still_works(&suite, &visit).await;
+}
+
+async fn an_expired_state_is_refused(suite: Arc<Suite>) {
+    let visit = visit(&suite.entity().await).await;
+    let key = format!("STATE#{}", hash_of(&visit.state));
+    assert!(suite.table().item(&key, "STATE").await.is_some(), "a state is kept by its hash");
+    let moved = suite.table().set(&key, "STATE", "expiresDate", "2026-01-01T00:00:00.000Z").await;
+    assert!(moved, "the state's end is brought forward");
+    visit.callback().refused(400, "invalid-state").await;
+    assert_eq!(suite.providers().exchanges(visit.code()), []);
+}
+
+async fn a_state_of_another_provider_is_refused_and_still_works_at_its_own(suite: Arc<Suite>) {
+    let visit = visit(&suite.entity().await).await;
+    for provider in ["square", "sim-body"] {
+        let path = callback(provider, &[("code", visit.code()), ("state", &visit.state)]);
+        suite.api.get(path).refused(400, "invalid-state").await;
+        let path = callback(provider, &[("error", "access_denied"), ("state", &visit.state)]);
+        suite.api.get(path).refused(400, "invalid-state").await;
+    }
+    still_works(&suite, &visit).await;
+}
+
+async fn a_provider_that_does_not_exist_has_no_valid_state(suite: Arc<Suite>) {
+    let visit = visit(&suite.entity().await).await;
+    for provider in ["unknown", "mollie", "UPPER", "a_b", "sim-basic%20"] {
+        let path = callback(provider, &[("code", visit.code()), ("state", &visit.state)]);
+        suite.api.get(path).refused(400, "invalid-state").await;
+    }
+    still_works(&suite, &visit).await;
+}
+
+async fn a_bad_access_token_is_refused_and_costs_nothing(suite: Arc<Suite>) {
+    let (visit, forge) = (visit(&suite.entity().await).await, suite.forge());
+    let mut expired = forge.claims();
+    expired["scope"] = "payment.write".into();
+    expired["exp"] = (now() - 5).into();
+    let stranger = suite.forge().with_another_key();
+    for authorization in [
+        "Bearer".to_owned(),
+        "Bearer nonsense".to_owned(),
+        "Basic YTpi".to_owned(),
+        String::new(),
+        format!("Bearer {}", forge.token(&forge.header(), &expired)),
+        format!("Bearer {}", stranger.token(&stranger.header(), &stranger.claims())),
+    ] {
+        visit.callback().header("authorization", &authorization).refused(401, "unauthorized").await;
+    }
+    // What the token is for comes before what the request says (the contract's checks 3, 4 and 7).
+    let mut claims = forge.claims();
+    claims["scope"] = "payment.read payment.remove".into();
+    let token = forge.token(&forge.header(), &claims);
+    visit.callback().bearer(&token).refused(403, "insufficient-scope").await;
+    suite.api.get(callback("sim-basic", &[])).bearer(&token).refused(403, "insufficient-scope").await;
+    still_works(&suite, &visit).await;
+}
+
+async fn an_access_token_for_another_entity_is_refused_and_costs_nothing(suite: Arc<Suite>) {
+    let visit = visit(&suite.entity().await).await;
+    let token = suite.api.token(Application::Demo, "payment.write").await;
+    visit.callback().bearer(&token).refused(403, "entity-not-covered").await;
+    let path = callback("sim-basic", &[("error", "access_denied"), ("state", &visit.state)]);
+    suite.api.get(path).bearer(&token).refused(403, "entity-not-covered").await;
+    still_works(&suite, &visit).await;
+}
+
+async fn a_good_access_token_is_as_good_as_none(suite: Arc<Suite>) {
+    let visit = visit(&suite.entity().await).await;
+    let token = suite.api.token(Application::Platform, "payment.write").await;
+    let answer = visit.callback().bearer(&token).expect(302).await;
+    assert!(answer.header("location").ends_with("?outcome=connected"), "{}", answer.exchange);
+}
+
+async fn another_issuer_is_refused_and_costs_nothing(suite: Arc<Suite>) {
+    let visit = suite.entity().await.visit("sim-pkce", Choice::ALLOW).await;
+    assert_eq!(visit.back.parameter("iss"), suite.providers().issuer("sim-pkce"));
+    let (code, state) = (("code", visit.code()), ("state", visit.state.as_str()));
+    let (near, other) = (format!("{}/", visit.back.parameter("iss")), suite.providers().issuer("sim-basic"));
+    for iss in ["https://evil.example", &near, &other, "x"] {
+        let path = callback("sim-pkce", &[code, state, ("iss", iss)]);
+        suite.api.get(path).refused(400, "invalid-state").await;
+        let path = callback("sim-pkce", &[("error", "access_denied"), state, ("iss", iss)]);
+        suite.api.get(path).refused(400, "invalid-state").await;
+    }
+    still_works(&suite, &visit).await;
+}
+
+async fn of_fifty_callbacks_at_once_one_exchanges_the_code(suite: Arc<Suite>) {
+    let visit = Arc::new(visit(&suite.entity().await).await);
+    let callbacks: Vec<_> = (0..50)
+        .map(|_| {
+            let visit = Arc::clone(&visit);
+            tokio::spawn(async move { visit.callback().send().await })
+        })
+        .collect();
+    let mut answers: Vec<Answer> = Vec::new();
+    for callback in callbacks {
+        answers.push(callback.await.expect("it did not panic"));
+    }
+    let of_status = |status: u16| answers.iter().filter(|answer| answer.status == status).count();
+    assert_eq!((of_status(302), of_status(400)), (1, 49), "{answers:#?}");
+    assert_eq!(suite.providers().exchanges(visit.code()), [Outcome::Done]);
+}
+
+async fn any_other_error_of_the_provider_is_a_failure(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for error in ["server_error", "temporarily_unavailable", "invalid_scope", "something-else"] {
+        let visit = visit(&entity).await;
+        let path = callback("sim-basic", &[("error", error), ("state", &visit.state)]);
+        let answer = suite.api.get(&path).expect(302).await;
+        assert!(answer.header("location").ends_with("/panel/provider/sim-basic?outcome=failed"), "{}", answer.exchange);
+        suite.api.get(&path).refused(400, "invalid-state").await;
+        visit.callback().refused(400, "invalid-state").await;
+        assert_eq!(suite.providers().exchanges(visit.code()), []);
+    }
+    assert!(entity.connections().await.is_empty());
+}
+
+async fn nothing_hostile_is_reflected(suite: Arc<Suite>) {
+    const MARK: &str = "h0st1le";
+    let entity = suite.entity().await;
+    let long = MARK.repeat(1_100);
+    for hostile in [
+        "h0st1le\r\nSet-Cookie: h0st1le=1",
+        "h0st1le\nLocation: https://h0st1le.example",
+        "<script>h0st1le</script>",
+        "\"'><img src=x onerror=h0st1le>",
+        "h0st1le&outcome=connected#h0st1le",
+        "https://h0st1le.example/%0d%0a",
+        "h0st1le\0\u{1}\u{7f}\u{202e}",
+        &long,
+    ] {
+        let visit = visit(&entity).await;
+        let state = ("state", visit.state.as_str());
+        let paths = [
+            // Those that are refused come first: they leave the state as it was.
+            callback("sim-basic", &[("code", hostile), ("state", hostile)]),
+            callback("sim-basic", &[("code", hostile), state, state]),
+            callback("sim-basic", &[("code", visit.code()), state, ("iss", hostile)]),
+            callback("sim-basic", &[("error", hostile), ("error_description", hostile), ("state", hostile)]),
+            callback("sim-basic", &[("error", hostile), ("error_description", hostile), ("error_uri", hostile), state]),
+        ];
+        for path in paths {
+            let answer = suite.api.get(path).send().await;
+            assert!([302, 400].contains(&answer.status), "{}", answer.exchange);
+            let head = format!("{:?}", answer.headers);
+            assert!(!head.contains(MARK) && !answer.text().contains(MARK), "{}", answer.exchange);
+        }
+        let query = form_urlencoded::Serializer::new(String::new()).append_pair("outcome", hostile).finish();
+        let page = suite.api.get(format!("/panel/provider/sim-basic?{query}")).expect(200).await;
+        assert!(!page.text().contains(MARK) && !format!("{:?}", page.headers).contains(MARK), "{}", page.exchange);
+    }
+    assert_eq!(json!(entity.connections().await), json!([]));
+}

@@ -1,0 +1,73 @@
+//! The provider fails while a code is exchanged: one try, an answer that says nothing, and no connection.
+
+use std::sync::Arc;
+
+use doubles::provider::{Failure, Outcome, PROVIDERS_WORDS};
+
+use crate::harness::{Answer, Choice, Entity, Suite, tests};
+
+tests![
+    whatever_goes_wrong_at_the_provider_is_a_500_that_says_nothing,
+    a_code_that_the_provider_does_not_know_connects_nothing,
+    a_failure_leaves_an_older_connection_as_it_was,
+];
+
+/// What every failed callback has in common.
+fn says_nothing(answer: &Answer) {
+    assert_eq!((answer.status, answer.body.as_slice()), (500, &b"{}"[..]), "{}", answer.exchange);
+    assert!(answer.header("content-type").starts_with("application/json"), "{}", answer.exchange);
+    assert_eq!(answer.header("location"), "", "{}", answer.exchange);
+    assert!(!format!("{:?}", answer.headers).contains(PROVIDERS_WORDS), "{}", answer.exchange);
+}
+
+async fn fails(suite: Arc<Suite>, entity: Entity, provider: &'static str, name: &'static str) {
+    let visit = entity.visit(provider, Choice::leading_to(&format!("fail-{name}"))).await;
+    let answer = visit.callback().send().await;
+    says_nothing(&answer);
+    // One try: a code that is presented twice can end what it led to.
+    assert_eq!(suite.providers().exchanges(visit.code()), [Outcome::Failed], "{name}");
+    visit.callback().refused(400, "invalid-state").await;
+    assert_eq!(suite.providers().exchanges(visit.code()).len(), 1, "{name}");
+    assert!(entity.connections().await.is_empty(), "{name}");
+}
+
+async fn whatever_goes_wrong_at_the_provider_is_a_500_that_says_nothing(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    // At the same time, since some take as long as the service waits.
+    let failures: Vec<_> = Failure::ALL
+        .into_iter()
+        .map(|(name, _)| tokio::spawn(fails(Arc::clone(&suite), entity.clone(), "sim-basic", name)))
+        .collect();
+    assert!(failures.len() >= 12);
+    for failure in failures {
+        failure.await.expect("every failure is told in the same way");
+    }
+    for provider in ["square", "stripe", "sim-jwt"] {
+        for name in ["invalid_grant", "500", "not-json"] {
+            fails(Arc::clone(&suite), entity.clone(), provider, name).await;
+        }
+    }
+    let strays = suite.providers().strays();
+    assert!(!strays.iter().any(|path| path.starts_with("/elsewhere")), "a redirect was followed: {strays:?}");
+}
+
+async fn a_code_that_the_provider_does_not_know_connects_nothing(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for provider in ["sim-basic", "square"] {
+        let visit = entity.visit(provider, Choice::ALLOW).await;
+        let code = format!("made-up-by-{}", entity.id);
+        let path = format!("/api/public/{provider}/oauth2/callback?code={code}&state={}", visit.state);
+        says_nothing(&suite.api.get(path).send().await);
+        assert_eq!(suite.providers().exchanges(&code).len(), if provider == "sim-basic" { 1 } else { 2 });
+    }
+    assert!(entity.connections().await.is_empty());
+}
+
+async fn a_failure_leaves_an_older_connection_as_it_was(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    entity.link("sim-basic", Choice::ALLOW).await;
+    let before = entity.connection("sim-basic").await;
+    let visit = entity.visit("sim-basic", Choice::leading_to("fail-500")).await;
+    says_nothing(&visit.callback().send().await);
+    assert_eq!(entity.connection("sim-basic").await, before);
+}

@@ -1,0 +1,358 @@
+//! Tokens are refreshed before they expire, once each, whatever fails in between.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use doubles::provider::{Entry, Kind, Outcome};
+use serde_json::{Value, json};
+
+use crate::harness::{
+    Api, Behaviour, Bundle, Choice, Entity, LONG, Receiver, Settings, Suite, Table, Visit, project, tests, time, until,
+};
+
+tests![
+    two_hundred_refreshes_at_once_survive_the_end_of_the_refresher,
+    tokens_are_refreshed_before_they_expire,
+    the_rotated_token_is_the_one_that_is_used_next,
+    a_provider_that_keeps_its_refresh_token_is_asked_with_it_again,
+    a_grant_that_has_ended_breaks_the_connection_and_webhooks_are_told,
+    what_cannot_be_refreshed_breaks_when_it_expires,
+    a_failure_is_tried_again_and_breaks_nothing,
+    an_answer_that_was_lost_costs_no_connection,
+    a_broken_connection_is_mended_by_connecting_again,
+    a_row_that_was_copied_to_another_entity_is_of_no_use,
+];
+
+/// A time that is past, as the table has times.
+const PAST: &str = "2026-01-01T00:00:00.000Z";
+
+/// A connection in the table.
+fn key(entity: &Entity, provider: &str) -> (String, String) {
+    (format!("ENT#{}", entity.id), format!("PAY#{provider}"))
+}
+
+/// Makes a connection due, as if its time had come.
+async fn make_due(table: &Table, entity: &Entity, provider: &str) {
+    let (pk, sk) = key(entity, provider);
+    until("nobody holds the connection", LONG, async || table.set(&pk, &sk, "dueAt", PAST).await.then_some(())).await;
+}
+
+/// Waits until so many refreshes of an account were asked for, and returns what came of them.
+async fn refreshes(suite: &Suite, account: &str, count: usize) -> Vec<Outcome> {
+    until(&format!("{count} refreshes of {account}"), LONG, async || {
+        Some(suite.providers().of_account(Kind::Refresh, account)).filter(|outcomes| outcomes.len() >= count)
+    })
+    .await
+}
+
+/// Waits until the list shows a connection so.
+async fn until_listed(entity: &Entity, provider: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    until(what, LONG, async || entity.connection(provider).await.filter(&is_so)).await
+}
+
+/// Waits until the last refresh has been recorded, whatever came of it.
+async fn until_recorded(table: &Table, entity: &Entity, provider: &str) -> Value {
+    let (pk, sk) = key(entity, provider);
+    until("the refresh is recorded", LONG, async || {
+        let item = table.item(&pk, &sk).await?;
+        let waits = item["lease"].is_null() && item["dueAt"]["S"] != PAST;
+        waits.then_some(item)
+    })
+    .await
+}
+
+/// How long the access tokens live of which it is seen when they are refreshed.
+const LIFE: Duration = Duration::from_secs(12);
+
+async fn tokens_are_refreshed_before_they_expire(suite: Arc<Suite>) {
+    // A bundle of its own: there, no refresh of another test takes as long as a provider may.
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let entity = Entity::new(&api, "short-lived".to_owned()).await;
+    let in_time = |provider| is_refreshed_in_time(&suite, &entity, provider);
+    tokio::join!(
+        in_time("sim-basic"),
+        in_time("sim-pkce"),
+        in_time("sim-jwt"),
+        in_time("sim-json"),
+        in_time("sim-body"),
+        in_time("square"),
+    );
+    assert!(bundle.stop().await.success());
+}
+
+async fn is_refreshed_in_time(suite: &Suite, entity: &Entity, provider: &str) {
+    let begun = Instant::now();
+    let first_lifetime = LIFE.as_secs().try_into().ok();
+    let visit = entity.link(provider, Choice { first_lifetime, ..Choice::ALLOW }).await;
+    let before = entity.connection(provider).await.expect("connected");
+    let of_account = |entry: &&Entry| entry.account.as_deref() == Some(visit.account.as_str());
+    let entry = until("a refresh is asked for", LONG, async || {
+        let log = suite.providers().log();
+        log.iter().filter(of_account).find(|entry| entry.kind == Kind::Refresh).cloned()
+    })
+    .await;
+    let waited = entry.at - begun;
+    assert!((LIFE / 3..LIFE).contains(&waited), "{provider}: refreshed after {waited:?}, of {LIFE:?}");
+    let after = until_listed(entity, provider, "the new tokens are kept", |connection| {
+        connection["expiresDate"] != before["expiresDate"]
+    })
+    .await;
+    assert_eq!((&after["status"], &after["id"]), (&json!("connected"), &before["id"]), "{provider}");
+    assert!(time(&after["expiresDate"]) > time(&before["expiresDate"]), "{provider}");
+    assert_eq!(after["connectedDate"], before["connectedDate"]);
+    assert_ne!(after["lastUpdate"], before["lastUpdate"]);
+    assert_eq!(suite.providers().of_account(Kind::Refresh, &visit.account), [Outcome::Done], "{provider}");
+}
+
+async fn refresh_twice(suite: &Suite, provider: &str) {
+    let (entity, table) = (suite.entity().await, suite.table());
+    let visit = entity.link(provider, Choice::ALLOW).await;
+    for count in 1..=3 {
+        make_due(&table, &entity, provider).await;
+        let outcomes = refreshes(suite, &visit.account, count).await;
+        assert_eq!(outcomes, vec![Outcome::Done; count], "{provider}");
+        until_recorded(&table, &entity, provider).await;
+    }
+    assert_eq!(entity.connection(provider).await.expect("kept")["status"], "connected");
+    // And what is kept is good for giving access back.
+    assert_eq!(entity.disconnect(provider).expect(200).await.json()["success"], true);
+    assert!(suite.providers().has_ended(provider, &visit.account));
+}
+
+async fn the_rotated_token_is_the_one_that_is_used_next(suite: Arc<Suite>) {
+    // The one ends the grant when an old token is used, the other lets both be used until the new one is.
+    refresh_twice(&suite, "sim-body").await;
+    refresh_twice(&suite, "sim-basic").await;
+}
+
+async fn a_provider_that_keeps_its_refresh_token_is_asked_with_it_again(suite: Arc<Suite>) {
+    // The one repeats the token in its answers, the other does not.
+    refresh_twice(&suite, "square").await;
+    refresh_twice(&suite, "sim-json").await;
+}
+
+/// A webhook for broken connections; what it receives is at `/` of the receiver.
+async fn watch(entity: &Entity) -> Receiver {
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/", [Behaviour::status(200)]);
+    let types = json!(["payment.connection.broken"]);
+    entity.hook_with(json!({ "name": "broken", "eventUrl": url, "eventList": types })).await;
+    receiver
+}
+
+async fn told(receiver: &Receiver, connection: &Value, visit: &Visit, provider: &str, reason: &str) {
+    let event = receiver.until("/", 1).await[0].json();
+    let data = json!({
+        "connectionIdentifier": connection["id"], "provider": provider, "account": visit.account, "reason": reason,
+    });
+    assert_eq!((&event["type"], &event["data"]), (&json!("payment.connection.broken"), &data), "{event:#}");
+}
+
+async fn a_grant_that_has_ended_breaks_the_connection_and_webhooks_are_told(suite: Arc<Suite>) {
+    for provider in ["sim-basic", "square"] {
+        let (entity, table) = (suite.entity().await, suite.table());
+        let receiver = watch(&entity).await;
+        let visit = entity.link(provider, Choice::ALLOW).await;
+        suite.providers().end(provider, &visit.account);
+        make_due(&table, &entity, provider).await;
+        let broken =
+            until_listed(&entity, provider, "it is broken", |connection| connection["status"] == "broken").await;
+        told(&receiver, &broken, &visit, provider, "refused").await;
+        // Nobody tries again what cannot succeed.
+        let (pk, sk) = key(&entity, provider);
+        let item = table.item(&pk, &sk).await.expect("kept");
+        assert!(item["dueAt"].is_null() && item["dueShard"].is_null(), "{item:#}");
+        assert_eq!(suite.providers().of_account(Kind::Refresh, &visit.account).len(), 1);
+        assert_eq!(entity.disconnect(provider).expect(200).await.json()["success"], true);
+    }
+}
+
+async fn what_cannot_be_refreshed_breaks_when_it_expires(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = watch(&entity).await;
+    let visit = entity.link("sim-basic", Choice { first_lifetime: Some(4), ..Choice::leading_to("no-refresh") }).await;
+    assert_eq!(entity.connection("sim-basic").await.expect("connected")["status"], "connected");
+    let broken =
+        until_listed(&entity, "sim-basic", "it is broken", |connection| connection["status"] == "broken").await;
+    told(&receiver, &broken, &visit, "sim-basic", "expired").await;
+    assert_eq!(suite.providers().of_account(Kind::Refresh, &visit.account), []);
+}
+
+async fn a_failure_is_tried_again_and_breaks_nothing(suite: Arc<Suite>) {
+    // In turn, so that the machine is not busy with 15 refreshes that hang.
+    for name in ["500", "503", "429", "invalid_client", "not-json", "reset", "truncated", "redirect", "huge", "hang"] {
+        let (entity, table) = (suite.entity().await, suite.table());
+        let visit = entity.link("sim-basic", Choice::leading_to(&format!("refresh-{name}-once"))).await;
+        make_due(&table, &entity, "sim-basic").await;
+        assert_eq!(refreshes(&suite, &visit.account, 1).await, [Outcome::Failed], "{name}");
+        let item = until_recorded(&table, &entity, "sim-basic").await;
+        assert_eq!(item["failures"]["N"], "1", "{name}: {item:#}");
+        assert_eq!(entity.connection("sim-basic").await.expect("kept")["status"], "connected", "{name}");
+        make_due(&table, &entity, "sim-basic").await;
+        assert_eq!(refreshes(&suite, &visit.account, 2).await, [Outcome::Failed, Outcome::Done], "{name}");
+        let item = until_recorded(&table, &entity, "sim-basic").await;
+        assert_eq!(item["failures"]["N"], "0", "{name}: {item:#}");
+    }
+}
+
+async fn an_answer_that_was_lost_costs_no_connection(suite: Arc<Suite>) {
+    let (entity, table) = (suite.entity().await, suite.table());
+    let visit = entity.link("sim-basic", Choice::leading_to("refresh-lost-once")).await;
+    for count in 1..=3 {
+        make_due(&table, &entity, "sim-basic").await;
+        refreshes(&suite, &visit.account, count).await;
+        until_recorded(&table, &entity, "sim-basic").await;
+    }
+    let outcomes = suite.providers().of_account(Kind::Refresh, &visit.account);
+    assert_eq!(outcomes, [Outcome::Failed, Outcome::Done, Outcome::Done]);
+    assert_eq!(entity.connection("sim-basic").await.expect("kept")["status"], "connected");
+}
+
+async fn a_broken_connection_is_mended_by_connecting_again(suite: Arc<Suite>) {
+    let (entity, table) = (suite.entity().await, suite.table());
+    entity.link("sim-basic", Choice::leading_to("refresh-invalid_grant")).await;
+    make_due(&table, &entity, "sim-basic").await;
+    until_listed(&entity, "sim-basic", "it is broken", |connection| connection["status"] == "broken").await;
+    let visit = entity.link("sim-basic", Choice::ALLOW).await;
+    assert_eq!(entity.connection("sim-basic").await.expect("there")["status"], "connected");
+    make_due(&table, &entity, "sim-basic").await;
+    assert_eq!(refreshes(&suite, &visit.account, 1).await, [Outcome::Done]);
+}
+
+async fn a_row_that_was_copied_to_another_entity_is_of_no_use(suite: Arc<Suite>) {
+    let (owner, thief, table) = (suite.entity().await, suite.entity().await, suite.table());
+    let visit = owner.link("sim-basic", Choice::ALLOW).await;
+    let (pk, sk) = key(&owner, "sim-basic");
+    let row = table.item(&pk, &sk).await.expect("it is there");
+    // Whether or not the copy still says whose it was.
+    for said in [&thief.id, &owner.id] {
+        let mut copy = row.clone();
+        copy["pk"]["S"] = key(&thief, "sim-basic").0.into();
+        copy["ownerIdentifier"]["S"] = said.as_str().into();
+        copy["dueAt"]["S"] = PAST.into();
+        table.put(copy).await;
+
+        let item = until_recorded(&table, &thief, "sim-basic").await;
+        assert_ne!(item["failures"]["N"], "0", "the refresh of a copy failed: {item:#}");
+        // It can be removed, but nothing is asked of the provider.
+        let answer = thief.disconnect("sim-basic").expect(200).await.json();
+        assert_eq!(answer["success"], true, "{answer:#}");
+    }
+    for kind in [Kind::Refresh, Kind::Revocation] {
+        assert_eq!(suite.providers().of_account(kind, &visit.account), [], "a copy was used at the provider");
+    }
+
+    make_due(&table, &owner, "sim-basic").await;
+    assert_eq!(refreshes(&suite, &visit.account, 1).await, [Outcome::Done]);
+    assert_eq!(owner.connection("sim-basic").await.expect("kept")["status"], "connected");
+}
+
+/// Providers at which a refresh may be repeated whose answer was lost.
+const FORGIVING: [&str; 5] = ["sim-basic", "sim-json", "sim-jwt", "sim-pkce", "square"];
+
+async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let table = Table::of(&api.env);
+    let mut linking = Vec::new();
+    for number in 0..40 {
+        let entity = Entity::new(&api, format!("many-{number}")).await;
+        linking.push(tokio::spawn(async move {
+            let mut accounts = Vec::new();
+            for provider in FORGIVING {
+                accounts.push(entity.link(provider, Choice::ALLOW).await.account);
+            }
+            (entity, accounts)
+        }));
+    }
+    let (mut entities, mut accounts) = (Vec::new(), Vec::new());
+    for linked in linking {
+        let (entity, of_entity) = linked.await.expect("it did not panic");
+        entities.push(entity);
+        accounts.extend(of_entity);
+    }
+    assert_eq!(accounts.len(), 200);
+
+    let becoming_due: Vec<_> = entities
+        .iter()
+        .map(|entity| {
+            let (table, entity) = (table.clone(), entity.clone());
+            tokio::spawn(async move {
+                for provider in FORGIVING {
+                    let (pk, sk) = key(&entity, provider);
+                    assert!(table.set(&pk, &sk, "dueAt", PAST).await, "nobody holds what was just made");
+                }
+            })
+        })
+        .collect();
+    for due in becoming_due {
+        due.await.expect("it did not panic");
+    }
+    // Two beside the schedule's; they may die with the process.
+    let refreshers = [invoke(&api), invoke(&api)].map(tokio::spawn);
+    let refreshed = |account: &String| suite.providers().of_account(Kind::Refresh, account).len();
+    until("some are refreshed", LONG, async || {
+        (accounts.iter().filter(|account| refreshed(account) > 0).count() >= 20).then_some(())
+    })
+    .await;
+    kill_refreshers(&bundle).await;
+    // What is held now was perhaps under way, and its holder is gone.
+    let held: BTreeSet<String> = table
+        .scan()
+        .await
+        .iter()
+        .filter(|item| !item["lease"].is_null())
+        .filter_map(|item| Some(item["account"]["S"].as_str()?.to_owned()))
+        .collect();
+    let before = accounts.iter().filter(|account| refreshed(account) > 0).count();
+    for refresher in refreshers {
+        // Whether it was answered does not matter.
+        refresher.await.expect("it did not panic");
+    }
+
+    until("every connection is refreshed", 2 * LONG, async || {
+        let items = table.scan().await;
+        let waiting = items.iter().filter(|item| item["sk"]["S"].as_str().is_some_and(|sk| sk.starts_with("PAY#")));
+        let mut waiting = waiting.filter(|item| !item["lease"].is_null() || item["dueAt"]["S"] == PAST);
+        waiting.next().is_none().then_some(())
+    })
+    .await;
+    for entity in &entities {
+        let connections = entity.connections().await;
+        assert_eq!(connections.len(), FORGIVING.len());
+        assert!(connections.iter().all(|connection| connection["status"] == "connected"), "{connections:#?}");
+    }
+    let outcomes = |account: &String| suite.providers().of_account(Kind::Refresh, account);
+    let refused: Vec<_> =
+        accounts.iter().filter(|account| outcomes(account).iter().any(|outcome| *outcome != Outcome::Done)).collect();
+    assert!(
+        refused.is_empty(),
+        "the provider refused: {:#?}",
+        refused.iter().map(|account| outcomes(account)).collect::<Vec<_>>()
+    );
+    let never: Vec<_> = accounts.iter().filter(|account| refreshed(account) == 0).collect();
+    assert!(never.is_empty(), "never refreshed: {never:?}");
+    let twice: Vec<_> = accounts.iter().filter(|account| refreshed(account) > 1).collect();
+    assert!(twice.iter().all(|account| held.contains(*account)), "refreshed twice: {twice:?}, held: {held:?}");
+    println!("200 refreshes, killed after {before}: {} were under way and repeated", twice.len());
+    assert!(bundle.stop().await.success());
+}
+
+/// Invokes the refresher as the schedule does; whether it ended well.
+fn invoke(api: &Api) -> impl Future<Output = bool> + Send + 'static {
+    let url = format!("{}/2015-03-31/functions/refresh-connections/invocations", api.env["LAMBDA_ENDPOINT"]);
+    let event = fs::read_to_string(project().join("events/refresh-connections.json")).expect("it has a sample event");
+    async move { reqwest::Client::new().post(url).body(event).send().await.is_ok_and(|answer| answer.status() == 200) }
+}
+
+async fn kill_refreshers(bundle: &Bundle) {
+    bundle.process("refresh-connections").await;
+    for process in bundle.processes() {
+        if process.is("refresh-connections") {
+            process.kill();
+        }
+    }
+}

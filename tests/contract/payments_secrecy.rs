@@ -1,0 +1,104 @@
+//! What nobody but the service and the provider may see is seen nowhere.
+
+use std::{collections::BTreeSet, fs, sync::Arc};
+
+use doubles::provider::PROVIDERS_WORDS;
+use serde_json::Value;
+
+use crate::harness::{Bundle, Choice, LONG, PROVIDERS, Suite, query, tests, until};
+
+tests![no_secret_stands_in_clear_in_the_table_the_logs_or_an_answer];
+
+/// A secret and the ways in which it may be written.
+fn spellings(secret: &str) -> BTreeSet<String> {
+    let escaped: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+    let percent = percent_encoding::utf8_percent_encode(secret, percent_encoding::NON_ALPHANUMERIC).to_string();
+    let json = Value::from(secret).to_string();
+    let json = json.trim_matches('"').to_owned();
+    let twice = Value::from(json.as_str()).to_string();
+    let base64 = base64::Engine::encode(&base64::prelude::BASE64_STANDARD_NO_PAD, secret);
+    [secret.to_owned(), escaped, percent, twice.trim_matches('"').to_owned(), json, base64].into()
+}
+
+/// Every file below a folder.
+fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(folder).expect("it is a folder").flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+fn logs(bundle: &Bundle) -> Vec<(String, String)> {
+    let read = |path: std::path::PathBuf| (path.display().to_string(), fs::read(path).unwrap_or_default());
+    let logs = files(&bundle.data().join("logs")).into_iter().map(read);
+    logs.map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned())).collect()
+}
+
+async fn no_secret_stands_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    // Everything that there is to go right or wrong, beside what other tests do meanwhile.
+    let mut states = Vec::new();
+    for provider in PROVIDERS {
+        let waiting = entity.visit(provider, Choice::ALLOW).await;
+        let refused = entity.visit(provider, Choice::leading_to("fail-no-access-token")).await;
+        refused.callback().expect(500).await;
+        let denied = entity.visit(provider, Choice::DENY).await;
+        denied.arrive("denied").await;
+        let linked = entity.link(provider, Choice { first_lifetime: Some(2), ..Choice::ALLOW }).await;
+        linked.callback().refused(400, "invalid-state").await;
+        states.extend([waiting, refused, denied, linked].map(|visit| visit.state));
+    }
+    until("every connection that expires is refreshed", LONG, async || {
+        let connections = entity.connections().await;
+        let fresh = |connection: &Value| connection["lastUpdate"] != connection["connectedDate"];
+        connections.iter().filter(|connection| connection["provider"] != "stripe").all(fresh).then_some(())
+    })
+    .await;
+    for provider in ["sim-basic", "square", "stripe"] {
+        entity.disconnect(provider).expect(200).await;
+    }
+    let token = entity.link("sim-basic", Choice::leading_to("refresh-wrong-types")).await;
+    states.push(token.state);
+
+    let mut secrets = suite.providers().secrets();
+    assert!(secrets.len() > 50, "there is much to be found: {}", secrets.len());
+    let answers = suite.api.seen();
+    let in_answers = found(&answers, &secrets);
+    assert!(in_answers.is_empty(), "in an answer: {in_answers:#?}");
+    // A state is told to whoever asked for the connection, and to nobody else.
+    secrets.extend(states);
+    for (path, text) in &answers {
+        if let Ok(body) = serde_json::from_str::<Value>(text.split_once('\n').map_or("", |(_, body)| body))
+            && let Some(address) = body["authorizationUrl"].as_str()
+        {
+            assert!(path.ends_with("/connection"), "{path}");
+            secrets.extend(query(address).into_iter().filter(|(name, _)| name == "state").map(|(_, state)| state));
+        }
+    }
+    let others: Vec<_> = answers.into_iter().filter(|(path, _)| !path.ends_with("/connection")).collect();
+    let in_others = found(&others, &secrets);
+    assert!(in_others.is_empty(), "in an answer: {in_others:#?}");
+
+    let items = suite.table().scan().await;
+    assert!(items.iter().any(|item| item["sealedTokens"]["S"].is_string()), "tokens are kept, sealed");
+    let rows: Vec<_> = items.iter().map(|item| (item["pk"]["S"].to_string(), item.to_string())).collect();
+    let in_table = found(&rows, &secrets);
+    assert!(in_table.is_empty(), "in the table: {in_table:#?}");
+
+    secrets.insert(PROVIDERS_WORDS.to_owned());
+    let in_logs = found(&logs(&suite.bundle), &secrets);
+    assert!(in_logs.is_empty(), "in a log: {in_logs:#?}");
+}
+
+/// Which texts have which secrets in them.
+fn found(texts: &[(String, String)], secrets: &BTreeSet<String>) -> Vec<(String, String)> {
+    let spellings: Vec<(&String, BTreeSet<String>)> =
+        secrets.iter().map(|secret| (secret, spellings(secret))).collect();
+    let mut found = Vec::new();
+    for (name, text) in texts {
+        for (secret, spellings) in &spellings {
+            if spellings.iter().any(|spelling| text.contains(spelling.as_str())) {
+                found.push((name.clone(), (*secret).clone()));
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,127 @@
+//! HTTP on plain TCP, so that a double can misbehave in ways that no HTTP library offers, and sees each byte that came.
+
+use std::{io, sync::Arc, time::Instant};
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, BufReader},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+
+use crate::Behaviour;
+
+/// A request, as it came.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// The verb.
+    pub method: String,
+    /// The path with its query.
+    pub path: String,
+    /// Names as they were written, in their order.
+    pub headers: Vec<(String, String)>,
+    /// The body's bytes.
+    pub body: Vec<u8>,
+    /// When it was complete.
+    pub at: Instant,
+}
+
+impl Received {
+    /// A header's value, or nothing; a header that came twice is a fault.
+    pub fn header(&self, name: &str) -> &str {
+        let mut values =
+            self.headers.iter().filter(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+        let first = values.next().map_or("", String::as_str);
+        assert!(values.next().is_none(), "the header {name} came twice: {self:?}");
+        first
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("what is delivered is JSON")
+    }
+}
+
+/// Answers every request until the task is aborted.
+pub(crate) fn serve<A>(listener: TcpListener, answer: A) -> JoinHandle<()>
+where
+    A: Fn(Received) -> Behaviour + Send + Sync + 'static,
+{
+    let answer = Arc::new(answer);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let answer = Arc::clone(&answer);
+            // A client that goes away in mid exchange is what many tests are about.
+            tokio::spawn(async move { drop(converse(stream, answer.as_ref()).await) });
+        }
+    })
+}
+
+async fn converse(stream: TcpStream, answer: &(impl Fn(Received) -> Behaviour + Sync)) -> io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let received = read(&mut stream).await?;
+        let behaviour = answer(received);
+        if !behaviour.act(stream.get_mut()).await? {
+            return Ok(());
+        }
+    }
+}
+
+async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Received> {
+    let request_line = line(stream).await?;
+    let mut words = request_line.split(' ').map(str::to_owned);
+    let (Some(method), Some(path), Some(_)) = (words.next(), words.next(), words.next()) else {
+        // TLS, for one.
+        return Err(not_http());
+    };
+    let mut headers = Vec::new();
+    loop {
+        let line = line(stream).await?;
+        if line.is_empty() {
+            break;
+        }
+        let (name, value) = line.split_once(':').ok_or_else(not_http)?;
+        headers.push((name.to_owned(), value.trim().to_owned()));
+    }
+    let mut received = Received { method, path, headers, body: Vec::new(), at: Instant::now() };
+    received.body = match received.header("content-length").parse() {
+        Ok(length) => exactly(stream, length).await?,
+        Err(_) if received.header("transfer-encoding").eq_ignore_ascii_case("chunked") => chunks(stream).await?,
+        Err(_) => Vec::new(),
+    };
+    received.at = Instant::now();
+    Ok(received)
+}
+
+fn not_http() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "not HTTP")
+}
+
+async fn line(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
+    let mut line = Vec::new();
+    stream.take(65_536).read_until(b'\n', &mut line).await?;
+    if line.is_empty() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let line = String::from_utf8(line).map_err(|_| not_http())?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+async fn exactly(stream: &mut BufReader<TcpStream>, length: usize) -> io::Result<Vec<u8>> {
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await?;
+    Ok(body)
+}
+
+async fn chunks(stream: &mut BufReader<TcpStream>) -> io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let length = usize::from_str_radix(&line(stream).await?, 16).map_err(|_| not_http())?;
+        body.extend(exactly(stream, length).await?);
+        line(stream).await?;
+        if length == 0 {
+            return Ok(body);
+        }
+    }
+}

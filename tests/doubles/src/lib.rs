@@ -1,0 +1,23 @@
+//! Third parties that the tests and people play with: a receiver of webhooks and a payment provider, both of which
+//! misbehave on request.
+//!
+//! Nothing here is shared with the service, so that a fault of the service is not repeated by what is to notice it.
+
+mod clock;
+mod http;
+pub mod provider;
+mod receiver;
+mod steps;
+mod wait;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub use http::Received;
+pub use receiver::Receiver;
+pub use steps::Behaviour;
+pub use wait::{LONG, until};
+
+/// A test that panics must not take the others' reports with it.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,156 @@
+//! The consent page, and what becomes of the choice that is made there.
+
+use super::{
+    book::{Book, Code, random_text},
+    failure::{Failure, Fate},
+    log::{Kind, Outcome},
+    page::{consent_page, fault_page},
+    request::Parameters,
+    setup::{Authentication, Setup},
+};
+use crate::{Behaviour, Received};
+
+/// The fewest characters that a state can have which nobody guesses.
+const MIN_STATE: usize = 22;
+
+/// What a client asks a person to consent to.
+pub(crate) struct Question {
+    pub(crate) redirect_uri: String,
+    pub(crate) state: String,
+    pub(crate) scope: String,
+    pub(crate) challenge: Option<String>,
+}
+
+impl Question {
+    fn read(setup: &Setup, parameters: &Parameters) -> Result<Self, String> {
+        if parameters.need("client_id")? != setup.client_id {
+            return Err("`client_id` names no client that is known here".to_owned());
+        }
+        let redirect_uri = parameters.need("redirect_uri")?;
+        if !(redirect_uri.starts_with("http://") || redirect_uri.starts_with("https://")) || redirect_uri.contains('#')
+        {
+            return Err("`redirect_uri` is no address to send a browser to".to_owned());
+        }
+        if parameters.need("response_type")? != "code" {
+            return Err("`response_type` is not `code`".to_owned());
+        }
+        let state = parameters.need("state")?;
+        if state.len() < MIN_STATE {
+            return Err(format!("`state` is shorter than {MIN_STATE} characters"));
+        }
+        let challenge = parameters.get("code_challenge");
+        match (challenge, parameters.get("code_challenge_method")) {
+            (None, None) if setup.pkce => return Err("`code_challenge` is missing".to_owned()),
+            (None, None) => {}
+            // A SHA-256 in base64url has 43 characters.
+            (Some(challenge), Some("S256")) if challenge.len() == 43 => {}
+            _ => return Err("`code_challenge` is none of the method S256".to_owned()),
+        }
+        Ok(Self {
+            redirect_uri: redirect_uri.to_owned(),
+            state: state.to_owned(),
+            scope: parameters.need("scope")?.to_owned(),
+            challenge: challenge.map(str::to_owned),
+        })
+    }
+}
+
+/// The page that asks.
+pub(crate) fn ask(setup: &Setup, received: &Received) -> Behaviour {
+    let read =
+        Parameters::of_query(received).and_then(|parameters| Ok((Question::read(setup, &parameters)?, parameters)));
+    match read {
+        Ok((question, parameters)) => {
+            let account = format!("acct_{}", &random_text().replace(['-', '_'], "0")[..12]);
+            let note = matches!(setup.authentication, Authentication::AnySecret).then_some(
+                "This is a demonstration on your own machine. It accepts any client secret for this client, gives \
+                 access to nothing, and forgets everything when it ends.",
+            );
+            page(200, &consent_page(setup, &question, &parameters, &account, note))
+        }
+        Err(fault) => page(400, &fault_page(&fault)),
+    }
+}
+
+/// The answer: the person goes back to the client, with a code or without.
+pub(crate) fn answer(book: &mut Book, setup: &Setup, issuer: &str, received: &Received) -> Behaviour {
+    let read =
+        Parameters::of_form(received).and_then(|parameters| Ok((Question::read(setup, &parameters)?, parameters)));
+    let (question, parameters) = match read {
+        Ok(read) => read,
+        Err(fault) => return page(400, &fault_page(&fault)),
+    };
+    let fate = parameters.get("fate").unwrap_or("ok");
+    let account = parameters.get("account").unwrap_or("acct_without_a_name");
+    let first_lifetime = parameters.get("first_lifetime").and_then(|seconds| seconds.parse().ok());
+    let mut result = match parameters.get("decision") {
+        _ if Fate::of(fate).is_none() => return page(400, &fault_page("There is no such fate.")),
+        Some("allow") => {
+            let code = book.secret("code", fate);
+            book.codes.insert(
+                code.clone(),
+                Code {
+                    provider: setup.name.clone(),
+                    redirect_uri: question.redirect_uri.clone(),
+                    challenge: question.challenge.clone(),
+                    scope: question.scope.clone(),
+                    account: account.to_owned(),
+                    fate: fate.to_owned(),
+                    first_lifetime,
+                    grant: None,
+                },
+            );
+            book.note(setup, Kind::Consent, &code, Some(account), Outcome::Done);
+            vec![("code", code)]
+        }
+        Some("deny") => {
+            book.note(setup, Kind::Consent, "", Some(account), Outcome::Declined);
+            vec![("error", "access_denied".to_owned()), ("error_description", "The person said no.".to_owned())]
+        }
+        _ => return page(400, &fault_page("`decision` is neither `allow` nor `deny`.")),
+    };
+    result.push(("state", question.state));
+    if setup.issuer {
+        result.push(("iss", issuer.to_owned()));
+    }
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(result).finish();
+    let separator = if question.redirect_uri.contains('?') { '&' } else { '?' };
+    // 303: what follows the choice is a GET (RFC 9700 §4.12).
+    let location = format!("{}{separator}{query}", question.redirect_uri);
+    Behaviour::answer(303, &[("Location", &location), ("Cache-Control", "no-store")], "")
+}
+
+fn page(status: u16, html: &str) -> Behaviour {
+    let headers = [
+        ("Content-Type", "text/html; charset=utf-8"),
+        ("Cache-Control", "no-store"),
+        ("Referrer-Policy", "no-referrer"),
+        ("X-Frame-Options", "DENY"),
+        // Without `form-action`: browsers hold the redirect that follows against it.
+        ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'"),
+    ];
+    Behaviour::answer(status, &headers, html)
+}
+
+/// What a person can choose to become of a consent, with words for it.
+pub(crate) fn fates() -> Vec<(String, String)> {
+    let mut fates = vec![("ok".to_owned(), "All goes well".to_owned())];
+    for (name, _) in Failure::ALL {
+        fates.push((format!("fail-{name}"), format!("The exchange of the code fails: {name}")));
+        fates.push((format!("refresh-{name}"), format!("Every refresh fails: {name}")));
+        fates.push((format!("refresh-{name}-once"), format!("The first refresh fails: {name}")));
+        fates.push((format!("revoke-{name}"), format!("Giving access back fails: {name}")));
+    }
+    fates.push(("no-refresh".to_owned(), "There is no refresh token".to_owned()));
+    fates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fate_that_can_be_chosen_is_one() {
+        assert!(fates().iter().all(|(name, _)| Fate::of(name).is_some()));
+    }
+}

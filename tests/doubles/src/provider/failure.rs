@@ -1,0 +1,180 @@
+//! The ways in which a provider's answer can go wrong, by names that codes and tokens carry.
+
+use std::time::Duration;
+
+use crate::Behaviour;
+
+/// Words that stand in every failing answer, and that nobody but the service may ever read.
+pub const PROVIDERS_WORDS: &str = "the-providers-own-words";
+
+/// A failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// 400 `invalid_grant`.
+    InvalidGrant,
+    /// 401 `invalid_client`.
+    InvalidClient,
+    /// 429 with a `Retry-After` of a second.
+    TooManyRequests,
+    /// 500 with a page.
+    Internal,
+    /// 503 without a body.
+    Unavailable,
+    /// Not a word.
+    Hang,
+    /// The end of the connection without an answer.
+    Close,
+    /// The same, rudely.
+    Reset,
+    /// What was asked for is done, and the connection ends without an answer.
+    Lost,
+    /// A body that is longer than what comes.
+    Truncated,
+    /// 200 with JSON that is none.
+    NotJson,
+    /// 200 with a page.
+    Html,
+    /// 200 with a body that never ends.
+    Huge,
+    /// 200 without a body.
+    Empty,
+    /// 200 without an access token.
+    NoAccessToken,
+    /// 200 with members of other types than they should have.
+    WrongTypes,
+    /// 200 with a member that comes twice.
+    Doubled,
+    /// A redirect to another path of the provider's.
+    Redirect,
+    /// A body that comes byte by byte.
+    Trickle,
+    /// Headers without an end.
+    EndlessHeaders,
+}
+
+impl Failure {
+    /// Every one, by name.
+    pub const ALL: [(&str, Self); 20] = [
+        ("invalid_grant", Self::InvalidGrant),
+        ("invalid_client", Self::InvalidClient),
+        ("429", Self::TooManyRequests),
+        ("500", Self::Internal),
+        ("503", Self::Unavailable),
+        ("hang", Self::Hang),
+        ("close", Self::Close),
+        ("reset", Self::Reset),
+        ("lost", Self::Lost),
+        ("truncated", Self::Truncated),
+        ("not-json", Self::NotJson),
+        ("html", Self::Html),
+        ("huge", Self::Huge),
+        ("empty", Self::Empty),
+        ("no-access-token", Self::NoAccessToken),
+        ("wrong-types", Self::WrongTypes),
+        ("doubled", Self::Doubled),
+        ("redirect", Self::Redirect),
+        ("trickle", Self::Trickle),
+        ("endless-headers", Self::EndlessHeaders),
+    ];
+
+    /// The failure of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, failure)| failure)
+    }
+
+    /// What the server does; `leak` is a token that it gives away in passing.
+    pub(crate) fn behaviour(self, leak: &str) -> Behaviour {
+        let error =
+            |code: &str| format!(r#"{{"error":"{code}","error_description":"{PROVIDERS_WORDS}","token":"{leak}"}}"#);
+        let json = |status, body: &str| Behaviour::answer(status, &[("Content-Type", "application/json")], body);
+        let page = format!("<!doctype html><title>{PROVIDERS_WORDS}</title><p>{leak}");
+        match self {
+            Self::InvalidGrant => json(400, &error("invalid_grant")),
+            Self::InvalidClient => json(401, &error("invalid_client")),
+            Self::TooManyRequests => {
+                let headers = [("Content-Type", "application/json"), ("Retry-After", "1")];
+                Behaviour::answer(429, &headers, error("slow_down"))
+            }
+            Self::Internal => Behaviour::answer(500, &[("Content-Type", "text/html")], page),
+            Self::Unavailable => Behaviour::status(503),
+            Self::Hang => Behaviour::hang(),
+            Self::Close | Self::Lost => Behaviour::close(),
+            Self::Reset => Behaviour::reset(),
+            Self::Truncated => Behaviour::truncated_body(200),
+            Self::NotJson => json(200, &format!(r#"{{"access_token":"{leak}","token_type":"#)),
+            Self::Html => Behaviour::answer(200, &[("Content-Type", "text/html")], page),
+            Self::Huge => Behaviour::endless_body(200),
+            Self::Empty => Behaviour::status(200),
+            Self::NoAccessToken => {
+                json(200, &format!(r#"{{"token_type":"Bearer","expires_in":3600,"refresh_token":"{leak}"}}"#))
+            }
+            Self::WrongTypes => {
+                json(200, &format!(r#"{{"access_token":["{leak}"],"token_type":"Bearer","expires_in":"soon"}}"#))
+            }
+            Self::Doubled => json(
+                200,
+                &format!(
+                    r#"{{"access_token":"{leak}","token_type":"Bearer","expires_in":60,"access_token":"{leak}"}}"#
+                ),
+            ),
+            Self::Redirect => Behaviour::answer(307, &[("Location", "/elsewhere")], ""),
+            Self::Trickle => Behaviour::trickled_body(200, Duration::from_millis(200)),
+            Self::EndlessHeaders => Behaviour::endless_headers(Duration::from_millis(200)),
+        }
+    }
+}
+
+/// What becomes of a consent later on: the first part of the code and of the tokens that it leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fate {
+    /// All goes well: `ok`.
+    #[default]
+    Fine,
+    /// The exchange of the code fails: `fail-…`.
+    Exchange(Failure),
+    /// Every refresh fails: `refresh-…`.
+    Refresh(Failure),
+    /// The first refresh fails: `refresh-…-once`.
+    RefreshOnce(Failure),
+    /// There is no refresh token: `no-refresh`.
+    NoRefresh,
+    /// Giving access back fails: `revoke-…`.
+    Revoke(Failure),
+}
+
+impl Fate {
+    /// Reads one, as it begins a code.
+    pub(crate) fn of(text: &str) -> Option<Self> {
+        match text {
+            "ok" => return Some(Self::Fine),
+            "no-refresh" => return Some(Self::NoRefresh),
+            _ => {}
+        }
+        let (stage, rest) = text.split_once('-')?;
+        let (name, once) = rest.strip_suffix("-once").map_or((rest, false), |name| (name, true));
+        let failure = Failure::named(name)?;
+        match (stage, once) {
+            ("fail", false) => Some(Self::Exchange(failure)),
+            ("refresh", false) => Some(Self::Refresh(failure)),
+            ("refresh", true) => Some(Self::RefreshOnce(failure)),
+            ("revoke", false) => Some(Self::Revoke(failure)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fate_is_read_from_its_name_and_a_misspelt_one_is_none() {
+        assert_eq!(Fate::of("ok"), Some(Fate::Fine));
+        assert_eq!(Fate::of("fail-not-json"), Some(Fate::Exchange(Failure::NotJson)));
+        assert_eq!(Fate::of("refresh-500-once"), Some(Fate::RefreshOnce(Failure::Internal)));
+        assert_eq!(Fate::of("revoke-hang"), Some(Fate::Revoke(Failure::Hang)));
+        for wrong in ["", "fail", "fail-", "fail-501", "fail-500-once", "else-500"] {
+            assert_eq!(Fate::of(wrong), None, "{wrong}");
+        }
+    }
+}

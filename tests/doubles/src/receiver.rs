@@ -1,0 +1,90 @@
+//! A receiver of webhooks on plain TCP, so that it can misbehave in ways that no HTTP library offers. What it does
+//! with a request is set by path; what it received is kept.
+
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+
+use tokio::{net::TcpListener, task::JoinHandle};
+
+use crate::{Behaviour, LONG, Received, http::serve, locked, until};
+
+/// A listening receiver; it stops when it is dropped.
+pub struct Receiver {
+    /// Where it listens.
+    pub address: SocketAddr,
+    state: Arc<State>,
+    accepting: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct State {
+    scripts: Mutex<HashMap<String, Vec<Behaviour>>>,
+    received: Mutex<Vec<Received>>,
+}
+
+impl Receiver {
+    /// A receiver on a free port, which answers 404 until it is told otherwise.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it listens");
+        let state = Arc::new(State::default());
+        let serving = Arc::clone(&state);
+        let accepting = serve(listener, move |received| serving.answer(received));
+        Self { address, state, accepting }
+    }
+
+    /// The address of a path.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// What to do with requests to a path, one behaviour after the other; the last one stays.
+    pub fn on(&self, path: &str, script: impl Into<Vec<Behaviour>>) -> String {
+        locked(&self.state.scripts).insert(path.to_owned(), script.into());
+        self.url(path)
+    }
+
+    /// What has come to a path so far.
+    pub fn received(&self, path: &str) -> Vec<Received> {
+        locked(&self.state.received).iter().filter(|received| received.path == path).cloned().collect()
+    }
+
+    /// Everything that has come so far.
+    pub fn everything(&self) -> Vec<Received> {
+        locked(&self.state.received).clone()
+    }
+
+    /// Waits until at least so many requests have come to a path.
+    pub async fn until(&self, path: &str, count: usize) -> Vec<Received> {
+        until(&format!("{count} requests to {path}"), LONG, async || {
+            Some(self.received(path)).filter(|received| received.len() >= count)
+        })
+        .await
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl State {
+    fn answer(&self, received: Received) -> Behaviour {
+        let behaviour = self.next_behaviour(&received.path);
+        locked(&self.received).push(received);
+        behaviour
+    }
+
+    fn next_behaviour(&self, path: &str) -> Behaviour {
+        let mut scripts = locked(&self.scripts);
+        match scripts.get_mut(path) {
+            Some(script) if script.len() > 1 => script.remove(0),
+            Some(script) => script.first().cloned().unwrap_or_else(Behaviour::close),
+            None => Behaviour::status(404),
+        }
+    }
+}
