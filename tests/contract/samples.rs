@@ -53,7 +53,9 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
             "provider-callback" => 400.into(),
             "create-webhook" | "connect-provider" => 201.into(),
             "publish-event" => 202.into(),
-            "dispatch-deliveries" | "sweep-deliveries" | "refresh-connections" | "geo-ip-update.schedule" => Value::Null,
+            "dispatch-deliveries" | "sweep-deliveries" | "refresh-connections" | "geo-ip-update.schedule" => {
+                Value::Null
+            }
             _ => 200.into(),
         };
         assert_eq!(answer["statusCode"], expected, "{name}: {answer:#}");

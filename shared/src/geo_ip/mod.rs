@@ -12,6 +12,7 @@ pub mod hash;
 pub mod lease;
 pub mod outcome;
 pub mod pointer;
+pub mod publish;
 pub mod reader;
 pub mod rollback;
 pub mod scratch;

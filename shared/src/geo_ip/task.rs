@@ -1,23 +1,28 @@
 //! The task as it is called: over HTTP, with the task key beside the token, and by the schedule.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use aws_lc_rs::constant_time;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::{
+    select,
+    time::{Instant, sleep},
+};
 
 use super::{
     archive::MAX_EXPANDED,
     configuration::{Configuration, ConfiguredEdition, SECRET},
     download::Web,
     hash,
-    lease::{Leases, Taken},
+    lease::{Finished, Lease, Leases, Meeting},
+    outcome::Outcome,
     store::Store,
-    update::{UpdateError, Updater},
+    update::{Ready, UpdateError, Updater},
 };
 use crate::{
     Service,
+    clock::Time,
     http::{Call, JsonBody, Problem, Reply},
     logging::{self, Metric},
     secrets::{SecretError, SecretText, Secrets},
@@ -29,8 +34,8 @@ use crate::{
 const HTTP_LIMIT: Duration = Duration::from_secs(24);
 /// How long the schedule may work: below the function's own limit of 15 minutes.
 const SCHEDULE_LIMIT: Duration = Duration::from_secs(14 * 60);
-/// How much longer than the work its lease lasts.
-const LEASE_MARGIN: Duration = Duration::from_secs(60);
+/// How often it is looked whether another update has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How much is told about one edition: what is wrong with a stranger's file may be put into many words.
 const MAX_LINE: usize = 500;
 /// The secret with the key of operational tasks.
@@ -150,7 +155,7 @@ impl Task {
 
     /// Updates every configured edition, one after another; one that fails leaves the others alone.
     async fn run(&self, live: bool, limit: Duration) -> Result<Report, TaskError> {
-        let until = Instant::now() + limit;
+        let (began, until) = (self.updater.clock.now(), Instant::now() + limit);
         let value: Value = self.secrets.read(SECRET).await?;
         let editions = match Configuration::read(&value) {
             Ok(Configuration { editions }) if editions.is_empty() => {
@@ -166,7 +171,7 @@ impl Task {
         let (mut success, mut lines, mut fault) = (true, Vec::new(), None);
         for configured in &editions {
             let edition = &configured.edition;
-            let line = match self.update(configured, live, until).await {
+            let line = match self.update(configured, live, began, until).await {
                 Ok(Ok(line)) => {
                     tracing::info!(%edition, outcome = line, "geo-IP");
                     line
@@ -192,34 +197,80 @@ impl Task {
         }
     }
 
-    /// What became of one edition, well or not.
+    /// What became of one edition, well or not: by this call's own work, or by that of another that it met.
     async fn update(
         &self,
         configured: &ConfiguredEdition,
         live: bool,
+        began: Time,
         until: Instant,
     ) -> Result<Result<String, String>, TaskError> {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(Err(UpdateError::Late.to_string()));
-        }
         let edition = &configured.edition;
-        let lease = match self.leases.take(edition, left + LEASE_MARGIN).await? {
-            Taken::Lease(lease) => lease,
-            Taken::HeldSince(since) => return Ok(Err(format!("another update is under way since {since}"))),
+        let lease = loop {
+            let late = Instant::now() + LOOK_EVERY >= until;
+            let standing = self.leases.look(edition).await?;
+            match standing.meet(began, live, self.updater.clock.now()) {
+                Meeting::Done(Finished { success, line, .. }) => return Ok(if success { Ok(line) } else { Err(line) }),
+                Meeting::HeldSince(since) if late => {
+                    return Ok(Err(format!("another update is under way since {since}")));
+                }
+                Meeting::HeldSince(_) => sleep(LOOK_EVERY).await,
+                Meeting::Free if late => return Ok(Err(UpdateError::Late.to_string())),
+                Meeting::Free => match self.leases.take(edition, &standing).await? {
+                    Some(lease) => break lease,
+                    None => continue, // somebody was quicker, and perhaps is done already
+                },
+            }
         };
-        let outcome = self.updater.update(configured, live, until).await;
-        if let Err(error) = self.leases.give_back(lease).await {
-            tracing::warn!(%edition, error = %logging::chain(&error), "a lease was not given back and ends by itself");
-        }
-        match outcome {
+        let outcome = self.work(configured, live, until, &lease).await;
+        // What has to do with this call alone tells those nothing who wait: they try for themselves.
+        let for_all = outcome.as_ref().map_or_else(|error| !error.is_ours() && !error.is_passing(), |_| true);
+        let outcome = match outcome {
             Ok(outcome) => Ok(Ok(outcome.to_string())),
+            Err(UpdateError::Table(error)) => Err(TaskError::Table(error)),
             Err(error) if error.is_ours() => Err(TaskError::Update(error)),
             Err(error) => {
                 let line: String = logging::chain(&error).chars().take(MAX_LINE).collect();
                 tracing::error!(%edition, error = line, "geo-IP: nothing was published");
                 Ok(Err(line))
             }
+        };
+        let finished = outcome.as_ref().ok().filter(|_| for_all).map(|outcome| {
+            let (Ok(line) | Err(line)) = outcome;
+            let finished_at = self.updater.clock.now();
+            Finished { finished_at, live, success: outcome.is_ok(), line: line.clone() }
+        });
+        if let Err(error) = self.leases.give_back(&lease, finished).await {
+            tracing::warn!(%edition, error = %logging::chain(&error), "a lease was not given back and ends by itself");
+        }
+        outcome
+    }
+
+    /// The work, by the one who has the lease and for as long as it is theirs.
+    async fn work(
+        &self,
+        configured: &ConfiguredEdition,
+        live: bool,
+        until: Instant,
+        lease: &Lease,
+    ) -> Result<Outcome, UpdateError> {
+        let mut keeping = pin!(self.leases.keep(lease));
+        let ready = select! {
+            ready = self.updater.make_ready(configured, live, until) => ready?,
+            () = &mut keeping => return Err(UpdateError::LeaseLost),
+        };
+        let publication = match ready {
+            Ready::Done(outcome) => return Ok(outcome),
+            Ready::Publish(publication) => publication,
+        };
+        if !self.leases.renew(lease).await? {
+            return Err(UpdateError::LeaseLost);
+        }
+        let mut publishing = pin!(self.updater.publish(*publication));
+        select! {
+            outcome = &mut publishing => outcome,
+            // Whoever gave up now would not know whether it is published; the compare-and-swap keeps it right.
+            () = &mut keeping => publishing.await,
         }
     }
 

@@ -14,12 +14,13 @@ use super::{
     edition::EditionName,
     outcome::Outcome,
     pointer::{Origin, Pointer, Release, build_date},
+    publish::Publication,
     scratch::Scratch,
     source::{Answer, Candidate, Checksum, Offer, SourceError},
-    store::{Object, Store, StoreError, Swap, Tag},
+    store::{Object, Store, StoreError, Tag},
     verify::{self, Facts, VerifyError},
 };
-use crate::{clock::SharedClock, logging, random::SharedRandom};
+use crate::{clock::SharedClock, random::SharedRandom, table::TableError};
 
 /// Updates editions.
 #[derive(Clone)]
@@ -73,6 +74,12 @@ pub enum UpdateError {
     /// There was no time left.
     #[error("did not finish in time; the daily schedule has more time")]
     Late,
+    /// The lease could not be renewed in time.
+    #[error("another update has taken over; nothing was published")]
+    LeaseLost,
+    /// The table did not answer.
+    #[error(transparent)]
+    Table(#[from] TableError),
     /// Something else happened to the pointer.
     #[error("the pointer was changed at the same time; nothing was published")]
     PointerMoved,
@@ -81,7 +88,12 @@ pub enum UpdateError {
 impl UpdateError {
     /// Whether the fault is ours, and nothing about the provider or its file.
     pub const fn is_ours(&self) -> bool {
-        matches!(self, Self::Store(_) | Self::Pointer(_) | Self::Scratch(_))
+        matches!(self, Self::Store(_) | Self::Pointer(_) | Self::Scratch(_) | Self::Table(_))
+    }
+
+    /// Whether the fault is this one run's alone, and another one may do better.
+    pub const fn is_passing(&self) -> bool {
+        matches!(self, Self::Late | Self::LeaseLost)
     }
 }
 
@@ -92,14 +104,23 @@ struct Prepared {
     scratch: Scratch,
 }
 
+/// How far an update came without touching the pointer.
+#[derive(Debug)]
+pub enum Ready {
+    /// There is nothing to publish.
+    Done(Outcome),
+    /// There is.
+    Publish(Box<Publication>),
+}
+
 impl Updater {
-    /// Updates one edition; without `live`, does everything but publish.
-    pub async fn update(
+    /// Updates one edition as far as the pointer; without `live`, uploads nothing. Whoever gives up has changed nothing.
+    pub async fn make_ready(
         &self,
         configured: &ConfiguredEdition,
         live: bool,
         until: Instant,
-    ) -> Result<Outcome, UpdateError> {
+    ) -> Result<Ready, UpdateError> {
         let edition = &configured.edition;
         let published = self.pointer(edition).await?;
         let (pointer, tag) = published.unzip();
@@ -107,17 +128,17 @@ impl Updater {
         let before = || pointer.as_ref().map(|pointer| Box::new(pointer.current.clone()));
         let Some(prepared) = prepared.await.map_err(|_| UpdateError::Late)?? else {
             return match pointer {
-                Some(pointer) => Ok(Outcome::UpToDate(Box::new(pointer.current))),
+                Some(pointer) => Ok(Ready::Done(Outcome::UpToDate(Box::new(pointer.current)))),
                 // Only what is published can be unchanged.
                 None => Err(UpdateError::PointerMoved),
             };
         };
         if !live {
-            return Ok(Outcome::WouldPublish(Box::new(prepared.release), before()));
+            return Ok(Ready::Done(Outcome::WouldPublish(Box::new(prepared.release), before())));
         }
         timeout_at(until, self.upload(edition, &prepared)).await.map_err(|_| UpdateError::Late)??;
-        // From here on without a limit of time: whoever gave up now would not know whether it is published.
-        self.publish(edition, pointer.as_ref(), tag.as_ref(), prepared.release).await
+        let (edition, release) = (edition.clone(), prepared.release);
+        Ok(Ready::Publish(Box::new(Publication { edition, before: pointer, tag, release })))
     }
 
     /// The pointer of an edition, and its state.
@@ -243,52 +264,6 @@ impl Updater {
             self.store.put_new(&release.licence_key(&self.environment, edition), &file, &sha256).await?;
         }
         Ok(())
-    }
-
-    /// Moves the pointer to a release that is in the store, unless somebody else has moved it.
-    async fn publish(
-        &self,
-        edition: &EditionName,
-        before: Option<&Pointer>,
-        tag: Option<&Tag>,
-        release: Release,
-    ) -> Result<Outcome, UpdateError> {
-        let pointer = Pointer::moved_to(before, edition, release.clone());
-        let content = serde_json::to_vec_pretty(&pointer).map_err(UpdateError::Pointer)?;
-        if self.store.swap(&Pointer::key(&self.environment, edition), &content, tag).await? == Swap::Lost {
-            match self.pointer(edition).await? {
-                // A request that was answered too late and sent again finds its own work done.
-                Some((now, _)) if now == pointer => {}
-                Some((now, _)) if now.current.build_epoch >= release.build_epoch && !now.blocks(&release.sha256) => {
-                    return Ok(Outcome::Overtaken(Box::new(now.current)));
-                }
-                // What was uploaded may be gone by the time of another try, and the next update makes it again.
-                _ => return Err(UpdateError::PointerMoved),
-            }
-        }
-        self.tidy(edition).await;
-        Ok(Outcome::Published(Box::new(release), before.map(|pointer| Box::new(pointer.current.clone()))))
-    }
-
-    /// Removes every release that neither readers nor a rollback need. A failure costs space only.
-    async fn tidy(&self, edition: &EditionName) {
-        let folder = format!("{}/{edition}/", self.environment);
-        let removed = async {
-            let keys = self.store.list(&folder).await?;
-            // Read after the list was made, so that what was published meanwhile is not in it or is named.
-            let Some((pointer, _)) = self.pointer(edition).await? else { return Ok(()) };
-            for key in keys {
-                let file = key.strip_prefix(&folder).unwrap_or_default();
-                let name = file.strip_suffix(".mmdb").or_else(|| file.strip_suffix(".txt"));
-                if name.is_some_and(|name| !pointer.names(name)) {
-                    self.store.remove(&key).await?;
-                }
-            }
-            Ok::<_, UpdateError>(())
-        };
-        if let Err(error) = removed.await {
-            tracing::warn!(%edition, error = %logging::chain(&error), "old releases could not be removed");
-        }
     }
 }
 

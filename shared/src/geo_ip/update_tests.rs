@@ -10,6 +10,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
+use crate::logging;
 use crate::{
     clock::Time,
     geo_ip::{
@@ -129,7 +130,11 @@ impl World {
 
     async fn update_as(&self, source: serde_json::Value, live: bool) -> Result<String, String> {
         let until = Instant::now() + Duration::from_secs(30);
-        let outcome = self.updater.update(&self.configured(source), live, until).await;
+        let outcome = match self.updater.make_ready(&self.configured(source), live, until).await {
+            Ok(Ready::Publish(publication)) => self.updater.publish(*publication).await,
+            Ok(Ready::Done(outcome)) => Ok(outcome),
+            Err(error) => Err(error),
+        };
         let left = std::fs::read_dir(self.folder.path().join("scratch")).expect("there").count();
         assert_eq!(left, 0, "an update leaves nothing behind");
         outcome.map(|outcome| outcome.to_string()).map_err(|error| logging::chain(&error))
@@ -386,7 +391,7 @@ async fn an_update_that_has_no_time_left_changes_nothing() {
     world.says("/a.mmdb.gz", Answering::ok(gzip(&database(3))).silent_after(10));
     let source = world.configured(json!({"url": "/a.mmdb.gz"}));
     let until = Instant::now() + Duration::from_millis(200);
-    let error = world.updater.update(&source, true, until).await.expect_err("late");
+    let error = world.updater.make_ready(&source, true, until).await.expect_err("late");
     assert!(matches!(error, UpdateError::Late), "{error}");
     assert_eq!((world.pointer().await, world.files()), (None, vec![]));
 }
@@ -405,7 +410,7 @@ async fn of_two_updates_at_once_the_newer_release_stays() {
         ..pointer.current.clone()
     };
     let publish =
-        async |days| world.updater.publish(&World::edition(), Some(&pointer), Some(&tag), release(days)).await;
+        async |days| world.updater.move_pointer(&World::edition(), Some(&pointer), Some(&tag), release(days)).await;
     assert!(matches!(publish(2).await, Ok(Outcome::Overtaken(now)) if now.build_date == "2026-11-19"));
     assert!(matches!(publish(0).await, Err(UpdateError::PointerMoved)));
     assert_eq!(world.pointer().await.expect("published").current.build_date, "2026-11-19");

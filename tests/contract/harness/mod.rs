@@ -21,7 +21,7 @@ pub use api::{Answer, Api, Call};
 pub use bundle::{Bundle, Settings, free_port, local, project};
 pub use clock::{now, time};
 pub use contract::Contract;
-pub use doubles::{Behaviour, LONG, Received, Receiver, until};
+pub use doubles::{Behaviour, LONG, Received, Receiver, UpdateServer, until};
 pub use entity::Entity;
 pub use forge::Forge;
 pub use handwritten::send_raw;

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::task::spawn_blocking;
 
-use super::{Object, Put, Reread, StoreError, Swap, Tag};
+use super::{Object, Put, Reread, StoreError, Swap, Tag, UNFINISHED};
 use crate::geo_ip::hash;
 
 /// The folder.
@@ -139,7 +139,7 @@ impl Beside {
     fn of(path: &Path) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         make_folder(path)?;
-        let own = format!("{}-{}.unfinished", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let own = format!("{}-{}{UNFINISHED}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         Ok(Self(with_suffix(path, &own)))
     }
 }

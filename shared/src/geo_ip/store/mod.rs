@@ -39,6 +39,9 @@ pub enum StoreAddress {
     },
 }
 
+/// How the name of a file ends that is still being written.
+pub const UNFINISHED: &str = ".unfinished";
+
 /// What tells one state of an object from another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag(String);
