@@ -9,7 +9,7 @@ CARGO_DENY = .tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 
 # What is deployed: every function, and nothing that runs on one machine only.
 FUNCTIONS = $(notdir $(wildcard functions/*))
-BENCHED = hello list-events token show-delivery
+BENCHED = hello list-events token show-delivery geo-ip-update
 TARGET_ARM = --arm64
 TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
@@ -44,7 +44,7 @@ browser-test: tools ## Runs the tests that need chromium (on Debian: apt install
 	cargo test --workspace --test contract -- --ignored browser::
 
 # The release profile optimises whole programs, so only what is measured is built with it.
-bench: tools ## Measures start, warm requests, size and memory of deployed binaries beside a hello world
+bench: tools ## Measures start, requests, size and memory of deployed binaries, and an update of a geo-IP database
 	$(BUILD)
 	AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo build --release $(BENCHED:%=--package %)
 	@target/debug/bench

@@ -13,6 +13,9 @@ mod crash;
 mod deliveries;
 mod events;
 mod geo_ip;
+mod geo_ip_bucket;
+mod geo_ip_crash;
+mod geo_ip_providers;
 mod harness;
 mod key_rotation;
 mod local_run;
@@ -37,8 +40,11 @@ use harness::Test;
 
 fn main() -> ExitCode {
     // The slow ones come first, so that the quick ones run beside them.
-    let modules: [&[Test]; 24] = [
+    let modules: [&[Test]; 27] = [
         payments_refresh::TESTS,
+        geo_ip_providers::TESTS,
+        geo_ip_crash::TESTS,
+        geo_ip_bucket::TESTS,
         crash::TESTS,
         key_rotation::TESTS,
         local_run::TESTS,

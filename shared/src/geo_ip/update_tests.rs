@@ -397,6 +397,20 @@ async fn an_update_that_has_no_time_left_changes_nothing() {
 }
 
 #[tokio::test]
+async fn what_a_killed_upload_left_is_removed_by_the_next_one() {
+    let world = World::new().await;
+    let folder = world.folder.path().join("store/local/GeoLite2-City");
+    std::fs::create_dir_all(&folder).expect("made");
+    let [left, another] = ["a.mmdb.1-0.unfinished", "current.json.2-0.unfinished"].map(|name| folder.join(name));
+    for file in [&left, &another] {
+        std::fs::write(file, "half of it").expect("written");
+    }
+    world.says("/a.mmdb.gz", Answering::ok(gzip(&database(3))));
+    world.plain().await.expect("published");
+    assert_eq!((left.exists(), another.exists()), (false, true), "a rollback may be changing the pointer");
+}
+
+#[tokio::test]
 async fn of_two_updates_at_once_the_newer_release_stays() {
     let world = World::new().await;
     world.says("/a.mmdb.gz", Answering::ok(gzip(&database(5))));

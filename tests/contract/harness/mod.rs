@@ -6,6 +6,7 @@ mod clock;
 mod contract;
 mod entity;
 mod forge;
+pub mod geo_ip;
 mod handwritten;
 mod linked;
 mod person;

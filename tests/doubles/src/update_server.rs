@@ -45,6 +45,7 @@ struct Edition {
     date: String,
     md5: String,
     archive: Vec<u8>,
+    refused: bool,
 }
 
 impl UpdateServer {
@@ -70,8 +71,15 @@ impl UpdateServer {
 
     /// Has this archive, and says this checksum of the database in it.
     pub fn offer_archive(&self, edition: &str, date: &str, md5: &str, archive: Vec<u8>) {
-        let offered = Edition { date: date.to_owned(), md5: md5.to_owned(), archive };
+        let offered = Edition { date: date.to_owned(), md5: md5.to_owned(), archive, refused: false };
         locked(&self.state.editions).insert(edition.to_owned(), offered);
+    }
+
+    /// Refuses every licence key for an edition from now on.
+    pub fn refuse(&self, edition: &str) {
+        if let Some(edition) = locked(&self.state.editions).get_mut(edition) {
+            edition.refused = true;
+        }
     }
 
     /// Has a file at a path; its `ETag` is its checksum.
@@ -160,7 +168,7 @@ impl State {
             return Behaviour::status(404);
         };
         let credentials = BASE64_STANDARD.encode(format!("{ACCOUNT}:{LICENCE_KEY}"));
-        if received.header("authorization") != format!("Basic {credentials}") {
+        if edition.refused || received.header("authorization") != format!("Basic {credentials}") {
             return Behaviour::status(401);
         }
         if path == UpdateServer::METADATA {
