@@ -118,9 +118,10 @@ impl Services {
             }
             time::sleep(Duration::from_millis(10)).await;
         }
+        // Secrets first: a provider whose secret is missing counts as taken away, while a missing queue is only an outage.
+        self.load_secrets().await?;
         self.create_queues().await?;
-        self.create_bucket().await?;
-        self.load_secrets().await
+        self.create_bucket().await
     }
 
     /// Gives it everything anew whenever it had to be started again.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use aws_sdk_secretsmanager::{Client, error::DisplayErrorContext};
+use aws_sdk_secretsmanager::{Client, error::SdkError, operation::get_secret_value::GetSecretValueError};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::aws::Aws;
@@ -70,7 +70,7 @@ pub struct Secrets {
 /// Why a secret could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// There is no such secret.
+    /// There is no such secret, or it is about to be deleted.
     #[error("there is no secret `{name}`")]
     Missing {
         /// Its name, prefix included.
@@ -107,20 +107,45 @@ impl Secrets {
         let answer = self.client.get_secret_value().secret_id(&name).send().await;
         let value = match answer {
             Ok(answer) => answer.secret_string.unwrap_or_default(),
-            Err(error) if error.as_service_error().is_some_and(|error| error.is_resource_not_found_exception()) => {
-                return Err(SecretError::Missing { name });
-            }
-            Err(error) => {
-                return Err(SecretError::Unavailable { name, reason: DisplayErrorContext(&error).to_string() });
-            }
+            Err(error) if error.as_service_error().is_some_and(is_gone) => return Err(SecretError::Missing { name }),
+            Err(error) => return Err(SecretError::Unavailable { name, reason: reason(&error) }),
         };
         serde_json::from_str(&value).map_err(|source| SecretError::Malformed { name, source })
+    }
+}
+
+/// Whether an answer says that there is no such secret. One that was deleted is kept for some days first, and asking for its
+/// value is an invalid request meanwhile.
+/// <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_GetSecretValue.html>
+fn is_gone(error: &GetSecretValueError) -> bool {
+    error.is_resource_not_found_exception() || error.is_invalid_request_exception()
+}
+
+/// What is told of an error: never the answer itself, which could have the secret in it.
+fn reason(error: &SdkError<GetSecretValueError>) -> String {
+    match error {
+        SdkError::ServiceError(service) => service.err().meta().to_string(),
+        SdkError::TimeoutError(_) => "no answer in time".to_owned(),
+        SdkError::DispatchFailure(_) => "no connection".to_owned(),
+        SdkError::ResponseError(_) => "an answer that cannot be read".to_owned(),
+        _ => "a request that cannot be made".to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_that_waits_for_its_deletion_is_gone() {
+        use aws_sdk_secretsmanager::types::error::{
+            InternalServiceError, InvalidRequestException, ResourceNotFoundException,
+        };
+        let waiting = InvalidRequestException::builder().build();
+        assert!(is_gone(&GetSecretValueError::InvalidRequestException(waiting)));
+        assert!(is_gone(&GetSecretValueError::ResourceNotFoundException(ResourceNotFoundException::builder().build())));
+        assert!(!is_gone(&GetSecretValueError::InternalServiceError(InternalServiceError::builder().build())));
+    }
 
     #[test]
     fn what_is_secret_is_not_printed() {

@@ -22,6 +22,8 @@ tests![
     disconnecting_gives_access_back_and_removes_the_connection,
     disconnecting_what_the_provider_has_ended_already_removes_the_connection,
     a_provider_that_fails_keeps_its_connection,
+    a_broken_connection_can_be_removed_whatever_the_provider_says,
+    a_provider_whose_secret_was_deleted_is_unknown,
     an_entity_has_connections_of_its_own,
     webhooks_are_told_of_connections_and_their_end,
     the_outcome_page_says_the_outcome_in_words_and_runs_nothing,
@@ -221,6 +223,38 @@ async fn a_provider_that_fails_keeps_its_connection(suite: Arc<Suite>) {
         assert_eq!((&after["id"], &after["status"]), (&before["id"], &before["status"]), "{fate}");
         assert_eq!(suite.providers().of_account(Kind::Revocation, &visit.account)[0], Outcome::Failed, "{fate}");
     }
+}
+
+async fn a_broken_connection_can_be_removed_whatever_the_provider_says(suite: Arc<Suite>) {
+    for fate in ["revoke-500", "revoke-reset", "revoke-invalid_client"] {
+        let entity = suite.entity().await;
+        entity.link("sim-basic", Choice::leading_to(fate)).await;
+        let (pk, sk) = (format!("ENT#{}", entity.id), "PAY#sim-basic");
+        assert!(suite.table().set(&pk, sk, "status", "broken").await);
+        let answer = entity.disconnect("sim-basic").expect(200).await.json();
+        assert_eq!(answer["success"], true, "{fate}: {answer:#}");
+        let message = answer["message"].as_str().expect("openapi.yaml says so");
+        assert!(message.contains("see to it yourself"), "{fate}: {message}");
+        assert_eq!(entity.connection("sim-basic").await, None);
+    }
+}
+
+async fn a_provider_whose_secret_was_deleted_is_unknown(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    // Deleted as operators do: for some days it can still be restored, and nobody can read it.
+    let request = json!({ "SecretId": "waypost/local/provider-adyen", "RecoveryWindowInDays": 7 });
+    let answer = reqwest::Client::new()
+        .post(&suite.api.env["SERVICES_ENDPOINT"])
+        .header("x-amz-target", "secretsmanager.DeleteSecret")
+        .header("content-type", "application/x-amz-json-1.1")
+        .header("authorization", "AWS4-HMAC-SHA256 Credential=tests/20260101/us-east-1/secretsmanager/aws4_request")
+        .body(request.to_string())
+        .send()
+        .await
+        .expect("the stand-in answers");
+    assert_eq!(answer.status(), 200);
+    entity.post("/payment/provider/adyen/connection").refused(404, "provider-not-found").await;
+    entity.disconnect("adyen").refused(404, "connection-not-found").await;
 }
 
 async fn an_entity_has_connections_of_its_own(suite: Arc<Suite>) {

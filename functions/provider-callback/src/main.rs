@@ -6,14 +6,17 @@ use shared::{
     Service, StartError,
     auth::scope::Scope,
     http::Endpoint,
-    payments::{Connections, Grants, PendingAuthorizations, Providers, callback::Callback},
+    payments::{
+        Connections, Grants, PendingAuthorizations, Providers,
+        callback::{self, Callback},
+    },
     sealing::{KeyRings, RingSource},
     secrets::Secrets,
     settings::{EndpointSettings, PanelSettings, SecretSettings},
 };
 
-/// The provider has 10 s of it.
-const DEADLINE: Duration = Duration::from_secs(25);
+/// A second more than a callback takes at most, and two less than the function's own limit.
+const DEADLINE: Duration = Duration::from_secs(callback::LIMIT.as_secs() + 1);
 const ENDPOINT: Endpoint =
     Endpoint::public().with_optional_token(Scope::PaymentWrite).with_empty_internal_errors().with_deadline(DEADLINE);
 

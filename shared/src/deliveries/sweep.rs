@@ -15,7 +15,10 @@ use super::{
 };
 use crate::{
     clock::{SharedClock, Time},
-    events::{outbox::Outbox, publish::Publisher},
+    events::{
+        outbox::{Outbox, OutboxError},
+        publish::Publisher,
+    },
     logging,
     table::TableError,
 };
@@ -43,10 +46,21 @@ pub struct Sweeper {
     pub clock: SharedClock,
 }
 
+/// Why a sweep did not do everything.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// Something overdue could not be announced.
+    #[error("what is overdue could not be announced")]
+    Overdue(#[from] TableError),
+    /// Something could not be published.
+    #[error("the outbox could not be emptied")]
+    Outbox(#[from] OutboxError),
+}
+
 impl Sweeper {
     /// Publishes the outbox and announces everything that is overdue; gives the number. Each part that fails leaves the
     /// others alone.
-    pub async fn sweep(&self) -> Result<usize, TableError> {
+    pub async fn sweep(&self) -> Result<usize, SweepError> {
         let began = self.clock.now();
         // First, so that what it opens is announced by the publishing itself and not found overdue.
         let published = self.outbox.empty(&self.publisher).await;
@@ -55,7 +69,7 @@ impl Sweeper {
         if swept > 0 {
             tracing::info!(swept, "announced what was overdue");
         }
-        published.map(|published| published + swept)
+        Ok(published? + swept)
     }
 
     async fn sweep_shard(&self, shard: u8, began: Time) -> Result<usize, TableError> {

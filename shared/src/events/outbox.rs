@@ -4,6 +4,8 @@
 //! never one without the other, whatever crashes. The sweep publishes what stands here and then removes it: a crash in
 //! between publishes it again, under the same identifier, which makes nothing new.
 
+use std::time::Duration;
+
 use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
@@ -25,6 +27,8 @@ const SHARD: &str = "OUTBOX";
 const PAGE: i32 = 100;
 /// How many are published at once.
 const AT_ONCE: usize = 8;
+/// After this long no new page is begun: the next sweep goes on, and the deliveries have their turn in this one.
+const TIME_LIMIT: Duration = Duration::from_secs(15);
 
 /// An event that is to be published.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -111,22 +115,25 @@ impl Outbox {
         Ok(TransactWriteItem::builder().put(put.map_err(TableError::unbuilt(DOING))?).build())
     }
 
-    /// Publishes what stands in the outbox; gives the number. One that fails leaves the others alone, is logged, and is
-    /// tried again by the next sweep.
-    pub async fn empty(&self, publisher: &Publisher) -> Result<usize, TableError> {
-        let (now, mut published, mut start) = (publisher.clock.now(), 0, None);
+    /// Publishes what stands in the outbox; gives the number. One that fails leaves the others alone, and is tried again by
+    /// the next sweep; the last of such errors is told.
+    pub async fn empty(&self, publisher: &Publisher) -> Result<usize, OutboxError> {
+        let (now, mut published, mut start, mut failed) = (publisher.clock.now(), 0, None, None);
         loop {
             let (page, next) = self.due_before(now, start).await?;
             let outcomes = stream::iter(page).map(|event| self.publish(event, publisher)).buffer_unordered(AT_ONCE);
             for outcome in outcomes.collect::<Vec<_>>().await {
                 match outcome {
                     Ok(()) => published += 1,
-                    Err(error) => tracing::error!(error = %logging::chain(&error), "an event stays in the outbox"),
+                    Err(error) => {
+                        tracing::error!(error = %logging::chain(&error), "an event stays in the outbox");
+                        failed = Some(error);
+                    }
                 }
             }
             start = next;
-            if start.is_none() {
-                return Ok(published);
+            if start.is_none() || publisher.clock.now().since(now) > TIME_LIMIT {
+                return failed.map_or(Ok(published), Err);
             }
         }
     }

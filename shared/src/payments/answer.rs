@@ -35,19 +35,47 @@ pub fn read(answer: &Answer, reading: &Reading, asked: &[String], now: Time) -> 
     granted(&answer.body, reading, asked, now)
 }
 
+/// Reads new tokens. What came beside them and is not as it should be is passed over: the old refresh token may be worth
+/// nothing any more, and tokens that are thrown away cost the connection.
+pub fn read_renewed(answer: &Answer, reading: &Reading, now: Time) -> Result<Granted, GrantError> {
+    if !answer.status.is_success() {
+        return Err(refusal(answer, reading, now));
+    }
+    if answer.truncated {
+        return Err(GrantError::TooLarge);
+    }
+    let Members { members, .. } = serde_json::from_slice(&answer.body).map_err(|_| GrantError::NotJson)?;
+    let member = |name: &str| members.get(name).filter(|value| !value.is_null());
+    let expires = expires(&member, reading.expiry.as_ref(), now).unwrap_or_else(|error| {
+        tracing::warn!(%error, "a refresh gave tokens with an end that cannot be read");
+        None
+    });
+    Ok(Granted {
+        access_token: token(&member, "access_token").ok_or(GrantError::Malformed("access_token"))??,
+        refresh_token: token(&member, "refresh_token").transpose()?,
+        expires,
+        scopes: Vec::new(),
+        account: None,
+    })
+}
+
+/// A token of an answer; nothing, where it is not there.
+fn token<'a>(
+    member: &impl Fn(&str) -> Option<&'a Value>,
+    name: &'static str,
+) -> Option<Result<SecretText, GrantError>> {
+    let value = member(name)?;
+    let visible = value.as_str().filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()));
+    Some(visible.map(SecretText::new).ok_or(GrantError::Malformed(name)))
+}
+
 fn granted(body: &[u8], reading: &Reading, asked: &[String], now: Time) -> Result<Granted, GrantError> {
     let Members { members, doubled } = serde_json::from_slice(body).map_err(|_| GrantError::NotJson)?;
     if doubled {
         return Err(GrantError::Malformed("a member that comes twice"));
     }
     let member = |name: &str| members.get(name).filter(|value| !value.is_null());
-    let token = |name: &'static str| {
-        let value = member(name)?;
-        let visible =
-            value.as_str().filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()));
-        Some(visible.map(SecretText::new).ok_or(GrantError::Malformed(name)))
-    };
-    let access_token = token("access_token").ok_or(GrantError::Malformed("access_token"))??;
+    let access_token = token(&member, "access_token").ok_or(GrantError::Malformed("access_token"))??;
     let bearer = |value: &Value| value.as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("bearer"));
     if !member("token_type").is_none_or(bearer) {
         return Err(GrantError::Malformed("token_type"));
@@ -59,7 +87,7 @@ fn granted(body: &[u8], reading: &Reading, asked: &[String], now: Time) -> Resul
     let named = reading.account_fields.iter().find_map(|field| member(field));
     Ok(Granted {
         access_token,
-        refresh_token: token("refresh_token").transpose()?,
+        refresh_token: token(&member, "refresh_token").transpose()?,
         expires: expires(&member, reading.expiry.as_ref(), now)?,
         scopes: if granted_scopes.is_empty() { asked.to_vec() } else { granted_scopes },
         account: named.map(|value| account(value).ok_or(GrantError::Malformed("account"))).transpose()?,
@@ -217,6 +245,28 @@ mod tests {
         assert_eq!(granted.expires, Some(NOW + Duration::from_secs(3600)));
         assert_eq!(granted.scopes, ["a", "b", "c"]);
         assert_eq!(granted.account.as_deref(), Some("M-1"));
+    }
+
+    #[test]
+    fn new_tokens_are_taken_whatever_comes_beside_them() {
+        for beside in [
+            r#""account_id":{"a":1}"#,
+            r#""scope":7"#,
+            r#""token_type":"mac""#,
+            r#""expires_in":"soon""#,
+            r#""x":1,"x":2"#,
+        ] {
+            let body = format!(r#"{{"access_token":"at2","refresh_token":"rt2",{beside}}}"#);
+            let renewed = read_renewed(&answer(200, body.as_bytes()), &square_like(), NOW).expect(beside);
+            assert_eq!(renewed.access_token.expose(), "at2");
+            assert_eq!(renewed.refresh_token.expect("a token").expose(), "rt2");
+            assert_eq!(renewed.expires, None);
+        }
+        for bad in [r#"{"access_token":1}"#, r#"{"access_token":"at","refresh_token":1}"#, "[]"] {
+            assert!(read_renewed(&answer(200, bad.as_bytes()), &square_like(), NOW).is_err(), "{bad}");
+        }
+        let dead = read_renewed(&answer(400, br#"{"error":"invalid_grant"}"#), &square_like(), NOW);
+        assert!(dead.expect_err("refused").is_dead_grant());
     }
 
     #[test]

@@ -13,6 +13,8 @@ use super::provider::ProviderName;
 pub struct BuiltIn {
     /// The provider's name.
     pub name: ProviderName,
+    /// Its name for people.
+    pub label: String,
     /// The members of its description.
     pub description: Map<String, Value>,
     /// The addresses of its sandbox; empty where it is reached at the same.
@@ -24,11 +26,6 @@ pub struct BuiltIn {
 }
 
 impl BuiltIn {
-    /// Its name for people.
-    pub fn label(&self) -> Option<&str> {
-        self.description.get("label")?.as_str()
-    }
-
     /// Whether its clients prove themselves with a key of their own, and not with a shared secret.
     #[cfg(feature = "operator")]
     pub fn has_key(&self) -> bool {
@@ -56,15 +53,16 @@ impl<'de> Deserialize<'de> for BuiltIn {
         #[derive(Deserialize)]
         struct Entry {
             name: String,
+            label: String,
             sandbox: Option<Map<String, Value>>,
             sources: Vec<String>,
             unconfirmed: Vec<String>,
             #[serde(flatten)]
             description: Map<String, Value>,
         }
-        let Entry { name, sandbox, sources, unconfirmed, description } = Entry::deserialize(deserializer)?;
+        let Entry { name, label, sandbox, sources, unconfirmed, description } = Entry::deserialize(deserializer)?;
         let name = ProviderName::parse(&name).map_err(D::Error::custom)?;
-        Ok(Self { name, description, sandbox, sources, unconfirmed })
+        Ok(Self { name, label, description, sandbox, sources, unconfirmed })
     }
 }
 
@@ -96,7 +94,7 @@ mod tests {
                 let addresses =
                     [Some(&provider.authorize_url), Some(&provider.token_url), provider.revoke_url.as_ref()];
                 assert!(addresses.into_iter().flatten().all(|address| address.scheme() == "https"), "{name}");
-                assert!(provider.label != name.as_str() && !provider.scopes.is_empty(), "{name}");
+                assert!(built_in.label != name.as_str() && !provider.scopes.is_empty(), "{name}");
             }
         }
     }

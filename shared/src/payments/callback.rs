@@ -6,16 +6,19 @@
 //! What is on disk after a crash, and what happens then:
 //!
 //! - before the state is spent: the state. The person reloads the page, and the same begins again.
-//! - spent, or its answer lost; the code not exchanged: nothing. The person is told that the link is not valid and
-//!   connects again; the code ends by itself.
-//! - exchanged, not kept: nothing, and at the provider there are tokens that nobody has. The same; connecting again makes
+//! - spent, the code not exchanged: a spent state. The person is told that the link is not valid and connects again; the
+//!   code ends by itself.
+//! - exchanged, not kept: the same, and at the provider there are tokens that nobody has. The same; connecting again makes
 //!   new ones. They are not revoked, because with most providers that would end an older connection that still works.
 //! - kept: the connection, and its event in the outbox. The person is not sent on, but is connected.
+
+use std::time::Duration;
 
 use http::{
     StatusCode,
     header::{CACHE_CONTROL, LOCATION, REFERRER_POLICY},
 };
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{
     Connection, ConnectionStatus, Connections, Granted, Grants, Outcome, PROVIDER_PARAMETER, PendingAuthorizations,
@@ -33,6 +36,7 @@ use crate::{
     events::outbox::Announcement,
     http::{Call, Problem, Reply, Violations},
     ids::ConnectionId,
+    logging,
     random::{self, SharedRandom},
     sealing::{KeyRing, KeyRings},
     settings::PanelSettings,
@@ -41,6 +45,15 @@ use crate::{
 
 /// The longest value of the query that is looked at. Codes of several hundred characters exist, of thousands do not.
 const MAX_VALUE: usize = 4096;
+/// How long a callback may take in all. The gate must give it more, so that it is never cut off with tokens in its hands.
+pub const LIMIT: Duration = Duration::from_secs(26);
+/// How long it may take until the state is spent. What is slower is told to come again, with the state as it was: time is
+/// left for spending it, for the provider's ten seconds, and to keep what the provider gave.
+const BEFORE_SPENDING: Duration = Duration::from_secs(5);
+/// How long spending a state may take.
+const SPENDING: Duration = Duration::from_secs(4);
+/// How long it is waited before a connection is written again that the table did not take.
+const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 /// Everything that coming back needs.
 pub struct Callback {
@@ -83,6 +96,7 @@ enum Answer<'a> {
 impl Callback {
     /// Answers a person's browser that comes back from a provider.
     pub async fn answer(&self, call: &Call) -> Result<Reply, Problem> {
+        let began = Instant::now();
         let brought = Brought::read(|name| call.query(name))?;
         let name = ProviderName::parse(call.path(PROVIDER_PARAMETER)).map_err(|_| Problem::invalid_state())?;
         let state = State::parse(brought.state).ok_or_else(Problem::invalid_state)?;
@@ -97,8 +111,8 @@ impl Callback {
             return Err(Problem::invalid_state());
         }
         let outcome = match brought.answer {
-            Answer::Error(error) => self.refused(&state, &provider, error).await?,
-            Answer::Code(code) => self.connect(&state, &provider, pending, code).await?,
+            Answer::Error(error) => self.refused(&state, &provider, error, began).await?,
+            Answer::Code(code) => self.connect(&state, &provider, pending, code, began).await?,
         };
         tracing::info!(provider = %name, outcome = outcome.as_str(), "came back from a provider");
         Reply { status: StatusCode::FOUND, headers: Vec::new(), body: String::new() }
@@ -107,8 +121,14 @@ impl Callback {
             .with_computed_header(LOCATION, &outcome_page::address(&self.panel.address, &name, outcome))
     }
 
-    async fn refused(&self, state: &State, provider: &Provider, error: &str) -> Result<Outcome, Problem> {
-        self.spend(state, &provider.name).await?;
+    async fn refused(
+        &self,
+        state: &State,
+        provider: &Provider,
+        error: &str,
+        began: Instant,
+    ) -> Result<Outcome, Problem> {
+        self.spend(state, &provider.name, began).await?;
         Ok(if provider.is_denial(error) { Outcome::Denied } else { Outcome::Failed })
     }
 
@@ -118,6 +138,7 @@ impl Callback {
         provider: &Provider,
         pending: PendingAuthorization,
         code: &str,
+        began: Instant,
     ) -> Result<Outcome, Problem> {
         let ring = match &pending.sealed_verifier {
             Some(sealed) => self.rings.for_text(sealed).await?,
@@ -127,22 +148,31 @@ impl Callback {
             Some(sealed) => Some(state.open(sealed, &ring, &pending.entity, &provider.name)?),
             None => None,
         };
-        self.spend(state, &provider.name).await?;
+        self.spend(state, &provider.name, began).await?;
         // From here on an error is a 500: the state is spent, so that nothing can be tried again.
-        let way_back = redirect_uri(&self.base_url, &provider.name);
-        let exchanged = self.grants.exchange(provider, code, &way_back, verifier.as_ref()).await;
-        let granted = exchanged.map_err(Problem::internal)?;
-        let entity = AuthorizedEntity::by_state(pending.entity);
-        self.keep(&entity, provider, &granted, &ring).await.map_err(Problem::internal)?;
+        let connected = async {
+            let way_back = redirect_uri(&self.base_url, &provider.name);
+            let exchanged = self.grants.exchange(provider, code, &way_back, verifier.as_ref()).await;
+            let granted = exchanged.map_err(Problem::internal)?;
+            let entity = AuthorizedEntity::by_state(pending.entity);
+            self.keep(&entity, provider, &granted, &ring).await.map_err(Problem::internal)
+        };
+        timeout_at(began + LIMIT, connected).await.unwrap_or_else(|late| Err(Problem::internal(late)))?;
         Ok(Outcome::Connected)
     }
 
     /// The state is this request's alone, or the request is not valid.
-    async fn spend(&self, state: &State, provider: &ProviderName) -> Result<(), Problem> {
-        if self.pending.consume(state, provider, self.clock.now()).await? {
-            Ok(())
-        } else {
-            Err(Problem::invalid_state())
+    async fn spend(&self, state: &State, provider: &ProviderName, began: Instant) -> Result<(), Problem> {
+        if began.elapsed() > BEFORE_SPENDING {
+            return Err(Problem::unavailable(TooSlow));
+        }
+        let by = random::uuid(&*self.random);
+        // Without an answer nobody knows whether it is spent; so this is the end of it.
+        match timeout(SPENDING, self.pending.consume(state, provider, &by, self.clock.now())).await {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Ok(false)) => Err(Problem::invalid_state()),
+            Ok(Err(error)) => Err(Problem::internal(error)),
+            Err(late) => Err(Problem::internal(late)),
         }
     }
 
@@ -176,11 +206,24 @@ impl Callback {
         };
         let announcement =
             Announcement::new(ESTABLISHED, entity.id().clone(), &stored.connection.event(None), now, &*self.random);
-        self.connections.establish(entity, &stored, &announcement).await?;
+        // What the provider gave is given once, so a table that does not answer is asked again. The same item is written each
+        // time, and the same event.
+        while let Err(error) = self.connections.establish(entity, &stored, &announcement).await {
+            if !matches!(error, TableError::Unavailable { .. }) {
+                return Err(error);
+            }
+            tracing::warn!(error = %logging::chain(&error), "a connection is not written yet; it is again");
+            sleep(WRITE_AGAIN_AFTER).await;
+        }
         tracing::info!(connectionId = %stored.connection.id, entity = %entity.id(), provider = %provider.name, "connected");
         Ok(())
     }
 }
+
+/// What is needed to spend the state took too long.
+#[derive(Debug, thiserror::Error)]
+#[error("the table or the secrets took too long to go on with the callback")]
+struct TooSlow;
 
 impl<'a> Brought<'a> {
     /// Reads the query with `values`, which gives every value of a name. A name that comes twice is a violation (RFC 6749

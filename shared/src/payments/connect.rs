@@ -53,8 +53,13 @@ impl Connecting {
             None => None,
         };
         let expires_date = self.clock.now() + state::LIFETIME;
-        let pending =
-            PendingAuthorization { entity: entity.id().clone(), provider: name, sealed_verifier, expires_date };
+        let pending = PendingAuthorization {
+            entity: entity.id().clone(),
+            provider: name,
+            sealed_verifier,
+            expires_date,
+            spent_by: None,
+        };
         self.pending.keep(entity, &state, &pending).await?;
         let challenge = verifier.map(|verifier| verifier.challenge());
         let way_back = redirect_uri(&self.base_url, &pending.provider);

@@ -31,7 +31,6 @@ pub(super) struct Fault(pub String);
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Description {
-    label: Option<String>,
     authorize_url: Option<String>,
     token_url: Option<String>,
     revoke_url: Option<String>,
@@ -119,7 +118,6 @@ pub(super) fn read(
     let scope_separator = description.scope_separator.unwrap_or_else(|| " ".into());
     Ok(Provider {
         name: name.clone(),
-        label: description.label.unwrap_or_else(|| name.to_string()),
         authorize_url,
         token_url,
         revoke_url: revoke_url.flatten(),
@@ -294,7 +292,7 @@ pub(super) mod tests {
     #[test]
     fn a_configured_provider_needs_no_more_than_the_contract_says() {
         let provider = provider(json!({}));
-        assert_eq!((provider.label.as_str(), provider.scopes.len()), ("example", 2));
+        assert_eq!(provider.scopes.len(), 2);
         assert!(provider.pkce && provider.token_redirect_uri && provider.revoke_url.is_none());
         assert_eq!(provider.reading.account_fields, ACCOUNT_FIELDS);
         for missing in ["clientId", "clientSecret", "authorizeUrl", "tokenUrl", "clientAuthentication", "scope", "pkce"]
@@ -374,7 +372,7 @@ pub(super) mod tests {
     #[test]
     fn the_secret_overrides_the_sandbox_and_the_sandbox_what_is_built_in() {
         let Value::Object(description) = json!({
-            "label": "Built in", "authorizeUrl": "https://a.example.com/", "tokenUrl": "https://t.example.com/",
+            "authorizeUrl": "https://a.example.com/", "tokenUrl": "https://t.example.com/",
             "revokeUrl": "https://r.example.com/", "clientAuthentication": "body", "scope": "x", "pkce": false,
         }) else {
             unreachable!()
@@ -384,8 +382,14 @@ pub(super) mod tests {
         else {
             unreachable!()
         };
-        let built_in =
-            BuiltIn { name: name(), description, sandbox: Some(sandbox), sources: vec![], unconfirmed: vec![] };
+        let built_in = BuiltIn {
+            name: name(),
+            label: "Built in".into(),
+            description,
+            sandbox: Some(sandbox),
+            sources: vec![],
+            unconfirmed: vec![],
+        };
         let made = |secret: Value| {
             let provider = read(&name(), Some(&built_in), &secret, &AddressRules::default()).expect("a provider");
             let revoke_url = provider.revoke_url.map(|url| url.to_string());

@@ -15,7 +15,8 @@ use serde::Serialize;
 use tokio::time::sleep;
 
 use super::{
-    Connection, Connections, PROVIDER_PARAMETER, Provider, ProviderName, Providers, Revocations, Revoked,
+    Connection, ConnectionStatus, Connections, PROVIDER_PARAMETER, Provider, ProviderName, Providers, Revocations,
+    Revoked,
     connection::REMOVED,
     store::{HeldConnection, Hold, Purpose},
     tokens::ProviderTokens,
@@ -67,6 +68,8 @@ enum GivenBack {
     Before,
     /// The provider has no way to ask for it.
     NotOffered,
+    /// The provider said before that the grant is dead, and now that it does not take it back either.
+    Dead,
     /// The provider is no longer set up, so that nobody can ask.
     NoProvider,
     /// The tokens cannot be opened: the row was damaged or put there from elsewhere, or its key is lost. Nobody can ask
@@ -86,6 +89,9 @@ impl Disconnecting {
     pub async fn disconnect(&self, call: &Call) -> Result<Reply, Problem> {
         let entity = call.entity();
         let name = ProviderName::parse(call.path(PROVIDER_PARAMETER)).map_err(|_| Problem::connection_not_found())?;
+        if !self.connections.include(entity, &name).await? {
+            return Err(Problem::connection_not_found()); // also while secrets are out of reach
+        }
         // Before the connection is held: a lease must not run out while a secret is waited for.
         let provider = self.providers.find(&name).await?;
         let held = self.take(entity, &name).await?;
@@ -125,10 +131,10 @@ impl Disconnecting {
     }
 
     async fn give_back(&self, held: &HeldConnection, provider: &Provider) -> Result<GivenBack, Problem> {
-        let Connection { owner_identifier, account, .. } = &held.stored.connection;
+        let Connection { owner_identifier, account, status, .. } = held.stored.connection.clone();
         let sealed = &held.stored.sealed_tokens;
         let ring = self.rings.for_text(sealed).await?;
-        let tokens = match ProviderTokens::open(sealed, &ring, owner_identifier, &provider.name) {
+        let tokens = match ProviderTokens::open(sealed, &ring, &owner_identifier, &provider.name) {
             Ok(tokens) => tokens,
             Err(error) => {
                 tracing::error!(error = %logging::chain(&error), provider = %provider.name, "tokens cannot be opened");
@@ -144,7 +150,7 @@ impl Disconnecting {
             Err(error) => {
                 let error = logging::chain(&error);
                 tracing::warn!(error, provider = %provider.name, "a provider did not withdraw access");
-                GivenBack::No
+                if status == ConnectionStatus::Broken { GivenBack::Dead } else { GivenBack::No }
             }
         })
     }
@@ -180,6 +186,10 @@ impl<'a> Disconnected<'a> {
                 "The connection is removed here. The provider is no longer set up in this deployment: \
                  withdraw the access yourself, in the settings of your account there."
             }
+            GivenBack::Dead => {
+                "The connection, which was broken, is removed here. The provider did not confirm that the access is \
+                 withdrawn: see to it yourself, in the settings of your account there."
+            }
             GivenBack::Unreadable => {
                 "The connection is removed here. Its tokens could not be read, so the provider was not asked: \
                  withdraw the access yourself, in the settings of your account there."
@@ -203,6 +213,7 @@ mod tests {
             (GivenBack::Before, true, "before"),
             (GivenBack::NotOffered, true, "withdraw it yourself"),
             (GivenBack::NoProvider, true, "no longer set up"),
+            (GivenBack::Dead, true, "did not confirm"),
             (GivenBack::Unreadable, true, "could not be read"),
             (GivenBack::No, false, "kept"),
         ] {
@@ -216,7 +227,7 @@ mod tests {
     fn no_sentence_has_a_gap() {
         let connection = connection();
         for given_back in
-            [GivenBack::Yes, GivenBack::NotOffered, GivenBack::NoProvider, GivenBack::Unreadable, GivenBack::No]
+            [GivenBack::NotOffered, GivenBack::NoProvider, GivenBack::Dead, GivenBack::Unreadable, GivenBack::No]
         {
             assert!(!Disconnected::of(&connection, given_back).message.contains("  "));
         }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     clock::{SharedClock, Time},
-    outbound::{AttemptError, addresses::AddressRules},
+    outbound::{Answer, AttemptError, addresses::AddressRules},
     random::SharedRandom,
     secrets::SecretText,
 };
@@ -43,9 +43,9 @@ pub struct Granted {
     pub refresh_token: Option<SecretText>,
     /// When the access token expires; none where the provider does not say.
     pub expires: Option<Time>,
-    /// What was granted: what the provider says, else what was asked for.
+    /// What was granted: what the provider says, else what was asked for. Empty after a refresh, which changes nothing of it.
     pub scopes: Vec<String>,
-    /// The account at the provider, where it names it.
+    /// The account at the provider, where it names it. None after a refresh.
     pub account: Option<String>,
 }
 
@@ -147,19 +147,22 @@ impl Grants {
         let mut own = vec![("grant_type", "authorization_code"), ("code", code)];
         own.extend(provider.token_redirect_uri.then_some(("redirect_uri", redirect_uri)));
         own.extend(verifier.map(|verifier| ("code_verifier", verifier.expose())));
-        self.ask(provider, &own).await
+        let (answer, asked_at) = self.ask(provider, &own).await?;
+        answer::read(&answer, &provider.reading, &provider.scopes, asked_at)
     }
 
     /// Gets new tokens. One try: a refresh token that rotates is good once.
     pub async fn refresh(&self, provider: &Provider, refresh_token: &SecretText) -> Result<Granted, GrantError> {
-        self.ask(provider, &[("grant_type", "refresh_token"), ("refresh_token", refresh_token.expose())]).await
+        let own = [("grant_type", "refresh_token"), ("refresh_token", refresh_token.expose())];
+        let (answer, asked_at) = self.ask(provider, &own).await?;
+        answer::read_renewed(&answer, &provider.reading, asked_at)
     }
 
-    async fn ask(&self, provider: &Provider, own: &[(&str, &str)]) -> Result<Granted, GrantError> {
-        let asked_at = self.0.now(); // before the answer, so that no token is believed to live longer than it does
+    /// The answer, and when it was asked for: no token is to be believed to live longer than it does.
+    async fn ask(&self, provider: &Provider, own: &[(&str, &str)]) -> Result<(Answer, Time), GrantError> {
+        let asked_at = self.0.now();
         let request = self.prepare(provider, own).map_err(GrantError::Client)?;
-        let answer = self.0.send(request).await.map_err(GrantError::Unreachable)?;
-        answer::read(&answer, &provider.reading, &provider.scopes, asked_at)
+        Ok((self.0.send(request).await.map_err(GrantError::Unreachable)?, asked_at))
     }
 
     fn prepare(&self, provider: &Provider, own: &[(&str, &str)]) -> Result<Prepared, SigningError> {

@@ -56,8 +56,7 @@ pub fn reply(call: &Call) -> Result<Reply, Problem> {
 }
 
 fn html(provider: &ProviderName, outcome: Option<Outcome>) -> String {
-    let label = builtin::find(provider).and_then(|provider| provider.label());
-    let name = escaped(label.unwrap_or(provider.as_str()));
+    let name = escaped(builtin::find(provider).map_or(provider.as_str(), |known| &known.label));
     let (title, text) = match outcome {
         Some(Outcome::Connected) => {
             ("Connected", format!("Your account at <strong>{name}</strong> is connected. You can close this page."))

@@ -68,8 +68,6 @@ impl From<ProviderName> for String {
 pub struct Provider {
     /// Its name in addresses and in the table.
     pub name: ProviderName,
-    /// Its name for people, such as "Stripe".
-    pub label: String,
     pub(super) authorize_url: Url,
     pub(super) token_url: Url,
     pub(super) revoke_url: Option<Url>,

@@ -30,8 +30,8 @@ use super::{
     connection::{BROKEN, BreakReason},
     item::{DueConnection, StoredConnection},
     provider_request::LIMITS,
-    schedule::{refresh_at, retry_at},
-    store::{HeldConnection, Hold, LEASE, Purpose},
+    schedule::{expiry_as_before, refresh_at, retry_at},
+    store::{HeldConnection, Hold, Purpose},
     tokens::ProviderTokens,
 };
 use crate::{
@@ -55,8 +55,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(40);
 const UNREACHABLE_IN_ROW: u32 = 5;
 /// How long it is waited before new tokens are written again that the table did not take.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
-/// How long before the end of a lease nothing is written any more.
-const LEASE_MARGIN: Duration = Duration::from_secs(5);
+/// How long before the end of a lease no write is begun any more: one takes ten seconds at most.
+const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
 /// Everything that refreshing needs.
 pub struct Refresher {
@@ -141,6 +141,10 @@ impl Refresher {
         let lease = random::uuid(&*self.random);
         let claim = self.connections.take(&entity, &name, Purpose::Refresh, lease, self.clock.now());
         let Hold::Held(held) = claim.await? else { return Ok(false) };
+        if held.until.since(self.clock.now()) < LIMITS.whole + LEASE_MARGIN {
+            tracing::warn!(provider = %name, "the table took too long; the next run refreshes");
+            return Ok(false);
+        }
         let tried = match provider {
             Ok(provider) => self.attempt(&held.stored, &provider).await.unwrap_or_else(Tried::Failed),
             Err(error) => Tried::Failed(error),
@@ -168,14 +172,15 @@ impl Refresher {
             Err(error) if error.is_dead_grant() => return Ok(Tried::Broken(BreakReason::Refused)),
             Err(error) => return Err(RefreshError::Grant(error)),
         };
-        let (now, dice) = (self.clock.now(), random::unit(&*self.random));
+        let (now, dice, before) = (self.clock.now(), random::unit(&*self.random), &stored.connection);
+        let expires = granted.expires.or(expiry_as_before(now, before.expires_date, before.last_update));
         let new = ProviderTokens::after(&granted, Some(refresh));
         Ok(Tried::Refreshed(StoredConnection {
             // The scopes stay: what is refreshed has those of the first grant (RFC 6749 §6).
-            connection: Connection { expires_date: granted.expires, last_update: now, ..stored.connection.clone() },
+            connection: Connection { expires_date: expires, last_update: now, ..before.clone() },
             sealed_tokens: new.seal(&ring, &*self.random, owner, &provider.name),
             failures: 0,
-            due: refresh_at(now, granted.expires, provider.refresh_at_most_after(), true, dice),
+            due: refresh_at(now, expires, provider.refresh_at_most_after(), true, dice),
         }))
     }
 
@@ -185,14 +190,20 @@ impl Refresher {
         let Connection { id, owner_identifier, provider, .. } = &before.connection;
         let written = match tried {
             Tried::Refreshed(after) => {
-                tracing::info!(metric = "ConnectionsRefreshed", connectionId = %id, %provider, "refreshed");
-                self.keep(held, &after).await?
+                let written = self.keep(held, &after).await?;
+                if written == Transacted::Yes {
+                    tracing::info!(metric = "ConnectionsRefreshed", connectionId = %id, %provider, "refreshed");
+                }
+                written
             }
             Tried::Broken(reason) => {
-                tracing::warn!(metric = "ConnectionsBroken", connectionId = %id, %provider, ?reason, "broken");
                 let (owner, told) = (owner_identifier.clone(), before.connection.event(Some(reason)));
                 let announcement = Announcement::new(BROKEN, owner, &told, now, &*self.random);
-                self.connections.break_off(held, now, &announcement).await?
+                let written = self.connections.break_off(held, now, &announcement).await?;
+                if written == Transacted::Yes {
+                    tracing::warn!(metric = "ConnectionsBroken", connectionId = %id, %provider, ?reason, "broken");
+                }
+                written
             }
             Tried::Failed(error) => {
                 let (error, retry_after) = (logging::chain(&error), error.retry_after());
@@ -203,7 +214,7 @@ impl Refresher {
             }
         };
         if written == Transacted::ConditionLost {
-            tracing::warn!(connectionId = %id, %provider, "made anew or taken over before the refresh was written");
+            tracing::warn!(connectionId = %id, %provider, "made anew, taken over, or written by a try without an answer");
         }
         Ok(())
     }
@@ -213,10 +224,11 @@ impl Refresher {
     /// Keeps new tokens. The old ones may be worth nothing any more, so a table that does not answer is asked again until
     /// somebody else could take the connection.
     async fn keep(&self, held: &HeldConnection, after: &StoredConnection) -> Result<Transacted, TableError> {
-        let last = after.connection.last_update + (LEASE - LIMITS.whole - LEASE_MARGIN);
         loop {
             match self.connections.refreshed(held, after).await {
-                Err(error @ TableError::Unavailable { .. }) if self.clock.now() < last => {
+                Err(error @ TableError::Unavailable { .. })
+                    if held.until.since(self.clock.now()) > LEASE_MARGIN + WRITE_AGAIN_AFTER =>
+                {
                     tracing::warn!(error = %logging::chain(&error), "new tokens are not written yet; they are again");
                     sleep(WRITE_AGAIN_AFTER).await;
                 }

@@ -31,6 +31,13 @@ pub fn refresh_at(
     Some(now + wait)
 }
 
+/// When tokens end that were renewed now, where the provider does not say so again: they live as long as those before, which
+/// were given at a time and had an end, if any.
+pub fn expiry_as_before(now: Time, end_before: Option<Time>, given_before: Time) -> Option<Time> {
+    let life = end_before?.since(given_before);
+    (!life.is_zero()).then(|| now + life)
+}
+
 /// When a refresh is tried again that failed now, after so many failures in a row before.
 ///
 /// After a minute, then twice as long each time, up to an hour. While the token still lives it is tried again before the
@@ -75,6 +82,13 @@ mod tests {
         assert_eq!(refresh_at(NOW, None, None, true, 0.5), None);
         assert_eq!(refresh_at(NOW, None, Some(DAY), false, 0.5), None);
         assert_eq!(refresh_at(NOW, Some(NOW + HOUR), Some(DAY), false, 0.5), Some(NOW + HOUR));
+    }
+
+    #[test]
+    fn a_provider_that_does_not_repeat_the_end_means_the_same_life() {
+        assert_eq!(expiry_as_before(NOW + DAY, Some(NOW + HOUR), NOW), Some(NOW + DAY + HOUR));
+        assert_eq!(expiry_as_before(NOW, None, NOW), None);
+        assert_eq!(expiry_as_before(NOW, Some(NOW), NOW + HOUR), None);
     }
 
     #[test]

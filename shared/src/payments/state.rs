@@ -6,7 +6,7 @@
 use std::{fmt, time::Duration};
 
 use aws_lc_rs::digest;
-use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 
@@ -101,6 +101,9 @@ pub struct PendingAuthorization {
     pub sealed_verifier: Option<String>,
     /// Until when the state is good.
     pub expires_date: Time,
+    /// By which try it was spent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent_by: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -151,26 +154,40 @@ impl PendingAuthorizations {
     ) -> Result<Option<PendingAuthorization>, TableError> {
         let item: Option<PendingItem> = self.0.get(key(state), true, "reading an authorization").await?;
         let pending = item.map(|item| item.pending);
-        Ok(pending.filter(|pending| pending.provider == *provider && now < pending.expires_date))
+        let good = |pending: &PendingAuthorization| {
+            pending.provider == *provider && now < pending.expires_date && pending.spent_by.is_none()
+        };
+        Ok(pending.filter(good))
     }
 
-    /// Spends a state: true for one caller, once, and for no other.
-    pub async fn consume(&self, state: &State, provider: &ProviderName, now: Time) -> Result<bool, TableError> {
+    /// Spends a state by a try of this name: true for one try, and for no other. The same try may ask again, as the SDK does
+    /// when an answer was lost on its way.
+    pub async fn consume(
+        &self,
+        state: &State,
+        provider: &ProviderName,
+        by: &str,
+        now: Time,
+    ) -> Result<bool, TableError> {
         let (pk, sk) = key(state);
         let request = self
             .0
             .client
-            .delete_item()
+            .update_item()
             .table_name(&self.0.name)
             .key("pk", text(pk))
             .key("sk", text(sk))
-            .condition_expression("provider = :provider AND expiresDate > :now")
+            .update_expression("SET spentBy = :try REMOVE sealedVerifier")
+            .condition_expression(
+                "provider = :provider AND expiresDate > :now AND (attribute_not_exists(spentBy) OR spentBy = :try)",
+            )
+            .expression_attribute_values(":try", text(by))
             .expression_attribute_values(":provider", text(provider))
             .expression_attribute_values(":now", text(now));
         match request.send().await {
             Ok(_) => Ok(true),
             Err(error)
-                if matches!(error.as_service_error(), Some(DeleteItemError::ConditionalCheckFailedException(_))) =>
+                if matches!(error.as_service_error(), Some(UpdateItemError::ConditionalCheckFailedException(_))) =>
             {
                 Ok(false)
             }
@@ -218,6 +235,7 @@ mod tests {
             provider: name("square"),
             sealed_verifier: None,
             expires_date: now + LIFETIME,
+            spent_by: None,
         };
         let item = format!("{:?}", write_item(&PendingItem::new(&state, &pending), "test").expect("an item"));
         assert!(!item.contains(state.expose()) && item.contains(&state.hash()));

@@ -40,6 +40,8 @@ pub struct Connections {
 pub struct HeldConnection {
     /// The connection, as it was when the caller took hold of it.
     pub stored: StoredConnection,
+    /// When somebody else can take it.
+    pub until: Time,
     lease: String,
 }
 
@@ -74,6 +76,13 @@ impl Connections {
         const DOING: &str = "reading an entity's connections";
         let items = self.table.partition(partition(entity.id()), Some(SORT_KEY), DOING).await?;
         items.into_iter().map(|item| read_item::<ConnectionItem>(item, DOING).map(|item| item.connection)).collect()
+    }
+
+    /// Whether an entity has a connection to a provider, whoever holds it.
+    pub async fn include(&self, entity: &AuthorizedEntity, provider: &ProviderName) -> Result<bool, TableError> {
+        let item: Option<ConnectionItem> =
+            self.table.get(key(entity.id(), provider), true, "finding a connection").await?;
+        Ok(item.is_some())
     }
 
     /// Keeps a new connection, in the place of one that may be there. Whoever holds that one has lost it.
@@ -143,6 +152,7 @@ impl Connections {
             Purpose::Refresh => ("SET lease = :lease, leaseUntil = :until, dueAt = :until", "dueAt <= :now"),
             Purpose::Disconnect => ("SET lease = :lease, leaseUntil = :until", "attribute_exists(pk)"),
         };
+        let until = now + LEASE;
         let (pk, sk) = key(entity.id(), provider);
         let request = self
             .table
@@ -156,7 +166,7 @@ impl Connections {
                 "{condition} AND (attribute_not_exists(leaseUntil) OR leaseUntil <= :now) OR lease = :lease"
             ))
             .expression_attribute_values(":lease", text(&lease))
-            .expression_attribute_values(":until", text(now + LEASE))
+            .expression_attribute_values(":until", text(until))
             .expression_attribute_values(":now", text(now))
             .return_values(ReturnValue::AllNew)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
@@ -173,7 +183,7 @@ impl Connections {
         // Whose it is, its place says, for which its tokens are sealed; not the row, which may be a copy of another's.
         stored.connection.owner_identifier = entity.id().clone();
         stored.connection.provider = provider.clone();
-        Ok(Hold::Held(Box::new(HeldConnection { stored, lease })))
+        Ok(Hold::Held(Box::new(HeldConnection { stored, until, lease })))
     }
 
     /// Writes the outcome of a refresh and lets go.
@@ -291,7 +301,7 @@ mod tests {
 
     #[test]
     fn every_change_is_made_on_condition_of_the_lease_and_ends_it() {
-        let held = HeldConnection { stored: stored(None), lease: "mine".into() };
+        let held = HeldConnection { stored: stored(None), until: Time::from_millis(0), lease: "mine".into() };
         for (set, remove, expression) in [
             (vec![], vec![], "REMOVE lease, leaseUntil"),
             (vec![("status", text("broken"))], vec!["dueAt"], "SET #status = :status REMOVE lease, leaseUntil, dueAt"),
