@@ -102,7 +102,7 @@ impl Gateway {
         }
         let answer = self.invoker.invoke(&route.function, event).await.map_err(Refusal::of_invocation);
         let response = answer.and_then(|answer| answer::to_response(&answer).map_err(Refusal::of_answer));
-        response.map_err(|refusal| refusal.from_function(&route.function))
+        response.map_err(|refusal| refusal.in_place_of(&route.function))
     }
 }
 

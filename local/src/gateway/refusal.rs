@@ -53,8 +53,8 @@ impl Refusal {
         })
     }
 
-    /// The same from this function.
-    pub fn from_function(self, function: &str) -> Self {
+    /// The same in place of an answer of this function.
+    pub fn in_place_of(self, function: &str) -> Self {
         Self { silent: SILENT.contains(&function), ..self }
     }
 
