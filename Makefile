@@ -9,14 +9,14 @@ CARGO_DENY = .tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 
 # What is deployed: every function, and nothing that runs on one machine only.
 FUNCTIONS = $(notdir $(wildcard functions/*))
-BENCHED = hello list-events token show-delivery
+BENCHED = hello list-events token show-delivery geo-ip-update
 TARGET_ARM = --arm64
 TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
 .PHONY: help run test browser-test lint audit bench build package sam-local deploy provision rotate-data-keys \
-	demo-provider clean-data tools deploy-tools
+	geo-ip-rollback geo-ip-lookup demo-provider clean-data tools deploy-tools
 
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -44,7 +44,7 @@ browser-test: tools ## Runs the tests that need chromium (on Debian: apt install
 	cargo test --workspace --test contract -- --ignored browser::
 
 # The release profile optimises whole programs, so only what is measured is built with it.
-bench: tools ## Measures start, warm requests, size and memory of deployed binaries beside a hello world
+bench: tools ## Measures start, requests, size and memory of deployed binaries, and an update of a geo-IP database
 	$(BUILD)
 	AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo build --release $(BENCHED:%=--package %)
 	@target/debug/bench
@@ -108,6 +108,25 @@ rotate-data-keys: ## Rotates the keys of sealed secrets, of STACK= or of what ru
 		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
 	exec target/debug/rotate-data-keys --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)" \
 		$(OPTIONS),exec target/debug/rotate-data-keys --data "$(DATA)" $(OPTIONS))
+
+# Of the stack STACK=, or of the run here that keeps its data in DATA=.
+ifdef STACK
+GEO_IP = output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
+		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
+	exec target/debug/geo-ip --store "$$(output GeoIpStore)" --environment "$$(output EnvironmentName)"
+else
+GEO_IP = exec target/debug/geo-ip --store "$(DATA)/geo-ip"
+endif
+
+geo-ip-rollback: ## Goes back to the release of EDITION= before the current one (STACK=, or DATA=.local)
+	@test -n "$(EDITION)" || { echo "Say which: make geo-ip-rollback EDITION=GeoLite2-City" >&2; exit 1; }
+	$(BUILD)
+	@$(GEO_IP) rollback "$(EDITION)"
+
+geo-ip-lookup: ## Looks IP= up in what is published (EDITION= for one of them; STACK=, or DATA=.local)
+	@test -n "$(IP)" || { echo "Say which: make geo-ip-lookup IP=1.1.1.1" >&2; exit 1; }
+	$(BUILD)
+	@$(GEO_IP) lookup "$(IP)" $(EDITION:%=--edition "%")
 
 # ----------------------------------------------------------------------------------------------------------- tools
 

@@ -14,13 +14,13 @@ const ACCESS_KEY: &str = "local";
 pub struct Endpoints {
     /// DynamoDB.
     pub table: String,
-    /// SQS and Secrets Manager.
+    /// SQS, Secrets Manager and S3.
     pub services: String,
 }
 
 impl Endpoints {
     /// The variables that point an AWS SDK at the stand-ins.
-    pub fn variables(&self) -> [(&'static str, &str); 6] {
+    pub fn variables(&self) -> [(&'static str, &str); 7] {
         [
             ("AWS_REGION", REGION),
             ("AWS_ACCESS_KEY_ID", ACCESS_KEY),
@@ -28,6 +28,7 @@ impl Endpoints {
             ("AWS_ENDPOINT_URL_DYNAMODB", &self.table),
             ("AWS_ENDPOINT_URL_SQS", &self.services),
             ("AWS_ENDPOINT_URL_SECRETS_MANAGER", &self.services),
+            ("AWS_ENDPOINT_URL_S3", &self.services),
         ]
     }
 
@@ -51,6 +52,19 @@ impl Endpoints {
                 .region(Region::from_static(REGION))
                 .credentials_provider(credentials())
                 .endpoint_url(&self.services)
+                .build(),
+        )
+    }
+
+    /// A client of the buckets.
+    pub fn s3(&self) -> aws_sdk_s3::Client {
+        aws_sdk_s3::Client::from_conf(
+            aws_sdk_s3::Config::builder()
+                .behavior_version(BehaviorVersion::latest())
+                .region(Region::from_static(REGION))
+                .credentials_provider(credentials())
+                .endpoint_url(&self.services)
+                .force_path_style(true)
                 .build(),
         )
     }

@@ -20,7 +20,12 @@ pub struct Bundle<'a> {
     pub base_url: &'a str,
     /// Where the queues are.
     pub services: SocketAddr,
+    /// Where geo-IP databases are published: in a folder, where AWS has a bucket.
+    pub geo_ip_store: &'a str,
 }
+
+/// The variable with that address. The template makes it of a bucket's name.
+const GEO_IP_STORE: &str = "GEO_IP_STORE";
 
 /// A function whose environment cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +40,9 @@ impl Bundle<'_> {
     /// Every variable that the template gives the function.
     pub fn environment(&self, function: &Function) -> Result<Vec<(String, String)>, EnvironmentError> {
         let variables = function.environment.iter().map(|(variable, value)| {
+            if variable == GEO_IP_STORE {
+                return Ok((variable.clone(), self.geo_ip_store.to_owned()));
+            }
             let value = resolve_to_text(value, &|reference| self.value(reference));
             let value = value.map_err(|source| EnvironmentError {
                 function: function.name.clone(),
@@ -74,6 +82,7 @@ mod tests {
             settings: &settings,
             base_url: "http://127.0.0.1:9000",
             services: ([127, 0, 0, 1], 4566).into(),
+            geo_ip_store: "file:///data/geo-ip",
         };
         for function in template.functions() {
             let environment = bundle.environment(function).expect("resolved");
@@ -81,6 +90,9 @@ mod tests {
             let secrets = environment.iter().find(|(name, _)| name == "SECRETS_PREFIX");
             assert!(secrets.is_none_or(|(_, prefix)| prefix == "waypost/local/"), "{}", function.name);
         }
+        let geo_ip = template.function("geo-ip-update").expect("declared");
+        let store = ("GEO_IP_STORE".to_owned(), "file:///data/geo-ip".to_owned());
+        assert!(bundle.environment(geo_ip).expect("resolved").contains(&store));
         let publish = template.function("publish-event").expect("declared");
         let queue = ("QUEUE_URL".to_owned(), "http://127.0.0.1:4566/000000000000/DeliveryQueue".to_owned());
         assert!(bundle.environment(publish).expect("resolved").contains(&queue));

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use shared::{clock::SharedClock, logging, random::SharedRandom};
-use tokio::time::{self, MissedTickBehavior};
+use tokio::time::{self, Instant, MissedTickBehavior};
 
 use crate::{
     aws::{ACCOUNT, REGION},
     invoke::Invoker,
+    settings::Pace,
 };
 
 /// Invokes one function, never twice at a time.
@@ -17,8 +18,8 @@ pub struct SchedulePump {
     pub function: String,
     /// The event that the template gives it, if any.
     pub input: Option<Value>,
-    /// The interval between two beginnings, or a longer one while the function is slow.
-    pub every: Duration,
+    /// The first event, and the interval between two beginnings, or a longer one while the function is slow.
+    pub pace: Pace,
     /// Who invokes.
     pub invoker: Invoker,
     /// For the event's time.
@@ -31,7 +32,8 @@ impl SchedulePump {
     /// Invokes until the process ends.
     pub async fn run(self) {
         // An interval of zero is not one; the shortest that there is comes closest to what was meant.
-        let mut ticks = time::interval(self.every.max(Duration::from_millis(1)));
+        let every = self.pace.every.max(Duration::from_millis(1));
+        let mut ticks = time::interval_at(Instant::now() + self.pace.first, every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;

@@ -8,6 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 use shared::{
+    geo_ip::configuration::{self, Configuration, ConfigurationError},
     logging,
     outbound::addresses::AddressRules,
     payments::{ProviderError, providers},
@@ -49,6 +50,9 @@ pub enum SecretsError {
         /// The file.
         path: PathBuf,
     },
+    /// The configuration of geo-IP databases has faults.
+    #[error(transparent)]
+    GeoIp(#[from] ConfigurationError),
     /// A payment provider is not described as it should be. Better said here than by a function to somebody who connects.
     #[error("{path} cannot be used; correct it, or remove it")]
     Provider {
@@ -89,6 +93,11 @@ impl Secrets {
     /// The value of a secret; null, which no reader takes for a value, where there is none.
     pub fn value(&self, name: &str) -> &Value {
         self.0.get(name).unwrap_or(&Value::Null)
+    }
+
+    /// Whether the configuration of geo-IP databases can be used: better said at the start than by the first update.
+    pub fn check_geo_ip(&self) -> Result<(), SecretsError> {
+        Ok(Configuration::read(self.value(configuration::SECRET)).map(drop)?)
     }
 
     /// Checks the payment providers, as the functions will read them. One that is well described, but at an address that
@@ -162,6 +171,7 @@ mod tests {
         assert_eq!(first.0, again.0);
         assert!(first.credentials(DEMO_APPLICATION).is_ok());
         assert_ne!(first.value("task-key"), &Value::Null);
+        first.check_geo_ip().expect("a configuration of nothing");
     }
 
     #[test]
@@ -190,7 +200,12 @@ mod tests {
     fn what_somebody_put_there_is_read_and_a_broken_one_is_named() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::write(folder.path().join("geo-ip.json"), "{\"editions\": []}").expect("written");
-        assert!(Secrets::open(folder.path()).expect("read").value("geo-ip").is_object());
+        let read = Secrets::open(folder.path()).expect("read");
+        assert_eq!(read.value("geo-ip"), &serde_json::json!({"editions": []}));
+        fs::write(folder.path().join("geo-ip.json"), r#"{"editions": [{"edition": "A", "source": "url"}]}"#)
+            .expect("written");
+        let error = Secrets::open(folder.path()).expect("read").check_geo_ip().expect_err("no address").to_string();
+        assert!(error.contains("`editions[0].url` is missing"), "{error}");
         fs::write(folder.path().join("geo-ip.json"), "{secret").expect("written");
         let error = Secrets::open(folder.path()).err().expect("broken").to_string();
         assert!(error.contains("geo-ip.json") && !error.contains("{secret"));

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use shared::provision::Credentials;
-use url::Url;
 
 use crate::{bundle::ENVIRONMENT, data::DataFolder, table::TABLE_NAME};
 
@@ -26,13 +25,13 @@ pub struct ServiceEnv<'a> {
     pub services_endpoint: &'a str,
     /// Where functions can be invoked directly.
     pub lambda_endpoint: &'a str,
+    /// Where geo-IP databases are published.
+    pub geo_ip_store: &'a str,
 }
 
 impl ServiceEnv<'_> {
     /// The file's content, one `NAME=value` a line.
-    pub fn content(&self, data: &DataFolder) -> String {
-        // As a URL, without spaces: the file is read by shells. A folder for data has an absolute path, which is one.
-        let geo_ip_store = Url::from_file_path(data.geo_ip()).map(String::from).unwrap_or_default();
+    pub fn content(&self) -> String {
         let lines = [
             ("BASE_URL", self.base_url),
             ("AUTH_URL", self.base_url),
@@ -45,7 +44,8 @@ impl ServiceEnv<'_> {
             ("ENVIRONMENT", ENVIRONMENT),
             ("DYNAMODB_ENDPOINT", self.dynamodb_endpoint),
             ("TABLE_NAME", TABLE_NAME),
-            ("GEO_IP_STORE", &geo_ip_store),
+            ("GEO_IP_STORE", self.geo_ip_store),
+            ("S3_ENDPOINT", self.services_endpoint),
             ("SERVICES_ENDPOINT", self.services_endpoint),
             ("LAMBDA_ENDPOINT", self.lambda_endpoint),
         ];

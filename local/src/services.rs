@@ -1,6 +1,7 @@
-//! Queues and secrets: ministack, which stands for SQS and Secrets Manager. It keeps everything in memory, so whenever
-//! it starts, it is given the queues and the secrets anew, as the files have them at that moment: an operator's program
-//! may have changed one since. A queue's lost messages are only hints; the sweep repeats what they said.
+//! Queues and secrets: ministack, which stands for SQS and Secrets Manager, and for S3 where geo-IP databases are to be
+//! published in a bucket. It keeps everything in memory, so whenever it starts, it is given the queues and the secrets
+//! anew, as the files have them at that moment: an operator's program may have changed one since. A queue's lost messages
+//! are only hints; the sweep repeats what they said.
 
 use std::{
     net::SocketAddr,
@@ -13,7 +14,7 @@ use aws_sdk_secretsmanager::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
 use deployment::Queue;
 use serde_json::json;
-use shared::logging;
+use shared::{geo_ip::StoreAddress, logging};
 use tokio::{net::TcpStream, time};
 
 use crate::{
@@ -33,6 +34,7 @@ pub struct Services {
     secrets_prefix: String,
     queues: Vec<Queue>,
     secrets: PathBuf,
+    bucket: Option<String>,
 }
 
 /// Why there are no queues or secrets.
@@ -72,7 +74,7 @@ pub fn start(group: &Arc<ProcessGroup>, program: &Path, scratch: &Path, address:
             .current_dir(&scratch)
             .env("GATEWAY_PORT", address.port().to_string())
             .env("BIND_HOST", address.ip().to_string())
-            .env("SERVICES", "sqs,secretsmanager")
+            .env("SERVICES", "sqs,secretsmanager,s3")
             .env("LOG_LEVEL", "WARNING")
             .env("TMPDIR", &scratch)
             // It would also open ports for these, and look for containers of earlier runs.
@@ -95,7 +97,16 @@ impl Services {
         let mut queues = queues.to_vec();
         // A dead-letter queue must be there before the queue that names it.
         queues.sort_by_key(|queue| queue.dead_letter.is_some());
-        Self { process, address, endpoints, secrets_prefix, queues, secrets }
+        Self { process, address, endpoints, secrets_prefix, queues, secrets, bucket: None }
+    }
+
+    /// The same with the bucket of a store that is one.
+    pub fn with_bucket_of(self, store: &StoreAddress) -> Self {
+        let bucket = match store {
+            StoreAddress::S3 { bucket, .. } => Some(bucket.clone()),
+            StoreAddress::Folder(_) => None,
+        };
+        Self { bucket, ..self }
     }
 
     /// Waits until it listens, and gives it everything.
@@ -109,7 +120,8 @@ impl Services {
         }
         // Secrets first: a provider whose secret is missing counts as taken away, while a missing queue is only an outage.
         self.load_secrets().await?;
-        self.create_queues().await
+        self.create_queues().await?;
+        self.create_bucket().await
     }
 
     /// Gives it everything anew whenever it had to be started again.
@@ -140,6 +152,14 @@ impl Services {
             })?;
         }
         Ok(())
+    }
+
+    async fn create_bucket(&self) -> Result<(), ServicesError> {
+        let Some(bucket) = &self.bucket else { return Ok(()) };
+        self.endpoints.s3().create_bucket().bucket(bucket).send().await.map(drop).map_err(|error| {
+            let reason = DisplayErrorContext(error).to_string();
+            ServicesError::Refused { what: format!("the bucket {bucket}"), reason }
+        })
     }
 
     async fn load_secrets(&self) -> Result<(), ServicesError> {

@@ -2,8 +2,11 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use deployment::{DurationError, Template, parse_duration};
-use shared::outbound::addresses::AddressRules;
+use deployment::{DurationError, ScheduleTrigger, Template, parse_duration};
+use shared::{
+    geo_ip::{StoreAddress, store::StoreAddressError},
+    outbound::addresses::AddressRules,
+};
 
 /// A template parameter and the variable that sets it locally.
 struct Setting {
@@ -13,7 +16,7 @@ struct Setting {
     local_default: Option<&'static str>,
 }
 
-const SETTINGS: [Setting; 6] = [
+const SETTINGS: [Setting; 7] = [
     Setting { parameter: "RetrySchedule", variable: "RETRY_SCHEDULE", local_default: None },
     Setting { parameter: "TokenLifetime", variable: "TOKEN_LIFETIME", local_default: None },
     Setting { parameter: "LogLevel", variable: "LOG_LEVEL", local_default: None },
@@ -24,22 +27,35 @@ const SETTINGS: [Setting; 6] = [
         local_default: Some("127.0.0.1/32"),
     },
     Setting { parameter: "DeliveryAllowHttp", variable: "DELIVERY_ALLOW_HTTP", local_default: Some("true") },
+    Setting { parameter: "GeoIpAllowHttp", variable: "GEO_IP_ALLOW_HTTP", local_default: Some("true") },
     Setting { parameter: "AdminPanelUrl", variable: "ADMIN_PANEL_URL", local_default: None },
 ];
 
-/// The values of the template's parameters, and the interval that stands for every schedule.
+/// The values of the template's parameters, and the interval that stands for schedules which come more than once a day.
 #[derive(Debug)]
 pub struct Settings {
     /// By parameter.
     pub parameters: BTreeMap<String, String>,
     /// `SWEEP_INTERVAL`: a minute, as on AWS, would make trying out retries tedious.
     pub sweep_interval: Duration,
+    /// `GEO_IP_STORE`: where geo-IP databases are published, if not in the folder for data.
+    pub geo_ip_store: Option<StoreAddress>,
 }
+
+/// A schedule that comes as seldom as this keeps its own time here: nobody waits for it, and what it does is done by
+/// strangers who count.
+const SELDOM: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A setting that cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the variable SWEEP_INTERVAL cannot be read")]
-pub struct SettingsError(#[source] DurationError);
+pub enum SettingsError {
+    /// The interval.
+    #[error("the variable SWEEP_INTERVAL cannot be read")]
+    SweepInterval(#[source] DurationError),
+    /// The store.
+    #[error("the variable GEO_IP_STORE cannot be read")]
+    GeoIpStore(#[source] StoreAddressError),
+}
 
 impl Settings {
     /// Reads the settings with `variable`, over the template's defaults.
@@ -51,7 +67,32 @@ impl Settings {
             }
         }
         let interval = variable("SWEEP_INTERVAL").unwrap_or_else(|| "1s".to_owned());
-        Ok(Self { parameters, sweep_interval: parse_duration(&interval).map_err(SettingsError)? })
+        let geo_ip_store = variable("GEO_IP_STORE").filter(|store| !store.is_empty());
+        Ok(Self {
+            parameters,
+            sweep_interval: parse_duration(&interval).map_err(SettingsError::SweepInterval)?,
+            geo_ip_store: geo_ip_store.map(|store| store.parse()).transpose().map_err(SettingsError::GeoIpStore)?,
+        })
+    }
+}
+
+/// When a schedule comes here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// From the start to the first event.
+    pub first: Duration,
+    /// From one event to the next.
+    pub every: Duration,
+}
+
+impl Settings {
+    /// When a schedule comes here. What comes seldom does not come at the start either, which is no reason for it.
+    pub fn pace(&self, trigger: &ScheduleTrigger) -> Pace {
+        if trigger.every >= SELDOM {
+            Pace { first: trigger.every, every: trigger.every }
+        } else {
+            Pace { first: Duration::ZERO, every: self.sweep_interval }
+        }
     }
 
     /// Whereto the service may send. What cannot be read counts as not there: the start has refused it before.
@@ -88,7 +129,18 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_that_is_none_is_refused() {
+    fn what_comes_once_a_day_does_so_here_as_well() {
+        let settings =
+            Settings::read(&template(), |name| (name == "SWEEP_INTERVAL").then(|| "5ms".to_owned())).expect("readable");
+        let pace = |seconds| settings.pace(&ScheduleTrigger { every: Duration::from_secs(seconds), input: None });
+        assert_eq!(pace(60), Pace { first: Duration::ZERO, every: Duration::from_millis(5) });
+        let day = Duration::from_secs(86_400);
+        assert_eq!(pace(86_400), Pace { first: day, every: day });
+    }
+
+    #[test]
+    fn an_interval_or_a_store_that_is_none_is_refused() {
+        assert!(Settings::read(&template(), |name| (name == "GEO_IP_STORE").then(|| "here".to_owned())).is_err());
         assert!(Settings::read(&template(), |name| (name == "SWEEP_INTERVAL").then(|| "soon".to_owned())).is_err());
     }
 }

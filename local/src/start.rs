@@ -6,6 +6,7 @@ use deployment::Template;
 use shared::{
     auth::scope::Scope,
     clock::{SharedClock, SystemClock},
+    geo_ip::StoreAddress,
     provision::{Credentials, ProvisionError, publish_signing_key, register_application},
     random::{SharedRandom, SystemRandom},
     settings::{EndpointSettings, PanelSettings, ScheduleSettings, TokenSettings},
@@ -153,13 +154,17 @@ async fn start(
     let gateway_address = listener.local_addr().map_err(StartError::Gateway)?;
     let base_url = format!("http://{gateway_address}");
     let [services_address, emulator_address] = ports::free()?;
-    let bundle = Bundle { template, settings, base_url: &base_url, services: services_address };
+    let geo_ip = settings.geo_ip_store.clone().unwrap_or_else(|| StoreAddress::Folder(data.geo_ip()));
+    let geo_ip_store = geo_ip.to_string();
+    let bundle =
+        Bundle { template, settings, base_url: &base_url, services: services_address, geo_ip_store: &geo_ip_store };
 
     // The slow ones first; they come up while the table is opened.
     let ministack = services::start(group, &programs.ministack, &data.scratch(), services_address);
     let emulator =
         Emulator::start(group, &programs.cargo_lambda, &data.scratch(), emulator_address, template.functions())?;
     let secrets = Secrets::open(&data.secrets())?;
+    secrets.check_geo_ip()?;
     secrets.check_providers(&data.secrets(), &settings.address_rules())?;
     let (demo, platform) = (secrets.credentials(DEMO_APPLICATION)?, secrets.credentials(PLATFORM_APPLICATION)?);
     let table = open_table(template, data).await?;
@@ -167,7 +172,8 @@ async fn start(
 
     let prefix = format!("waypost/{ENVIRONMENT}/");
     let services =
-        Services::new(ministack, services_address, endpoints.clone(), prefix, template.queues(), data.secrets());
+        Services::new(ministack, services_address, endpoints.clone(), prefix, template.queues(), data.secrets())
+            .with_bucket_of(&geo_ip);
     let filled = async { services.fill().await.map_err(StartError::from) };
     let provided = async { provide(&endpoints, &secrets, &demo, &platform).await.map_err(StartError::from) };
     tokio::try_join!(filled, provided)?;
@@ -199,7 +205,7 @@ async fn start(
             let pump = SchedulePump {
                 function: function.name.clone(),
                 input: trigger.input.clone(),
-                every: settings.sweep_interval,
+                pace: settings.pace(trigger),
                 invoker: invoker.clone(),
                 clock: Arc::clone(&clock),
                 random: Arc::clone(&random),
@@ -216,8 +222,9 @@ async fn start(
         dynamodb_endpoint: &endpoints.table,
         services_endpoint: &endpoints.services,
         lambda_endpoint: &lambda_endpoint,
+        geo_ip_store: &geo_ip_store,
     };
-    write_private(&data.service_env(), service_env.content(data).as_bytes())?;
+    write_private(&data.service_env(), service_env.content().as_bytes())?;
     eprintln!("{}", service_env::greeting(&base_url, data));
     Ok(Running { gateway, close_gateway, invoker, _table: table })
 }

@@ -24,6 +24,8 @@ pub fn concurrency(function: &str) -> usize {
         "token" | "publish-event" | "list-events" | "show-delivery" => 16,
         // It waits for providers, up to 10 s each, with a person in front of it.
         "provider-callback" => 16,
+        // One works, and the others wait for its outcome.
+        "geo-ip-update" => 16,
         _ => 4,
     }
 }

@@ -10,6 +10,7 @@ pub mod aws;
 pub mod clock;
 pub mod deliveries;
 pub mod events;
+pub mod geo_ip;
 pub mod http;
 pub mod ids;
 pub mod logging;

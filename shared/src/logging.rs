@@ -1,13 +1,20 @@
 //! Logs: one JSON object a line, each with the request's id from the span that the gate opens.
 
-use std::{error::Error, fmt::Write};
+use std::{
+    error::Error,
+    fmt::Write as _,
+    io::{Write as _, stdout},
+};
 
+use serde_json::{Map, json};
 use tracing_subscriber::{
     Layer,
     filter::{LevelFilter, Targets},
     layer::SubscriberExt,
     util::SubscriberInitExt,
 };
+
+use crate::clock::Time;
 
 /// Starts logging to standard output, where Lambda collects it. A level that cannot be read counts as `info`.
 ///
@@ -22,6 +29,48 @@ pub fn start(level: &str) {
     drop(tracing_subscriber::registry().with(lines.with_filter(filter)).try_init());
 }
 
+/// A number that CloudWatch makes a metric of, for alarms: the namespace is `Waypost`, and it is counted by all dimensions
+/// together and by the first alone.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The number.
+    pub value: f64,
+    /// What it is told apart by, each with a name and a value; at least one.
+    pub dimensions: &'a [(&'a str, &'a str)],
+    /// When it was true.
+    pub at: Time,
+}
+
+impl Metric<'_> {
+    /// Tells it, in a line of the log of its own.
+    pub fn tell(self) {
+        // Beside the lines of the log, which have no place for members of this form. Nobody can be told that it failed.
+        let _ = writeln!(stdout().lock(), "{}", self.line());
+    }
+
+    /// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
+    fn line(self) -> serde_json::Value {
+        let names: Vec<_> = self.dimensions.iter().map(|(name, _)| *name).collect();
+        let mut line = Map::new();
+        line.insert(
+            "_aws".into(),
+            json!({
+                "Timestamp": self.at.as_millis(),
+                "CloudWatchMetrics": [{
+                    "Namespace": "Waypost",
+                    "Dimensions": [names, &names[..names.len().min(1)]],
+                    "Metrics": [{ "Name": self.name, "Unit": "None" }],
+                }],
+            }),
+        );
+        line.extend(self.dimensions.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
+        line.insert(self.name.into(), self.value.into());
+        line.into()
+    }
+}
+
 /// An error with everything that caused it, in one line: each `Display` says its own stage only.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
@@ -32,4 +81,31 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_is_one_line_in_the_form_that_cloudwatch_reads() {
+        let dimensions = [("Environment", "staging"), ("Edition", "GeoLite2-City")];
+        let metric = Metric { name: "Age", value: 1.5, dimensions: &dimensions, at: Time::from_millis(7) };
+        assert_eq!(
+            metric.line(),
+            json!({
+                "_aws": {
+                    "Timestamp": 7,
+                    "CloudWatchMetrics": [{
+                        "Namespace": "Waypost",
+                        "Dimensions": [["Environment", "Edition"], ["Environment"]],
+                        "Metrics": [{ "Name": "Age", "Unit": "None" }],
+                    }],
+                },
+                "Environment": "staging",
+                "Edition": "GeoLite2-City",
+                "Age": 1.5,
+            })
+        );
+    }
 }

@@ -3,12 +3,13 @@
 use std::{fmt, future::Future, sync::Arc};
 
 use futures::FutureExt;
-use lambda_http::{Body, Request, service_fn};
+use lambda_http::{Adapter, Body, Request, Service as _, request::LambdaRequest, service_fn};
 use lambda_runtime::LambdaEvent;
 use serde::{
-    Serialize,
-    de::{DeserializeOwned, IgnoredAny},
+    Deserialize, Deserializer, Serialize,
+    de::{self, DeserializeOwned, IgnoredAny},
 };
+use serde_json::value::RawValue;
 
 use crate::{
     auth::{
@@ -119,6 +120,47 @@ impl Service {
         self.serve_boxed(endpoint, Arc::new(move |call| handler(call).boxed())).await
     }
 
+    /// Serves an endpoint and the events of a schedule with one function, until Lambda ends the process. What comes over HTTP
+    /// has a request context, and anything else is the schedule, whatever it says: who may send it is a matter of IAM.
+    pub async fn serve_with_schedule<F, A, R, X, J, B>(
+        self,
+        endpoint: Endpoint,
+        handler: F,
+        job: J,
+    ) -> Result<(), StartError>
+    where
+        F: Fn(Call) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<Reply, Problem>> + Send + 'static,
+        R: Serialize + Send + 'static,
+        X: std::error::Error + Send + Sync + 'static,
+        J: Fn() -> B + Clone + Send + Sync + 'static,
+        B: Future<Output = Result<R, X>> + Send + 'static,
+    {
+        if endpoint.reads_tokens() {
+            self.keys.warm_up().await;
+        }
+        let (service, handler) = (Arc::new(self), Arc::new(move |call| handler(call).boxed()));
+        let http = Adapter::from(service_fn(move |request: Request| {
+            let (service, handler) = (service.clone(), handler.clone());
+            async move {
+                let response: http::Response<Body> = gate::handle(&service, endpoint, &*handler, request).await;
+                Ok::<_, lambda_runtime::Error>(response)
+            }
+        }));
+        let serve = move |event: LambdaEvent<HttpOrSchedule>| {
+            let (mut http, job) = (http.clone(), job.clone());
+            async move {
+                match event.payload {
+                    HttpOrSchedule::Http(request) => {
+                        http.call(LambdaEvent::new(*request, event.context)).await.map(Answered::Http)
+                    }
+                    HttpOrSchedule::Schedule => scheduled(job()).await.map(Answered::Schedule),
+                }
+            }
+        };
+        lambda_runtime::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime)
+    }
+
     /// Not generic, so that the runtime is compiled once, in this library, and not in each function.
     async fn serve_boxed(self, endpoint: Endpoint, handler: Arc<Handler>) -> Result<(), StartError> {
         if endpoint.reads_tokens() {
@@ -158,15 +200,69 @@ impl Service {
         F: Fn() -> A + Clone + Send + Sync + 'static,
         A: Future<Output = Result<R, X>> + Send + 'static,
     {
-        let serve = move |_: LambdaEvent<IgnoredAny>| {
-            let done = job();
-            async move {
-                done.await.map_err(|error| {
-                    tracing::error!(error = %logging::chain(&error), "the scheduled job failed");
-                    lambda_runtime::Error::from(error)
-                })
-            }
-        };
+        let serve = move |_: LambdaEvent<IgnoredAny>| scheduled(job());
         lambda_runtime::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime)
+    }
+}
+
+/// Does a scheduled job, and tells in the log why it failed.
+async fn scheduled<R, X>(job: impl Future<Output = Result<R, X>>) -> Result<R, lambda_runtime::Error>
+where
+    X: std::error::Error + Send + Sync + 'static,
+{
+    job.await.map_err(|error| {
+        tracing::error!(error = %logging::chain(&error), "the scheduled job failed");
+        lambda_runtime::Error::from(error)
+    })
+}
+
+/// An event of a function that is called in two ways.
+enum HttpOrSchedule {
+    Http(Box<LambdaRequest>),
+    Schedule,
+}
+
+impl<'de> Deserialize<'de> for HttpOrSchedule {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Marked {
+            #[serde(rename = "requestContext")]
+            request_context: Option<IgnoredAny>,
+        }
+        let event = Box::<RawValue>::deserialize(deserializer)?;
+        match serde_json::from_str(event.get()) {
+            Ok(Marked { request_context: Some(_) }) => serde_json::from_str(event.get())
+                .map(|request| Self::Http(Box::new(request)))
+                .map_err(de::Error::custom),
+            _ => Ok(Self::Schedule),
+        }
+    }
+}
+
+/// The answer to either.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answered<H, R> {
+    Http(H),
+    Schedule(R),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_a_request_context_came_over_http_and_anything_else_is_the_schedule() {
+        for (event, http) in [
+            (include_str!("../../events/publish-event.json"), true),
+            (include_str!("../../events/sweep-deliveries.json"), false),
+            ("{}", false),
+            ("null", false),
+            (r#""text""#, false),
+            (r#"{"requestContext": null}"#, false),
+        ] {
+            let read: HttpOrSchedule = serde_json::from_str(event).expect("an event");
+            assert_eq!(matches!(read, HttpOrSchedule::Http(_)), http, "{event}");
+        }
     }
 }

@@ -1,12 +1,12 @@
 //! The only reader of the environment: read once, at the start, every fault reported at once with its variable's name.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, path::PathBuf, str::FromStr};
 
 use http::Uri;
 use ipnet::IpNet;
 use url::Url;
 
-use crate::deliveries::schedule::RetrySchedule;
+use crate::{deliveries::schedule::RetrySchedule, geo_ip::StoreAddress};
 
 /// What every function needs to know.
 #[derive(Debug, Clone)]
@@ -46,6 +46,8 @@ pub struct AwsSettings {
     pub sqs_endpoint: Option<String>,
     /// `AWS_ENDPOINT_URL_SECRETS_MANAGER`, where it is not AWS's own.
     pub secrets_manager_endpoint: Option<String>,
+    /// `AWS_ENDPOINT_URL_S3`, where it is not AWS's own.
+    pub s3_endpoint: Option<String>,
 }
 
 impl fmt::Debug for AwsSettings {
@@ -89,6 +91,20 @@ pub struct EndpointSettings {
     pub allowed_networks: Vec<IpNet>,
     /// Whether `http` is allowed beside `https`. Not on AWS.
     pub allow_http: bool,
+}
+
+/// Where geo-IP databases are published and how they are fetched: `GEO_IP_STORE`, `GEO_IP_ALLOW_HTTP` and
+/// `DELIVERY_ALLOWED_NETWORKS`.
+#[derive(Debug, Clone)]
+pub struct GeoIpSettings {
+    /// `file:///folder` or `s3://bucket/prefix`.
+    pub store: StoreAddress,
+    /// Whereto a provider may lead: the networks that deliveries may reach, and with `http` on one machine only.
+    pub rules: EndpointSettings,
+    /// `TMPDIR`: where files may be put for a while.
+    pub scratch: PathBuf,
+    /// `AWS_LAMBDA_FUNCTION_MEMORY_SIZE`, in MB: databases are verified in memory.
+    pub memory: u64,
 }
 
 /// Where people go who come back from a payment provider: `ADMIN_PANEL_URL`, or our own page below `BASE_URL`.
@@ -232,6 +248,7 @@ impl FromEnvironment for AwsSettings {
             dynamodb_endpoint: environment.optional("AWS_ENDPOINT_URL_DYNAMODB"),
             sqs_endpoint: environment.optional("AWS_ENDPOINT_URL_SQS"),
             secrets_manager_endpoint: environment.optional("AWS_ENDPOINT_URL_SECRETS_MANAGER"),
+            s3_endpoint: environment.optional("AWS_ENDPOINT_URL_S3"),
         })
     }
 }
@@ -276,6 +293,20 @@ impl FromEnvironment for EndpointSettings {
         let networks = environment.parsed("DELIVERY_ALLOWED_NETWORKS", Networks(Vec::new()));
         let allow_http = environment.parsed("DELIVERY_ALLOW_HTTP", Switch(false));
         Some(Self { allowed_networks: networks?.0, allow_http: allow_http?.0 })
+    }
+}
+
+impl FromEnvironment for GeoIpSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        let store = environment.required("GEO_IP_STORE").and_then(|address| {
+            address.parse().map_err(|error| environment.fault("GEO_IP_STORE", &address, &error)).ok()
+        });
+        let networks = environment.parsed("DELIVERY_ALLOWED_NETWORKS", Networks(Vec::new()));
+        let allow_http = environment.parsed("GEO_IP_ALLOW_HTTP", Switch(false));
+        let memory = environment.parsed("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", 512);
+        let rules = EndpointSettings { allowed_networks: networks?.0, allow_http: allow_http?.0 };
+        let scratch = environment.optional("TMPDIR").unwrap_or_else(|| "/tmp".to_owned()).into();
+        Some(Self { store: store?, rules, scratch, memory: memory? })
     }
 }
 

@@ -22,7 +22,7 @@ fn asked_for_a_token(answer: &Answer) {
 
 /// Fails unless every operation refuses this value of `Authorization` as an invalid token.
 async fn refused_as_invalid(suite: &Suite, authorization: &str) {
-    for operation in suite.contract.operations().iter().filter(|operation| operation.scope.is_some()) {
+    for operation in suite.contract.operations().iter().filter(|operation| operation.needs_token) {
         let path = operation.path.replace("{managingEntityIdentifier}", "covered").replace(['{', '}'], "");
         let answer = suite.api.call(&operation.method, path).header("authorization", authorization).expect(401).await;
         let challenge = answer.header("www-authenticate");

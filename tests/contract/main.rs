@@ -12,6 +12,10 @@ mod checks;
 mod crash;
 mod deliveries;
 mod events;
+mod geo_ip;
+mod geo_ip_bucket;
+mod geo_ip_crash;
+mod geo_ip_providers;
 mod harness;
 mod key_rotation;
 mod local_run;
@@ -36,8 +40,11 @@ use harness::Test;
 
 fn main() -> ExitCode {
     // The slow ones come first, so that the quick ones run beside them.
-    let modules: [&[Test]; 23] = [
+    let modules: [&[Test]; 27] = [
         payments_refresh::TESTS,
+        geo_ip_providers::TESTS,
+        geo_ip_crash::TESTS,
+        geo_ip_bucket::TESTS,
         crash::TESTS,
         key_rotation::TESTS,
         local_run::TESTS,
@@ -56,6 +63,7 @@ fn main() -> ExitCode {
         bodies::TESTS,
         token::TESTS,
         events::TESTS,
+        geo_ip::TESTS,
         samples::TESTS,
         openapi::TESTS,
         problems::TESTS,

@@ -100,8 +100,9 @@ impl Gateway {
         if event.len() > MAX_EVENT {
             return Err(Refusal::too_large(MAX_EVENT));
         }
-        let answer = self.invoker.invoke(&route.function, event).await.map_err(Refusal::of_invocation)?;
-        answer::to_response(&answer).map_err(Refusal::of_answer)
+        let answer = self.invoker.invoke(&route.function, event).await.map_err(Refusal::of_invocation);
+        let response = answer.and_then(|answer| answer::to_response(&answer).map_err(Refusal::of_answer));
+        response.map_err(|refusal| refusal.in_place_of(&route.function))
     }
 }
 

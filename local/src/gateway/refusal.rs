@@ -4,7 +4,7 @@ use std::{error::Error, time::Duration};
 
 use axum::{body::Body, response::Response};
 use http::{
-    HeaderName, HeaderValue,
+    HeaderName, HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE},
 };
 use serde_json::Value;
@@ -16,13 +16,19 @@ use shared::{
 use super::MAX_BODY;
 use crate::invoke::InvokeError;
 
+/// The functions whose internal errors say nothing, not even as a Problem.
+const SILENT: [&str; 2] = ["geo-ip-update", "provider-callback"];
+
 /// A Problem of the gateway's own.
 #[derive(Debug)]
-pub struct Refusal(Box<Problem>);
+pub struct Refusal {
+    problem: Box<Problem>,
+    silent: bool,
+}
 
 impl Refusal {
     fn new(problem: Problem) -> Self {
-        Self(Box::new(problem))
+        Self { problem: Box::new(problem), silent: false }
     }
 
     pub fn too_large(limit: usize) -> Self {
@@ -47,22 +53,32 @@ impl Refusal {
         })
     }
 
+    /// The same in place of an answer of this function.
+    pub fn in_place_of(self, function: &str) -> Self {
+        Self { silent: SILENT.contains(&function), ..self }
+    }
+
     pub fn of_answer(error: impl Error + Send + Sync + 'static) -> Self {
         Self::new(Problem::internal(error))
     }
 
     /// What the log should know: the client learns nothing of it.
     pub fn cause(&self) -> Option<String> {
-        self.0.cause.as_deref().map(|cause| logging::chain(cause))
+        self.problem.cause.as_deref().map(|cause| logging::chain(cause))
     }
 
     pub fn into_response(self, base_url: &str, request_id: &str) -> Response {
-        let body = Value::from(self.0.body(base_url, request_id)).to_string();
+        let status = self.problem.kind.status();
+        let (body, content_type) = if self.silent && status == StatusCode::INTERNAL_SERVER_ERROR {
+            ("{}".to_owned(), "application/json")
+        } else {
+            (Value::from(self.problem.body(base_url, request_id)).to_string(), "application/problem+json")
+        };
         let mut response = Response::new(Body::from(body));
-        *response.status_mut() = self.0.kind.status();
+        *response.status_mut() = status;
         let headers = response.headers_mut();
-        headers.extend(self.0.headers);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.extend(self.problem.headers);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(HeaderName::from_static(SERVICE_VERSION_HEADER), HeaderValue::from_static(SERVICE_VERSION));
         if let Ok(request_id) = HeaderValue::from_str(request_id) {

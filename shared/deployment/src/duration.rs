@@ -1,4 +1,5 @@
-//! Durations as settings and schedules write them: `500ms`, `1s`, `5m`, `2h`, and EventBridge's `rate(1 minute)`.
+//! Durations as settings and schedules write them: `500ms`, `1s`, `5m`, `2h`, and EventBridge's `rate(1 minute)` and
+//! `cron(15 4 * * ? *)`.
 
 use std::time::Duration;
 
@@ -27,21 +28,30 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     number.checked_mul(millis_per_unit).map(Duration::from_millis).ok_or_else(wrong)
 }
 
-/// Reads an EventBridge rate expression, `rate(5 minutes)`; a `cron(…)` has no fixed interval and is refused.
-pub(crate) fn parse_rate(expression: &str) -> Result<Duration, DurationError> {
+/// Reads how often a schedule of EventBridge comes: `rate(5 minutes)`, or once a day, `cron(15 4 * * ? *)`. Other crons
+/// have no fixed interval and are refused.
+pub(crate) fn parse_schedule(expression: &str) -> Result<Duration, DurationError> {
     let wrong = || DurationError(expression.to_owned());
-    let (number, unit) = expression
-        .strip_prefix("rate(")
-        .and_then(|rest| rest.strip_suffix(')'))
-        .and_then(|inner| inner.split_once(' '))
-        .ok_or_else(wrong)?;
-    let unit = match unit {
-        "minute" | "minutes" => "m",
-        "hour" | "hours" => "h",
-        "day" | "days" => "d",
-        _ => return Err(wrong()),
-    };
-    parse_duration(&format!("{number}{unit}")).map_err(|_| wrong())
+    let (kind, inner) =
+        expression.strip_suffix(')').and_then(|expression| expression.split_once('(')).ok_or_else(wrong)?;
+    match (kind, inner.split(' ').collect::<Vec<_>>().as_slice()) {
+        ("rate", [number, unit]) => {
+            let unit = match *unit {
+                "minute" | "minutes" => "m",
+                "hour" | "hours" => "h",
+                "day" | "days" => "d",
+                _ => return Err(wrong()),
+            };
+            parse_duration(&format!("{number}{unit}")).map_err(|_| wrong())
+        }
+        ("cron", [minute, hour, "*", "*", "?", "*"])
+            if minute.parse::<u8>().is_ok_and(|minute| minute < 60)
+                && hour.parse::<u8>().is_ok_and(|hour| hour < 24) =>
+        {
+            Ok(Duration::from_secs(24 * 60 * 60))
+        }
+        _ => Err(wrong()),
+    }
 }
 
 #[cfg(test)]
@@ -66,9 +76,20 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_read_and_crons_are_not() {
-        assert_eq!(parse_rate("rate(1 minute)"), Ok(Duration::from_secs(60)));
-        assert_eq!(parse_rate("rate(2 hours)"), Ok(Duration::from_secs(7_200)));
-        assert!(parse_rate("cron(0 3 * * ? *)").is_err());
+    fn rates_are_read_and_of_crons_those_that_come_once_a_day() {
+        assert_eq!(parse_schedule("rate(1 minute)"), Ok(Duration::from_secs(60)));
+        assert_eq!(parse_schedule("rate(2 hours)"), Ok(Duration::from_secs(7_200)));
+        assert_eq!(parse_schedule("cron(15 4 * * ? *)"), Ok(Duration::from_secs(86_400)));
+        for other in [
+            "cron(0/5 * * * ? *)",
+            "cron(15 4 ? * MON *)",
+            "cron(15 24 * * ? *)",
+            "rate()",
+            "rate(1 week)",
+            "at(x)",
+            "",
+        ] {
+            assert!(parse_schedule(other).is_err(), "{other} was read");
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Map, Value};
 
-use crate::{TemplateError, duration::parse_rate};
+use crate::{TemplateError, duration::parse_schedule};
 
 /// One function: a binary of its own and what invokes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,7 +133,7 @@ impl Function {
                     .as_str()
                     .ok_or_else(|| fault("ScheduleV2 event's ScheduleExpression"))?;
                 self.schedule = Some(ScheduleTrigger {
-                    every: parse_rate(every).map_err(TemplateError::Schedule)?,
+                    every: parse_schedule(every).map_err(TemplateError::Schedule)?,
                     input: properties["Input"]
                         .as_str()
                         .map(serde_json::from_str)

@@ -33,7 +33,7 @@ pub enum TemplateError {
         what: &'static str,
     },
     /// A schedule without a fixed interval.
-    #[error("a schedule's expression is not a rate")]
+    #[error("a schedule's expression is neither a rate nor once a day")]
     Schedule(#[source] DurationError),
     /// A schedule's input is not JSON.
     #[error("a schedule's input is not JSON")]

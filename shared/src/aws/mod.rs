@@ -63,6 +63,20 @@ impl Aws {
         aws_sdk_sqs::Client::from_conf(config.build())
     }
 
+    /// A client of S3, with time enough for large objects.
+    pub fn s3(&self) -> aws_sdk_s3::Client {
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(Duration::from_secs(2))
+            .operation_attempt_timeout(Duration::from_secs(120))
+            .operation_timeout(Duration::from_secs(300))
+            .build();
+        let mut config = aws_sdk_s3::config::Builder::from(&self.config).timeout_config(timeouts);
+        config.set_endpoint_url(self.settings.s3_endpoint.clone());
+        // A stand-in has no name for each bucket.
+        config.set_force_path_style(Some(self.settings.s3_endpoint.is_some()));
+        aws_sdk_s3::Client::from_conf(config.build())
+    }
+
     /// A client of Secrets Manager.
     pub fn secrets_manager(&self) -> aws_sdk_secretsmanager::Client {
         let mut config = aws_sdk_secretsmanager::config::Builder::from(&self.config);

@@ -47,6 +47,8 @@ enum Access {
     Public,
     /// Anyone; but who shows a token must show a good one with this scope.
     OptionalToken(Scope),
+    /// Whoever has a good token, whatever its scopes.
+    AnyScope,
     Scope(Scope),
 }
 
@@ -67,6 +69,11 @@ impl Endpoint {
         Self { access: Access::Scope(scope), takes_json: false, errors: ErrorStyle::Problem, deadline: DEADLINE }
     }
 
+    /// An endpoint that needs a token, but no scope. Its path names no managing entity.
+    pub const fn any_scope() -> Self {
+        Self { access: Access::AnyScope, takes_json: false, errors: ErrorStyle::Problem, deadline: DEADLINE }
+    }
+
     /// An endpoint for everybody.
     pub const fn public() -> Self {
         Self { access: Access::Public, takes_json: false, errors: ErrorStyle::Problem, deadline: DEADLINE }
@@ -80,7 +87,7 @@ impl Endpoint {
 
     /// Whether tokens are read here.
     pub const fn reads_tokens(self) -> bool {
-        matches!(self.access, Access::Scope(_) | Access::OptionalToken(_))
+        matches!(self.access, Access::Scope(_) | Access::AnyScope | Access::OptionalToken(_))
     }
 
     /// The same with a body in JSON.
@@ -141,9 +148,11 @@ async fn admit(
     let mut claims = None;
     let mut entity = None;
     match endpoint.access {
-        Access::Scope(scope) => {
+        Access::Scope(_) | Access::AnyScope => {
             let token = authenticate(service, &request).await?; // 3
-            entity = authorize(&token, scope, &request)?; // 4
+            if let Access::Scope(scope) = endpoint.access {
+                entity = authorize(&token, scope, &request)?; // 4
+            }
             version(&request)?; // 5
             if endpoint.takes_json {
                 content_type(&request)?; // 6

@@ -53,6 +53,8 @@ kinds! {
         "The token is valid, but was not issued for the scope that this operation needs; the WWW-Authenticate header names it. Ask for a token with that scope; if the issuer refuses it, have the application registered for it. One scope does not imply another.";
     EntityNotCovered = "entity-not-covered", FORBIDDEN, "The access token does not cover this managing entity",
         "The token is valid, but was issued to an application that may not act for the managing entity that the request is about: the one in the path, or in a payment provider's callback the one that the connection is for.";
+    TaskRefused = "task-refused", FORBIDDEN, "The task was refused",
+        "An operational task needs the task key of this deployment in `key` and this deployment's name in `environment`. One of the two is wrong; which is not said. Check that the key is the one of this environment.";
     UnsupportedVersion = "unsupported-version", BAD_REQUEST, "There is no such version of the service",
         "The Service-Version header asks for a version that does not exist. Leave it out, or send one of the versions that `properties.supportedVersions` lists.";
     UnsupportedMediaType = "unsupported-media-type", UNSUPPORTED_MEDIA_TYPE, "The body must be JSON",

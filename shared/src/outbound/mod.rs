@@ -3,8 +3,10 @@
 pub mod addresses;
 pub mod dial;
 pub mod exchange;
+pub mod stream;
 
 pub use exchange::{Answer, AttemptError, Limits, Outbound};
+pub use stream::{Opened, StreamLimits};
 
 /// What we call ourselves.
 pub const USER_AGENT: &str = concat!("Waypost/", env!("CARGO_PKG_VERSION"));

@@ -24,6 +24,7 @@ use crate::{
         signing::{self, BadSigningKey, SigningKey},
     },
     clock::{Clock, SystemClock},
+    geo_ip::configuration,
     oauth::issuer::PEPPER_SECRET,
     payments::{builtin, providers::SECRET_PREFIX},
     random::{self, SystemRandom},
@@ -56,7 +57,7 @@ pub enum ProvisionError {
     Table(#[from] TableError),
 }
 
-/// Fresh random secrets that a deployment needs, by name.
+/// The secrets that a deployment begins with, by name: fresh random ones, and a configuration of nothing.
 pub fn fresh_secrets() -> BTreeMap<&'static str, Value> {
     let bytes = || BASE64_STANDARD.encode(random::bytes::<32>(&SystemRandom));
     BTreeMap::from([
@@ -64,6 +65,8 @@ pub fn fresh_secrets() -> BTreeMap<&'static str, Value> {
         (PEPPER_SECRET, json!({ "pepper": bytes() })),
         (sealing::SECRET, KeyRingSecret::new(SystemClock.now(), &SystemRandom).value()),
         ("task-key", json!({ "key": random::alphanumeric(&SystemRandom, 43) })),
+        // Which databases are kept is for the operator to say; until then, none.
+        (configuration::SECRET, json!({ "editions": [] })),
     ])
 }
 

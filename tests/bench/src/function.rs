@@ -79,6 +79,15 @@ impl Subject {
         Self { name: "show-delivery", event: http_event("GET", &path, &parameters, &[bearer(stand)], ""), status: 200 }
     }
 
+    /// Updates a geo-IP database, live.
+    pub fn geo_ip_update(stand: &Stand) -> Self {
+        let body = json!({ "key": stand.var("TASK_KEY"), "environment": stand.var("ENVIRONMENT") }).to_string();
+        let headers = [bearer(stand), ("content-type", "application/json".to_owned())];
+        let event = http_event("POST", "/task/geo-ip-update", &json!({}), &headers, &body);
+        let event = event.replace(r#""rawQueryString":"""#, r#""rawQueryString":"live=true""#);
+        Self { name: "geo-ip-update", event, status: 200 }
+    }
+
     fn binary(&self) -> PathBuf {
         Path::new("target/release").join(self.name)
     }
@@ -88,11 +97,11 @@ impl Subject {
         let mut start = Vec::new();
         for _ in 0..starts {
             let began = Instant::now();
-            let (mut api, _process) = self.spawn(stand).await?;
+            let (mut api, _process) = self.spawn(stand, &[]).await?;
             self.invoke(&mut api).await?;
             start.push(began.elapsed());
         }
-        let (mut api, process) = self.spawn(stand).await?;
+        let (mut api, process) = self.spawn(stand, &[]).await?;
         let mut warm = Vec::new();
         for _ in 0..requests {
             let began = Instant::now();
@@ -100,16 +109,18 @@ impl Subject {
             warm.push(began.elapsed());
         }
         warm.remove(0);
-        let resident = resident(process.id().ok_or("the function has ended")?)?;
+        let resident = memory(process.id().ok_or("the function has ended")?, "VmRSS")?;
         let binary = fs::metadata(self.binary())?.len();
         Ok(Measured { start: Times::of(start), warm: Times::of(warm), binary, zip: self.zipped()?, resident })
     }
 
-    async fn spawn(&self, stand: &Stand) -> Result<(RuntimeApi, Child), Box<dyn Error>> {
+    /// Starts the function, with more variables than every function has.
+    pub async fn spawn(&self, stand: &Stand, more: &[(&str, &str)]) -> Result<(RuntimeApi, Child), Box<dyn Error>> {
         let api = RuntimeApi::start().await?;
         let process = Command::new(self.binary())
             .env_clear()
             .envs(stand.function_env())
+            .envs(more.iter().copied())
             .env("AWS_LAMBDA_RUNTIME_API", format!("http://{}", api.address))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -118,13 +129,14 @@ impl Subject {
         Ok((api, process))
     }
 
-    async fn invoke(&self, api: &mut RuntimeApi) -> Result<(), Box<dyn Error>> {
+    /// Invokes it; its answer, which must have the right status.
+    pub async fn invoke(&self, api: &mut RuntimeApi) -> Result<Value, Box<dyn Error>> {
         let answer = tokio::time::timeout(Duration::from_secs(30), api.invoke(&self.event)).await?;
         let answer: Value = serde_json::from_slice(&answer.ok_or("no answer")?)?;
         if answer["statusCode"] != self.status {
             return Err(format!("{} answered {answer}", self.name).into());
         }
-        Ok(())
+        Ok(answer)
     }
 
     fn zipped(&self) -> Result<u64, Box<dyn Error>> {
@@ -170,10 +182,10 @@ fn http_event(method: &str, path: &str, parameters: &Value, headers: &[(&str, St
     .to_string()
 }
 
-/// What Linux counts as resident.
-fn resident(process: u32) -> Result<u64, Box<dyn Error>> {
+/// What Linux counts as resident: now (`VmRSS`), or at most so far (`VmHWM`).
+pub fn memory(process: u32, what: &str) -> Result<u64, Box<dyn Error>> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
-    let kibi: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(what)).ok_or("no such line")?;
+    let kibi: u64 = line.trim_start_matches(':').trim().trim_end_matches("kB").trim().parse()?;
     Ok(kibi * 1024)
 }

@@ -1,6 +1,15 @@
 //! What the measured functions need beside them: a running bundle with its table and secrets.
 
-use std::{collections::HashMap, error::Error, fs, path::Path, process::Stdio, time::Duration};
+use std::{
+    collections::HashMap,
+    error::Error,
+    fs,
+    io::Write,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::Path,
+    process::Stdio,
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -16,9 +25,14 @@ pub struct Stand {
 }
 
 impl Stand {
-    /// Starts the bundle and fetches a token.
-    pub async fn start() -> Result<Self, Box<dyn Error>> {
+    /// Starts the bundle, with this configuration of geo-IP databases, and fetches a token.
+    pub async fn start(geo_ip: &Value) -> Result<Self, Box<dyn Error>> {
         let data = tempfile::tempdir()?;
+        let secrets = data.path().join("secrets");
+        fs::DirBuilder::new().mode(0o700).create(&secrets)?;
+        let mut file =
+            fs::File::options().create_new(true).write(true).mode(0o600).open(secrets.join("geo-ip.json"))?;
+        file.write_all(geo_ip.to_string().as_bytes())?;
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let mut bundle = Command::new("target/debug/local")
             .args(["--port", &port.to_string(), "--stop-with-parent", "--data"])

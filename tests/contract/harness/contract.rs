@@ -35,7 +35,9 @@ pub struct Operation {
     pub method: String,
     /// The operation's name.
     pub id: String,
-    /// The scope that it needs, unless it is public.
+    /// Whether it needs a token.
+    pub needs_token: bool,
+    /// The scope that the token must have, if any.
     pub scope: Option<String>,
 }
 
@@ -58,6 +60,7 @@ impl Contract {
                         path: path.clone(),
                         method: verb.to_uppercase(),
                         id: operation["operationId"].as_str().unwrap_or_default().to_owned(),
+                        needs_token: operation.pointer("/security/0/oauth2").is_some(),
                         scope: operation.pointer("/security/0/oauth2/0").and_then(Value::as_str).map(str::to_owned),
                     })
                 })

@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
+use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{Api, Bundle, Contract, Entity, Forge, Settings, Simulation, Table};
@@ -67,8 +68,19 @@ impl Suite {
 
     /// A second bundle, started while there is no third: it takes a dozen processes and the machine is small.
     pub async fn other_bundle(&self, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
+        self.other_bundle_with(settings, &[]).await
+    }
+
+    /// The same with more secrets than every bundle has.
+    pub async fn other_bundle_with(
+        &self,
+        settings: Settings,
+        secrets: &[(&str, Value)],
+    ) -> (Bundle, Api, SemaphorePermit<'_>) {
         let permit = self.other_bundles.acquire().await.expect("the semaphore is never closed");
-        let bundle = Bundle::start(settings, &self.simulation.secrets).await;
+        let mut all = self.simulation.secrets.clone();
+        all.extend(secrets.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        let bundle = Bundle::start(settings, &all).await;
         let bundle = bundle.expect("a second bundle starts beside the first");
         let api = Api::of(&bundle, &self.contract);
         (bundle, api, permit)

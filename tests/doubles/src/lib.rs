@@ -1,5 +1,5 @@
-//! Third parties that the tests and people play with: a receiver of webhooks and a payment provider, both of which
-//! misbehave on request.
+//! Third parties that the tests and people play with: a receiver of webhooks, a payment provider and a provider of
+//! geo-IP databases, all of which misbehave on request.
 //!
 //! Nothing here is shared with the service, so that a fault of the service is not repeated by what is to notice it.
 
@@ -8,6 +8,7 @@ mod http;
 pub mod provider;
 mod receiver;
 mod steps;
+pub mod update_server;
 mod wait;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,6 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use http::Received;
 pub use receiver::Receiver;
 pub use steps::Behaviour;
+pub use update_server::UpdateServer;
 pub use wait::{LONG, until};
 
 /// A test that panics must not take the others' reports with it.

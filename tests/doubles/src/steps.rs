@@ -87,6 +87,12 @@ impl Behaviour {
         Self::raw(format!("{}Content-Length: 4000\r\n\r\nonly this", head(status, &[])))
     }
 
+    /// The beginning of a body, and then not a word.
+    pub fn stalled_body(status: u16, body: &[u8], sent: usize) -> Self {
+        let head = format!("{}Content-Length: {}\r\n\r\n", head(status, &[]), body.len());
+        Self::of([Step::Write([head.as_bytes(), &body[..sent]].concat()), Step::Hang])
+    }
+
     /// Headers without an end.
     pub fn endless_headers(pause: Duration) -> Self {
         let header = b"X-Another: one\r\n".to_vec();

@@ -1,0 +1,247 @@
+//! From what was served (`.mmdb`, `.mmdb.gz` or `.tar.gz`, told apart by their content) to the one database in it. The
+//! archive is a stranger's: its size is bounded while it is unpacked, and nothing is written where it says.
+
+use std::{
+    fs::File,
+    io::{self, BufReader, Read, Write},
+    path::Path,
+};
+
+use flate2::read::MultiGzDecoder;
+use tar::{Archive, EntryType, PaxExtensions};
+
+use super::hash;
+
+/// The largest database, and the most that an archive may unpack to.
+pub const MAX_EXPANDED: u64 = 1024 * 1024 * 1024;
+/// The licence texts that providers put beside their databases.
+const LICENCES: [&str; 3] = ["COPYRIGHT.txt", "LICENSE.txt", "README.txt"];
+/// The largest of them that is kept, and the largest description of a member.
+const MAX_TEXT: u64 = 64 * 1024;
+const BUFFER: usize = 64 * 1024;
+
+/// A database that was unpacked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expanded {
+    /// Its size.
+    pub size: u64,
+    /// Its SHA-256.
+    pub sha256: String,
+    /// Its MD5.
+    pub md5: String,
+    /// The provider's terms, where they came with it.
+    pub licence: Option<String>,
+}
+
+/// Why there is no database in what was served.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// It is damaged, or not what it seems.
+    #[error("what was served is damaged: it could not be unpacked")]
+    Damaged(#[source] io::Error),
+    /// It unpacks to too much.
+    #[error("what was served unpacks to more than {} MB", .0 / (1024 * 1024))]
+    TooLarge(u64),
+    /// It is empty.
+    #[error("what was served is empty")]
+    Empty,
+    /// It has no database, or several.
+    #[error("the archive has {0} databases instead of one")]
+    Databases(usize),
+    /// It has something that such an archive never has.
+    #[error("the archive has {0}")]
+    Suspicious(&'static str),
+    /// The disk does not take it.
+    #[error("{}", super::download::on_disk(.0))]
+    Disk(#[source] io::Error),
+}
+
+/// Unpacks the database to a file. Blocks, for a second or so.
+pub fn expand(served: &Path, into: &Path, limit: u64) -> Result<Expanded, ArchiveError> {
+    let mut served = File::open(served).map_err(ArchiveError::Disk)?;
+    let beginning = first_bytes(&mut served, 3).map_err(ArchiveError::Disk)?;
+    let mut served = beginning.as_slice().chain(served);
+    if beginning != [0x1f, 0x8b, 8] {
+        return copy(&mut Bounded::new(&mut served, limit), into);
+    }
+    let unzipped = MultiGzDecoder::new(BufReader::with_capacity(BUFFER, served));
+    let mut unzipped = Bounded::new(unzipped, limit);
+    let beginning = first_bytes(&mut unzipped, 512).map_err(|error| unzipped.fault(error))?;
+    let mut content = (&beginning[..]).chain(unzipped);
+    if beginning.get(257..262) == Some(b"ustar") {
+        let expanded = untar(&mut content, into);
+        // What comes after the archive's end is zeros, and then the checksum that the unpacking has yet to see.
+        let rest = io::copy(&mut content, &mut io::sink());
+        let (_, unzipped) = content.into_inner();
+        let expanded = expanded.map_err(|error| unzipped.found(error))?;
+        rest.map_err(|error| unzipped.fault(error))?;
+        Ok(expanded)
+    } else {
+        let copied = copy(&mut content, into);
+        copied.map_err(|error| content.into_inner().1.found(error))
+    }
+}
+
+/// Finds the one database in an archive, and the licence beside it.
+fn untar(archive: impl Read, into: &Path) -> Result<Expanded, ArchiveError> {
+    let mut archive = Archive::new(archive);
+    // Raw: a description of a member is a member, too, so that its size can be looked at before it is read.
+    let entries = archive.entries().map_err(ArchiveError::Damaged)?.raw(true);
+    let (mut expanded, mut databases, mut licences) = (None, 0, Vec::new());
+    let mut described: Option<Vec<u8>> = None;
+    for entry in entries {
+        let mut entry = entry.map_err(ArchiveError::Damaged)?;
+        let kind = entry.header().entry_type();
+        match kind {
+            EntryType::Regular | EntryType::Continuous | EntryType::Directory => {}
+            EntryType::XHeader => {
+                described = pax_path(&small(&mut entry)?)?.or(described);
+                continue;
+            }
+            EntryType::GNULongName => {
+                let mut name = small(&mut entry)?;
+                name.truncate(name.iter().position(|byte| *byte == 0).unwrap_or(name.len()));
+                described = Some(name);
+                continue;
+            }
+            EntryType::XGlobalHeader => {
+                small(&mut entry)?;
+                continue;
+            }
+            EntryType::Link | EntryType::Symlink => return Err(ArchiveError::Suspicious("a link")),
+            _ => return Err(ArchiveError::Suspicious("something that is neither a file nor a folder")),
+        }
+        let name = described.take().unwrap_or_else(|| entry.path_bytes().into_owned());
+        let name = std::str::from_utf8(&name).map_err(|_| ArchiveError::Suspicious("a name that is not UTF-8"))?;
+        check_path(name)?;
+        let file = name.rsplit('/').next().unwrap_or_default();
+        if kind == EntryType::Directory {
+            continue;
+        } else if file.ends_with(".mmdb") {
+            databases += 1;
+            if databases == 1 {
+                expanded = Some(copy(&mut entry, into)?);
+            }
+        } else if LICENCES.contains(&file) && entry.size() <= MAX_TEXT {
+            let text = small(&mut entry)?;
+            licences.push((file.to_owned(), String::from_utf8_lossy(&text).into_owned()));
+        }
+    }
+    licences.sort();
+    let texts: Vec<_> =
+        licences.into_iter().map(|(name, text)| format!("--- {name}\n\n{}\n", text.trim_end())).collect();
+    match expanded {
+        Some(expanded) if databases == 1 => {
+            Ok(Expanded { licence: (!texts.is_empty()).then(|| texts.join("\n")), ..expanded })
+        }
+        _ => Err(ArchiveError::Databases(databases)),
+    }
+}
+
+/// A member that says something about another one.
+fn small(entry: &mut impl Read) -> Result<Vec<u8>, ArchiveError> {
+    let mut bytes = Vec::new();
+    entry.take(MAX_TEXT + 1).read_to_end(&mut bytes).map_err(ArchiveError::Damaged)?;
+    if bytes.len() as u64 > MAX_TEXT {
+        return Err(ArchiveError::Suspicious("a description of a member that is far too long"));
+    }
+    Ok(bytes)
+}
+
+/// The name that a description gives to the next member.
+fn pax_path(description: &[u8]) -> Result<Option<Vec<u8>>, ArchiveError> {
+    let mut path = None;
+    for extension in PaxExtensions::new(description) {
+        let extension = extension.map_err(ArchiveError::Damaged)?;
+        match extension.key_bytes() {
+            b"path" => path = Some(extension.value_bytes().to_vec()),
+            // Another size than the member's own would make the rest of the archive something else.
+            b"size" => return Err(ArchiveError::Suspicious("a member with two sizes")),
+            _ => {}
+        }
+    }
+    Ok(path)
+}
+
+/// No name is used as a path; but an archive that tries is not one of a provider.
+fn check_path(name: &str) -> Result<(), ArchiveError> {
+    let outside = name.starts_with('/') || name.split(['/', '\\']).any(|part| part == "..") || name.contains('\0');
+    if outside { Err(ArchiveError::Suspicious("a name that leads out of it")) } else { Ok(()) }
+}
+
+/// Copies to a file, hashing on the way.
+fn copy(from: &mut impl Read, into: &Path) -> Result<Expanded, ArchiveError> {
+    let mut file = File::create(into).map_err(ArchiveError::Disk)?;
+    let (mut size, mut hashes, mut buffer) = (0, hash::Both::default(), vec![0; BUFFER]);
+    loop {
+        let read = match from.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(too_large(&error).unwrap_or(ArchiveError::Damaged(error))),
+        };
+        size += read as u64;
+        hashes.update(&buffer[..read]);
+        file.write_all(&buffer[..read]).map_err(ArchiveError::Disk)?;
+    }
+    if size == 0 {
+        return Err(ArchiveError::Empty);
+    }
+    file.sync_all().map_err(ArchiveError::Disk)?;
+    let (sha256, md5) = hashes.finish();
+    Ok(Expanded { size, sha256, md5, licence: None })
+}
+
+fn first_bytes(from: &mut impl Read, count: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(count).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads no further than a limit, beyond which it fails and remembers why.
+struct Bounded<R> {
+    from: R,
+    left: u64,
+    limit: u64,
+}
+
+/// That a limit was reached, as an error of reading.
+#[derive(Debug, thiserror::Error)]
+#[error("more than {0} bytes")]
+struct BeyondLimit(u64);
+
+fn too_large(error: &io::Error) -> Option<ArchiveError> {
+    let limit = error.get_ref()?.downcast_ref::<BeyondLimit>()?;
+    Some(ArchiveError::TooLarge(limit.0))
+}
+
+impl<R> Bounded<R> {
+    fn new(from: R, limit: u64) -> Self {
+        Self { from, left: limit.saturating_add(1), limit }
+    }
+
+    /// Why reading failed: a parser between here and there may have put the limit into words of its own.
+    fn fault(&self, error: io::Error) -> ArchiveError {
+        if self.left == 0 { ArchiveError::TooLarge(self.limit) } else { ArchiveError::Damaged(error) }
+    }
+
+    fn found(&self, error: ArchiveError) -> ArchiveError {
+        match error {
+            ArchiveError::Damaged(error) => self.fault(error),
+            other => other,
+        }
+    }
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let read = self.from.read(&mut buffer[..most])?;
+        self.left -= read as u64;
+        if self.left == 0 { Err(io::Error::other(BeyondLimit(self.limit))) } else { Ok(read) }
+    }
+}
+
+#[cfg(test)]
+#[path = "archive_tests.rs"]
+mod tests;

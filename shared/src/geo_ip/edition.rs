@@ -1,0 +1,68 @@
+//! The name of an edition: what a provider calls a database, such as `GeoLite2-City`.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+/// A letter or digit, and up to 63 more letters, digits, `.`, `_` and `-`: safe as part of a path and of a key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct EditionName(String);
+
+impl EditionName {
+    /// What a name must be, as the end of a sentence.
+    pub const FORM: &str = "1 to 64 letters, digits, `.`, `_` and `-`, the first a letter or digit";
+
+    /// Reads a name; `None` when it is not one.
+    pub fn parse(text: &str) -> Option<Self> {
+        let well_formed = text.len() <= 64
+            && text.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+        well_formed.then(|| Self(text.to_owned()))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for EditionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for EditionName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| de::Error::custom("not the name of an edition"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_of_providers_are_names() {
+        for good in ["GeoLite2-City", "dbip-city-lite", "ipinfo_lite", "A", "2.b", &"x".repeat(64)] {
+            assert!(EditionName::parse(good).is_some(), "{good}");
+        }
+        for bad in ["", ".", "..", ".hidden", "-x", "a/b", "a\\b", "a b", "ä", "a\0", &"x".repeat(65)] {
+            assert!(EditionName::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_leaves_its_folder(text in ".{0,80}") {
+            if let Some(name) = EditionName::parse(&text) {
+                let path = std::path::Path::new("folder").join(name.as_str());
+                prop_assert_eq!(path.components().count(), 2);
+                prop_assert!(path.starts_with("folder"));
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What became of an edition, in one line for people.
+
+use std::fmt;
+
+use super::pointer::Release;
+
+/// What became of an edition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing newer is there than what is published.
+    UpToDate(Box<Release>),
+    /// All is well, and this would be published.
+    WouldPublish(Box<Release>, Option<Box<Release>>),
+    /// This was published, in place of that.
+    Published(Box<Release>, Option<Box<Release>>),
+    /// Another update has meanwhile published this, which is as new or newer.
+    Overtaken(Box<Release>),
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UpToDate(release) => write!(f, "is up to date: build {}", release.build_date),
+            Self::WouldPublish(release, None) => {
+                write!(f, "would publish build {} ({}), the first", release.build_date, size(release.size_bytes))
+            }
+            Self::WouldPublish(release, Some(now)) => {
+                let size = size(release.size_bytes);
+                write!(f, "would publish build {} ({size}), is {}", release.build_date, now.build_date)
+            }
+            Self::Published(release, None) => {
+                write!(f, "published build {} ({}), the first", release.build_date, size(release.size_bytes))
+            }
+            Self::Published(release, Some(before)) => {
+                let size = size(release.size_bytes);
+                write!(f, "published build {} ({size}), was {}", release.build_date, before.build_date)
+            }
+            Self::Overtaken(release) => {
+                write!(f, "another update has just published build {}, which stays", release.build_date)
+            }
+        }
+    }
+}
+
+/// A size for people.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{} KB", (bytes + 500) / 1_000),
+        _ => format!("{} MB", (bytes + 500_000) / 1_000_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_to_people() {
+        assert_eq!(
+            [size(999), size(1_499), size(999_999), size(61_600_000)],
+            ["999 bytes", "1 KB", "1000 KB", "62 MB"]
+        );
+    }
+}

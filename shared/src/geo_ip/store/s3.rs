@@ -1,0 +1,173 @@
+//! A bucket of S3 as a store, by its conditional writes.
+//! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-requests.html>
+
+use std::{fmt::Debug, path::Path};
+
+use aws_sdk_s3::{
+    Client,
+    error::{ProvideErrorMetadata, SdkError},
+    primitives::ByteStream,
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use tokio::{fs::File, io::AsyncWriteExt};
+
+use super::{Object, Put, Reread, StoreError, Swap, Tag};
+
+/// The metadata in which an object's SHA-256 is kept beside it.
+const SHA256: &str = "sha256";
+
+/// The bucket.
+#[derive(Debug, Clone)]
+pub struct S3Store {
+    client: Client,
+    bucket: String,
+    prefix: String,
+}
+
+/// Names what was being done.
+fn failed<E>(doing: &'static str, key: &str) -> impl FnOnce(E) -> StoreError
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let key = key.to_owned();
+    move |error| StoreError::S3 { doing, key, source: Box::new(error) }
+}
+
+/// The status of an answer that is none of success.
+fn status<E: ProvideErrorMetadata + Debug>(error: &SdkError<E>) -> Option<u16> {
+    error.raw_response().map(|response| response.status().as_u16())
+}
+
+impl S3Store {
+    /// The store in this bucket, under keys that begin with the prefix.
+    pub fn new(client: Client, bucket: String, prefix: String) -> Self {
+        Self { client, bucket, prefix }
+    }
+
+    fn key(&self, key: &str) -> String {
+        format!("{}{key}", self.prefix)
+    }
+
+    pub(super) async fn read(&self, key: &str) -> Result<Option<Object>, StoreError> {
+        Ok(match self.get(key, None).await? {
+            Reread::Changed(object) => Some(object),
+            Reread::Same | Reread::Absent => None,
+        })
+    }
+
+    pub(super) async fn read_if_changed(&self, key: &str, tag: &Tag) -> Result<Reread, StoreError> {
+        self.get(key, Some(tag.0.clone())).await
+    }
+
+    async fn get(&self, key: &str, known: Option<String>) -> Result<Reread, StoreError> {
+        let request = self.client.get_object().bucket(&self.bucket).key(self.key(key)).set_if_none_match(known);
+        let answer = match request.send().await {
+            Ok(answer) => answer,
+            Err(error) if status(&error) == Some(304) => return Ok(Reread::Same),
+            Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => {
+                return Ok(Reread::Absent);
+            }
+            Err(error) => return Err(failed("reading", key)(error)),
+        };
+        let tag = Tag(answer.e_tag.unwrap_or_default());
+        let content = answer.body.collect().await.map_err(failed("reading", key))?.to_vec();
+        Ok(Reread::Changed(Object { content, tag }))
+    }
+
+    pub(super) async fn fetch(&self, key: &str, into: &Path) -> Result<bool, StoreError> {
+        let request = self.client.get_object().bucket(&self.bucket).key(self.key(key));
+        let mut answer = match request.send().await {
+            Ok(answer) => answer,
+            Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => return Ok(false),
+            Err(error) => return Err(failed("fetching", key)(error)),
+        };
+        let mut file = File::create(into).await.map_err(failed("fetching", key))?;
+        while let Some(piece) = answer.body.try_next().await.map_err(failed("fetching", key))? {
+            file.write_all(&piece).await.map_err(failed("fetching", key))?;
+        }
+        file.flush().await.map_err(failed("fetching", key))?;
+        Ok(true)
+    }
+
+    pub(super) async fn put_new(&self, key: &str, file: &Path, sha256: &str) -> Result<Put, StoreError> {
+        let size = tokio::fs::metadata(file).await.map_err(failed("keeping", key))?.len();
+        let body = ByteStream::from_path(file).await.map_err(failed("keeping", key))?;
+        let put = self.client.put_object().bucket(&self.bucket).key(self.key(key)).if_none_match("*").body(body);
+        let put = put.set_checksum_sha256(base64_of_hex(sha256)).metadata(SHA256, sha256);
+        match put.send().await {
+            Ok(_) => return Ok(Put::Created),
+            // 409: somebody else is keeping the same at this moment.
+            Err(error) if matches!(status(&error), Some(412 | 409)) => {}
+            Err(error) => return Err(failed("keeping", key)(error)),
+        }
+        let head = self.client.head_object().bucket(&self.bucket).key(self.key(key)).send();
+        let head = head.await.map_err(failed("looking at", key))?;
+        let same_size = head.content_length.and_then(|length| u64::try_from(length).ok()) == Some(size);
+        let same_hash = head.metadata.and_then(|metadata| metadata.get(SHA256).cloned()).as_deref() == Some(sha256);
+        if same_size && same_hash { Ok(Put::Exists) } else { Err(StoreError::Damaged(key.to_owned())) }
+    }
+
+    pub(super) async fn swap(&self, key: &str, content: &[u8], expected: Option<&Tag>) -> Result<Swap, StoreError> {
+        let put = self.client.put_object().bucket(&self.bucket).key(self.key(key)).content_type("application/json");
+        let put = match expected {
+            Some(tag) => put.if_match(&tag.0),
+            None => put.if_none_match("*"),
+        };
+        match put.body(ByteStream::from(content.to_owned())).send().await {
+            Ok(_) => Ok(Swap::Swapped),
+            Err(error) if matches!(status(&error), Some(412 | 409)) => Ok(Swap::Lost),
+            // It was to be changed, and is gone.
+            Err(error) if error.code() == Some("NoSuchKey") => Ok(Swap::Lost),
+            Err(error) => Err(failed("changing", key)(error)),
+        }
+    }
+
+    pub(super) async fn remove(&self, key: &str) -> Result<(), StoreError> {
+        let removed = self.client.delete_object().bucket(&self.bucket).key(self.key(key)).send().await;
+        removed.map(drop).map_err(failed("removing", key))
+    }
+
+    pub(super) async fn list(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        let request = self.client.list_objects_v2().bucket(&self.bucket).prefix(self.key(prefix)).delimiter("/");
+        let mut pages = request.into_paginator().send();
+        let mut keys = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(failed("listing", prefix))?;
+            let found = page.contents.unwrap_or_default().into_iter().filter_map(|object| object.key);
+            keys.extend(found.filter_map(|key| Some(key.strip_prefix(&self.prefix)?.to_owned())));
+        }
+        Ok(keys)
+    }
+
+    pub(super) async fn folders(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        let whole = self.key(prefix);
+        let request = self.client.list_objects_v2().bucket(&self.bucket).prefix(&whole).delimiter("/");
+        let mut pages = request.into_paginator().send();
+        let mut names = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(failed("listing", prefix))?;
+            let found = page.common_prefixes.unwrap_or_default().into_iter().filter_map(|folder| folder.prefix);
+            names
+                .extend(found.filter_map(|folder| Some(folder.strip_prefix(&whole)?.trim_end_matches('/').to_owned())));
+        }
+        Ok(names)
+    }
+}
+
+/// A checksum as S3 wants it.
+fn base64_of_hex(hex: &str) -> Option<String> {
+    let bytes = (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok());
+    bytes.collect::<Option<Vec<u8>>>().map(|bytes| BASE64_STANDARD.encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checksum_is_written_as_s3_wants_it() {
+        assert_eq!(base64_of_hex("00ff10").as_deref(), Some("AP8Q"));
+        assert_eq!(base64_of_hex("0"), None);
+        assert_eq!(base64_of_hex("zz"), None);
+    }
+}

@@ -1,0 +1,9 @@
+//! What tests of this part need: databases made to measure, and a server that misbehaves on request.
+
+mod database;
+#[cfg(test)]
+mod server;
+
+pub use database::DatabaseBuilder;
+#[cfg(test)]
+pub(super) use server::{Answering, Server};

@@ -1,0 +1,147 @@
+//! An update of a geo-IP database as large as the largest free one, from a server on this machine into a folder; and what a
+//! reader of it takes for an address.
+
+use std::{
+    error::Error,
+    fs,
+    hint::black_box,
+    net::{IpAddr, Ipv4Addr},
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use doubles::{
+    UpdateServer,
+    update_server::{ACCOUNT, LICENCE_KEY},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use shared::{
+    clock::{Clock, SystemClock},
+    geo_ip::{DatabaseReader, EditionName, Store, store::FolderStore, testing::DatabaseBuilder},
+    random::SystemRandom,
+};
+
+use crate::{
+    function::{Subject, memory},
+    stand::Stand,
+};
+
+const EDITION: &str = "GeoLite2-City";
+/// Makes a database of about 60 MB.
+const NETWORKS: u32 = 420_000;
+const LOOKUPS: u32 = 200_000;
+/// In which /proc counts time, on every architecture of today: USER_HZ.
+const TICK: Duration = Duration::from_millis(10);
+
+/// A server with a large database.
+pub struct Provider {
+    server: UpdateServer,
+    size: u64,
+}
+
+/// What an update cost.
+pub struct Measured {
+    /// Bytes of the database.
+    pub size: u64,
+    /// From the call to the answer.
+    pub time: Duration,
+    /// What the process computed meanwhile, in the kernel and outside.
+    pub computing: Duration,
+    /// Most bytes that the process ever had in memory.
+    pub peak: u64,
+    /// The time of another update that finds nothing new.
+    pub unchanged: Duration,
+    /// The mean time of a lookup.
+    pub lookup: Duration,
+}
+
+/// What most readers want to know.
+#[derive(Deserialize)]
+struct About {
+    country: Country,
+}
+
+#[derive(Deserialize)]
+struct Country {
+    iso_code: String,
+}
+
+impl Provider {
+    /// Makes the database.
+    pub async fn start() -> Result<Self, Box<dyn Error>> {
+        let now = SystemClock.now();
+        let built = u64::try_from(now.as_seconds())? - 60;
+        let database = DatabaseBuilder::new(EDITION, built).with_many(NETWORKS).build();
+        let server = UpdateServer::start().await;
+        server.offer(EDITION, now.to_string().split('T').next().unwrap_or_default(), &database);
+        Ok(Self { server, size: database.len().try_into()? })
+    }
+
+    /// The secret that tells the service of it.
+    pub fn secret(&self) -> Value {
+        json!({"editions": [{
+            "edition": EDITION, "source": "maxmind", "url": self.server.url(""),
+            "accountId": ACCOUNT, "licenseKey": LICENCE_KEY,
+        }]})
+    }
+
+    /// Measures an update, another one, and lookups.
+    pub async fn measure(&self, stand: &Stand) -> Result<Measured, Box<dyn Error>> {
+        let subject = Subject::geo_ip_update(stand);
+        let store = tempfile::tempdir()?;
+        let address = format!("file://{}", store.path().display());
+        let more = [
+            ("GEO_IP_STORE", address.as_str()),
+            ("GEO_IP_ALLOW_HTTP", "true"),
+            ("DELIVERY_ALLOWED_NETWORKS", "127.0.0.1/32"),
+            ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512"),
+        ];
+        let (mut api, process) = subject.spawn(stand, &more).await?;
+        let process = process.id().ok_or("the function has ended")?;
+        let mut times = Vec::new();
+        let mut computing = Duration::ZERO;
+        for expected in ["published build", "is up to date"] {
+            let (began, computed) = (Instant::now(), computed(process)?);
+            let answer = subject.invoke(&mut api).await?;
+            times.push(began.elapsed());
+            if times.len() == 1 {
+                computing = self::computed(process)?.saturating_sub(computed);
+            }
+            if !answer["body"].as_str().is_some_and(|body| body.contains(expected)) {
+                return Err(format!("the update answered {answer}").into());
+            }
+        }
+        let lookup = look_up(store.path()).await?;
+        let peak = memory(process, "VmHWM")?;
+        Ok(Measured { size: self.size, time: times[0], computing, peak, unchanged: times[1], lookup })
+    }
+}
+
+/// The mean time of a lookup of an address that is known, each time another one.
+async fn look_up(store: &Path) -> Result<Duration, Box<dyn Error>> {
+    let (store, scratch) = (Store::Folder(FolderStore::new(store.to_owned())), tempfile::tempdir()?);
+    let edition = EditionName::parse(EDITION).ok_or("no name of an edition")?;
+    let (clock, random) = (Arc::new(SystemClock), Arc::new(SystemRandom));
+    let reader = DatabaseReader::new(store, "local", edition, scratch.path().to_owned(), clock, random);
+    let database = reader.refresh().await?;
+    let began = Instant::now();
+    for number in 0..LOOKUPS {
+        // Far from the one before, so that no cache has it.
+        let network = number.wrapping_mul(2_654_435_761) % NETWORKS;
+        let address = Ipv4Addr::from(0x0100_0000 + (network << 8) + 77);
+        let found = database.lookup::<About>(IpAddr::V4(address))?.ok_or("an address that is unknown")?;
+        black_box(found.value.country.iso_code);
+    }
+    Ok(began.elapsed() / LOOKUPS)
+}
+
+/// How long a process has computed, in the kernel and outside.
+fn computed(process: u32) -> Result<Duration, Box<dyn Error>> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name is in parentheses and may contain anything; what follows is separated by spaces.
+    let fields: Vec<&str> = stat.rsplit_once(')').ok_or("no name")?.1.split_whitespace().collect();
+    let ticks: u32 = fields[11].parse::<u32>()? + fields[12].parse::<u32>()?;
+    Ok(TICK * ticks)
+}

@@ -1,0 +1,82 @@
+//! POST /task/geo-ip-update: who may call it and how. What it does with a provider's file is tested where it is decided.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Application, Call, Suite, tests};
+
+tests![
+    a_token_with_any_scope_will_do,
+    every_value_of_a_task_is_checked_at_once,
+    a_wrong_key_and_a_wrong_environment_look_the_same,
+    without_any_edition_nothing_succeeds,
+];
+
+const PATH: &str = "/task/geo-ip-update";
+
+fn good(suite: &Suite) -> Value {
+    json!({"key": suite.api.env["TASK_KEY"], "environment": suite.api.env["ENVIRONMENT"]})
+}
+
+async fn call(suite: &Suite, query: &str, body: &Value) -> Call {
+    let token = suite.api.token(Application::Demo, "").await;
+    suite.api.post(format!("{PATH}{query}")).bearer(&token).json(body)
+}
+
+async fn a_token_with_any_scope_will_do(suite: Arc<Suite>) {
+    suite.api.post(PATH).json(&good(&suite)).refused(401, "unauthorized").await;
+    for (application, scope) in [(Application::Demo, "booking.read"), (Application::Platform, "mcp.remove")] {
+        let token = suite.api.token(application, scope).await;
+        let with_token = || suite.api.post(PATH).bearer(&token);
+        with_token().json(&good(&suite)).expect(200).await;
+        with_token().json(&good(&suite)).header("service-version", "1.0").refused(400, "unsupported-version").await;
+        with_token().body("text/plain", good(&suite).to_string()).refused(415, "unsupported-media-type").await;
+    }
+}
+
+async fn every_value_of_a_task_is_checked_at_once(suite: Arc<Suite>) {
+    let mut unknown = good(&suite);
+    unknown["more"] = 1.into();
+    for (query, body, expected) in [
+        ("", json!({}), vec!["environment", "key"]),
+        ("?live=yes", json!({"key": "", "environment": ""}), vec!["environment", "key", "live"]),
+        ("", json!({"key": null, "environment": 5}), vec!["environment", "key"]),
+        ("?live=", good(&suite), vec!["live"]),
+        ("?live=TRUE", good(&suite), vec!["live"]),
+        ("?live=true&live=true", good(&suite), vec!["live"]),
+        ("?live=false", unknown, vec!["more"]),
+        ("", json!([]), vec!["body"]),
+    ] {
+        let problem = call(&suite, query, &body).await.refused(400, "invalid-request").await;
+        let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so");
+        let mut fields: Vec<_> = violations.iter().filter_map(|violation| violation["field"].as_str()).collect();
+        fields.sort_unstable();
+        assert_eq!(fields, expected, "{query} {body}");
+    }
+}
+
+async fn a_wrong_key_and_a_wrong_environment_look_the_same(suite: Arc<Suite>) {
+    let key = &suite.api.env["TASK_KEY"];
+    let mut told = Vec::new();
+    for body in [
+        json!({"key": "wrong", "environment": "local"}),
+        json!({"key": format!("{key} "), "environment": "local"}),
+        json!({"key": key[1..], "environment": "local"}),
+        json!({"key": key, "environment": "production"}),
+        json!({"key": key, "environment": "LOCAL"}),
+    ] {
+        let mut problem = call(&suite, "?live=true", &body).await.refused(403, "task-refused").await;
+        problem["instance"] = Value::Null;
+        told.push(problem);
+    }
+    assert!(told.windows(2).all(|pair| pair[0] == pair[1]), "{told:#?}");
+}
+
+async fn without_any_edition_nothing_succeeds(suite: Arc<Suite>) {
+    for query in ["", "?live=false", "?live=true"] {
+        let answer = call(&suite, query, &good(&suite)).await.expect(200).await.json();
+        assert_eq!(answer["success"], false);
+        assert!(answer["message"].as_str().is_some_and(|message| message.starts_with("no edition is configured")));
+    }
+}

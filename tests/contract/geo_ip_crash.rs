@@ -1,0 +1,198 @@
+//! Updates that are killed: the next one takes over within seconds, and what is published is whole at every moment.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use doubles::update_server::{archive, sha256};
+use serde_json::json;
+
+use crate::harness::{
+    Api, Behaviour, Bundle, LONG, Settings, Suite, Table, UpdateServer,
+    geo_ip::{call, database_of, day, end_lease, files, folder, maxmind, operator, published, task, told},
+    tests, until,
+};
+
+tests![an_update_that_is_killed_anywhere_is_taken_over_and_the_pointer_never_leads_astray];
+
+const CITY: &str = "City";
+/// The processes of one update.
+const FUNCTION: &str = "geo-ip-update";
+
+/// A database of some MB.
+fn database(days_ago: i64) -> Vec<u8> {
+    database_of(CITY, days_ago, 20_000)
+}
+
+/// A bundle, what it asks, and where it publishes.
+struct World {
+    bundle: Bundle,
+    api: Api,
+    server: UpdateServer,
+    store: PathBuf,
+}
+
+impl World {
+    /// Has a release, and returns its file.
+    fn offer(&self, days_ago: i64) -> Vec<u8> {
+        let database = database(days_ago);
+        self.server.offer(CITY, &day(days_ago), &database);
+        self.server.forget();
+        database
+    }
+
+    /// What is published, and is this.
+    fn expect(&self, database: &[u8]) {
+        let files = files(&self.store);
+        assert!(published(&files, CITY).as_deref() == Some(database), "another release is published");
+    }
+
+    /// Begins an update, and kills it once this is true.
+    async fn kill_when(&self, reached: impl Future<Output = ()>) {
+        let running = tokio::spawn({
+            let api = self.api.clone();
+            async move { task(&api, "?live=true").await }
+        });
+        reached.await;
+        self.bundle.process(FUNCTION).await.kill();
+        let answer = running.await.expect("it did not panic");
+        assert!(answer.is_none_or(|answer| answer.status >= 500), "nobody says that all is well");
+    }
+
+    /// The next update, which succeeds and publishes this.
+    async fn recovers(&self, days_ago: i64, database: &[u8]) {
+        let (success, message) = told(&call(&self.api, "?live=true").await);
+        assert!(success && message.contains(&day(days_ago)), "{message}");
+        self.expect(database);
+        let left: Vec<_> = files(&self.store).into_keys().filter(|path| !is_object(path)).collect();
+        assert!(left.is_empty(), "left behind: {left:?}");
+    }
+}
+
+fn is_object(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| ["json", "mmdb", "txt"].iter().any(|known| extension == *known))
+}
+
+async fn an_update_that_is_killed_anywhere_is_taken_over_and_the_pointer_never_leads_astray(suite: Arc<Suite>) {
+    let server = UpdateServer::start().await;
+    let secrets = [("geo-ip", json!({ "editions": [maxmind(CITY, &server)] }))];
+    let (bundle, api, _permit) = suite.other_bundle_with(Settings::default(), &secrets).await;
+    let store = folder(&api);
+    let mut world = World { bundle, api, server, store };
+    let first = world.offer(30);
+    world.recovers(30, &first).await;
+
+    killed_after_the_question(&world, &first).await;
+    killed_in_the_middle_of_the_download(&world).await;
+    killed_in_the_middle_of_the_upload(&world).await;
+    killed_before_the_pointer_moves(&world).await;
+    everything_killed_in_the_middle_of_the_download(&suite, &mut world).await;
+    a_rollback_is_not_undone(&world).await;
+    assert!(world.bundle.stop().await.success());
+}
+
+async fn killed_after_the_question(world: &World, before: &[u8]) {
+    let database = world.offer(28);
+    world.server.instead(UpdateServer::METADATA, [Behaviour::hang()]);
+    world.kill_when(world.server.until(UpdateServer::METADATA, 1)).await;
+    world.expect(before);
+    let began = Instant::now();
+    world.recovers(28, &database).await;
+    let taken = began.elapsed();
+    assert!(taken < Duration::from_secs(14), "taken over only after {taken:?}");
+    println!("a killed update was taken over after {taken:.1?}");
+}
+
+async fn killed_in_the_middle_of_the_download(world: &World) {
+    let before = database(28);
+    let database = world.offer(26);
+    let archive = archive(CITY, &database);
+    let download = UpdateServer::download(CITY);
+    world.server.instead(&download, [Behaviour::stalled_body(200, &archive, archive.len() / 2)]);
+    world.kill_when(world.server.until(&download, 1)).await;
+    world.expect(&before);
+    end_lease(&Table::of(&world.api.env), CITY).await;
+    world.recovers(26, &database).await;
+}
+
+async fn killed_in_the_middle_of_the_upload(world: &World) {
+    let before = database(26);
+    let database = world.offer(24);
+    let folder = world.store.join("local").join(CITY);
+    let begun = move || loop {
+        let entries = fs::read_dir(&folder).expect("there").flatten();
+        if entries.into_iter().any(|entry| entry.path().extension().is_some_and(|extension| extension == "unfinished"))
+        {
+            return;
+        }
+    };
+    world.kill_when(async { tokio::task::spawn_blocking(begun).await.expect("it ends") }).await;
+    world.expect(&before);
+    end_lease(&Table::of(&world.api.env), CITY).await;
+    world.recovers(24, &database).await;
+}
+
+async fn killed_before_the_pointer_moves(world: &World) {
+    let before = database(24);
+    let database = world.offer(22);
+    let folder = world.store.join("local").join(CITY);
+    // As long as somebody else changes the pointer, the update waits with its own change.
+    let lock = File::open(folder.join("current.json.lock")).expect("it was made by the first release");
+    lock.lock().expect("nobody has it");
+    let uploaded = folder.join(format!("{}.mmdb", sha256(&database)));
+    world.kill_when(until("the upload of a release", LONG, async || uploaded.exists().then_some(()))).await;
+    drop(lock);
+    world.expect(&before);
+    end_lease(&Table::of(&world.api.env), CITY).await;
+    world.recovers(22, &database).await;
+}
+
+async fn everything_killed_in_the_middle_of_the_download(suite: &Suite, world: &mut World) {
+    let before = database(22);
+    let database = world.offer(20);
+    let archive = archive(CITY, &database);
+    let download = UpdateServer::download(CITY);
+    world.server.instead(&download, [Behaviour::stalled_body(200, &archive, archive.len() / 2)]);
+    let running = tokio::spawn({
+        let api = world.api.clone();
+        async move { task(&api, "?live=true").await }
+    });
+    world.server.until(&download, 1).await;
+    world.bundle.cut_power().await;
+    assert!(running.await.expect("it did not panic").is_none(), "nobody is there to answer");
+    world.expect(&before);
+    world.bundle.start_again(Settings::default()).await;
+    world.api = Api::of(&world.bundle, &suite.contract);
+    world.recovers(20, &database).await;
+}
+
+async fn a_rollback_is_not_undone(world: &World) {
+    let (before, bad) = (database(22), database(20));
+    let lookup = async |days_ago: i64| {
+        let (success, said) = operator(&world.api, &["lookup", "1.1.1.77", "--edition", CITY]).await;
+        assert!(success && said.contains(&format!("\"daysAgo\": {days_ago}")), "{said}");
+        assert!(said.contains("1.1.1.0/24") && said.contains(&day(days_ago)), "{said}");
+    };
+    lookup(20).await;
+    let (success, said) = operator(&world.api, &["rollback", CITY]).await;
+    assert!(success && said.contains("is current again") && said.contains("is blocked"), "{said}");
+    world.expect(&before);
+    lookup(22).await;
+    let (success, said) = operator(&world.api, &["rollback", CITY]).await;
+    assert!(!success && said.contains("no release of City before the current one"), "{said}");
+
+    let pointer = world.store.join("local/City/current.json");
+    let content = fs::read(&pointer).expect("it is there");
+    for query in ["", "?live=true"] {
+        let (success, message) = told(&call(&world.api, query).await);
+        let expected = format!("the release with the SHA-256 {} was rolled back and is blocked", sha256(&bad));
+        assert!(!success && message.contains(&expected), "{message}");
+    }
+    assert_eq!(fs::read(&pointer).expect("it is there"), content);
+    let next = world.offer(18);
+    world.recovers(18, &next).await;
+    lookup(18).await;
+}

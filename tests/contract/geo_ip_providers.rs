@@ -1,0 +1,281 @@
+//! What providers serve, right and wrong: what is right is published, and nothing else ever is.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use doubles::update_server::{ACCOUNT, LICENCE_KEY, archive, gzip, md5, sha256, tar};
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::harness::{
+    Api, Behaviour, Settings, Suite, UpdateServer,
+    geo_ip::{Files, call, database, day, files, folder, maxmind, published, told},
+    tests,
+};
+
+tests![only_what_is_right_is_published_and_whatever_is_wrong_is_told];
+
+/// Editions of MaxMind's: how each goes wrong with the second release, and what is said.
+const MAXMIND: [(&str, &str); 8] = [
+    ("WrongChecksum", "the checksum of what was served is not the one that the provider gives"),
+    ("FlippedBit", "the checksum of what was served is not the one that the provider gives"),
+    ("Truncated", "damaged"),
+    ("Older", "is not newer than the published one"),
+    ("Future", "is in the future"),
+    ("OtherType", "the database calls itself `SomethingElse` instead of `OtherType`"),
+    ("TwoDatabases", "2 databases"),
+    ("LeadsOut", "a name that leads out of it"),
+];
+/// Editions at an address of anyone's: the same, and how often the file is asked for.
+const PLAIN: [(&str, &str, usize); 11] = [
+    ("WrongSha256", "the checksum of what was served is not the one that the provider gives", 1),
+    ("CutOff", "the connection broke before the answer was complete", 1),
+    ("NoAnswer", "the connection broke before there was an answer", 2),
+    ("Bomb", "more than", 1),
+    ("Status401", "refuses the credentials, or there are none (status 401)", 1),
+    ("Status403", "refuses the credentials, or there are none (status 403)", 1),
+    ("Status404", "has no such file (status 404)", 1),
+    ("Status429", "limit on downloads is reached (status 429)", 1),
+    ("Status500", "has failed (status 500)", 1),
+    // Ten seconds without a word; then the time of a call over HTTP ends while the last one trickles.
+    ("Silent", "did not begin to answer in time", 1),
+    ("Trickling", "did not finish in time", 1),
+];
+
+fn path(edition: &str) -> String {
+    format!("/files/{edition}.mmdb.gz")
+}
+
+fn configuration(server: &UpdateServer) -> Value {
+    let plain = |edition: &str| json!({ "edition": edition, "source": "url", "url": server.url(&path(edition)) });
+    let mut editions = vec![maxmind("Right", server), maxmind("Redirected", server), plain("NotModified")];
+    editions.extend(MAXMIND.iter().map(|(edition, _)| maxmind(edition, server)));
+    editions.push(maxmind("WrongKey", server));
+    for (edition, ..) in PLAIN {
+        let mut entry = plain(edition);
+        if edition == "WrongSha256" {
+            entry["sha256Url"] = server.url("/files/WrongSha256.sha256").into();
+        }
+        editions.push(entry);
+    }
+    json!({ "editions": editions })
+}
+
+fn names() -> Vec<&'static str> {
+    let wrong = MAXMIND.iter().map(|(edition, _)| *edition).chain(PLAIN.iter().map(|(edition, ..)| *edition));
+    ["Right", "Redirected", "NotModified", "WrongKey"].into_iter().chain(wrong).collect()
+}
+
+fn of_maxmind(edition: &str) -> bool {
+    ["Right", "Redirected", "WrongKey"].contains(&edition) || MAXMIND.iter().any(|(name, _)| *name == edition)
+}
+
+/// The line about each edition.
+fn lines(message: &str) -> BTreeMap<&'static str, String> {
+    let mut starts: Vec<_> =
+        names().into_iter().filter_map(|name| Some((message.find(&format!("{name}: "))?, name))).collect();
+    starts.sort_unstable();
+    let ends = starts.iter().skip(1).map(|(start, _)| *start).chain([message.len()]);
+    starts.iter().zip(ends).map(|((start, name), end)| (*name, message[*start..end].to_owned())).collect()
+}
+
+/// How often an edition's file was asked for.
+fn downloads(server: &UpdateServer, edition: &str) -> usize {
+    let path = if of_maxmind(edition) { UpdateServer::download(edition) } else { path(edition) };
+    server.received(&path).len()
+}
+
+/// Every edition is as it should be.
+fn first_release(server: &UpdateServer) {
+    for name in names() {
+        let database = database(name, 8);
+        if of_maxmind(name) {
+            server.offer(name, &day(8), &database);
+        } else {
+            server.serve(&path(name), gzip(&database));
+        }
+    }
+    server.serve("/files/WrongSha256.sha256", format!("{}  a.gz\n", sha256(&gzip(&database("WrongSha256", 8)))));
+}
+
+/// The second release, of which a few are right.
+fn second_release(server: &UpdateServer, other: &UpdateServer) {
+    let offer_archive = |name: &str, days, database: &[u8], packed: Vec<u8>| {
+        server.offer_archive(name, &day(days), &md5(database), packed);
+    };
+    server.offer("Right", &day(2), &database("Right", 2));
+    let redirected = database("Redirected", 2);
+    server.offer("Redirected", &day(2), &redirected);
+    other.serve("/elsewhere", archive("Redirected", &redirected));
+    let elsewhere = other.url("/elsewhere");
+    server.instead(&UpdateServer::download("Redirected"), [Behaviour::answer(302, &[("Location", &elsewhere)], "")]);
+
+    for (name, _) in MAXMIND {
+        let good = database(name, 2);
+        match name {
+            "WrongChecksum" => offer_archive(name, 2, b"something else", archive(name, &good)),
+            "FlippedBit" => {
+                let mut flipped = good.clone();
+                flipped[good.len() / 2] ^= 1;
+                offer_archive(name, 2, &good, archive(name, &flipped));
+            }
+            "Truncated" => {
+                let whole = archive(name, &good);
+                offer_archive(name, 2, &good, whole[..whole.len() / 2].to_vec());
+            }
+            "Older" => server.offer(name, &day(9), &database(name, 9)),
+            "Future" => server.offer(name, &day(2), &database(name, -3)),
+            "OtherType" => {
+                let other = database("SomethingElse", 2);
+                offer_archive(name, 2, &other, archive(name, &other));
+            }
+            "TwoDatabases" => {
+                offer_archive(name, 2, &good, gzip(&tar(&[("a/one.mmdb", &good), ("a/two.mmdb", &good)])));
+            }
+            _ => offer_archive(name, 2, &good, gzip(&tar(&[("../../escaped.mmdb", &good)]))),
+        }
+    }
+    server.offer("WrongKey", &day(2), &database("WrongKey", 2));
+
+    for (name, ..) in PLAIN {
+        let good = gzip(&database(name, 2));
+        server.serve(&path(name), good.clone());
+        let instead = match name {
+            "WrongSha256" => {
+                server.serve("/files/WrongSha256.sha256", sha256(b"something else"));
+                continue;
+            }
+            // 400 MB of zeros, in members of 16 MB.
+            "Bomb" => {
+                server.serve(&path(name), gzip(&vec![0; 16 << 20]).repeat(25));
+                continue;
+            }
+            "CutOff" => Behaviour::truncated_body(200),
+            "NoAnswer" => {
+                server.instead(&path(name), [Behaviour::close(), Behaviour::close()]);
+                continue;
+            }
+            "Silent" => Behaviour::hang(),
+            "Trickling" => Behaviour::trickled_body(200, Duration::from_secs(1)),
+            status => Behaviour::status(status.trim_start_matches("Status").parse().expect("a status")),
+        };
+        server.instead(&path(name), [instead]);
+    }
+}
+
+async fn only_what_is_right_is_published_and_whatever_is_wrong_is_told(suite: Arc<Suite>) {
+    let (server, other) = (UpdateServer::start().await, UpdateServer::start().await);
+    first_release(&server);
+    let secrets = [("geo-ip", configuration(&server))];
+    let (bundle, api, _permit) = suite.other_bundle_with(Settings::default(), &secrets).await;
+
+    a_dry_run_changes_nothing(&api, "", "the first").await;
+    ten_runs_at_once_are_one(&api, &server).await;
+    what_is_published_is_not_downloaded_again(&api, &server).await;
+    second_release(&server, &other);
+    only_what_is_right_is_published(&api, &server, &other).await;
+    assert!(bundle.stop().await.success());
+}
+
+async fn a_dry_run_changes_nothing(api: &Api, query: &str, word: &str) {
+    let before = files(&folder(api));
+    let (success, message) = told(&call(api, query).await);
+    assert!(success, "{message}");
+    for (name, line) in lines(&message) {
+        assert!(line.contains("would publish build") && line.contains(word), "{name}: {line}");
+    }
+    assert_eq!(files(&folder(api)), before, "a dry run changes nothing");
+}
+
+async fn ten_runs_at_once_are_one(api: &Api, server: &UpdateServer) {
+    server.forget();
+    // The first one takes long enough for all others to have begun.
+    let slow = Behaviour::answer(200, &[], archive("Right", &database("Right", 8))).after(Duration::from_secs(1));
+    server.instead(&UpdateServer::download("Right"), [slow]);
+    let answers = join_all((0..10).map(|_| call(api, "?live=true"))).await;
+    let told: Vec<_> = answers.iter().map(told).collect();
+    assert!(told.windows(2).all(|pair| pair[0] == pair[1]), "{told:#?}");
+    assert!(told[0].0, "{told:#?}");
+    let (published, lines) = (files(&folder(api)), lines(&told[0].1));
+    for name in names() {
+        assert_eq!(downloads(server, name), 1, "{name}");
+        if of_maxmind(name) {
+            assert_eq!(server.metadata_requests(name), 1, "{name}");
+        }
+        assert!(lines[name].contains("published build") && lines[name].contains("the first"), "{}", lines[name]);
+        assert_eq!(released(&published, name, 8), database(name, 8), "{name}");
+    }
+}
+
+/// The published release of an edition, which was built on that day.
+fn released(files: &Files, edition: &str, days_ago: i64) -> Vec<u8> {
+    let pointer = &files[&PathBuf::from(format!("local/{edition}/current.json"))];
+    let pointer: Value = serde_json::from_slice(pointer).expect("a pointer is JSON");
+    assert_eq!(pointer["current"]["buildDate"], day(days_ago), "{pointer:#}");
+    published(files, edition).expect("there is a pointer")
+}
+
+async fn what_is_published_is_not_downloaded_again(api: &Api, server: &UpdateServer) {
+    let before = files(&folder(api));
+    for query in ["?live=true", "?live=false"] {
+        server.forget();
+        let (success, message) = told(&call(api, query).await);
+        assert!(success, "{message}");
+        for (name, line) in lines(&message) {
+            assert!(line.contains(&format!("is up to date: build {}", day(8))), "{line}");
+            // An address is asked, and has nothing new; what has a checksum beside it need not be.
+            let asked = usize::from(!of_maxmind(name) && name != "WrongSha256");
+            assert_eq!(downloads(server, name), asked, "{name}");
+        }
+    }
+    assert_eq!(files(&folder(api)), before);
+}
+
+async fn only_what_is_right_is_published(api: &Api, server: &UpdateServer, other: &UpdateServer) {
+    let store = folder(api);
+    let before = files(&store);
+    server.forget();
+    server.refuse("WrongKey");
+    let (success, message) = told(&call(api, "?live=true").await);
+    assert!(!success, "{message}");
+    let (after, lines) = (files(&store), lines(&message));
+
+    for name in ["Right", "Redirected"] {
+        assert!(lines[name].contains("published build"), "{}", lines[name]);
+        assert!(lines[name].contains(&format!("was {}", day(8))), "{}", lines[name]);
+        assert_eq!(released(&after, name, 2), database(name, 2), "{name}");
+        assert_eq!(downloads(server, name), 1, "{name}");
+    }
+    assert!(!server.received(&UpdateServer::download("Redirected"))[0].header("authorization").is_empty());
+    let elsewhere = other.received("/elsewhere");
+    assert_eq!(elsewhere.len(), 1);
+    assert_eq!(elsewhere[0].header("authorization"), "", "who asks is told to nobody else");
+    assert!(lines["NotModified"].contains("is up to date"), "{}", lines["NotModified"]);
+    assert!(!server.received(&path("NotModified"))[0].header("if-none-match").is_empty());
+    assert!(lines["WrongKey"].contains("status 401"), "{}", lines["WrongKey"]);
+    assert_eq!((server.metadata_requests("WrongKey"), downloads(server, "WrongKey")), (1, 0));
+
+    for (name, expected) in MAXMIND {
+        assert!(lines[name].contains(expected), "{}", lines[name]);
+        assert_eq!((server.metadata_requests(name), downloads(server, name)), (1, 1), "{name}");
+    }
+    for (name, expected, count) in PLAIN {
+        assert!(lines[name].contains(expected), "{}", lines[name]);
+        assert_eq!(downloads(server, name), count, "{name}");
+    }
+    let others = |files: &Files| {
+        let published = ["Right", "Redirected"].map(|name| Path::new("local").join(name));
+        let mut files = files.clone();
+        files.retain(|path, _| !published.iter().any(|folder| path.starts_with(folder)));
+        files
+    };
+    assert_eq!(others(&after), others(&before), "whatever is wrong leaves everything as it was");
+    assert!(!store.join("../escaped.mmdb").exists() && !store.join("escaped.mmdb").exists());
+    for secret in [LICENCE_KEY, ACCOUNT] {
+        assert!(!message.contains(secret), "{message}");
+    }
+}

@@ -1,0 +1,136 @@
+//! A bundle that keeps geo-IP databases up to date, the provider that it asks, and what is published.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::OnceLock,
+};
+
+use doubles::{
+    UpdateServer,
+    update_server::{ACCOUNT, LICENCE_KEY, sha256},
+};
+use serde_json::{Value, json};
+use shared::geo_ip::testing::DatabaseBuilder;
+use tokio::{process::Command, time};
+
+use super::{Answer, Api, Application, LONG, Table, local, now};
+
+/// Every file of a store, by its path in it.
+pub type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+const DAY: i64 = 24 * 60 * 60;
+
+/// One moment for all tests, so that a database that is made twice is the same twice.
+fn today() -> i64 {
+    static TODAY: OnceLock<i64> = OnceLock::new();
+    *TODAY.get_or_init(now)
+}
+
+/// A database that was built so many days ago, or will be, with its date as providers write it.
+pub fn database(edition: &str, days_ago: i64) -> Vec<u8> {
+    database_of(edition, days_ago, 200)
+}
+
+/// The same with so many networks.
+pub fn database_of(edition: &str, days_ago: i64, networks: u32) -> Vec<u8> {
+    let built = u64::try_from(today() - days_ago * DAY).expect("after 1970");
+    let about = json!({ "daysAgo": days_ago });
+    DatabaseBuilder::new(edition, built).with_many(networks).with("1.1.1.0/24", about).build()
+}
+
+/// The day so many days ago.
+pub fn day(days_ago: i64) -> String {
+    let time = jiff::Timestamp::from_second(today() - days_ago * DAY).expect("a time of today");
+    time.strftime("%Y-%m-%d").to_string()
+}
+
+/// An edition of MaxMind's at this server.
+pub fn maxmind(edition: &str, server: &UpdateServer) -> Value {
+    json!({
+        "edition": edition, "source": "maxmind", "url": server.url(""),
+        "accountId": ACCOUNT, "licenseKey": LICENCE_KEY,
+    })
+}
+
+/// Calls the task with the right key.
+pub async fn call(api: &Api, query: &str) -> Answer {
+    task(api, query).await.expect("an answer")
+}
+
+/// The same where the service may be gone.
+pub async fn task(api: &Api, query: &str) -> Option<Answer> {
+    let token = api.token(Application::Demo, "").await;
+    let body = json!({ "key": api.env["TASK_KEY"], "environment": api.env["ENVIRONMENT"] });
+    let call = api.post(format!("/task/geo-ip-update{query}")).bearer(&token).json(&body);
+    call.attempt().await.ok()
+}
+
+/// What the task says: whether all is well, and a line about each edition.
+pub fn told(answer: &Answer) -> (bool, String) {
+    assert_eq!(answer.status, 200, "{}", answer.exchange);
+    let answer = answer.json();
+    (answer["success"] == true, answer["message"].as_str().expect("openapi.yaml says so").to_owned())
+}
+
+/// The folder in which a bundle publishes.
+pub fn folder(api: &Api) -> PathBuf {
+    api.env["GEO_IP_STORE"].strip_prefix("file://").expect("it publishes in a folder").into()
+}
+
+/// Every file of a store, but those that hold locks.
+pub fn files(store: &Path) -> Files {
+    fn collect(store: &Path, folder: &Path, files: &mut Files) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                collect(store, &path, files);
+            } else if path.extension().is_none_or(|extension| extension != "lock") {
+                let name = path.strip_prefix(store).expect("it lies in the store").to_owned();
+                files.insert(name, fs::read(&path).expect("nobody removes it meanwhile"));
+            }
+        }
+    }
+    let mut found = Files::new();
+    collect(store, store, &mut found);
+    found
+}
+
+/// What the pointer of an edition names, which is always there and is what its name says.
+pub fn published(files: &Files, edition: &str) -> Option<Vec<u8>> {
+    let folder = Path::new("local").join(edition);
+    let pointer: Value = serde_json::from_slice(files.get(&folder.join("current.json"))?).expect("a pointer is JSON");
+    for release in [&pointer["current"], &pointer["previous"]] {
+        if let Some(name) = release["sha256"].as_str() {
+            let file = files.get(&folder.join(format!("{name}.mmdb")));
+            let file = file.unwrap_or_else(|| panic!("what the pointer of {edition} names is missing: {pointer:#}"));
+            assert_eq!(sha256(file), name, "what the pointer of {edition} names is something else");
+        }
+    }
+    let current = pointer["current"]["sha256"].as_str().expect("a pointer has a current release");
+    files.get(&folder.join(format!("{current}.mmdb"))).cloned()
+}
+
+/// Lets a lease end whose owner is dead, as ten seconds would.
+pub async fn end_lease(table: &Table, edition: &str) {
+    let changed = table.set(&format!("GEOIP#{edition}"), "LEASE", "until", "2020-01-01T00:00:00.000Z").await;
+    assert!(changed, "{edition} had a lease");
+}
+
+/// Runs the operator's program; whether it succeeded, and what it says.
+pub async fn operator(api: &Api, arguments: &[&str]) -> (bool, String) {
+    let program = local().expect("the bundle runs it").with_file_name("geo-ip");
+    let mut command = Command::new(program);
+    command
+        .args(["--store", &api.env["GEO_IP_STORE"]])
+        .args(arguments)
+        .env("AWS_ENDPOINT_URL_S3", &api.env["S3_ENDPOINT"])
+        .envs([("AWS_REGION", "us-east-1"), ("AWS_ACCESS_KEY_ID", "local"), ("AWS_SECRET_ACCESS_KEY", "local")])
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    let output = time::timeout(LONG, command.output()).await.expect("it ends").expect("it can be run");
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+}
