@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
 
 use super::{
     Deliveries, GRACE,
@@ -63,8 +63,10 @@ impl Sweeper {
     pub async fn sweep(&self) -> Result<usize, SweepError> {
         let began = self.clock.now();
         // First, so that what it opens is announced by the publishing itself and not found overdue.
-        let published = self.outbox.empty(&self.publisher).await;
-        let outcomes = futures::future::join_all((0..DUE_SHARDS).map(|shard| self.sweep_shard(shard, began))).await;
+        // Boxed, here and below: a future of futures of streams is more than the compiler follows.
+        let published = self.outbox.empty(&self.publisher).boxed().await;
+        let outcomes =
+            futures::future::join_all((0..DUE_SHARDS).map(|shard| self.sweep_shard(shard, began).boxed())).await;
         let swept: usize = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().sum();
         if swept > 0 {
             tracing::info!(swept, "announced what was overdue");
