@@ -50,6 +50,23 @@ impl World {
         assert!(published(&files, CITY).as_deref() == Some(database), "another release is published");
     }
 
+    /// Where the edition is published.
+    fn folder(&self) -> PathBuf {
+        self.store.join("local").join(CITY)
+    }
+
+    /// Where a release lies.
+    fn object(&self, database: &[u8]) -> PathBuf {
+        self.folder().join(format!("{}.mmdb", sha256(database)))
+    }
+
+    /// As long as somebody else changes the pointer, an update waits with its own change.
+    fn pointer_lock(&self) -> File {
+        let lock = File::open(self.folder().join("current.json.lock")).expect("it was made by the first release");
+        lock.lock().expect("nobody has it");
+        lock
+    }
+
     /// Begins an update, and kills it once this is true.
     async fn kill_when(&self, reached: impl Future<Output = ()>) {
         let running = tokio::spawn({
@@ -89,6 +106,7 @@ async fn an_update_that_is_killed_anywhere_is_taken_over_and_the_pointer_never_l
     killed_in_the_middle_of_the_download(&world).await;
     killed_in_the_middle_of_the_upload(&world).await;
     killed_before_the_pointer_moves(&world).await;
+    killed_after_the_pointer_moved(&world).await;
     everything_killed_in_the_middle_of_the_download(&suite, &mut world).await;
     a_rollback_is_not_undone(&world).await;
     assert!(world.bundle.stop().await.success());
@@ -121,15 +139,18 @@ async fn killed_in_the_middle_of_the_download(world: &World) {
 async fn killed_in_the_middle_of_the_upload(world: &World) {
     let before = database(26);
     let database = world.offer(24);
-    let folder = world.store.join("local").join(CITY);
+    // An upload takes a few milliseconds. Should it be over before it is seen, the pointer waits behind this lock.
+    let lock = world.pointer_lock();
+    let (folder, uploaded) = (world.folder(), world.object(&database));
     let begun = move || loop {
         let entries = fs::read_dir(&folder).expect("there").flatten();
-        if entries.into_iter().any(|entry| entry.path().extension().is_some_and(|extension| extension == "unfinished"))
-        {
+        let unfinished = |path: &Path| path.extension().is_some_and(|extension| extension == "unfinished");
+        if uploaded.exists() || entries.into_iter().any(|entry| unfinished(&entry.path())) {
             return;
         }
     };
     world.kill_when(async { tokio::task::spawn_blocking(begun).await.expect("it ends") }).await;
+    drop(lock);
     world.expect(&before);
     end_lease(&Table::of(&world.api.env), CITY).await;
     world.recovers(24, &database).await;
@@ -138,11 +159,8 @@ async fn killed_in_the_middle_of_the_upload(world: &World) {
 async fn killed_before_the_pointer_moves(world: &World) {
     let before = database(24);
     let database = world.offer(22);
-    let folder = world.store.join("local").join(CITY);
-    // As long as somebody else changes the pointer, the update waits with its own change.
-    let lock = File::open(folder.join("current.json.lock")).expect("it was made by the first release");
-    lock.lock().expect("nobody has it");
-    let uploaded = folder.join(format!("{}.mmdb", sha256(&database)));
+    let lock = world.pointer_lock();
+    let uploaded = world.object(&database);
     world.kill_when(until("the upload of a release", LONG, async || uploaded.exists().then_some(()))).await;
     drop(lock);
     world.expect(&before);
@@ -150,8 +168,26 @@ async fn killed_before_the_pointer_moves(world: &World) {
     world.recovers(22, &database).await;
 }
 
+async fn killed_after_the_pointer_moved(world: &World) {
+    let database = world.offer(21);
+    let running = tokio::spawn({
+        let api = world.api.clone();
+        async move { task(&api, "?live=true").await }
+    });
+    let (pointer, name) = (world.folder().join("current.json"), sha256(&database));
+    until("the pointer names the release", LONG, async || {
+        fs::read_to_string(&pointer).is_ok_and(|pointer| pointer.contains(&name)).then_some(())
+    })
+    .await;
+    world.bundle.process(FUNCTION).await.kill();
+    drop(running.await.expect("it did not panic")); // it may have been quicker than the kill
+    world.expect(&database);
+    end_lease(&Table::of(&world.api.env), CITY).await;
+    world.recovers(21, &database).await;
+}
+
 async fn everything_killed_in_the_middle_of_the_download(suite: &Suite, world: &mut World) {
-    let before = database(22);
+    let before = database(21);
     let database = world.offer(20);
     let archive = archive(CITY, &database);
     let download = UpdateServer::download(CITY);
@@ -170,7 +206,7 @@ async fn everything_killed_in_the_middle_of_the_download(suite: &Suite, world: &
 }
 
 async fn a_rollback_is_not_undone(world: &World) {
-    let (before, bad) = (database(22), database(20));
+    let (before, bad) = (database(21), database(20));
     let lookup = async |days_ago: i64| {
         let (success, said) = operator(&world.api, &["lookup", "1.1.1.77", "--edition", CITY]).await;
         assert!(success && said.contains(&format!("\"daysAgo\": {days_ago}")), "{said}");
@@ -180,7 +216,7 @@ async fn a_rollback_is_not_undone(world: &World) {
     let (success, said) = operator(&world.api, &["rollback", CITY]).await;
     assert!(success && said.contains("is current again") && said.contains("is blocked"), "{said}");
     world.expect(&before);
-    lookup(22).await;
+    lookup(21).await;
     let (success, said) = operator(&world.api, &["rollback", CITY]).await;
     assert!(!success && said.contains("no release of City before the current one"), "{said}");
 
