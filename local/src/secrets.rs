@@ -103,7 +103,8 @@ impl Secrets {
     /// Checks the payment providers, as the functions will read them. One that is well described, but at an address that
     /// these rules forbid, is no reason not to start: the rules are a setting, and the others work.
     pub fn check_providers(&self, folder: &Path, rules: &AddressRules) -> Result<(), SecretsError> {
-        let everywhere = ["0.0.0.0/0", "::/0"].map(|network| network.parse().expect("a network"));
+        let everywhere =
+            ["0.0.0.0/0", "::/0"].map(|network| network.parse().expect("both are written here, and networks"));
         let no_rules = AddressRules { allow_http: true, allowed_networks: everywhere.into() };
         for (secret, value) in self.iter() {
             let Some(name) = secret.strip_prefix(providers::SECRET_PREFIX) else { continue };
