@@ -5,30 +5,34 @@ use std::sync::Arc;
 use shared::{
     Service, StartError,
     deliveries::{Deliveries, dispatch::Dispatcher, queue::Queue},
-    events::store::Events,
+    events::{outbox::Outbox, store::Events},
     outbound::Outbound,
     sealing::{KeyRings, RingSource},
     secrets::Secrets,
     settings::{EndpointSettings, QueueSettings, ScheduleSettings, SecretSettings},
-    webhooks::Webhooks,
+    webhooks::{Webhooks, breaker::BreakerSettings, health::Watch, stats::Stats},
 };
 
-type Settings = (QueueSettings, SecretSettings, ScheduleSettings, EndpointSettings);
+type Settings = ((QueueSettings, ScheduleSettings, BreakerSettings), (SecretSettings, EndpointSettings));
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
-    let (service, (queue, secrets, schedule, rules)) = Service::start::<Settings>().await?;
+    let (service, ((queue, schedule, breaker), (secrets, rules))) = Service::start::<Settings>().await?;
+    let (table, clock, random) = (service.table(), service.clock().clone(), service.shared_random());
     let secrets = Secrets::connect(service.aws(), secrets.prefix);
     let dispatcher = Arc::new(Dispatcher {
-        deliveries: Deliveries::new(service.table().clone()),
-        events: Events::new(service.table().clone()),
-        webhooks: Webhooks::new(service.table().clone()),
+        deliveries: Deliveries::new(table.clone()),
+        events: Events::new(table.clone()),
+        webhooks: Webhooks::new(table.clone()),
         queue: Queue::connect(service.aws(), queue.url),
+        watch: Watch::new(table.clone(), breaker, random.clone()),
+        stats: Stats::new(table.clone()),
+        outbox: Outbox::new(table.clone()),
         outbound: Outbound::within(rules),
-        rings: KeyRings::warm(RingSource(secrets), service.clock().clone()).await,
+        rings: KeyRings::warm(RingSource(secrets), clock.clone()).await,
         schedule: schedule.schedule,
-        clock: service.clock().clone(),
-        random: service.shared_random(),
+        clock,
+        random,
     });
     Service::serve_events(move |batch| dispatcher.clone().dispatch(batch)).await
 }

@@ -1,11 +1,16 @@
-//! A schedule: publishes what stands in the outbox, and announces again whatever is overdue.
+//! A schedule: publishes what stands in the outbox, announces again whatever is overdue, and works on jobs.
 
 use std::sync::Arc;
 
 use shared::{
     Service, StartError,
-    deliveries::{Deliveries, queue::Queue, sweep::Sweeper},
-    events::{outbox::Outbox, publish::Publisher, store::Events},
+    deliveries::{
+        Deliveries,
+        jobs::{Jobs, Worker},
+        queue::Queue,
+        sweep::Sweeper,
+    },
+    events::{outbox::Outbox, publish::Publisher},
     settings::{QueueSettings, ScheduleSettings},
     webhooks::Webhooks,
 };
@@ -14,19 +19,18 @@ use shared::{
 async fn main() -> Result<(), StartError> {
     let (service, (queue, schedule)) = Service::start::<(QueueSettings, ScheduleSettings)>().await?;
     let (table, queue) = (service.table(), Queue::connect(service.aws(), queue.url));
-    let publisher = Publisher {
-        events: Events::new(table.clone()),
-        webhooks: Webhooks::new(table.clone()),
+    let worker = Worker {
+        jobs: Jobs::new(table.clone()),
         deliveries: Deliveries::new(table.clone()),
-        queue: queue.clone(),
-        schedule: schedule.schedule,
+        webhooks: Webhooks::new(table.clone()),
         clock: service.clock().clone(),
         random: service.shared_random(),
     };
     let sweeper = Arc::new(Sweeper {
         outbox: Outbox::new(table.clone()),
-        publisher,
+        publisher: Publisher::connect(&service, &queue, schedule),
         deliveries: Deliveries::new(table.clone()),
+        worker,
         queue,
         clock: service.clock().clone(),
     });

@@ -29,6 +29,13 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// About how many bytes it takes in the table.
+    pub fn size(&self) -> usize {
+        const NAMES_AND_NUMBERS: usize = 100;
+        let texts = [&self.error, &self.response_body].into_iter().flatten();
+        NAMES_AND_NUMBERS + texts.map(String::len).sum::<usize>()
+    }
+
     /// The memory of an exchange.
     pub fn of(number: u32, began: Time, ended: Time, outcome: &Result<Answer, AttemptError>) -> Self {
         let duration_ms = u64::try_from(ended.since(began).as_millis()).unwrap_or(u64::MAX);

@@ -7,7 +7,7 @@ use super::Attempt;
 use crate::{
     auth::entity::EntityId,
     clock::Time,
-    ids::{DeliveryId, EventId, WebhookId},
+    ids::{DeliveryId, WebhookId},
 };
 
 /// Where a delivery stands. The first two are open, the others final until somebody asks for it again.
@@ -27,6 +27,12 @@ pub enum Status {
 }
 
 impl Status {
+    /// The state of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        let all = [Self::Pending, Self::Retrying, Self::Delivered, Self::Failed, Self::Cancelled];
+        all.into_iter().find(|status| status.as_str() == name)
+    }
+
     /// Whether another attempt may be made without anybody asking.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Pending | Self::Retrying)
@@ -85,19 +91,4 @@ pub struct WholeDelivery {
     pub attempts: Vec<Attempt>,
     /// The very body that is sent.
     pub event: Box<RawValue>,
-}
-
-/// What identifies a delivery's event to the dispatcher.
-#[derive(Debug, Clone)]
-pub struct Claimed {
-    /// The delivery.
-    pub delivery: Delivery,
-    /// The event that it carries.
-    pub event: EventId,
-    /// The number of the attempt that the claim is for, from 1.
-    pub attempt: u32,
-    /// The attempts of the present schedule that were made before: numbers go on after a resend, schedules start anew.
-    pub attempts_in_schedule: u32,
-    /// What proves, when the attempt is recorded, that the claim still holds.
-    pub lease: String,
 }

@@ -3,36 +3,46 @@
 //! Claim, send, record, announce the next: a crash after any of them leaves a delivery that the sweep will find, and a
 //! message that comes again finds a claim or an attempt and is dropped.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
+use aws_sdk_dynamodb::types::TransactWriteItem;
 use futures::future::join_all;
 use http::{HeaderName, HeaderValue, Method, header};
 use hyper::body::Bytes;
 
 use super::{
-    Attempt, Deliveries,
-    delivery::Claimed,
+    Attempt, Deliveries, GRACE,
     queue::{DueMessage, Queue},
     schedule::{Next, RetrySchedule},
     signature,
-    store::{Claim, Recorded},
+    store::{Claim, Claimed, Recorded},
 };
 use crate::{
     auth::entity::AuthorizedEntity,
     clock::{SharedClock, Time},
-    events::store::Events,
+    events::{
+        outbox::Outbox,
+        store::{Events, IDEMPOTENCY_MEMORY},
+    },
     http::{SERVICE_VERSION, SERVICE_VERSION_HEADER},
+    ids::WebhookId,
     logging,
     outbound::{Answer, AttemptError, Outbound, USER_AGENT},
     random::{self, SharedRandom},
     sealing::{KeyRings, SealError},
     table::TableError,
-    webhooks::{Webhooks, endpoint_url::EndpointUrl, store::SigningWebhook},
+    webhooks::{
+        Webhooks,
+        breaker::{HealthItem, Outcome, Passage},
+        disable::Reason,
+        endpoint_url::EndpointUrl,
+        health::Watch,
+        operational::DeliveryExhausted,
+        stats::Stats,
+        store::SigningWebhook,
+    },
 };
-
-/// Why a webhook was disabled after a 410, in the words that its owner reads.
-const GONE: &str = "The endpoint answered 410 Gone.";
 
 /// Everything that dispatching needs.
 pub struct Dispatcher {
@@ -44,6 +54,12 @@ pub struct Dispatcher {
     pub webhooks: Webhooks,
     /// Where the next attempt is announced.
     pub queue: Queue,
+    /// What knows how webhooks are doing, and disables them.
+    pub watch: Watch,
+    /// What counts attempts for their owners.
+    pub stats: Stats,
+    /// Where it is told that a delivery has failed for good.
+    pub outbox: Outbox,
     /// What sends.
     pub outbound: Outbound,
     /// What opens the signing secrets.
@@ -54,6 +70,15 @@ pub struct Dispatcher {
     pub clock: SharedClock,
     /// The dice.
     pub random: SharedRandom,
+}
+
+/// An attempt that was made, for those who count.
+struct Tried {
+    entity: AuthorizedEntity,
+    webhook: WebhookId,
+    outcome: Outcome,
+    /// The webhook's health before.
+    was: Option<HealthItem>,
 }
 
 /// Why a message could not be dealt with and has to come again.
@@ -74,55 +99,193 @@ impl Dispatcher {
     /// Deals with all messages of a batch at once and says which of them have to come again.
     pub async fn dispatch(self: Arc<Self>, batch: SqsEvent) -> SqsBatchResponse {
         let outcomes = join_all(batch.records.iter().map(|message| self.one(message))).await;
-        let failed = batch.records.iter().zip(outcomes).filter_map(|(message, outcome)| {
-            let error = outcome.err()?;
-            let message_id = message.message_id.clone().unwrap_or_default();
-            tracing::error!(error = %logging::chain(&error), messageId = message_id, "a message has to come again");
-            let mut failure = BatchItemFailure::default();
-            failure.item_identifier = message_id;
-            Some(failure)
-        });
-        let mut response = SqsBatchResponse::default();
-        response.batch_item_failures = failed.collect();
+        let (mut response, mut tried) = (SqsBatchResponse::default(), Vec::new());
+        for (message, outcome) in batch.records.iter().zip(outcomes) {
+            match outcome {
+                Ok(attempt) => tried.extend(attempt),
+                Err(error) => {
+                    let message_id = message.message_id.clone().unwrap_or_default();
+                    tracing::error!(error = %logging::chain(&error), messageId = message_id, "a message has to come again");
+                    let mut failure = BatchItemFailure::default();
+                    failure.item_identifier = message_id;
+                    response.batch_item_failures.push(failure);
+                }
+            }
+        }
+        self.count(tried).await;
         response
     }
 
-    async fn one(&self, message: &SqsMessage) -> Result<(), DispatchError> {
+    async fn one(&self, message: &SqsMessage) -> Result<Option<Tried>, DispatchError> {
         let body = message.body.as_deref().unwrap_or_default();
         let due: DueMessage = serde_json::from_str(body).map_err(DispatchError::Message)?;
         // Before the claim: a lease must not run out while a secret is waited for.
         self.rings.get().await?;
         let lease = random::uuid(&*self.random);
         match self.deliveries.claim(&due.delivery, due.attempt, lease, self.clock.now()).await? {
-            Claim::Started(claimed) => self.attempt(&claimed).await,
+            Claim::Started(claimed) => self.claimed(&claimed).await,
             Claim::NotNow => {
                 tracing::debug!(deliveryId = %due.delivery, attempt = due.attempt, "nothing to do");
-                Ok(())
+                Ok(None)
             }
         }
     }
 
-    async fn attempt(&self, claimed: &Claimed) -> Result<(), DispatchError> {
-        let entity = AuthorizedEntity::owning_delivery(claimed.delivery.owner_identifier.clone());
-        let (webhook, body) = tokio::try_join!(
-            self.webhooks.find(&entity, &claimed.delivery.webhook_identifier),
-            self.events.body(&claimed.event)
+    /// Makes the attempt, or finds that it cannot be made, or not yet.
+    async fn claimed(&self, claimed: &Claimed) -> Result<Option<Tried>, DispatchError> {
+        let delivery = claimed.delivery();
+        let (entity, id) =
+            (AuthorizedEntity::owning_delivery(delivery.owner_identifier.clone()), &delivery.webhook_identifier);
+        let (webhook, body, health) = tokio::try_join!(
+            self.webhooks.find(&entity, id),
+            self.events.body(claimed.event()),
+            self.watch.healths.find(&entity, id)
         )?;
-        let (Some(webhook), Some(body)) = (webhook.filter(|found| found.webhook.enabled), body) else {
-            tracing::info!(deliveryId = %claimed.delivery.id, "cancelled: its webhook is gone or disabled");
-            return Ok(self.deliveries.cancel(claimed, self.clock.now()).await?);
+        let now = self.clock.now();
+        let Some(webhook) = webhook.filter(|found| found.webhook.enabled) else {
+            tracing::info!(deliveryId = %delivery.id, "cancelled: its webhook is gone or disabled");
+            self.deliveries.cancel(claimed, now).await?;
+            return Ok(None);
         };
-        let began = self.clock.now();
-        let outcome = self.send(claimed, &webhook, &body, began).await?;
-        let ended = self.clock.now();
-        let next = self.schedule.next(claimed.attempts_in_schedule + 1, &outcome, ended, random::unit(&*self.random));
-        let attempt = Attempt::of(claimed.attempt, began, ended, &outcome);
-        log(claimed, &attempt, next);
-        if self.deliveries.record(claimed, attempt, next, ended).await? == Recorded::ClaimLost {
-            tracing::warn!(deliveryId = %claimed.delivery.id, attempt = claimed.attempt, "the claim was lost before the attempt was recorded");
-            return Ok(());
+        let Some(body) = body else {
+            self.wait_for_body(claimed, now).await?;
+            return Ok(None);
+        };
+        if let Some(until) = self.closed_until(&entity, id, health.as_ref(), now).await? {
+            tracing::info!(deliveryId = %delivery.id, until = %until, "put off: the breaker of its webhook is open");
+            self.deliveries.put_off(claimed, until, now).await?;
+            self.announce(claimed, claimed.attempt(), until, now).await;
+            return Ok(None);
         }
-        self.follow_up(&entity, claimed, &webhook, next, ended).await
+        let outcome = self.attempt(&entity, claimed, &webhook, &body).await?;
+        Ok(Some(Tried { entity, webhook: id.clone(), outcome, was: health }))
+    }
+
+    /// Until when the webhook is left alone; nothing when an attempt may be made, be it as the probe.
+    async fn closed_until(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        health: Option<&HealthItem>,
+        now: Time,
+    ) -> Result<Option<Time>, TableError> {
+        let Some(health) = health else { return Ok(None) };
+        Ok(match health.passage(now) {
+            Passage::Go => None,
+            Passage::Wait(until) => Some(until),
+            Passage::Probe if self.watch.healths.take_probe(entity, webhook, health, now).await? => None,
+            Passage::Probe => Some(health.after_probe(now)),
+        })
+    }
+
+    async fn attempt(
+        &self,
+        entity: &AuthorizedEntity,
+        claimed: &Claimed,
+        webhook: &SigningWebhook,
+        body: &str,
+    ) -> Result<Outcome, DispatchError> {
+        let began = self.clock.now();
+        let outcome = self.send(claimed, webhook, body, began).await?;
+        let ended = self.clock.now();
+        let next = self.next(claimed, &outcome, ended);
+        let attempt = Attempt::of(claimed.attempt(), began, ended, &outcome);
+        log(claimed, &attempt, next);
+        if next == Next::Gone {
+            // Before the record, after which nobody would come back to it.
+            self.watch.disabler.disable(entity, &webhook.webhook.id, Reason::Gone, ended).await?;
+        }
+        let told = (next == Next::Exhausted).then(|| self.exhausted(claimed, &attempt, ended)).flatten().transpose()?;
+        let outcome = Outcome::of(&attempt);
+        if self.deliveries.record(claimed, attempt, next, ended, told).await? == Recorded::ClaimLost {
+            let (delivery, attempt) = (&claimed.delivery().id, claimed.attempt());
+            tracing::warn!(deliveryId = %delivery, attempt, "the claim was lost before the attempt was recorded");
+        } else if let Next::RetryAt(time) = next {
+            self.announce(claimed, claimed.attempt().saturating_add(1), time, ended).await;
+        }
+        Ok(outcome)
+    }
+
+    /// The write that tells, in the transaction of the last attempt, that a delivery has failed for good.
+    fn exhausted(
+        &self,
+        claimed: &Claimed,
+        attempt: &Attempt,
+        now: Time,
+    ) -> Option<Result<TransactWriteItem, TableError>> {
+        let delivery = claimed.delivery();
+        let exhausted = DeliveryExhausted {
+            delivery_identifier: &delivery.id,
+            webhook_identifier: &delivery.webhook_identifier,
+            event_identifier: claimed.event(),
+            r#type: &delivery.r#type,
+            attempt_count: attempt.attempt_number,
+            last_http_status: attempt.http_status,
+        };
+        let announcement = exhausted.announcement(&delivery.owner_identifier, now, &*self.random)?;
+        Some(self.outbox.put(&announcement))
+    }
+
+    /// Counts what was tried, once per webhook and batch. It colours a webhook's health and fills its statistics, so that
+    /// nothing depends on it: what fails is logged.
+    async fn count(&self, tried: Vec<Tried>) {
+        let mut by_webhook: BTreeMap<WebhookId, Vec<Tried>> = BTreeMap::new();
+        for attempt in tried {
+            by_webhook.entry(attempt.webhook.clone()).or_default().push(attempt);
+        }
+        join_all(by_webhook.into_iter().map(|(webhook, tried)| self.count_for(webhook, tried))).await;
+    }
+
+    async fn count_for(&self, webhook: WebhookId, tried: Vec<Tried>) {
+        let now = self.clock.now();
+        // Who was the probe counts for the breaker; the others saw it closed.
+        let was = tried.iter().filter_map(|attempt| attempt.was.as_ref()).max_by_key(|was| was.open_until).cloned();
+        let Some(entity) = tried.first().map(|attempt| attempt.entity.clone()) else { return };
+        let outcomes: Vec<_> = tried.into_iter().map(|attempt| attempt.outcome).collect();
+        let counted = tokio::join!(
+            self.watch.count(&entity, &webhook, &outcomes, was.as_ref(), now),
+            self.stats.count(&entity, &webhook, &outcomes, now)
+        );
+        for error in [counted.0, counted.1].into_iter().filter_map(Result::err) {
+            tracing::warn!(error = %logging::chain(&error), webhookId = %webhook, "attempts were not counted");
+        }
+    }
+
+    /// What follows from the outcome. An attempt that was asked for by hand neither takes one away from the schedule nor
+    /// moves it, but a pause that the endpoint asks for counts all the same.
+    fn next(&self, claimed: &Claimed, outcome: &Result<Answer, AttemptError>, now: Time) -> Next {
+        let dice = random::unit(&*self.random);
+        let next = self.schedule.next(claimed.attempt_in_schedule(), outcome, now, dice);
+        match (claimed.resumes_at(), next) {
+            (Some(resume), Next::RetryAt(_) | Next::Exhausted) => {
+                let asked = outcome.as_ref().ok().and_then(|answer| answer.pause_asked_for(now)).unwrap_or_default();
+                Next::RetryAt(resume.max(now + asked))
+            }
+            _ => next,
+        }
+    }
+
+    /// The head of an event that is not there: its publication was never acknowledged, and may be repeated for as long as
+    /// its key is remembered; after that it never comes.
+    async fn wait_for_body(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
+        let (delivery, age) = (claimed.delivery(), now.since(claimed.delivery().created_date));
+        if age > IDEMPOTENCY_MEMORY {
+            tracing::error!(deliveryId = %delivery.id, eventId = %claimed.event(), "cancelled: its event never came");
+            return Ok(self.deliveries.cancel(claimed, now).await?);
+        }
+        // Twice as old each time, so that few such are looked at often.
+        let until = now + age.max(GRACE);
+        tracing::warn!(deliveryId = %delivery.id, eventId = %claimed.event(), "its event is not there yet");
+        Ok(self.deliveries.put_off(claimed, until, now).await?)
+    }
+
+    /// A message for an attempt; the sweep does it if that fails.
+    async fn announce(&self, claimed: &Claimed, attempt: u32, time: Time, now: Time) {
+        let delivery = claimed.delivery();
+        let message = DueMessage { delivery: delivery.id.clone(), attempt };
+        if let Err(error) = self.queue.announce(&delivery.webhook_identifier, message, time, now).await {
+            tracing::warn!(error = %logging::chain(&error), "not announced; the sweep will find it");
+        }
     }
 
     /// The request, exactly as the contract describes it. An error is of the endpoint; only an unreadable secret is ours.
@@ -134,17 +297,18 @@ impl Dispatcher {
         now: Time,
     ) -> Result<Result<Answer, AttemptError>, SealError> {
         let secrets = webhook.live_secrets(&self.rings, now).await?;
-        let Ok(url) = EndpointUrl::parse(&claimed.delivery.url, &self.outbound.rules) else {
+        // Where the webhook is now: whoever moved it wants nothing at its old address any more.
+        let Ok(url) = EndpointUrl::parse(&webhook.webhook.event_url, &self.outbound.rules) else {
             return Ok(Err(AttemptError::Blocked("the URL of the endpoint is not allowed")));
         };
         let own = [
             (header::CONTENT_TYPE, "application/json".to_owned()),
             (header::USER_AGENT, USER_AGENT.to_owned()),
-            (HeaderName::from_static("service-delivery-id"), claimed.delivery.id.to_string()),
+            (HeaderName::from_static("service-delivery-id"), claimed.delivery().id.to_string()),
             (HeaderName::from_static(SERVICE_VERSION_HEADER), SERVICE_VERSION.to_owned()),
-            (HeaderName::from_static("webhook-id"), claimed.event.to_string()),
+            (HeaderName::from_static("webhook-id"), claimed.event().to_string()),
             (HeaderName::from_static("webhook-timestamp"), now.as_seconds().to_string()),
-            (HeaderName::from_static("webhook-signature"), signature::sign(&secrets, &claimed.event, now, body)),
+            (HeaderName::from_static("webhook-signature"), signature::sign(&secrets, claimed.event(), now, body)),
         ];
         let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
         // Checked when they were set; one that cannot be a header all the same is left out, and never breaks out of its line.
@@ -154,44 +318,13 @@ impl Dispatcher {
         let headers: Vec<_> = own.chain(custom).collect();
         Ok(self.outbound.send(Method::POST, url.url(), &headers, Bytes::copy_from_slice(body.as_bytes())).await)
     }
-
-    /// What comes after the record. The next attempt is announced first, and found by the sweep if that fails; that a
-    /// webhook is gone is said again by its endpoint's next 410, if this fails.
-    async fn follow_up(
-        &self,
-        entity: &AuthorizedEntity,
-        claimed: &Claimed,
-        webhook: &SigningWebhook,
-        next: Next,
-        now: Time,
-    ) -> Result<(), DispatchError> {
-        let id = &webhook.webhook.id;
-        if let Next::RetryAt(time) = next {
-            let message =
-                DueMessage { delivery: claimed.delivery.id.clone(), attempt: claimed.attempt.saturating_add(1) };
-            if let Err(error) = self.queue.announce(entity.id(), [message], time, now).await {
-                tracing::warn!(error = %logging::chain(&error), "not announced; the sweep will find it");
-            }
-        }
-        if next == Next::Gone {
-            self.webhooks.disable(entity, id, GONE, now).await?;
-        }
-        let succeeded = next == Next::Delivered;
-        if !succeeded || webhook.webhook.failures_in_row > 0 {
-            // It only colours the webhook's health.
-            if let Err(error) = self.webhooks.count_attempt(entity, id, succeeded).await {
-                tracing::warn!(error = %logging::chain(&error), webhookId = %id, "an attempt was not counted");
-            }
-        }
-        Ok(())
-    }
 }
 
 fn log(claimed: &Claimed, attempt: &Attempt, next: Next) {
     tracing::info!(
-        deliveryId = %claimed.delivery.id,
-        webhookId = %claimed.delivery.webhook_identifier,
-        eventId = %claimed.event,
+        deliveryId = %claimed.delivery().id,
+        webhookId = %claimed.delivery().webhook_identifier,
+        eventId = %claimed.event(),
         attempt = attempt.attempt_number,
         httpStatus = attempt.http_status,
         error = attempt.error,

@@ -3,20 +3,27 @@
 //! | item | pk / sk |
 //! |---|---|
 //! | head | `DLV#{delivery}` / `HEAD` |
-//! | attempt | `DLV#{delivery}` / `ATT#0001` |
+//! | large attempt | `DLV#{delivery}` / `ATT#0001` |
 //!
 //! A head stands in the index `byEntity` for listing, and in `byDue` for as long as something is due.
+//!
+//! An attempt stands in the head for as long as the head stays small: then one write of one unit records both. Larger
+//! ones are items of their own, so that a change of the head never costs more than two units, however long its history.
+
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, Delivery, GRACE, RETENTION, Status};
+use super::{Attempt, Delivery, GRACE, Status};
 use crate::{
-    auth::entity::EntityId,
     clock::Time,
     events::Event,
-    ids::{DeliveryId, EventId},
+    ids::{DeliveryId, EventId, WebhookId},
     webhooks::Webhook,
 };
+
+/// As many bytes of attempts as stand in a head, with what they are called.
+const MAX_INLINE: usize = 1024;
 
 /// How many partitions the index of due deliveries has: one takes 1 000 writes a second.
 pub const DUE_SHARDS: u8 = 8;
@@ -38,8 +45,16 @@ pub struct HeadItem {
     pub(super) sweeps: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) lease: Option<String>,
+    /// The earliest moment at which the next attempt may be claimed: its time, or the end of the lease. Present for as
+    /// long as the delivery is open, so that one comparison tells whether there is anything to claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) lease_until: Option<Time>,
+    pub(super) claimable_at: Option<Time>,
+    /// When the schedule goes on, if the next attempt was asked for by hand in between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) resume_at: Option<Time>,
+    /// The attempts that are small enough to stand here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) attempts: Vec<Attempt>,
     pub(super) entity_key: String,
     pub(super) created_key: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,7 +66,8 @@ pub struct HeadItem {
 
 impl HeadItem {
     /// The head of a delivery that was just decided.
-    pub fn new(id: DeliveryId, event: &Event, webhook: &Webhook, first_attempt: Time) -> Self {
+    pub fn new(event: &Event, webhook: &Webhook, first_attempt: Time, retention: Duration) -> Self {
+        let id = DeliveryId::of(&event.id, &webhook.id);
         let created = event.timestamp;
         Self {
             pk: partition(&id),
@@ -60,12 +76,14 @@ impl HeadItem {
             schedule_base: 0,
             sweeps: 0,
             lease: None,
-            lease_until: None,
+            claimable_at: Some(first_attempt),
+            resume_at: None,
+            attempts: Vec::new(),
             entity_key: format!("ENT#{}", event.entity),
             created_key: format!("{created}#{id}"),
             due_shard: Some(due_shard(&id)),
             due_at: Some(first_attempt + GRACE),
-            expires_at: (created + RETENTION).as_seconds(),
+            expires_at: (created + retention).as_seconds(),
             delivery: Delivery {
                 attempt_count: 0,
                 created_date: created,
@@ -83,7 +101,24 @@ impl HeadItem {
     }
 }
 
-/// An attempt.
+impl HeadItem {
+    /// What is to be seen of it.
+    pub fn delivery(&self) -> &Delivery {
+        &self.delivery
+    }
+
+    /// The event that it carries.
+    pub fn event(&self) -> &EventId {
+        &self.event
+    }
+
+    /// Whether an attempt may stand in the head beside those that do.
+    pub(super) fn has_room_for(&self, attempt: &Attempt) -> bool {
+        self.attempts.iter().chain([attempt]).map(Attempt::size).sum::<usize>() <= MAX_INLINE
+    }
+}
+
+/// An attempt that has no room in the head.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptItem {
@@ -96,13 +131,9 @@ pub struct AttemptItem {
 
 impl AttemptItem {
     /// An attempt of a delivery. It is kept for as long as its delivery.
-    pub fn new(delivery: &Delivery, attempt: Attempt) -> Self {
-        Self {
-            pk: partition(&delivery.id),
-            sk: format!("{ATTEMPT}{:04}", attempt.attempt_number),
-            attempt,
-            expires_at: (delivery.created_date + RETENTION).as_seconds(),
-        }
+    pub fn new(head: &HeadItem, attempt: Attempt) -> Self {
+        let (pk, expires_at) = (head.pk.clone(), head.expires_at);
+        Self { pk, sk: format!("{ATTEMPT}{:04}", attempt.attempt_number), attempt, expires_at }
     }
 }
 
@@ -121,8 +152,8 @@ pub struct DueEntry {
     pub attempt_count: u32,
     /// How often it was announced in vain.
     pub sweeps: u32,
-    /// Whose it is.
-    pub owner_identifier: EntityId,
+    /// The webhook that it goes to.
+    pub webhook_identifier: WebhookId,
 }
 
 impl DueEntry {

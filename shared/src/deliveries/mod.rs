@@ -3,10 +3,17 @@
 //! DynamoDB is the truth; the queue only says "look now". So losing, repeating or delaying a message costs time only.
 
 pub mod attempt;
+pub mod by_entity;
+pub mod cursor;
 pub mod delivery;
 pub mod dispatch;
+pub mod filters;
 pub mod item;
+pub mod jobs;
+pub mod list;
 pub mod queue;
+pub mod recover;
+pub mod reopen;
 pub mod schedule;
 pub mod signature;
 pub mod store;
@@ -17,9 +24,6 @@ pub use delivery::{Delivery, Status};
 pub use store::Deliveries;
 
 use std::time::Duration;
-
-/// How long a delivery is kept, with its event and its attempts: 90 days.
-pub const RETENTION: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 /// How long a worker holds a delivery: the whole exchange and the time to record it.
 pub const LEASE: Duration = Duration::from_secs(25);

@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use aws_sdk_sqs::{Client, error::DisplayErrorContext, types::SendMessageBatchRequestEntry};
-use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 
-use crate::{auth::entity::EntityId, aws::Aws, clock::Time, ids::DeliveryId};
+use crate::{
+    aws::Aws,
+    clock::Time,
+    gather::{Calls, Gather, Unanswered},
+    ids::{DeliveryId, WebhookId},
+};
 
 /// The longest delay of a message. What is due later waits in the table, where the sweep finds it.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-timers.html>
 pub const MAX_DELAY: Duration = Duration::from_secs(15 * 60);
-/// As many as one call of SQS takes.
-const BATCH: usize = 10;
-const CALLS_AT_ONCE: usize = 8;
-
 /// "This attempt of this delivery is due."
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,38 +27,39 @@ pub struct DueMessage {
 
 /// The queue of due deliveries.
 #[derive(Debug, Clone)]
-pub struct Queue {
-    client: Client,
-    url: String,
-}
+pub struct Queue(Gather<Messages>);
 
 /// A message could not be sent.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum QueueError {
     /// The queue did not answer, or refused.
     #[error("the queue did not take a batch: {0}")]
     Batch(String),
+    /// The queue took a batch but this message.
+    #[error("the queue did not take a message of a batch")]
+    Message,
     /// The queue did not answer in time.
     #[error("the queue did not answer in time")]
     Late,
-    /// The queue took a batch but some of its messages.
-    #[error("the queue did not take {0} messages of a batch")]
-    Messages(usize),
+    /// The call that carried the message ended without an answer.
+    #[error(transparent)]
+    Unanswered(#[from] Unanswered),
 }
 
 impl Queue {
     /// The queue at this address.
     pub fn connect(aws: &Aws, url: impl Into<String>) -> Self {
-        Self { client: aws.sqs(), url: url.into() }
+        Self(Gather::new(Messages { client: aws.sqs(), url: url.into() }))
     }
 
-    /// Announces attempts of one entity's deliveries that are due at this time; nothing when that is too far away.
+    /// Announces an attempt that is due at this time; does nothing when that is too far away.
     ///
-    /// The entity is the group of SQS's fair queues, so that one with a backlog does not hold up the others.
+    /// The webhook is the group of SQS's fair queues, so that one with a backlog does not hold up the others.
+    /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html>
     pub async fn announce(
         &self,
-        entity: &EntityId,
-        messages: impl IntoIterator<Item = DueMessage>,
+        webhook: &WebhookId,
+        message: DueMessage,
         due: Time,
         now: Time,
     ) -> Result<(), QueueError> {
@@ -68,29 +69,51 @@ impl Queue {
         }
         // Rounded up: a message that comes too early would be dropped.
         let delay = i32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(900);
-        let entries: Vec<_> = messages
-            .into_iter()
-            .enumerate()
-            .filter_map(|(number, message)| entry(number, &message, entity, delay))
-            .collect();
-        let batches: Vec<_> = entries.chunks(BATCH).map(<[_]>::to_vec).collect();
-        let outcomes = stream::iter(batches).map(|batch| self.send(batch)).buffer_unordered(CALLS_AT_ONCE);
-        // All are sent before the first error is told.
-        outcomes.collect::<Vec<_>>().await.into_iter().collect()
+        self.0.ask(Announcement { group: webhook.clone(), message, delay }).await?
     }
+}
 
-    async fn send(&self, batch: Vec<SendMessageBatchRequestEntry>) -> Result<(), QueueError> {
-        let answer = self.client.send_message_batch().queue_url(&self.url).set_entries(Some(batch)).send().await;
-        let answer = answer.map_err(|error| QueueError::Batch(DisplayErrorContext(&error).to_string()))?;
-        match answer.failed().len() {
-            0 => Ok(()),
-            failed => Err(QueueError::Messages(failed)),
+/// A message with what SQS is to do with it.
+struct Announcement {
+    group: WebhookId,
+    message: DueMessage,
+    delay: i32,
+}
+
+/// Messages that share a call.
+struct Messages {
+    client: Client,
+    url: String,
+}
+
+impl Calls for Messages {
+    type Ask = Announcement;
+    type Answer = Result<(), QueueError>;
+    /// As many as one call of SQS takes.
+    const LIMIT: usize = 10;
+
+    async fn call(&self, announcements: Vec<Announcement>) -> Vec<Self::Answer> {
+        let entries: Vec<_> =
+            announcements.iter().enumerate().filter_map(|(number, announcement)| announcement.entry(number)).collect();
+        let answer = self.client.send_message_batch().queue_url(&self.url).set_entries(Some(entries)).send().await;
+        match answer {
+            Ok(answer) => {
+                let taken = |number: usize| answer.successful().iter().any(|entry| entry.id() == number.to_string());
+                let outcome = |number| if taken(number) { Ok(()) } else { Err(QueueError::Message) };
+                (0..announcements.len()).map(outcome).collect()
+            }
+            Err(error) => {
+                let error = QueueError::Batch(DisplayErrorContext(&error).to_string());
+                announcements.iter().map(|_| Err(error.clone())).collect()
+            }
         }
     }
 }
 
-fn entry(number: usize, message: &DueMessage, entity: &EntityId, delay: i32) -> Option<SendMessageBatchRequestEntry> {
-    let body = serde_json::to_string(message).expect("an identifier and a number can always be written");
-    let entry = SendMessageBatchRequestEntry::builder().id((number % BATCH).to_string()).message_body(body);
-    entry.message_group_id(entity.as_str()).delay_seconds(delay).build().ok()
+impl Announcement {
+    fn entry(&self, number: usize) -> Option<SendMessageBatchRequestEntry> {
+        let body = serde_json::to_string(&self.message).expect("an identifier and a number can always be written");
+        let entry = SendMessageBatchRequestEntry::builder().id(number.to_string()).message_body(body);
+        entry.message_group_id(self.group.as_str()).delay_seconds(self.delay).build().ok()
+    }
 }

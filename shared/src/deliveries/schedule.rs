@@ -4,11 +4,13 @@ use std::{str::FromStr, time::Duration};
 
 use http::StatusCode;
 
-use super::RETENTION;
 use crate::{
     clock::Time,
     outbound::{Answer, AttemptError},
 };
+
+/// The longest that a schedule may be, and any one wait: longer than anybody waits for an answer.
+const LONGEST: Duration = Duration::from_secs(45 * 24 * 60 * 60);
 
 /// How much longer than its wait an attempt may come, so that endpoints are not met by all at once.
 const JITTER: f64 = 0.1;
@@ -46,6 +48,11 @@ impl RetrySchedule {
         self.0.len()
     }
 
+    /// How long a delivery takes at most if nobody asks for a pause and the dice are against it.
+    pub fn whole(&self) -> Duration {
+        jittered(self.0.iter().sum(), 1.0)
+    }
+
     /// The wait before the first attempt. `dice` is from 0 up to, but not including, 1.
     pub fn first_wait(&self, dice: f64) -> Duration {
         self.0.first().map(|wait| jittered(*wait, dice)).unwrap_or_default()
@@ -81,10 +88,12 @@ impl FromStr for RetrySchedule {
 
     /// Reads waits with a unit (`ms`, `s`, `m`, `h`, `d`), separated by commas.
     fn from_str(text: &str) -> Result<Self, ScheduleError> {
-        let waits =
-            text.split(',').map(|wait| parse_wait(wait.trim())).collect::<Option<Vec<_>>>().ok_or(ScheduleError)?;
-        // With jitter and what endpoints ask for, a delivery must be over before it is forgotten.
-        let in_time = waits.iter().sum::<Duration>() <= RETENTION / 2;
+        let waits = text
+            .split(',')
+            .map(|wait| parse_wait(wait.trim()).filter(|wait| *wait <= LONGEST))
+            .collect::<Option<Vec<_>>>()
+            .ok_or(ScheduleError)?;
+        let in_time = waits.iter().sum::<Duration>() <= LONGEST;
         if (1..=100).contains(&waits.len()) && in_time { Ok(Self(waits)) } else { Err(ScheduleError) }
     }
 }
@@ -100,8 +109,25 @@ fn parse_wait(text: &str) -> Option<Duration> {
         "d" => 24 * 60 * 60 * 1000,
         _ => return None,
     };
-    let wait = Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(millis)?);
-    (wait <= RETENTION).then_some(wait)
+    Some(Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(millis)?))
+}
+
+/// A length of time in a setting, such as `30s` or `90d`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait(pub Duration);
+
+/// A text that is no length of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a number with a unit, of 10 years at most, such as `500ms`, `30s`, `5m`, `2h` or `90d`")]
+pub struct WaitError;
+
+impl FromStr for Wait {
+    type Err = WaitError;
+
+    fn from_str(text: &str) -> Result<Self, WaitError> {
+        const LONGEST: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
+        parse_wait(text.trim()).filter(|wait| *wait <= LONGEST).map(Self).ok_or(WaitError)
+    }
 }
 
 #[cfg(test)]

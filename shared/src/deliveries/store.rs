@@ -1,19 +1,17 @@
 //! Deliveries in the table. Every change is conditional, so that whatever comes twice, late or out of order changes
 //! nothing that it must not.
+//!
+//! A claim and a record are one write of one item each, and share their calls with those of other deliveries.
 
-use aws_sdk_dynamodb::{
-    operation::update_item::UpdateItemError,
-    types::{
-        AttributeValue, BatchStatementErrorCodeEnum, BatchStatementRequest, Put, ReturnValue, TransactWriteItem, Update,
-    },
-};
-use futures::{StreamExt, TryStreamExt, stream};
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
+use futures::future::try_join_all;
 use serde_json::value::RawValue;
-use tokio::time::sleep;
 
 use super::{
-    Attempt, GRACE, LEASE, Status,
-    delivery::{Claimed, WholeDelivery},
+    Attempt, Delivery, GRACE, LEASE, Status,
+    delivery::WholeDelivery,
     item::{ATTEMPT, AttemptItem, DueEntry, HEAD, HeadItem, partition, shard_key},
     queue::MAX_DELAY,
     schedule::Next,
@@ -22,22 +20,20 @@ use crate::{
     auth::entity::AuthorizedEntity,
     clock::Time,
     events::{Event, store::Events},
-    ids::DeliveryId,
-    table::{Item, PAUSES, Table, TableError, Transacted, number, passing_code, read_item, text, write_item},
+    ids::{DeliveryId, EventId},
+    table::{
+        Executed, Item, Statement, Table, TableError, Transacted, number, read_item, text, write_item, write_value,
+    },
     webhooks::Webhook,
 };
 
-/// As many statements as one call takes.
-const BATCH: usize = 25;
-/// As many calls at once as one publish may make.
-const CALLS_AT_ONCE: usize = 8;
 /// How much earlier than its time an attempt may be claimed: what the clocks of two machines may be apart.
-const CLOCK_SKEW: std::time::Duration = std::time::Duration::from_secs(1);
+const CLOCK_SKEW: Duration = Duration::from_secs(1);
 
 /// The deliveries in the table.
 #[derive(Debug, Clone)]
 pub struct Deliveries {
-    table: Table,
+    pub(super) table: Table,
     events: Events,
 }
 
@@ -50,6 +46,14 @@ pub enum Claim {
     NotNow,
 }
 
+/// A delivery whose next attempt is the caller's, for the length of a lease.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    head: HeadItem,
+    /// What proves, when the attempt is recorded, that the claim still holds.
+    lease: String,
+}
+
 /// What came of recording an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recorded {
@@ -59,6 +63,34 @@ pub enum Recorded {
     ClaimLost,
 }
 
+impl Claimed {
+    /// The delivery, as it was claimed.
+    pub fn delivery(&self) -> &Delivery {
+        &self.head.delivery
+    }
+
+    /// The event that it carries.
+    pub fn event(&self) -> &EventId {
+        &self.head.event
+    }
+
+    /// The number of the attempt that the claim is for, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.head.delivery.attempt_count.saturating_add(1)
+    }
+
+    /// How many attempts of the present schedule there will have been with this one: numbers go on after a resend,
+    /// schedules start anew.
+    pub fn attempt_in_schedule(&self) -> u32 {
+        self.attempt().saturating_sub(self.head.schedule_base)
+    }
+
+    /// When the schedule goes on, if this attempt was asked for by hand in between.
+    pub fn resumes_at(&self) -> Option<Time> {
+        self.head.resume_at
+    }
+}
+
 impl Deliveries {
     /// The deliveries in this table.
     pub fn new(table: Table) -> Self {
@@ -66,59 +98,19 @@ impl Deliveries {
     }
 
     /// Opens one delivery of the event for each webhook. One that exists already stays as it is.
-    ///
-    /// The event's body must be kept before: a head never lacks its body.
     pub async fn open_for_event(
         &self,
-        entity: &AuthorizedEntity,
         event: &Event,
         webhooks: impl IntoIterator<Item = &Webhook>,
         first_attempt: Time,
+        retention: Duration,
     ) -> Result<(), TableError> {
-        debug_assert_eq!(entity.id(), &event.entity);
-        let heads = webhooks
-            .into_iter()
-            .map(|webhook| HeadItem::new(DeliveryId::of(&event.id, &webhook.id), event, webhook, first_attempt));
-        let heads: Vec<Item> = heads.map(|head| write_item(&head, OPENING)).collect::<Result<_, _>>()?;
-        let batches: Vec<Vec<Item>> = heads.chunks(BATCH).map(<[Item]>::to_vec).collect();
-        let batches = stream::iter(batches).map(|batch| async move { self.insert(&batch).await });
-        batches.buffer_unordered(CALLS_AT_ONCE).try_collect().await
-    }
-
-    /// Inserts items that do not exist yet: one round trip at the price of single writes, each with its own outcome. What
-    /// the table could not take at the moment is tried again, and only that.
-    async fn insert(&self, items: &[Item]) -> Result<(), TableError> {
-        let mut statements = items.iter().map(|item| self.insertion(item)).collect::<Result<Vec<_>, _>>()?;
-        let mut pauses = PAUSES.iter();
-        loop {
-            let call = self.table.client.batch_execute_statement().set_statements(Some(statements.clone()));
-            let answer = call.send().await.map_err(TableError::sdk(OPENING))?;
-            let mut again = Vec::new();
-            for (statement, response) in statements.into_iter().zip(answer.responses.unwrap_or_default()) {
-                match response.error.and_then(|error| error.code) {
-                    None | Some(BatchStatementErrorCodeEnum::DuplicateItem) => {}
-                    Some(code) if passing_code(code.as_str()) => again.push(statement),
-                    Some(code) => return Err(TableError::code(OPENING, code.as_str())),
-                }
-            }
-            if again.is_empty() {
-                return Ok(());
-            }
-            let Some(pause) = pauses.next() else { return Err(TableError::code(OPENING, "ThrottlingError")) };
-            sleep(*pause).await;
-            statements = again;
-        }
-    }
-
-    fn insertion(&self, item: &Item) -> Result<BatchStatementRequest, TableError> {
-        let names: Vec<_> = item.keys().collect();
-        let members = names.iter().map(|name| format!("'{name}': ?")).collect::<Vec<_>>().join(", ");
-        let parameters = names.iter().map(|name| item[*name].clone()).collect();
-        BatchStatementRequest::builder()
-            .statement(format!("INSERT INTO \"{}\" VALUE {{{members}}}", self.table.name))
-            .set_parameters(Some(parameters))
-            .build()
-            .map_err(|error| TableError::Refused { doing: OPENING, source: error.into() })
+        const DOING: &str = "opening deliveries";
+        let heads = webhooks.into_iter().map(|webhook| HeadItem::new(event, webhook, first_attempt, retention));
+        let statements = heads.map(|head| write_item(&head, DOING).map(Statement::insert));
+        let statements = statements.collect::<Result<Vec<_>, _>>()?;
+        try_join_all(statements.into_iter().map(|statement| self.table.execute(statement))).await?;
+        Ok(())
     }
 
     /// A delivery with its event and its whole attempt history; `None` when the entity has none of this identifier.
@@ -139,6 +131,8 @@ impl Deliveries {
         let Some(head) = head.filter(|head| head.delivery.owner_identifier == *entity.id()) else {
             return Ok(None);
         };
+        attempts.extend(head.attempts);
+        attempts.sort_by_key(|attempt| attempt.attempt_number);
         // They are kept equally long, but not to the second.
         let Some(body) = self.events.body(&head.event).await? else { return Ok(None) };
         let event = RawValue::from_string(body).map_err(|_| TableError::Missing("well-formed JSON in an event"))?;
@@ -147,113 +141,94 @@ impl Deliveries {
 
     /// Claims an attempt: for the length of a lease it is the caller's alone. If the caller dies, the sweep finds the
     /// delivery when the lease is over.
+    ///
+    /// The due time stays as it is, which saves two units in the index; most attempts are over long before it comes. When
+    /// it does come in the middle of an attempt, the claim that the sweep causes then puts it to the lease's end.
     pub async fn claim(&self, id: &DeliveryId, attempt: u32, lease: String, now: Time) -> Result<Claim, TableError> {
         const DOING: &str = "claiming an attempt";
-        let until = (now + LEASE).to_string();
-        let update = self
-            .update_head(id)
-            .update_expression("SET lease = :lease, leaseUntil = :until, dueAt = :until, sweeps = :none")
-            .condition_expression(
-                "#status IN (:pending, :retrying) AND attemptCount = :made \
-                 AND (attribute_not_exists(leaseUntil) OR leaseUntil <= :now OR lease = :lease) \
-                 AND nextAttemptDate <= :soon",
-            )
-            .expression_attribute_names("#status", "status")
-            .expression_attribute_values(":lease", AttributeValue::S(lease.clone()))
-            .expression_attribute_values(":until", AttributeValue::S(until))
-            .expression_attribute_values(":none", number(0))
-            .expression_attribute_values(":pending", text(Status::Pending.as_str()))
-            .expression_attribute_values(":retrying", text(Status::Retrying.as_str()))
-            .expression_attribute_values(":made", number(attempt.saturating_sub(1)))
-            .expression_attribute_values(":now", text(now))
-            .expression_attribute_values(":soon", text(now + CLOCK_SKEW))
-            .return_values(ReturnValue::AllNew);
-        let head: HeadItem = match update.send().await {
-            Ok(answer) => read_item(answer.attributes.unwrap_or_default(), DOING)?,
-            Err(error) if lost(error.as_service_error()) => return Ok(Claim::NotNow),
-            Err(error) => return Err(TableError::sdk(DOING)(error)),
+        let made = attempt.saturating_sub(1);
+        let claim = Statement::update(partition(id), HEAD)
+            .set("lease", text(&lease))
+            .set("claimableAt", text(now + LEASE))
+            .set("sweeps", number(0))
+            .only_if("attemptCount", "=", number(made))
+            .only_if("claimableAt", "<=", text(now + CLOCK_SKEW));
+        let head: HeadItem = match self.table.execute(claim).await? {
+            Executed::Done(item) => read_item(item.unwrap_or_default(), DOING)?,
+            Executed::ConditionLost(None) => return Ok(Claim::NotNow),
+            Executed::ConditionLost(Some(item)) => {
+                let head: HeadItem = read_item(item, DOING)?;
+                // The answer to the first try may have been lost on its way, and this is the second.
+                if head.lease.as_ref() != Some(&lease) || head.delivery.attempt_count != made {
+                    self.look_again_after_lease(head).await?;
+                    return Ok(Claim::NotNow);
+                }
+                head
+            }
         };
-        Ok(Claim::Started(Box::new(Claimed {
-            attempts_in_schedule: head.delivery.attempt_count.saturating_sub(head.schedule_base),
-            delivery: head.delivery,
-            event: head.event,
-            attempt,
-            lease,
-        })))
+        Ok(Claim::Started(Box::new(Claimed { head, lease })))
     }
 
-    /// Records an attempt and where the delivery stands after it, both or neither.
+    /// Puts the due time of a delivery that somebody is working on to the end of the lease: if the worker is dead, that is
+    /// when the delivery is to be looked at, and not before.
+    async fn look_again_after_lease(&self, head: HeadItem) -> Result<(), TableError> {
+        let HeadItem { lease: Some(lease), claimable_at: Some(end), due_at: Some(due), .. } = head else {
+            return Ok(());
+        };
+        if due >= end {
+            return Ok(());
+        }
+        let later = Statement::update(head.pk, HEAD)
+            .set("dueAt", text(end))
+            .only_if("lease", "=", text(lease))
+            .only_if("dueAt", "=", text(due));
+        self.table.execute(later).await.map(drop)
+    }
+
+    /// Records an attempt and where the delivery stands after it, both or neither; and an event of the platform's own in
+    /// the same transaction, if there is one to tell.
     pub async fn record(
         &self,
         claimed: &Claimed,
         attempt: Attempt,
         next: Next,
         now: Time,
+        told: Option<TransactWriteItem>,
     ) -> Result<Recorded, TableError> {
-        const DOING: &str = "recording an attempt";
-        let status = match next {
-            Next::Delivered => Status::Delivered,
-            Next::RetryAt(_) => Status::Retrying,
-            Next::Exhausted | Next::Gone => Status::Failed,
-        };
-        let last_http_status = attempt.http_status.map_or(AttributeValue::Null(true), number);
-        let item = AttemptItem::new(&claimed.delivery, attempt);
-        let put = Put::builder()
-            .table_name(&self.table.name)
-            .set_item(Some(write_item(&item, DOING)?))
-            .condition_expression("attribute_not_exists(pk)")
-            .build();
-        let set = "SET #status = :status, attemptCount = :count, lastHttpStatus = :httpStatus, lastUpdate = :now";
-        let update = Update::builder()
-            .table_name(&self.table.name)
-            .key("pk", AttributeValue::S(partition(&claimed.delivery.id)))
-            .key("sk", text(HEAD))
-            .condition_expression("lease = :lease AND attemptCount = :made")
-            .expression_attribute_names("#status", "status")
-            .expression_attribute_values(":status", text(status.as_str()))
-            .expression_attribute_values(":count", number(claimed.attempt))
-            .expression_attribute_values(":httpStatus", last_http_status)
-            .expression_attribute_values(":now", text(now))
-            .expression_attribute_values(":lease", text(&claimed.lease))
-            .expression_attribute_values(":made", number(claimed.attempt.saturating_sub(1)));
-        let update = match next {
-            Next::RetryAt(time) => {
-                // What a delayed message announces gets a grace; what is too far away is the sweep's from the start.
-                let due = if time.since(now) > MAX_DELAY { time } else { time + GRACE };
-                update
-                    .update_expression(format!("{set}, nextAttemptDate = :next, dueAt = :due REMOVE lease, leaseUntil"))
-                    .expression_attribute_values(":next", text(time))
-                    .expression_attribute_values(":due", text(due))
-            }
-            _ => update.update_expression(format!("{set} REMOVE lease, leaseUntil, nextAttemptDate, dueShard, dueAt")),
-        };
-        let put = TransactWriteItem::builder().put(put.map_err(TableError::unbuilt(DOING))?).build();
-        let update = update.build().map_err(TableError::unbuilt(DOING))?;
-        let update = TransactWriteItem::builder().update(update).build();
+        let head = &claimed.head;
+        if told.is_none() && head.has_room_for(&attempt) {
+            let mut attempts = head.attempts.clone();
+            attempts.push(attempt.clone());
+            let attempts = write_value(&attempts, RECORDING)?;
+            let outcome = Changes::after(claimed, &attempt, next, now).statement(claimed).set("attempts", attempts);
+            return match self.table.execute(outcome).await? {
+                Executed::Done(_) => Ok(Recorded::Yes),
+                Executed::ConditionLost(found) => recorded_before(found, &attempt),
+            };
+        }
+        let changes = Changes::after(claimed, &attempt, next, now);
+        let item = write_item(&AttemptItem::new(head, attempt), RECORDING)?;
+        let put = Put::builder().table_name(&self.table.name).set_item(Some(item));
+        let put = put.condition_expression("attribute_not_exists(pk)").build();
+        let put = TransactWriteItem::builder().put(put.map_err(TableError::unbuilt(RECORDING))?).build();
+        let update = TransactWriteItem::builder().update(changes.update(claimed, &self.table.name)?).build();
         // A message that comes twice may touch the head at this very moment. The attempt was made and must be recorded.
-        match self.table.transact(vec![put, update], DOING).await? {
+        match self.table.transact([put, update].into_iter().chain(told).collect(), RECORDING).await? {
             Transacted::Yes => Ok(Recorded::Yes),
             Transacted::ConditionLost => Ok(Recorded::ClaimLost),
         }
     }
 
+    /// Gives a claim back without an attempt: nothing is counted, and the delivery waits until then.
+    pub async fn put_off(&self, claimed: &Claimed, until: Time, now: Time) -> Result<(), TableError> {
+        let changes = Changes { next: Some(until), resume_at: claimed.head.resume_at, ..Changes::of(claimed, now) };
+        self.table.execute(changes.statement(claimed)).await.map(drop)
+    }
+
     /// Ends a claimed delivery without an attempt: its webhook is gone or disabled.
     pub async fn cancel(&self, claimed: &Claimed, now: Time) -> Result<(), TableError> {
-        let update = self
-            .update_head(&claimed.delivery.id)
-            .update_expression(
-                "SET #status = :status, lastUpdate = :now REMOVE lease, leaseUntil, nextAttemptDate, dueShard, dueAt",
-            )
-            .condition_expression("lease = :lease")
-            .expression_attribute_names("#status", "status")
-            .expression_attribute_values(":status", text(Status::Cancelled.as_str()))
-            .expression_attribute_values(":now", text(now))
-            .expression_attribute_values(":lease", text(&claimed.lease));
-        match update.send().await {
-            Ok(_) => Ok(()),
-            Err(error) if lost(error.as_service_error()) => Ok(()),
-            Err(error) => Err(TableError::sdk("cancelling a delivery")(error)),
-        }
+        let changes = Changes { status: Status::Cancelled, ..Changes::of(claimed, now) };
+        self.table.execute(changes.statement(claimed)).await.map(drop)
     }
 
     /// A page of what is overdue in one shard, and where the next page begins.
@@ -269,32 +244,121 @@ impl Deliveries {
 
     /// Moves the due time of what is about to be announced; false when it is no longer due, or somebody else did.
     pub async fn postpone(&self, entry: &DueEntry, until: Time) -> Result<bool, TableError> {
-        let Some(id) = entry.delivery() else { return Ok(false) };
-        let update = self
-            .update_head(&id)
-            .update_expression("SET dueAt = :until, sweeps = :sweeps")
-            .condition_expression("dueAt = :due")
-            .expression_attribute_values(":until", text(until))
-            .expression_attribute_values(":sweeps", number(entry.sweeps.saturating_add(1)))
-            .expression_attribute_values(":due", text(entry.due_at));
-        match update.send().await {
-            Ok(_) => Ok(true),
-            Err(error) if lost(error.as_service_error()) => Ok(false),
-            Err(error) => Err(TableError::sdk("announcing what is due")(error)),
-        }
-    }
-
-    fn update_head(
-        &self,
-        id: &DeliveryId,
-    ) -> aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder {
-        let request = self.table.client.update_item().table_name(&self.table.name);
-        request.key("pk", AttributeValue::S(partition(id))).key("sk", text(HEAD))
+        let postponed = Statement::update(&entry.pk, HEAD)
+            .set("dueAt", text(until))
+            .set("sweeps", number(entry.sweeps.saturating_add(1)))
+            .only_if("dueAt", "=", text(entry.due_at));
+        Ok(matches!(self.table.execute(postponed).await?, Executed::Done(_)))
     }
 }
 
-const OPENING: &str = "opening deliveries";
+const RECORDING: &str = "recording an attempt";
 
-fn lost(error: Option<&UpdateItemError>) -> bool {
-    matches!(error, Some(UpdateItemError::ConditionalCheckFailedException(_)))
+/// The answer to the first try may have been lost on its way, and this is the second: then the attempt stands there.
+fn recorded_before(found: Option<Item>, attempt: &Attempt) -> Result<Recorded, TableError> {
+    let found: Option<HeadItem> = found.map(|item| read_item(item, RECORDING)).transpose()?;
+    let stands_there = found.is_some_and(|head| head.attempts.contains(attempt));
+    Ok(if stands_there { Recorded::Yes } else { Recorded::ClaimLost })
+}
+
+/// What changes in a head when a claim ends.
+struct Changes {
+    status: Status,
+    attempt_count: u32,
+    schedule_base: u32,
+    last_http_status: Option<u16>,
+    /// When the next attempt is due; when none is, the delivery is final.
+    next: Option<Time>,
+    resume_at: Option<Time>,
+    now: Time,
+}
+
+impl Changes {
+    /// Nothing was tried; without a next attempt the delivery is final.
+    fn of(claimed: &Claimed, now: Time) -> Self {
+        let HeadItem { delivery, schedule_base, .. } = &claimed.head;
+        Self {
+            status: delivery.status,
+            attempt_count: delivery.attempt_count,
+            schedule_base: *schedule_base,
+            last_http_status: delivery.last_http_status,
+            next: None,
+            resume_at: None,
+            now,
+        }
+    }
+
+    /// An attempt was made.
+    fn after(claimed: &Claimed, attempt: &Attempt, next: Next, now: Time) -> Self {
+        let (status, next) = match next {
+            Next::Delivered => (Status::Delivered, None),
+            Next::RetryAt(time) => (Status::Retrying, Some(time)),
+            Next::Exhausted | Next::Gone => (Status::Failed, None),
+        };
+        // One that was asked for by hand takes none away from the schedule.
+        let by_hand = u32::from(claimed.head.resume_at.is_some());
+        let before = Self::of(claimed, now);
+        Self {
+            status,
+            attempt_count: attempt.attempt_number,
+            schedule_base: before.schedule_base.saturating_add(by_hand),
+            last_http_status: attempt.http_status,
+            next,
+            ..before
+        }
+    }
+
+    /// What is set, by name, and what is removed.
+    fn list(&self) -> (Vec<(&'static str, AttributeValue)>, Vec<&'static str>) {
+        let status = self.last_http_status.map_or(AttributeValue::Null(true), number);
+        let mut set = vec![
+            ("status", text(self.status.as_str())),
+            ("attemptCount", number(self.attempt_count)),
+            ("scheduleBase", number(self.schedule_base)),
+            ("lastHttpStatus", status),
+            ("lastUpdate", text(self.now)),
+        ];
+        let mut removed = vec!["lease"];
+        match self.next {
+            Some(time) => {
+                // What a delayed message announces gets a grace; what is too far away is the sweep's from the start.
+                let due = if time.since(self.now) > MAX_DELAY { time } else { time + GRACE };
+                set.extend([("nextAttemptDate", text(time)), ("claimableAt", text(time)), ("dueAt", text(due))]);
+            }
+            None => removed.extend(["nextAttemptDate", "claimableAt", "dueShard", "dueAt"]),
+        }
+        match self.resume_at {
+            Some(time) => set.push(("resumeAt", text(time))),
+            None => removed.push("resumeAt"),
+        }
+        (set, removed)
+    }
+
+    fn statement(&self, claimed: &Claimed) -> Statement {
+        let (set, removed) = self.list();
+        let statement = Statement::update(&claimed.head.pk, HEAD).only_if("lease", "=", text(&claimed.lease));
+        let statement = set.into_iter().fold(statement, |statement, (name, value)| statement.set(name, value));
+        removed.into_iter().fold(statement, Statement::remove)
+    }
+
+    /// The same as a part of a transaction.
+    fn update(&self, claimed: &Claimed, table: &str) -> Result<Update, TableError> {
+        let (set, removed) = self.list();
+        let assignments: Vec<_> = set.iter().map(|(name, _)| format!("#{name} = :{name}")).collect();
+        let removals: Vec<_> = removed.iter().map(|name| format!("#{name}")).collect();
+        let mut update = Update::builder()
+            .table_name(table)
+            .key("pk", text(&claimed.head.pk))
+            .key("sk", text(HEAD))
+            .condition_expression("#lease = :lease")
+            .expression_attribute_values(":lease", text(&claimed.lease))
+            .update_expression(format!("SET {} REMOVE {}", assignments.join(", "), removals.join(", ")));
+        for name in set.iter().map(|(name, _)| *name).chain(removed) {
+            update = update.expression_attribute_names(format!("#{name}"), name);
+        }
+        for (name, value) in set {
+            update = update.expression_attribute_values(format!(":{name}"), value);
+        }
+        update.build().map_err(TableError::unbuilt(RECORDING))
+    }
 }

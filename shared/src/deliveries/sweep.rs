@@ -1,5 +1,5 @@
-//! Sweeping: what is overdue is announced again, whether its message was lost, its worker died or its wait was long; and
-//! what stands in the outbox is published.
+//! Sweeping: what is overdue is announced again, whether its message was lost, its worker died or its wait was long; what
+//! stands in the outbox is published; and jobs are worked on.
 //!
 //! Before it is announced its due time is moved ahead, by twice as long each time, so that a backlog in the queue is
 //! not made longer by announcing the same thing again and again.
@@ -11,6 +11,7 @@ use futures::{FutureExt, StreamExt, stream};
 use super::{
     Deliveries, GRACE,
     item::{DUE_SHARDS, DueEntry},
+    jobs::Worker,
     queue::{DueMessage, Queue},
 };
 use crate::{
@@ -27,10 +28,12 @@ use crate::{
 const MAX_PAUSE: Duration = Duration::from_secs(10 * 60);
 /// How many entries of a shard are read at once.
 const PAGE: i32 = 200;
-/// How many entries of a shard are announced at once.
-const AT_ONCE: usize = 10;
+/// How many entries of a shard are announced at once. They share their calls.
+const AT_ONCE: usize = 50;
 /// After this long no new page is begun: the next sweep goes on, and never meets this one.
 const TIME_LIMIT: Duration = Duration::from_secs(45);
+/// After this long no new page of a job is begun, which leaves time to announce what jobs have made due.
+const JOB_LIMIT: Duration = Duration::from_secs(30);
 
 /// Everything that sweeping needs.
 pub struct Sweeper {
@@ -40,6 +43,8 @@ pub struct Sweeper {
     pub publisher: Publisher,
     /// What may be overdue.
     pub deliveries: Deliveries,
+    /// What does the jobs.
+    pub worker: Worker,
     /// Where it is announced.
     pub queue: Queue,
     /// The clock.
@@ -51,33 +56,48 @@ pub struct Sweeper {
 pub enum SweepError {
     /// Something overdue could not be announced.
     #[error("what is overdue could not be announced")]
-    Overdue(#[from] TableError),
+    Overdue(#[source] TableError),
+    /// A job could not be worked on.
+    #[error("a job could not be worked on")]
+    Job(#[source] TableError),
     /// Something could not be published.
     #[error("the outbox could not be emptied")]
     Outbox(#[from] OutboxError),
 }
 
 impl Sweeper {
-    /// Publishes the outbox and announces everything that is overdue; gives the number. Each part that fails leaves the
-    /// others alone.
+    /// Publishes the outbox, announces everything that is overdue and works on jobs; gives the number of what was published
+    /// or announced. Each part that fails leaves the others alone.
     pub async fn sweep(&self) -> Result<usize, SweepError> {
         let began = self.clock.now();
         // First, so that what it opens is announced by the publishing itself and not found overdue.
         // Boxed, here and below: a future of futures of streams is more than the compiler follows.
         let published = self.outbox.empty(&self.publisher).boxed().await;
-        let outcomes =
-            futures::future::join_all((0..DUE_SHARDS).map(|shard| self.sweep_shard(shard, began).boxed())).await;
-        let swept: usize = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().sum();
+        // Beside each other: nothing that is overdue waits for a job.
+        let (swept, worked) =
+            futures::join!(self.sweep_shards(began).boxed(), self.worker.work(began + JOB_LIMIT).boxed());
+        let again = match &worked {
+            Ok(0) => Ok(0),
+            // Whatever a job has made due until it failed is announced as well.
+            _ => self.sweep_shards(began).boxed().await,
+        };
+        let swept = swept.map_err(SweepError::Overdue)? + again.map_err(SweepError::Overdue)?;
         if swept > 0 {
             tracing::info!(swept, "announced what was overdue");
         }
+        worked.map_err(SweepError::Job)?;
         Ok(published? + swept)
     }
 
+    async fn sweep_shards(&self, began: Time) -> Result<usize, TableError> {
+        let shards = (0..DUE_SHARDS).map(|shard| self.sweep_shard(shard, began).boxed());
+        futures::future::join_all(shards).await.into_iter().sum()
+    }
+
     async fn sweep_shard(&self, shard: u8, began: Time) -> Result<usize, TableError> {
-        let (mut swept, mut start) = (0, None);
+        let (now, mut swept, mut start) = (self.clock.now(), 0, None);
         loop {
-            let (page, next) = self.deliveries.due_before(shard, began, PAGE, start).await?;
+            let (page, next) = self.deliveries.due_before(shard, now, PAGE, start).await?;
             let announced = stream::iter(page).map(|entry| self.announce(entry)).buffer_unordered(AT_ONCE);
             // All are announced before the first error is told.
             for outcome in announced.collect::<Vec<_>>().await {
@@ -99,7 +119,7 @@ impl Sweeper {
             return Ok(false);
         }
         let message = DueMessage { delivery, attempt: entry.attempt_count + 1 };
-        if let Err(error) = self.queue.announce(&entry.owner_identifier, [message], now, now).await {
+        if let Err(error) = self.queue.announce(&entry.webhook_identifier, message, now, now).await {
             tracing::warn!(error = %logging::chain(&error), "not announced; a later sweep will find it");
         }
         Ok(true)

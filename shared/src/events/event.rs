@@ -3,7 +3,11 @@
 use serde::Serialize;
 
 use super::EventType;
-use crate::{auth::entity::EntityId, clock::Time, ids::EventId};
+use crate::{
+    auth::entity::EntityId,
+    clock::Time,
+    ids::{EventId, WebhookId},
+};
 
 /// The largest event that is taken, with the members that the service adds: 256 KiB.
 pub const MAX_BYTES: usize = 256 * 1024;
@@ -21,6 +25,8 @@ pub struct Event {
     pub entity: EntityId,
     /// The body, byte for byte as it is sent on every attempt.
     pub body: String,
+    /// The webhook that it is about, which is never told of itself: what it could not take would never end.
+    pub about: Option<WebhookId>,
 }
 
 /// The event's body is larger than is allowed.
@@ -49,7 +55,10 @@ impl Event {
     ) -> Result<Self, TooLarge> {
         let body = Body { id: &id, r#type: kind.value, timestamp, managing_entity_identifier: &entity, data };
         let body = serde_json::to_string(&body).expect("texts and raw JSON can always be written");
-        if body.len() > MAX_BYTES { Err(TooLarge) } else { Ok(Self { id, kind: kind.value, timestamp, entity, body }) }
+        if body.len() > MAX_BYTES {
+            return Err(TooLarge);
+        }
+        Ok(Self { id, kind: kind.value, timestamp, entity, body, about: None })
     }
 }
 

@@ -2,9 +2,14 @@
 
 pub mod catalogue;
 pub mod event;
+pub mod ingest;
+mod members;
 pub mod outbox;
 pub mod publish;
+pub mod rejected;
 pub mod store;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use catalogue::EventType;
 pub use event::Event;

@@ -15,7 +15,7 @@ use super::{Event, EventType, catalogue, publish::Publisher};
 use crate::{
     auth::entity::{AuthorizedEntity, EntityId},
     clock::Time,
-    ids::EventId,
+    ids::{EventId, WebhookId},
     logging,
     random::Random,
     table::{Item, Table, TableError, text, write_item},
@@ -45,6 +45,9 @@ pub struct Announcement {
     pub timestamp: Time,
     /// What happened: a JSON object.
     pub data: String,
+    /// The webhook that it is about, if any: everybody but this one is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<WebhookId>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -85,13 +88,20 @@ impl Announcement {
             owner_identifier: entity,
             timestamp: now,
             data,
+            about: None,
         }
+    }
+
+    /// The same, about a webhook.
+    pub fn about(self, webhook: &WebhookId) -> Self {
+        Self { about: Some(webhook.clone()), ..self }
     }
 
     fn event(&self) -> Option<Event> {
         let data: &RawValue = serde_json::from_str(&self.data).ok()?;
         let kind = catalogue::find(&self.kind)?;
-        Event::new(self.event.clone(), kind, self.timestamp, self.owner_identifier.clone(), data).ok()
+        let event = Event::new(self.event.clone(), kind, self.timestamp, self.owner_identifier.clone(), data).ok()?;
+        Some(Event { about: self.about.clone(), ..event })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Publishing: an event becomes one delivery for each webhook that wants it.
 //!
-//! The order is the promise: what was decided for the idempotency key, then the body, then the deliveries, each with a
+//! The order is the promise: what was decided for the idempotency key, then the body and the deliveries, each with a
 //! due time that the sweep will find. Only then is it acknowledged. The queue comes last and may fail, since it only
 //! says "look now". Whatever is repeated after a crash in between finds the same identifiers and makes nothing new.
 
@@ -8,28 +8,31 @@ use std::time::Duration;
 
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_STANDARD};
+use futures::{FutureExt, future::join_all};
 use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use super::{
-    Event, EventType, catalogue,
-    event::MAX_BYTES,
+    Event, EventType,
+    event::{MAX_BYTES, TooLarge},
+    members,
     store::{Events, PlannedDelivery, Publication},
 };
 use crate::{
+    Service,
     auth::entity::AuthorizedEntity,
-    clock::SharedClock,
+    clock::{SharedClock, Time},
     deliveries::{
         Deliveries,
         queue::{DueMessage, Queue, QueueError},
-        schedule::RetrySchedule,
     },
     http::{Call, JsonBody, Problem, Reply},
     ids::{DeliveryId, EventId},
     logging,
     random::{self, SharedRandom},
+    settings::{QueueSettings, ScheduleSettings},
     table::TableError,
     webhooks::{Webhook, Webhooks},
 };
@@ -42,16 +45,11 @@ const ANNOUNCEMENT_LIMIT: Duration = Duration::from_secs(2);
 
 /// Everything that publishing needs.
 pub struct Publisher {
-    /// The events' bodies and the idempotency keys.
-    pub events: Events,
-    /// Who wants to be told.
-    pub webhooks: Webhooks,
-    /// What is to be told.
-    pub deliveries: Deliveries,
-    /// Where the dispatcher listens.
-    pub queue: Queue,
-    /// When first attempts are made.
-    pub schedule: RetrySchedule,
+    events: Events,
+    webhooks: Webhooks,
+    deliveries: Deliveries,
+    queue: Queue,
+    schedule: ScheduleSettings,
     /// The clock.
     pub clock: SharedClock,
     /// The dice.
@@ -66,81 +64,176 @@ struct PublishRequest<'a> {
     key: Option<String>,
 }
 
+/// What became of a publication.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Published {
-    event_identifier: EventId,
-    deliveries: Vec<PlannedDelivery>,
+pub struct Published {
+    /// The event.
+    pub event_identifier: EventId,
+    /// Its deliveries.
+    pub deliveries: Vec<PlannedDelivery>,
+}
+
+/// Why nothing was published.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// The event is too large.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+    /// The key stands for another event.
+    #[error("the idempotency key was used for another event")]
+    KeyConflict,
+    /// The table failed.
+    #[error("the table failed a publication")]
+    Table(#[from] TableError),
+}
+
+impl From<PublishError> for Problem {
+    fn from(error: PublishError) -> Self {
+        match error {
+            PublishError::TooLarge(TooLarge) => Self::too_large("The event", MAX_BYTES),
+            PublishError::KeyConflict => Self::idempotency_conflict(),
+            PublishError::Table(error) => error.into(),
+        }
+    }
 }
 
 impl Publisher {
+    /// A publisher that announces on this queue.
+    pub fn connect(service: &Service, queue: &Queue, schedule: ScheduleSettings) -> Self {
+        let table = service.table();
+        Self {
+            events: Events::new(table.clone()),
+            webhooks: Webhooks::new(table.clone()),
+            deliveries: Deliveries::new(table.clone()),
+            queue: queue.clone(),
+            schedule,
+            clock: service.clock().clone(),
+            random: service.shared_random(),
+        }
+    }
+
+    /// A publisher with these settings, as most functions need it.
+    pub fn start(service: &Service, (queue, schedule): (QueueSettings, ScheduleSettings)) -> Self {
+        Self::connect(service, &Queue::connect(service.aws(), queue.url), schedule)
+    }
+
     /// Answers a request to publish.
     pub async fn publish(&self, call: &Call) -> Result<Reply, Problem> {
-        let request = PublishRequest::read(call.headers(), &call.body)?;
-        let entity = call.entity();
-        let now = self.clock.now();
-        let id = EventId::new(now, &*self.random);
-        // Refused before anything is decided, so that a key is never spent on an event that cannot be.
-        let event = |id, timestamp| {
-            Event::new(id, request.kind, timestamp, entity.id().clone(), request.data)
-                .map_err(|_| Problem::too_large("The event", MAX_BYTES))
-        };
-        let mut event_now = event(id.clone(), now)?;
-        let webhooks = self.webhooks.of(entity).await?;
-        let mut planned = plan(&event_now, &webhooks);
-        if let Some(key) = &request.key {
-            let request_hash = sha256(&call.body);
-            let publication =
-                Publication { event: id, timestamp: now, request_hash: request_hash.clone(), deliveries: planned };
-            let first = self.events.claim_key(entity, &sha256(key.as_bytes()), publication, now).await?;
-            if first.request_hash != request_hash {
-                return Err(Problem::idempotency_conflict());
+        let PublishRequest { kind, data, key } = PublishRequest::read(call.headers(), &call.body)?;
+        let published = match key {
+            Some(key) => {
+                self.publish_once(call.entity(), kind, data, &format!("client:{key}"), sha256(&call.body)).await?
             }
-            event_now = event(first.event, first.timestamp)?;
-            planned = first.deliveries;
+            None => self.publish_new(call.entity(), kind, data).await?,
+        };
+        Reply::json(StatusCode::ACCEPTED, &published)
+    }
+
+    async fn publish_new(
+        &self,
+        entity: &AuthorizedEntity,
+        kind: &EventType,
+        data: &RawValue,
+    ) -> Result<Published, PublishError> {
+        let event = self.event_now(entity, kind, data)?;
+        let webhooks = self.webhooks.of(entity).boxed().await?;
+        let planned = plan(&event, &webhooks);
+        Ok(self.deliver(&event, planned, &webhooks).boxed().await?)
+    }
+
+    /// Publishes an event for a key: done again, it gives the first outcome and makes nothing new. `request_hash` stands for
+    /// the content, which must be the same every time.
+    pub async fn publish_once(
+        &self,
+        entity: &AuthorizedEntity,
+        kind: &EventType,
+        data: &RawValue,
+        key: &str,
+        request_hash: String,
+    ) -> Result<Published, PublishError> {
+        // Refused before anything is decided, so that a key is never spent on an event that cannot be.
+        let event = self.event_now(entity, kind, data)?;
+        let webhooks = self.webhooks.of(entity).boxed().await?;
+        let deliveries = plan(&event, &webhooks);
+        let (now, request_hash_now) = (event.timestamp, request_hash.clone());
+        let publication = Publication { event: event.id, timestamp: now, request_hash, deliveries };
+        // Boxed, as what follows: the compiler does not look through all of it from a function's point of view.
+        let first = self.events.claim_key(entity, &sha256(key.as_bytes()), publication, now).boxed().await?;
+        if first.request_hash != request_hash_now {
+            return Err(PublishError::KeyConflict);
         }
-        self.deliver(entity, &event_now, &planned, &webhooks).await?;
-        tracing::info!(eventId = %event_now.id, r#type = event_now.kind, deliveries = planned.len(), "published");
-        Reply::json(StatusCode::ACCEPTED, &Published { event_identifier: event_now.id, deliveries: planned })
+        let event = Event::new(first.event, kind, first.timestamp, entity.id().clone(), data)?;
+        Ok(self.deliver(&event, first.deliveries, &webhooks).boxed().await?)
     }
 
     /// Publishes an event of the platform's own. Done again, it makes nothing new for the webhooks that it found before.
     pub async fn tell(&self, entity: &AuthorizedEntity, event: &Event) -> Result<(), TableError> {
-        let webhooks = self.webhooks.of(entity).await?;
-        let planned = plan(event, &webhooks);
-        self.deliver(entity, event, &planned, &webhooks).await?;
-        tracing::info!(eventId = %event.id, r#type = event.kind, deliveries = planned.len(), "published");
-        Ok(())
+        debug_assert_eq!(entity.id(), &event.entity);
+        let webhooks = self.webhooks.of(entity).boxed().await?;
+        self.deliver(event, plan(event, &webhooks), &webhooks).boxed().await.map(drop)
+    }
+
+    /// Sends an event to one webhook, whether or not it wants to be told of such.
+    pub async fn tell_one(
+        &self,
+        entity: &AuthorizedEntity,
+        event: &Event,
+        webhook: &Webhook,
+    ) -> Result<DeliveryId, TableError> {
+        debug_assert_eq!(entity.id(), &event.entity);
+        let delivery = DeliveryId::of(&event.id, &webhook.id);
+        let planned = PlannedDelivery { delivery: delivery.clone(), webhook: webhook.id.clone() };
+        self.deliver(event, vec![planned], std::slice::from_ref(webhook)).boxed().await?;
+        Ok(delivery)
+    }
+
+    fn event_now(&self, entity: &AuthorizedEntity, kind: &EventType, data: &RawValue) -> Result<Event, TooLarge> {
+        let now = self.clock.now();
+        Event::new(EventId::new(now, &*self.random), kind, now, entity.id().clone(), data)
     }
 
     async fn deliver(
         &self,
-        entity: &AuthorizedEntity,
         event: &Event,
-        planned: &[PlannedDelivery],
+        planned: Vec<PlannedDelivery>,
         webhooks: &[Webhook],
-    ) -> Result<(), TableError> {
-        if planned.is_empty() {
-            return Ok(());
+    ) -> Result<Published, TableError> {
+        if !planned.is_empty() {
+            let (wait, retention) =
+                (self.schedule.schedule.first_wait(random::unit(&*self.random)), self.schedule.retention);
+            let first_attempt = event.timestamp + wait;
+            // A repetition may plan for a webhook that is removed by now: the first time has told it, or nobody can.
+            let targets = webhooks.iter().filter(|webhook| planned.iter().any(|plan| plan.webhook == webhook.id));
+            // Both in one call, in no order: a head whose body is not there is of an event that nobody acknowledged yet.
+            let kept = self.events.keep(event, retention);
+            let opened = self.deliveries.open_for_event(event, targets, first_attempt, retention);
+            tokio::try_join!(kept, opened)?;
+            self.announce(event, &planned, first_attempt).await;
         }
-        let first_attempt = event.timestamp + self.schedule.first_wait(random::unit(&*self.random));
-        self.events.keep(event).await?;
-        // A repetition may plan for a webhook that is removed by now: the first time has told it, or nobody can.
-        let targets = webhooks.iter().filter(|webhook| planned.iter().any(|plan| plan.webhook == webhook.id));
-        self.deliveries.open_for_event(entity, event, targets, first_attempt).await?;
-        let messages = planned.iter().map(|plan| DueMessage { delivery: plan.delivery.clone(), attempt: 1 });
-        let announced = self.queue.announce(entity.id(), messages, first_attempt, self.clock.now());
-        let announced = timeout(ANNOUNCEMENT_LIMIT, announced).await.unwrap_or(Err(QueueError::Late));
+        tracing::info!(eventId = %event.id, r#type = event.kind, deliveries = planned.len(), "published");
+        Ok(Published { event_identifier: event.id.clone(), deliveries: planned })
+    }
+
+    async fn announce(&self, event: &Event, planned: &[PlannedDelivery], first_attempt: Time) {
+        let now = self.clock.now();
+        let announced = join_all(planned.iter().map(|plan| {
+            let message = DueMessage { delivery: plan.delivery.clone(), attempt: 1 };
+            self.queue.announce(&plan.webhook, message, first_attempt, now)
+        }));
+        let announced = timeout(ANNOUNCEMENT_LIMIT, announced).await;
+        let announced: Result<(), _> =
+            announced.map_or(Err(QueueError::Late), |outcomes| outcomes.into_iter().collect());
         if let Err(error) = announced {
             tracing::warn!(error = %logging::chain(&error), eventId = %event.id, "not announced; the sweep will find it");
         }
-        Ok(())
     }
 }
 
-/// The deliveries of an event: one for each webhook that wants it.
+/// The deliveries of an event: one for each webhook that wants it, and is not itself what it is about.
 fn plan(event: &Event, webhooks: &[Webhook]) -> Vec<PlannedDelivery> {
-    let wanting = webhooks.iter().filter(|webhook| webhook.wants(event.kind));
+    let others = webhooks.iter().filter(|webhook| event.about.as_ref() != Some(&webhook.id));
+    let wanting = others.filter(|webhook| webhook.wants(event.kind));
     wanting
         .map(|webhook| PlannedDelivery {
             delivery: DeliveryId::of(&event.id, &webhook.id),
@@ -156,17 +249,7 @@ fn sha256(bytes: &[u8]) -> String {
 impl<'a> PublishRequest<'a> {
     fn read(headers: &HeaderMap, body: &'a [u8]) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
-        let kind = body.required::<String>("type", "the key of an event type, such as booking.created");
-        let kind = kind.and_then(|kind| {
-            let unknown = "must be the key of an event type of the catalogue; it is listed at …/webhook/event/list";
-            body.violations.note("type", catalogue::find(&kind).ok_or(unknown))
-        });
-        let data = body.take_raw("data");
-        let data =
-            data.filter(|data| data.starts_with('{')).and_then(|data| serde_json::from_str::<&RawValue>(data).ok());
-        if data.is_none() {
-            body.violations.add("data", "must be there and be an object");
-        }
+        let (kind, data) = (members::kind(&mut body), members::data(&mut body));
         let key = idempotency_key(headers);
         let key = body.violations.note("Idempotency-Key", key);
         body.finish()?;

@@ -1,5 +1,7 @@
 //! Events in the table: their bodies, and what was answered for an idempotency key.
 
+use std::time::Duration;
+
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +9,15 @@ use super::Event;
 use crate::{
     auth::entity::AuthorizedEntity,
     clock::Time,
-    deliveries::RETENTION,
     ids::{DeliveryId, EventId, WebhookId},
-    table::{Table, TableError, read_item, write_item},
+    table::{Statement, Table, TableError, read_item, write_item},
 };
 
+/// The largest body that shares its call with other writes, in bytes; a larger one would hold them up.
+const MAX_SHARED: usize = 16 * 1024;
+
 /// How long an idempotency key is remembered.
-pub const IDEMPOTENCY_MEMORY: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
+pub const IDEMPOTENCY_MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The events in the table.
 #[derive(Debug, Clone)]
@@ -71,16 +75,21 @@ impl Events {
         Self(table)
     }
 
-    /// Keeps an event's body. Writing it again changes nothing, since an event's body never changes.
-    pub async fn keep(&self, event: &Event) -> Result<(), TableError> {
+    /// Keeps an event's body for so long. Writing it again changes nothing, since an event's body never changes.
+    pub async fn keep(&self, event: &Event, retention: Duration) -> Result<(), TableError> {
+        const DOING: &str = "keeping an event";
         let (pk, sk) = body_key(&event.id);
-        let expires_at = (event.timestamp + RETENTION).as_seconds();
-        self.0.put(&BodyItem { pk, sk, body: event.body.clone(), expires_at }, "keeping an event").await
+        let expires_at = (event.timestamp + retention).as_seconds();
+        let item = BodyItem { pk, sk, body: event.body.clone(), expires_at };
+        if event.body.len() > MAX_SHARED {
+            return self.0.put(&item, DOING).await;
+        }
+        self.0.execute(Statement::insert(write_item(&item, DOING)?)).await.map(drop)
     }
 
     /// The body of an event.
     pub async fn body(&self, event: &EventId) -> Result<Option<String>, TableError> {
-        let item: Option<BodyItem> = self.0.get(body_key(event), true, "reading an event").await?;
+        let item: Option<BodyItem> = self.0.read(body_key(event), "reading an event").await?;
         Ok(item.map(|item| item.body))
     }
 

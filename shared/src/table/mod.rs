@@ -1,6 +1,11 @@
 //! The DynamoDB table: one client, one name, and the only translation of its errors.
 
-use std::{collections::HashMap, time::Duration};
+mod read;
+mod statement;
+
+pub use statement::{Executed, Statement};
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::{
     Client,
@@ -11,7 +16,9 @@ use aws_sdk_dynamodb::{
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::sleep;
 
-use crate::{clock::Time, logging};
+use crate::{clock::Time, gather::Gather, logging};
+use read::{Partitions, Reads};
+use statement::Writes;
 
 /// An item as DynamoDB knows it.
 pub type Item = HashMap<String, AttributeValue>;
@@ -23,10 +30,13 @@ pub struct Table {
     pub client: Client,
     /// The table's name.
     pub name: String,
+    writes: Gather<Writes>,
+    reads: Gather<Reads>,
+    partitions: Gather<Partitions>,
 }
 
 /// Why the table did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum TableError {
     /// DynamoDB could not be reached, was too busy or failed, after the SDK's own retries.
     #[error("the table did not answer: {doing}")]
@@ -35,7 +45,7 @@ pub enum TableError {
         doing: &'static str,
         /// What the SDK says.
         #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// DynamoDB refused the request as such: a fault of this program or of its permissions.
     #[error("the table refused a request: {doing}")]
@@ -44,7 +54,7 @@ pub enum TableError {
         doing: &'static str,
         /// What the SDK says.
         #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// An item is not in the form in which this program writes it.
     #[error("an item of the table could not be read or written: {doing}")]
@@ -53,7 +63,7 @@ pub enum TableError {
         doing: &'static str,
         /// What is wrong with the item.
         #[source]
-        source: serde_dynamo::Error,
+        source: Arc<serde_dynamo::Error>,
     },
     /// An item that must be there is not.
     #[error("an item that must exist is missing: {0}")]
@@ -87,19 +97,19 @@ impl TableError {
                 SdkError::ConstructionFailure(_) => false,
                 _ => true,
             };
-            let source = Box::new(error);
+            let source = Arc::new(error);
             if passing { Self::Unavailable { doing, source } } else { Self::Refused { doing, source } }
         }
     }
 
     /// A request that could not even be put together.
     pub fn unbuilt(doing: &'static str) -> impl Fn(BuildError) -> Self {
-        move |error| Self::Refused { doing, source: error.into() }
+        move |error| Self::Refused { doing, source: Arc::new(error) }
     }
 
     /// An answer of a batch or a transaction that failed for this reason code, without an error of its own.
     pub fn code(doing: &'static str, code: &str) -> Self {
-        let source = format!("answered with {code}").into();
+        let source = Box::<dyn std::error::Error + Send + Sync>::from(format!("answered with {code}")).into();
         if passing_code(code) { Self::Unavailable { doing, source } } else { Self::Refused { doing, source } }
     }
 }
@@ -134,7 +144,26 @@ pub enum Transacted {
 impl Table {
     /// The table of this name.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { client, name: name.into() }
+        let name = name.into();
+        let writes = Gather::new(Writes { client: client.clone(), table: name.clone() });
+        let reads = Gather::new(Reads { client: client.clone(), table: name.clone() });
+        let partitions = Gather::new(Partitions { client: client.clone(), table: name.clone() });
+        Self { client, name, writes, reads, partitions }
+    }
+
+    /// Writes one item, together with whatever else is written at this moment.
+    pub async fn execute(&self, statement: Statement) -> Result<Executed, TableError> {
+        self.writes.ask(statement).await.map_err(|_| TableError::Missing("the outcome of a write"))?
+    }
+
+    /// Reads one item by its key, consistently, together with whatever else is read at this moment.
+    pub async fn read<T: DeserializeOwned>(
+        &self,
+        key: (String, String),
+        doing: &'static str,
+    ) -> Result<Option<T>, TableError> {
+        let item = self.reads.ask(key).await.map_err(|_| TableError::Missing("the outcome of a read"))??;
+        item.map(|item| read_item(item, doing)).transpose()
     }
 
     /// Reads one item by its key; `None` when there is none.
@@ -161,6 +190,13 @@ impl Table {
         let request = self.client.put_item().table_name(&self.name).set_item(Some(write_item(item, doing)?));
         request.send().await.map_err(TableError::sdk(doing))?;
         Ok(())
+    }
+
+    /// The items of a partition whose sort keys begin so, in their order, read consistently; whoever asks for the same while
+    /// it is being read shares the next answer.
+    pub async fn shared_partition(&self, pk: String, sk_prefix: &str) -> Result<Arc<Vec<Item>>, TableError> {
+        let asked = self.partitions.ask((pk, sk_prefix.to_owned())).await;
+        asked.map_err(|_| TableError::Missing("the outcome of a query"))?
     }
 
     /// A page of what is due in one shard of the index `byDue`, the longest due first, and where the next page begins. The
@@ -259,10 +295,15 @@ pub fn number(value: impl ToString) -> AttributeValue {
 
 /// Turns an item into the type that wrote it.
 pub fn read_item<T: DeserializeOwned>(item: Item, doing: &'static str) -> Result<T, TableError> {
-    serde_dynamo::from_item(item).map_err(|source| TableError::Item { doing, source })
+    serde_dynamo::from_item(item).map_err(|source| TableError::Item { doing, source: source.into() })
+}
+
+/// Turns a value into an attribute.
+pub fn write_value(value: &impl Serialize, doing: &'static str) -> Result<AttributeValue, TableError> {
+    serde_dynamo::to_attribute_value(value).map_err(|source| TableError::Item { doing, source: source.into() })
 }
 
 /// Turns a value into an item.
 pub fn write_item(value: &impl Serialize, doing: &'static str) -> Result<Item, TableError> {
-    serde_dynamo::to_item(value).map_err(|source| TableError::Item { doing, source })
+    serde_dynamo::to_item(value).map_err(|source| TableError::Item { doing, source: source.into() })
 }

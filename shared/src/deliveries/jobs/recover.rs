@@ -1,0 +1,44 @@
+//! Recovering: a webhook's failed deliveries of a range become due again, the oldest first.
+
+use futures::{StreamExt, stream};
+
+use super::{CHANGES_AT_ONCE, JobItem, PAGE, Piece, Ranges, Work, Worker};
+use crate::{
+    auth::entity::AuthorizedEntity,
+    deliveries::{
+        Status,
+        by_entity::{Order, Wanted},
+    },
+    table::TableError,
+};
+
+impl Worker {
+    /// Works through a page; says with what became of the job how many deliveries are due now.
+    pub(super) async fn recover_page(&self, job: &JobItem, ranges: &Ranges) -> Result<(Piece, usize), TableError> {
+        let entity = AuthorizedEntity::owning_delivery(job.entity.clone());
+        let webhook = self.webhooks.find(&entity, &job.webhook).await?;
+        let Some(range) = ranges.first().filter(|_| webhook.is_some_and(|found| found.webhook.enabled)) else {
+            // Whatever became due now would end as cancelled.
+            tracing::info!(webhookId = %job.webhook, "a recovery ended: its webhook is gone or disabled");
+            return Ok((Piece::Over, 0));
+        };
+        let failed = Wanted { statuses: &[Status::Failed], webhook: Some(&job.webhook), kind: None };
+        let page = self.deliveries.look(&job.entity, range.left(), failed, Order::Forward, PAGE).await?;
+        let now = self.clock.now();
+        let reopenings =
+            stream::iter(page.found).map(|delivery| async move { self.deliveries.reopen(&delivery, now).await });
+        let outcomes: Vec<_> = reopenings.buffer_unordered(CHANGES_AT_ONCE).collect().await;
+        let mut reopened = 0;
+        for outcome in outcomes {
+            reopened += usize::from(outcome?);
+        }
+        tracing::info!(webhookId = %job.webhook, reopened, lookedAt = page.looked_at, "recovered a page");
+        let (range, end) = (range.clone(), page.end);
+        let change = move |work: &mut Work| {
+            if let Work::Recover(ranges) = work {
+                ranges.done(&range, end.as_ref());
+            }
+        };
+        Ok((Piece::Next(Box::new(change)), reopened))
+    }
+}

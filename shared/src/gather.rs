@@ -1,0 +1,220 @@
+//! Gathering: what many ask for at the same moment becomes one call.
+//!
+//! While a call is under way, whatever else is asked for waits and shares the next. So nobody waits for company, and the
+//! busier it is the more asks a call carries: a round trip to the table or the queue costs a busy process little more
+//! than an idle one. Each ask has an answer of its own.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    fmt,
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::{sync::oneshot, task};
+
+/// As many calls as may be under way at once: a second one uses the time in which the first waits for the network.
+const CALLS_AT_ONCE: usize = 2;
+
+/// A kind of call that carries several asks.
+pub trait Calls: Send + Sync + 'static {
+    /// What is asked for.
+    type Ask: Send + 'static;
+    /// What comes of it.
+    type Answer: Send + 'static;
+    /// As many asks as one call takes.
+    const LIMIT: usize;
+
+    /// Makes the call; gives one answer for each ask, in the same order.
+    fn call(&self, asks: Vec<Self::Ask>) -> impl Future<Output = Vec<Self::Answer>> + Send;
+
+    /// What no two asks of one call may have in common; by default they may have everything.
+    fn place(_ask: &Self::Ask) -> Option<&str> {
+        None
+    }
+}
+
+/// The call that carries an ask panicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the call that carried this ended without an answer")]
+pub struct Unanswered;
+
+/// Where asks wait for their call. Clones share it.
+pub struct Gather<C: Calls>(Arc<Shared<C>>);
+
+struct Shared<C: Calls> {
+    calls: C,
+    desk: Mutex<Desk<C>>,
+}
+
+struct Desk<C: Calls> {
+    waiting: VecDeque<Waiting<C>>,
+    callers: usize,
+}
+
+struct Waiting<C: Calls> {
+    ask: C::Ask,
+    answer: oneshot::Sender<C::Answer>,
+}
+
+impl<C: Calls> Gather<C> {
+    /// Nothing is asked for yet.
+    pub fn new(calls: C) -> Self {
+        let desk = Desk { waiting: VecDeque::new(), callers: 0 };
+        Self(Arc::new(Shared { calls, desk: Mutex::new(desk) }))
+    }
+
+    /// Asks, and waits for the answer. Whoever stops waiting does not stop the call.
+    pub async fn ask(&self, ask: C::Ask) -> Result<C::Answer, Unanswered> {
+        let (answer, answered) = oneshot::channel();
+        let another_caller = {
+            let mut desk = self.desk();
+            desk.waiting.push_back(Waiting { ask, answer });
+            let wanted = desk.callers < CALLS_AT_ONCE;
+            desk.callers += usize::from(wanted);
+            wanted
+        };
+        if another_caller {
+            // A task of its own, so that an asker who gives up takes nobody else's answer with it.
+            task::spawn(Caller(self.clone()).work());
+        }
+        answered.await.map_err(|_| Unanswered)
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk<C>> {
+        self.0.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One of the few who call.
+struct Caller<C: Calls>(Gather<C>);
+
+impl<C: Calls> Caller<C> {
+    async fn work(self) {
+        // Whoever asks for several things at once has asked for all of them before this goes on.
+        task::yield_now().await;
+        loop {
+            let (asks, answers): (Vec<_>, Vec<_>) =
+                self.0.desk().take().into_iter().map(|waiting| (waiting.ask, waiting.answer)).unzip();
+            if asks.is_empty() {
+                return;
+            }
+            for (answer, to) in self.0.0.calls.call(asks).await.into_iter().zip(answers) {
+                let _ = to.send(answer); // an error says that nobody waits for it any more
+            }
+        }
+    }
+}
+
+impl<C: Calls> Drop for Caller<C> {
+    fn drop(&mut self) {
+        let mut desk = self.0.desk();
+        desk.callers -= 1;
+        // Only after a panic is anything left: it must not wait for a caller that may never come.
+        if desk.callers == 0 {
+            desk.waiting.clear();
+        }
+    }
+}
+
+impl<C: Calls> Desk<C> {
+    /// The next call's asks. One whose place is taken waits for another call.
+    fn take(&mut self) -> Vec<Waiting<C>> {
+        let (mut taken, mut places, mut left) = (Vec::new(), HashSet::new(), VecDeque::new());
+        while taken.len() < C::LIMIT {
+            let Some(next) = self.waiting.pop_front() else { break };
+            match C::place(&next.ask) {
+                Some(place) if !places.insert(place.to_owned()) => left.push_back(next),
+                _ => taken.push(next),
+            }
+        }
+        left.append(&mut self.waiting);
+        self.waiting = left;
+        taken
+    }
+}
+
+impl<C: Calls> Clone for Gather<C> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<C: Calls> fmt::Debug for Gather<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gather").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::future::join_all;
+
+    /// Answers each number with its double, after a moment, and remembers what each call carried.
+    #[derive(Clone, Default)]
+    struct Doubling(Arc<Mutex<Vec<Vec<u32>>>>);
+
+    impl Calls for Doubling {
+        type Ask = (u32, String);
+        type Answer = u32;
+        const LIMIT: usize = 10;
+
+        async fn call(&self, asks: Vec<(u32, String)>) -> Vec<u32> {
+            let numbers: Vec<_> = asks.iter().map(|(number, _)| *number).collect();
+            assert!(!numbers.contains(&u32::MAX), "asked to panic");
+            self.0.lock().expect("no test panics with it").push(numbers.clone());
+            task::yield_now().await;
+            numbers.into_iter().map(|number| number * 2).collect()
+        }
+
+        fn place((_, place): &(u32, String)) -> Option<&str> {
+            Some(place)
+        }
+    }
+
+    fn gather() -> (Gather<Doubling>, Doubling) {
+        let calls = Doubling::default();
+        (Gather::new(calls.clone()), calls)
+    }
+
+    async fn ask_all(gather: &Gather<Doubling>, asks: impl IntoIterator<Item = (u32, String)>) -> Vec<u32> {
+        let answers = join_all(asks.into_iter().map(|ask| gather.ask(ask))).await;
+        answers.into_iter().map(|answer| answer.expect("answered")).collect()
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_for_at_once_is_one_call_up_to_its_limit() {
+        let (gather, calls) = gather();
+        let answers = ask_all(&gather, (0..25).map(|number| (number, number.to_string()))).await;
+        assert_eq!(answers, (0..25).map(|number| number * 2).collect::<Vec<_>>());
+        let calls = calls.0.lock().expect("no panic").iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(calls, [10, 10, 5]);
+    }
+
+    #[tokio::test]
+    async fn two_asks_for_one_place_never_share_a_call() {
+        let (gather, calls) = gather();
+        let answers = ask_all(&gather, (0..6).map(|number| (number, (number % 2).to_string()))).await;
+        assert_eq!(answers, [0, 2, 4, 6, 8, 10]);
+        let mut calls = calls.0.lock().expect("no panic").clone();
+        calls.sort();
+        assert_eq!(calls, [vec![0, 1], vec![2, 3], vec![4, 5]]);
+    }
+
+    #[tokio::test]
+    async fn whoever_gives_up_takes_nobody_elses_answer_with_it() {
+        let (gather, _) = gather();
+        let mut first = Box::pin(gather.ask((1, "a".into())));
+        assert!(futures::poll!(&mut first).is_pending());
+        drop(first);
+        assert_eq!(gather.ask((2, "b".into())).await, Ok(4));
+    }
+
+    #[tokio::test]
+    async fn a_call_that_panics_leaves_nobody_waiting_and_the_next_one_works() {
+        let (gather, _) = gather();
+        assert_eq!(gather.ask((u32::MAX, "a".into())).await, Err(Unanswered));
+        assert_eq!(gather.ask((2, "b".into())).await, Ok(4));
+    }
+}
