@@ -38,6 +38,11 @@ impl Call {
         self.request.query_string_parameters_ref().and_then(|parameters| parameters.all(name)).unwrap_or_default()
     }
 
+    /// Every parameter of the query, decoded; one that came several times stands here as often.
+    pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.request.query_string_parameters_ref().into_iter().flat_map(|parameters| parameters.iter())
+    }
+
     /// The whole path, as it came.
     pub fn whole_path(&self) -> &str {
         self.request.raw_http_path()

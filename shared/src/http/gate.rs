@@ -1,7 +1,8 @@
 //! The gate: the only place where requests are authenticated and where errors become Problems on the wire.
 //!
 //! Its body is the contract's order of checks from the third on (the first two, path and verb, are the gateway's
-//! routes and the `fallback` function behind this same gate). Check 7 and later are the handler's.
+//! routes and the `fallback` function behind this same gate, but for what [`PathBeside`] is about). Check 7 and later are
+//! the handler's.
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
@@ -39,6 +40,19 @@ pub struct Endpoint {
     takes_json: bool,
     errors: ErrorStyle,
     deadline: Duration,
+    beside: &'static [PathBeside],
+}
+
+/// A path that differs from an endpoint's own in that a name stands where that one has a parameter. A gateway that looks for
+/// path and verb together takes a verb which that path lacks for a request to the endpoint.
+#[derive(Debug, Clone, Copy)]
+pub struct PathBeside {
+    /// The parameter of the endpoint's path.
+    pub parameter: &'static str,
+    /// What stands there in the other path.
+    pub name: &'static str,
+    /// The verb of the other path.
+    pub verb: &'static str,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -66,17 +80,21 @@ enum ErrorStyle {
 impl Endpoint {
     /// An endpoint that needs a token with this scope, for the path's managing entity.
     pub const fn needs(scope: Scope) -> Self {
-        Self { access: Access::Scope(scope), takes_json: false, errors: ErrorStyle::Problem, deadline: DEADLINE }
+        Self::open_to(Access::Scope(scope))
     }
 
     /// An endpoint that needs a token, but no scope. Its path names no managing entity.
     pub const fn any_scope() -> Self {
-        Self { access: Access::AnyScope, takes_json: false, errors: ErrorStyle::Problem, deadline: DEADLINE }
+        Self::open_to(Access::AnyScope)
     }
 
     /// An endpoint for everybody.
     pub const fn public() -> Self {
-        Self { access: Access::Public, takes_json: false, errors: ErrorStyle::Problem, deadline: DEADLINE }
+        Self::open_to(Access::Public)
+    }
+
+    const fn open_to(access: Access) -> Self {
+        Self { access, takes_json: false, errors: ErrorStyle::Problem, deadline: DEADLINE, beside: &[] }
     }
 
     /// The same, but a token that comes all the same must be valid and have this scope. What it covers is for the handler
@@ -108,6 +126,20 @@ impl Endpoint {
     /// The same with more time, for an endpoint that waits for a stranger. The function's own limit must be longer.
     pub const fn with_deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
+    }
+
+    /// The same, where other paths have names in the place of a parameter of this one's.
+    pub const fn beside(self, beside: &'static [PathBeside]) -> Self {
+        Self { beside, ..self }
+    }
+
+    /// The check of the verb, as far as the gateway leaves it to the endpoint.
+    fn is_meant(self, request: &Request) -> Result<(), Problem> {
+        let given = |name| request.path_parameters_ref().and_then(|parameters| parameters.first(name));
+        match self.beside.iter().find(|beside| given(beside.parameter) == Some(beside.name)) {
+            Some(other) => Err(Problem::wrong_verb(request.method(), &[other.verb])),
+            None => Ok(()),
+        }
     }
 }
 
@@ -145,6 +177,7 @@ async fn admit(
     request: Request,
     request_id: &str,
 ) -> Result<Reply, Problem> {
+    endpoint.is_meant(&request)?; // 2
     let mut claims = None;
     let mut entity = None;
     match endpoint.access {
@@ -322,6 +355,20 @@ mod tests {
         ] {
             assert!(!is_uuid(bad), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_name_that_is_a_path_of_its_own_is_no_value_of_the_parameter() {
+        const ENDPOINT: Endpoint =
+            Endpoint::public().beside(&[PathBeside { parameter: "id", name: "list", verb: "GET" }]);
+        let with = |id: &str| {
+            let parameters = std::collections::HashMap::from([("id".to_owned(), vec![id.to_owned()])]);
+            ENDPOINT.is_meant(&Request::new(Body::Empty).with_path_parameters(parameters))
+        };
+        assert!(with("lists").is_ok() && with("").is_ok());
+        let refused = with("list").expect_err("another path");
+        assert_eq!(refused.kind, ProblemKind::MethodNotAllowed);
+        assert_eq!(refused.headers[0].1, "GET");
     }
 
     #[test]

@@ -61,6 +61,11 @@ impl Violations {
     }
 }
 
+/// The body of an operation that needs to be told nothing: absent, or an object without members.
+pub fn nothing_said(body: &[u8]) -> Result<(), Problem> {
+    if body.trim_ascii().is_empty() { Ok(()) } else { JsonBody::read(body)?.finish() }
+}
+
 /// A body that was read as a JSON object.
 #[derive(Debug)]
 pub struct JsonBody<'a> {
@@ -108,17 +113,15 @@ impl<'a> JsonBody<'a> {
     }
 
     /// A member that may be absent: an object of texts. A name that comes twice in it is a violation.
-    pub fn optional_texts(&mut self, name: &str, what: &str) -> BTreeMap<String, String> {
-        let Some(members) = self.take_raw(name).map(serde_json::from_str::<Members<'_>>) else {
-            return BTreeMap::new();
-        };
+    pub fn optional_texts(&mut self, name: &str, what: &str) -> Option<BTreeMap<String, String>> {
+        let members = self.take_raw(name).map(serde_json::from_str::<Members<'_>>)?;
         let texts = members.ok().and_then(|Members { members, doubled }| {
             for member in doubled {
                 self.violations.add(format!("{name}.{member}"), "must not come twice");
             }
             members.into_iter().map(|(member, text)| Some((member, serde_json::from_str(text.get()).ok()?))).collect()
         });
-        self.violations.note(name, texts.ok_or_else(|| format!("must be {what}"))).unwrap_or_default()
+        self.violations.note(name, texts.ok_or_else(|| format!("must be {what}")))
     }
 
     /// A member that must be there.
@@ -243,6 +246,16 @@ mod tests {
         body.optional_texts("other", "an object of texts");
         body.optional_texts("list", "an object of texts");
         assert_eq!(violations(body.finish().expect_err("violations")), ["headers.X-A", "other", "list"]);
+    }
+
+    #[test]
+    fn a_body_that_says_nothing_is_absent_or_an_empty_object() {
+        for good in ["", " \n", "{}", " { } "] {
+            assert!(nothing_said(good.as_bytes()).is_ok(), "{good}");
+        }
+        for bad in ["[]", "null", "{", r#"{"scope":"x"}"#] {
+            assert!(nothing_said(bad.as_bytes()).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -7,14 +7,16 @@ pub mod page;
 pub mod problem;
 pub mod problem_kind;
 pub mod problem_page;
+pub mod query;
 pub mod reply;
 pub mod routes;
 
 pub use call::Call;
-pub use gate::Endpoint;
-pub use json_body::{JsonBody, Violations};
+pub use gate::{Endpoint, PathBeside};
+pub use json_body::{JsonBody, Violations, nothing_said};
 pub use problem::Problem;
 pub use problem_kind::ProblemKind;
+pub use query::Query;
 pub use reply::Reply;
 
 /// The one version of the service, as every response says it.

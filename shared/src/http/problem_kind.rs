@@ -75,6 +75,14 @@ kinds! {
         "The version that was sent is no longer the current one. Read the resource again, apply the change to what it is now, and send the new version.";
     WebhookLimit = "webhook-limit", CONFLICT, "The managing entity has as many webhooks as it may have",
         "A managing entity may have a limited number of webhooks, which the detail names. Remove one that is no longer needed, or let one webhook subscribe to more event types.";
+    SigningSecretLimit = "signing-secret-limit", CONFLICT, "The webhook has as many signing secrets as it may have",
+        "A secret that was replaced goes on signing for a day beside its successor, so that no delivery is unsigned meanwhile. A webhook may have a limited number of them at once, which the detail names. Replace the secret again when the oldest has ended; `properties.oldestEndsDate` says when that is.";
+    WebhookRemoved = "webhook-removed", CONFLICT, "The webhook was removed",
+        "A delivery goes to the webhook that it was made for. That webhook was removed, so that the delivery cannot be sent again; its history can still be read. Publish the event again if another webhook is to get it.";
+    RecoveryLimit = "recovery-limit", CONFLICT, "Too many ranges are being recovered",
+        "The failed deliveries of a webhook can be recovered in a limited number of separate ranges at a time, which the detail names. Ask again when some are done, or for one range that holds the others.";
+    WebhookDisabled = "webhook-disabled", CONFLICT, "The webhook is disabled",
+        "Nothing is sent to a webhook that is disabled, test events included. Enable it first, with `{\"enabled\": true}`; if the service disabled it, its `disabledReason` says what to mend before.";
     IdempotencyConflict = "idempotency-conflict", CONFLICT, "The idempotency key was used for another request",
         "An Idempotency-Key may be sent again only with the very same body. Use a new key for a new event.";
     PayloadTooLarge = "payload-too-large", PAYLOAD_TOO_LARGE, "The request is too large",

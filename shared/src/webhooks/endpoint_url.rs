@@ -6,6 +6,9 @@ use url::{Host, Url};
 use crate::outbound::addresses::AddressRules;
 
 const MAX_LENGTH: usize = 2048;
+/// The longest name and the longest part of one that the DNS has (RFC 1035 §2.3.4), without the dot at the end.
+const MAX_NAME: usize = 253;
+const MAX_LABEL: usize = 63;
 
 /// An address that events may be sent to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +32,10 @@ pub enum EndpointUrlError {
     /// A fragment.
     #[error("must not have a fragment (`#…`)")]
     Fragment,
-    /// A host that only a private network knows, or an address of one.
+    /// Port 0, at which nobody can listen.
+    #[error("must have a port from 1 to 65535, or none")]
+    Port,
+    /// A host that only a private network knows, or an address of one, or a name that the DNS cannot have.
     #[error("must name a public host")]
     NotPublic,
 }
@@ -69,7 +75,10 @@ impl EndpointUrl {
             Some(Host::Domain(name)) => may_be_public(name, rules),
             None => false,
         };
-        if public && url.port() != Some(0) { Ok(Self(url)) } else { Err(EndpointUrlError::NotPublic) }
+        if !public {
+            return Err(EndpointUrlError::NotPublic);
+        }
+        if url.port() == Some(0) { Err(EndpointUrlError::Port) } else { Ok(Self(url)) }
     }
 
     /// The address as a URL.
@@ -78,15 +87,16 @@ impl EndpointUrl {
     }
 }
 
-/// Whether a name could be one of the public DNS: it has a dot, and is none of the names that are set aside for
-/// machines and private networks (RFC 6761, RFC 6762, RFC 8375, RFC 9476).
+/// Whether a name could be one of the public DNS: it has a dot and fits in there, and is none of the names that are set
+/// aside for machines and private networks (RFC 6761, RFC 6762, RFC 8375, RFC 9476).
 fn may_be_public(name: &str, rules: &AddressRules) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
     let last = name.rsplit('.').next().unwrap_or_default();
     if last == "localhost" {
         return rules.permit(std::net::Ipv4Addr::LOCALHOST.into());
     }
-    name.contains('.')
+    let fits = name.len() <= MAX_NAME && name.split('.').all(|label| (1..=MAX_LABEL).contains(&label.len()));
+    fits && name.contains('.')
         && !["local", "internal", "alt", "onion"].contains(&last)
         && name != "home.arpa"
         && !name.ends_with(".home.arpa")
@@ -171,8 +181,16 @@ mod tests {
             ("https://user@example.com/", EndpointUrlError::Credentials),
             ("https://user:secret@example.com/", EndpointUrlError::Credentials),
             ("https://example.com/#x", EndpointUrlError::Fragment),
+            ("https://example.com:0/", EndpointUrlError::Port),
+            ("https://example.com:65536/", EndpointUrlError::NotAUrl),
+            ("https://a..example.com/", EndpointUrlError::NotPublic),
+            ("https://.example.com/", EndpointUrlError::NotPublic),
         ] {
             assert_eq!(EndpointUrl::parse(bad, &strict()), Err(fault), "{bad}");
+        }
+        for name in ["x".repeat(64) + ".com", "x.".repeat(126) + "com"] {
+            let url = format!("https://{name}/");
+            assert_eq!(EndpointUrl::parse(&url, &strict()), Err(EndpointUrlError::NotPublic), "{url}");
         }
         let long = format!("https://example.com/{}", "x".repeat(MAX_LENGTH));
         assert_eq!(EndpointUrl::parse(&long, &strict()), Err(EndpointUrlError::TooLong));

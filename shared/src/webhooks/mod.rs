@@ -1,11 +1,33 @@
 //! Webhooks: which endpoint is told of what, and with which secret.
 
+pub mod breaker;
+pub mod change;
+pub mod disable;
 pub mod endpoint_url;
+#[cfg(test)]
+mod endpoint_url_tests;
 pub mod headers;
+pub mod health;
+mod members;
+pub mod operational;
 pub mod register;
+pub mod remove;
+mod revision;
+pub mod rotate;
 pub mod secret;
+pub mod show;
+pub mod stats;
 pub mod store;
+pub mod test_event;
 pub mod webhook;
+
+use crate::http::PathBeside;
 
 pub use store::Webhooks;
 pub use webhook::Webhook;
+
+/// The paths that stand beside a webhook's own, in the place of its identifier: `…/webhook/list` and `…/webhook/event`.
+pub const PATHS_BESIDE: &[PathBeside] = &[
+    PathBeside { parameter: "webhookIdentifier", name: "list", verb: "GET" },
+    PathBeside { parameter: "webhookIdentifier", name: "event", verb: "POST" },
+];

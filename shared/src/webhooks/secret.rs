@@ -4,9 +4,11 @@
 use std::fmt;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     auth::entity::EntityId,
+    clock::Time,
     ids::WebhookId,
     random::{self, Random},
     sealing::{KeyRing, SealError},
@@ -49,6 +51,24 @@ impl SigningSecret {
 /// The place that a signing secret is sealed for.
 pub(crate) fn context(owner: &EntityId, webhook: &WebhookId) -> String {
     format!("signing-secret/{owner}/{webhook}")
+}
+
+/// A signing secret as the table keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SealedSecret {
+    /// The secret, sealed.
+    pub sealed: String,
+    /// When it stops signing; never, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_date: Option<Time>,
+}
+
+impl SealedSecret {
+    /// Whether it signs at this moment.
+    pub fn is_live(&self, now: Time) -> bool {
+        self.expires_date.is_none_or(|end| now < end)
+    }
 }
 
 impl fmt::Debug for SigningSecret {

@@ -1,15 +1,22 @@
 //! Webhooks in the table: all of an entity's in one partition, so that one query finds who is to be told.
 
-use aws_sdk_dynamodb::{operation::update_item::UpdateItemError, types::AttributeValue};
+use aws_sdk_dynamodb::{
+    operation::update_item::UpdateItemError,
+    types::{Delete, ReturnValue, TransactWriteItem},
+};
 use serde::{Deserialize, Serialize};
 
-use super::{Webhook, secret::SigningSecret};
+use super::{
+    Webhook,
+    revision::Revision,
+    secret::{SealedSecret, SigningSecret},
+};
 use crate::{
     auth::entity::{AuthorizedEntity, EntityId},
     clock::Time,
     ids::WebhookId,
     sealing::{KeyRings, SealError},
-    table::{Table, TableError, read_item},
+    table::{Table, TableError, Transacted, read_item, text},
 };
 
 /// The webhooks in the table.
@@ -27,21 +34,13 @@ struct WebhookItem {
     signing_secrets: Vec<SealedSecret>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SealedSecret {
-    sealed: String,
-    /// When it stops signing; never, when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    expires_date: Option<Time>,
-}
-
 /// A webhook with what signs for it.
 #[derive(Debug)]
 pub struct SigningWebhook {
     /// The webhook.
     pub webhook: Webhook,
-    secrets: Vec<SealedSecret>,
+    /// Those that sign, the newest first, and perhaps some that no longer do.
+    pub secrets: Vec<SealedSecret>,
 }
 
 impl SigningWebhook {
@@ -49,7 +48,7 @@ impl SigningWebhook {
     pub async fn live_secrets(&self, rings: &KeyRings, now: Time) -> Result<Vec<SigningSecret>, SealError> {
         let (owner, id) = (&self.webhook.owner_identifier, &self.webhook.id);
         let mut live = Vec::new();
-        for secret in self.secrets.iter().filter(|secret| secret.expires_date.is_none_or(|end| now < end)) {
+        for secret in self.secrets.iter().filter(|secret| secret.is_live(now)) {
             let ring = rings.for_text(&secret.sealed).await?;
             live.push(SigningSecret::open(&secret.sealed, &ring, owner, id)?);
         }
@@ -73,8 +72,8 @@ impl Webhooks {
     /// All webhooks of an entity, the oldest first. Sees every one that was acknowledged before.
     pub async fn of(&self, entity: &AuthorizedEntity) -> Result<Vec<Webhook>, TableError> {
         const DOING: &str = "reading an entity's webhooks";
-        let items = self.0.partition(partition(entity.id()), Some("WHK#"), DOING).await?;
-        items.into_iter().map(|item| read_item::<WebhookItem>(item, DOING).map(|item| item.webhook)).collect()
+        let items = self.0.shared_partition(partition(entity.id()), "WHK#").await?;
+        items.iter().map(|item| read_item::<WebhookItem>(item.clone(), DOING).map(|item| item.webhook)).collect()
     }
 
     /// One webhook with what signs for it.
@@ -83,11 +82,45 @@ impl Webhooks {
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
     ) -> Result<Option<SigningWebhook>, TableError> {
-        let item: Option<WebhookItem> = self.0.get(key(entity.id(), webhook), true, "reading a webhook").await?;
-        // Whose it is, its place says, for which its secrets are sealed; not the row, which may be a copy of another's.
-        let in_its_place =
-            |found: Webhook| Webhook { id: webhook.clone(), owner_identifier: entity.id().clone(), ..found };
-        Ok(item.map(|item| SigningWebhook { webhook: in_its_place(item.webhook), secrets: item.signing_secrets }))
+        let item: Option<WebhookItem> = self.0.read(key(entity.id(), webhook), "reading a webhook").await?;
+        Ok(item.map(|item| SigningWebhook {
+            webhook: in_its_place(item.webhook, entity, webhook),
+            secrets: item.signing_secrets,
+        }))
+    }
+
+    /// Changes what its owner wants to be changed; gives the webhook as it is then. Nothing, when it is not as it was read
+    /// or is gone.
+    pub async fn change(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        revision: Revision,
+    ) -> Result<Option<Webhook>, TableError> {
+        const DOING: &str = "changing a webhook";
+        let (pk, sk) = key(entity.id(), webhook);
+        let request = self
+            .0
+            .client
+            .update_item()
+            .table_name(&self.0.name)
+            .key("pk", text(pk))
+            .key("sk", text(sk))
+            .update_expression(revision.update)
+            .condition_expression(revision.condition)
+            .set_expression_attribute_names(Some(revision.names))
+            .set_expression_attribute_values(Some(revision.values))
+            .return_values(ReturnValue::AllNew);
+        match request.send().await {
+            Ok(answer) => {
+                let item: WebhookItem = read_item(answer.attributes.unwrap_or_default(), DOING)?;
+                Ok(Some(in_its_place(item.webhook, entity, webhook)))
+            }
+            Err(error) => match error.as_service_error() {
+                Some(UpdateItemError::ConditionalCheckFailedException(_)) => Ok(None),
+                _ => Err(TableError::sdk(DOING)(error)),
+            },
+        }
     }
 
     /// Disables a webhook for a reason of the service's own, once: one that is disabled already keeps its reason.
@@ -98,63 +131,26 @@ impl Webhooks {
         reason: &str,
         now: Time,
     ) -> Result<(), TableError> {
-        let update = "SET enabled = :no, disabledReason = :reason, lastUpdate = :now, version = version + :one";
-        let values = [
-            (":no", AttributeValue::Bool(false)),
-            (":yes", AttributeValue::Bool(true)),
-            (":reason", AttributeValue::S(reason.to_owned())),
-            (":now", AttributeValue::S(now.to_string())),
-            (":one", AttributeValue::N("1".to_owned())),
-        ];
-        self.update(entity, webhook, update, "enabled = :yes", values, "disabling a webhook").await
+        self.change(entity, webhook, Revision::disabled(reason, now)).await.map(drop)
     }
 
-    /// Counts a failed attempt; a successful one starts the count again. A webhook that is gone is not made again.
-    pub async fn count_attempt(
+    /// Removes a webhook, together with these writes or not at all. The condition is lost when there is no such webhook.
+    pub async fn remove(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
-        succeeded: bool,
-    ) -> Result<(), TableError> {
-        let (update, value) = match succeeded {
-            true => ("SET failuresInRow = :value", "0"),
-            false => ("ADD failuresInRow :value", "1"),
-        };
-        let values = [(":value", AttributeValue::N(value.to_owned()))];
-        self.update(entity, webhook, update, "attribute_exists(pk)", values, "counting a webhook's failures").await
-    }
-
-    async fn update<const N: usize>(
-        &self,
-        entity: &AuthorizedEntity,
-        webhook: &WebhookId,
-        update: &str,
-        condition: &str,
-        values: [(&str, AttributeValue); N],
-        doing: &'static str,
-    ) -> Result<(), TableError> {
+        mut along: Vec<TransactWriteItem>,
+    ) -> Result<Transacted, TableError> {
+        const DOING: &str = "removing a webhook";
         let (pk, sk) = key(entity.id(), webhook);
-        let mut request = self
-            .0
-            .client
-            .update_item()
+        let delete = Delete::builder()
             .table_name(&self.0.name)
-            .key("pk", AttributeValue::S(pk))
-            .key("sk", AttributeValue::S(sk))
-            .update_expression(update)
-            .condition_expression(condition);
-        for (name, value) in values {
-            request = request.expression_attribute_values(name, value);
-        }
-        match request.send().await {
-            Ok(_) => Ok(()),
-            Err(error)
-                if matches!(error.as_service_error(), Some(UpdateItemError::ConditionalCheckFailedException(_))) =>
-            {
-                Ok(())
-            }
-            Err(error) => Err(TableError::sdk(doing)(error)),
-        }
+            .key("pk", text(pk))
+            .key("sk", text(sk))
+            .condition_expression("attribute_exists(pk)")
+            .build();
+        along.push(TransactWriteItem::builder().delete(delete.map_err(TableError::unbuilt(DOING))?).build());
+        self.0.transact(along, DOING).await
     }
 }
 
@@ -162,6 +158,12 @@ fn partition(entity: &EntityId) -> String {
     format!("ENT#{entity}")
 }
 
-fn key(entity: &EntityId, webhook: &WebhookId) -> (String, String) {
+/// Where a webhook stands.
+pub(super) fn key(entity: &EntityId, webhook: &WebhookId) -> (String, String) {
     (partition(entity), format!("WHK#{webhook}"))
+}
+
+/// Whose it is, its place says, for which its secrets are sealed; not the row, which may be a copy of another's.
+fn in_its_place(found: Webhook, entity: &AuthorizedEntity, webhook: &WebhookId) -> Webhook {
+    Webhook { id: webhook.clone(), owner_identifier: entity.id().clone(), ..found }
 }

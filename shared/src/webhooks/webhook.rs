@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::breaker::Health;
 use crate::{auth::entity::EntityId, clock::Time, ids::WebhookId};
-
-/// After this many failed attempts in a row a webhook counts as failing.
-const FAILING_AFTER: u32 = 5;
 
 /// A subscription of an endpoint.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -28,27 +26,14 @@ pub struct Webhook {
     pub headers: BTreeMap<String, String>,
     /// Its identifier.
     pub id: WebhookId,
-    /// When it was last changed.
+    /// When it was last changed, or its signing secret was.
     pub last_update: Time,
     /// What its owner calls it.
     pub name: String,
     /// The managing entity that owns it.
     pub owner_identifier: EntityId,
-    /// Counts its changes, from 1.
-    pub version: u32,
-    /// Attempts that failed since the last that succeeded. Not a change of the webhook, so without a new version.
-    #[serde(default)]
-    pub failures_in_row: u32,
-}
-
-/// How a webhook's endpoint is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Health {
-    /// It takes what it is sent.
-    Healthy,
-    /// The last attempts failed.
-    Failing,
+    /// Counts its changes, from 1. A new signing secret is none: see [`super::rotate`].
+    pub version: u64,
 }
 
 /// A webhook on the wire.
@@ -70,7 +55,7 @@ pub struct WebhookView<'a> {
     /// Shown once, in the answer that makes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     signing_secret: Option<&'a str>,
-    version: u32,
+    version: u64,
 }
 
 impl Webhook {
@@ -79,13 +64,8 @@ impl Webhook {
         self.enabled && (self.event_list.is_empty() || self.event_list.iter().any(|wanted| wanted == kind))
     }
 
-    /// How its endpoint is doing.
-    pub const fn health(&self) -> Health {
-        if self.failures_in_row >= FAILING_AFTER { Health::Failing } else { Health::Healthy }
-    }
-
-    /// What its owner sees of it.
-    pub fn view<'a>(&'a self, signing_secret: Option<&'a str>) -> WebhookView<'a> {
+    /// What its owner sees of it: with its health, and this once with its secret.
+    pub fn view<'a>(&'a self, health: Health, signing_secret: Option<&'a str>) -> WebhookView<'a> {
         WebhookView {
             created_date: self.created_date,
             disabled_reason: self.disabled_reason.as_deref(),
@@ -93,7 +73,7 @@ impl Webhook {
             event_list: &self.event_list,
             event_url: &self.event_url,
             headers: &self.headers,
-            health: self.health(),
+            health,
             id: &self.id,
             last_update: self.last_update,
             name: &self.name,

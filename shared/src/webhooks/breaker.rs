@@ -1,0 +1,542 @@
+//! When a webhook is left alone: a pure state machine of counts, times and settings.
+//!
+//! *Closed*: attempts go through. So many in a row that never completed make it *open*: attempts wait. When that time is
+//! over, one attempt goes through, the probe, and all others wait for its end. An exchange that completes closes the
+//! breaker, whatever its status; a probe that does not complete opens it again for twice as long, up to a limit.
+//!
+//! Many dispatchers count for the same webhook at once. So what is written is never a state that was thought out
+//! from one that was read, but a step that the table takes by itself ([`Tally`]) or on a condition ([`Consequence`]).
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    clock::Time,
+    deliveries::Attempt,
+    table::{Item, TableError, read_item},
+};
+
+/// For how long a probe is its owner's alone: an exchange of 15 s, and time to count it.
+pub const PROBE_LEASE: Duration = Duration::from_secs(25);
+/// After this long those that wait for a probe look again, when it is the first: most are decided at once.
+const PROBE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// When a webhook is left alone, called failing, and disabled: `BREAKER_THRESHOLD`, `BREAKER_OPEN`, `BREAKER_MAX`,
+/// `FAILING_AFTER` and `DISABLE_AFTER`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BreakerSettings {
+    /// So many attempts in a row that never completed open the breaker.
+    pub threshold: u32,
+    /// For how long it opens at first.
+    pub open_for: Duration,
+    /// The longest time for which it opens.
+    pub longest: Duration,
+    /// So many attempts in a row that failed make a webhook failing.
+    pub failing_after: u32,
+    /// A webhook all of whose attempts have failed for so long is disabled.
+    pub disable_after: Duration,
+}
+
+impl Default for BreakerSettings {
+    /// The contract's.
+    fn default() -> Self {
+        Self {
+            threshold: 20,
+            open_for: Duration::from_secs(30),
+            longest: Duration::from_secs(10 * 60),
+            failing_after: 5,
+            disable_after: Duration::from_secs(5 * 24 * 60 * 60),
+        }
+    }
+}
+
+impl BreakerSettings {
+    /// For how long the breaker opens when it does so for the n-th time in a row, counted from 1.
+    fn opening(&self, opens: u32) -> Duration {
+        let doubled = 2u32.checked_pow(opens.saturating_sub(1)).and_then(|factor| self.open_for.checked_mul(factor));
+        doubled.unwrap_or(self.longest).min(self.longest)
+    }
+}
+
+/// How an attempt ended, as far as its webhook's health and statistics go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// What it was answered with; none if it never completed.
+    pub http_status: Option<u16>,
+    /// Why it never completed: a stable code and a sentence.
+    pub error: Option<String>,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+impl Outcome {
+    /// The outcome of an attempt.
+    pub fn of(attempt: &Attempt) -> Self {
+        Self {
+            http_status: attempt.http_status,
+            error: attempt.error.clone(),
+            duration: Duration::from_millis(attempt.duration_ms),
+        }
+    }
+
+    /// Whether the endpoint took what it was sent.
+    pub fn succeeded(&self) -> bool {
+        self.http_status.is_some_and(|status| (200..300).contains(&status))
+    }
+
+    /// Whether there was an answer, of whatever status.
+    pub const fn completed(&self) -> bool {
+        self.http_status.is_some()
+    }
+}
+
+/// How a webhook's endpoint is doing, in a word.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Health {
+    /// It takes what it is sent.
+    #[default]
+    Healthy,
+    /// The last attempts failed.
+    Failing,
+    /// The last attempts never completed, and it is left alone for a while.
+    Open,
+}
+
+/// How a webhook's endpoint has been doing. One without such an item is healthy.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HealthItem {
+    /// Attempts that failed since the last that succeeded.
+    pub failures_in_row: u32,
+    /// Attempts that never completed since the last that did.
+    pub incomplete_in_row: u32,
+    /// When the first attempt after the last success failed.
+    pub failing_since: Option<Time>,
+    /// Whether so many failed that it counts as failing, and its owner was told.
+    pub failing: bool,
+    /// Until when the breaker is open; present until it is closed again.
+    pub open_until: Option<Time>,
+    /// How often in a row it opened.
+    pub opens: u32,
+    /// Until when a probe may be under way.
+    pub probe_until: Option<Time>,
+}
+
+/// Whether an attempt may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passage {
+    /// It may.
+    Go,
+    /// It may as a probe, if it is made the probe before anybody else's.
+    Probe,
+    /// It may not before this moment; then it is to be asked again.
+    Wait(Time),
+}
+
+/// What some attempts, one after the other, add to a webhook's health.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    /// Whether one of them succeeded: what was counted before it is over.
+    pub succeeded: bool,
+    /// Whether one of them completed: what never completed before it is over, and the breaker closes.
+    pub completed: bool,
+    /// Those that failed, after the last success.
+    pub failures: u32,
+    /// Those that never completed, after the last that did.
+    pub incomplete: u32,
+}
+
+impl Tally {
+    /// Counts attempts in their order.
+    pub fn of(outcomes: &[Outcome]) -> Self {
+        let mut tally = Self { succeeded: false, completed: false, failures: 0, incomplete: 0 };
+        for outcome in outcomes {
+            if outcome.completed() {
+                (tally.completed, tally.incomplete) = (true, 0);
+            } else {
+                tally.incomplete += 1;
+            }
+            if outcome.succeeded() {
+                (tally.succeeded, tally.failures) = (true, 0);
+            } else {
+                tally.failures += 1;
+            }
+        }
+        tally
+    }
+
+    /// Whether nothing is left to hold against the webhook.
+    pub const fn is_clean(&self) -> bool {
+        self.failures == 0
+    }
+}
+
+/// What follows from a webhook's health, each on a condition that only one of many dispatchers finds to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consequence {
+    /// The breaker opens, if it is still closed and the row is still long enough.
+    Open {
+        /// Until then.
+        until: Time,
+    },
+    /// The probe failed: the breaker opens again, if it is still the opening that was probed.
+    Reopen {
+        /// The end of that opening.
+        seen: Time,
+        /// How often in a row it is then open.
+        opens: u32,
+        /// Until then.
+        until: Time,
+    },
+    /// The webhook is failing: said once, if it has not been and no success came in between.
+    TellFailing {
+        /// Since when.
+        since: Time,
+    },
+    /// The webhook is disabled, if it is not.
+    Disable {
+        /// Since when nothing has succeeded.
+        since: Time,
+    },
+}
+
+impl HealthItem {
+    /// The health in an item of the table.
+    pub fn read(item: Item) -> Result<Self, TableError> {
+        read_item(item, "reading a webhook's health")
+    }
+
+    /// How the endpoint is doing, in a word.
+    pub const fn health(&self) -> Health {
+        if self.open_until.is_some() {
+            Health::Open
+        } else if self.failing {
+            Health::Failing
+        } else {
+            Health::Healthy
+        }
+    }
+
+    /// Whether an attempt may be made now.
+    pub fn passage(&self, now: Time) -> Passage {
+        match (self.open_until, self.probe_until) {
+            (None, _) => Passage::Go,
+            (Some(end), _) if now < end => Passage::Wait(end),
+            (Some(_), Some(end)) if now < end => Passage::Wait(end.min(self.after_probe(now))),
+            (Some(_), _) => Passage::Probe,
+        }
+    }
+
+    /// When those look again that another's probe has come before. The longer the endpoint has been silent, the likelier it
+    /// is that this probe hangs to the limit as well, and the more wait for it.
+    pub fn after_probe(&self, now: Time) -> Time {
+        let doubled = 2u32.saturating_pow(self.opens.saturating_sub(1).min(8));
+        now + PROBE_PATIENCE.saturating_mul(doubled).min(PROBE_LEASE)
+    }
+
+    /// What follows from this health, which counting the tally has left; `was` is what the attempts were made on.
+    pub fn consequences(
+        &self,
+        was: Option<&Self>,
+        tally: &Tally,
+        settings: &BreakerSettings,
+        now: Time,
+    ) -> Vec<Consequence> {
+        let mut consequences = Vec::new();
+        consequences.extend(self.opening(was, tally, settings, now));
+        if let Some(since) = self.failing_since.filter(|_| tally.failures > 0) {
+            if !self.failing && self.failures_in_row >= settings.failing_after {
+                consequences.push(Consequence::TellFailing { since });
+            }
+            if since + settings.disable_after <= now {
+                consequences.push(Consequence::Disable { since });
+            }
+        }
+        consequences
+    }
+
+    fn opening(&self, was: Option<&Self>, tally: &Tally, settings: &BreakerSettings, now: Time) -> Option<Consequence> {
+        if tally.completed {
+            return None;
+        }
+        // Whoever found it open and made an attempt all the same was its probe.
+        let probed = was.and_then(|was| was.open_until);
+        match self.open_until {
+            Some(seen) if probed == Some(seen) => {
+                let opens = self.opens.saturating_add(1);
+                Some(Consequence::Reopen { seen, opens, until: now + settings.opening(opens) })
+            }
+            None if self.incomplete_in_row >= settings.threshold => {
+                Some(Consequence::Open { until: now + settings.opening(1) })
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOW: Time = Time::from_millis(1_795_167_900_000);
+    const SETTINGS: BreakerSettings = BreakerSettings {
+        threshold: 3,
+        open_for: Duration::from_secs(30),
+        longest: Duration::from_secs(600),
+        failing_after: 5,
+        disable_after: Duration::from_secs(5 * 24 * 60 * 60),
+    };
+
+    fn answered(status: u16) -> Outcome {
+        Outcome { http_status: Some(status), error: None, duration: Duration::from_millis(7) }
+    }
+
+    fn broken() -> Outcome {
+        Outcome { http_status: None, error: Some("connect: refused".into()), duration: Duration::from_millis(7) }
+    }
+
+    /// What the table does with the update of `Healths::count`.
+    fn counted(mut item: HealthItem, tally: &Tally, now: Time) -> HealthItem {
+        if tally.succeeded {
+            item = HealthItem::default();
+        }
+        if tally.completed {
+            let HealthItem { failures_in_row, failing_since, failing, .. } = item;
+            item = HealthItem { failures_in_row, failing_since, failing, ..HealthItem::default() };
+        }
+        if !tally.is_clean() {
+            item.failures_in_row += tally.failures;
+            item.incomplete_in_row += tally.incomplete;
+            item.failing_since = item.failing_since.or(Some(now));
+        }
+        item
+    }
+
+    /// What the table does with a consequence; whether its condition held.
+    fn applied(item: &mut HealthItem, consequence: Consequence, settings: &BreakerSettings) -> bool {
+        let holds = match consequence {
+            Consequence::Open { .. } => item.open_until.is_none() && item.incomplete_in_row >= settings.threshold,
+            Consequence::Reopen { seen, .. } => item.open_until == Some(seen),
+            Consequence::TellFailing { since } => !item.failing && item.failing_since == Some(since),
+            Consequence::Disable { .. } => true,
+        };
+        match consequence {
+            _ if !holds => {}
+            Consequence::Open { until } => (item.open_until, item.opens) = (Some(until), 1),
+            Consequence::Reopen { opens, until, .. } => {
+                (item.open_until, item.opens, item.probe_until) = (Some(until), opens, None);
+            }
+            Consequence::TellFailing { .. } => item.failing = true,
+            Consequence::Disable { .. } => {}
+        }
+        holds
+    }
+
+    /// What the table does with `Healths::take_probe`.
+    fn probe_taken(item: &mut HealthItem, seen: Option<Time>, now: Time) -> bool {
+        let free = item.open_until == seen && item.probe_until.is_none_or(|end| end <= now);
+        if free {
+            item.probe_until = Some(now + PROBE_LEASE);
+        }
+        free
+    }
+
+    /// One dispatcher, alone: makes an attempt if it may.
+    fn attempt(item: &mut HealthItem, outcome: Outcome, now: Time) -> Passage {
+        let was = item.clone();
+        let passage = was.passage(now);
+        if passage == Passage::Probe {
+            assert!(probe_taken(item, was.open_until, now), "nobody else is there");
+        }
+        if !matches!(passage, Passage::Wait(_)) {
+            let tally = Tally::of(&[outcome]);
+            *item = counted(item.clone(), &tally, now);
+            for consequence in item.consequences(Some(&was), &tally, &SETTINGS, now) {
+                applied(item, consequence, &SETTINGS);
+            }
+        }
+        passage
+    }
+
+    #[test]
+    fn attempts_that_never_complete_open_it_and_twice_as_long_after_each_failed_probe() {
+        let (mut item, mut now) = (HealthItem::default(), NOW);
+        for _ in 0..3 {
+            assert_eq!(item.health(), Health::Healthy);
+            assert_eq!(attempt(&mut item, broken(), now), Passage::Go);
+        }
+        for seconds in [30, 60, 120, 240, 480, 600, 600] {
+            assert_eq!(item.health(), Health::Open);
+            let end = now + Duration::from_secs(seconds);
+            assert_eq!(attempt(&mut item, broken(), now), Passage::Wait(end));
+            now = end;
+            assert_eq!(attempt(&mut item, broken(), now), Passage::Probe);
+        }
+        assert_eq!(item.failures_in_row, 10);
+        now = now + Duration::from_secs(600);
+        assert_eq!(attempt(&mut item, answered(200), now), Passage::Probe);
+        assert_eq!(item, HealthItem::default());
+    }
+
+    #[test]
+    fn an_answer_of_any_status_breaks_the_row_and_closes_the_breaker() {
+        let mut item = HealthItem::default();
+        for outcome in [broken(), broken(), answered(500), broken(), broken(), answered(302), broken()] {
+            assert_eq!(attempt(&mut item, outcome, NOW), Passage::Go);
+        }
+        assert_eq!((item.incomplete_in_row, item.failures_in_row, item.health()), (1, 7, Health::Failing));
+        attempt(&mut item, broken(), NOW);
+        attempt(&mut item, broken(), NOW);
+        assert_eq!(item.health(), Health::Open);
+        let later = NOW + SETTINGS.open_for;
+        assert_eq!(attempt(&mut item, answered(503), later), Passage::Probe);
+        assert_eq!((item.health(), item.incomplete_in_row, item.opens), (Health::Failing, 0, 0));
+        assert_eq!(attempt(&mut item, answered(200), later), Passage::Go);
+        assert_eq!(item, HealthItem::default());
+    }
+
+    #[test]
+    fn everybody_but_the_probe_waits_and_a_dead_probe_does_not_block() {
+        let mut item = HealthItem { open_until: Some(NOW), opens: 1, ..HealthItem::default() };
+        let seen = item.clone();
+        assert_eq!(seen.passage(NOW), Passage::Probe);
+        assert!(probe_taken(&mut item, seen.open_until, NOW));
+        assert!(!probe_taken(&mut item, seen.open_until, NOW), "two read the same, and one wins");
+        assert_eq!(item.passage(NOW), Passage::Wait(NOW + PROBE_PATIENCE));
+        let silent = HealthItem { opens: 7, ..item.clone() };
+        assert_eq!(silent.passage(NOW), Passage::Wait(NOW + PROBE_LEASE));
+        let last = NOW + (PROBE_LEASE - Duration::from_secs(1));
+        assert_eq!(item.passage(last), Passage::Wait(NOW + PROBE_LEASE));
+        assert_eq!(item.passage(NOW + PROBE_LEASE), Passage::Probe);
+        assert!(probe_taken(&mut item, seen.open_until, NOW + PROBE_LEASE));
+    }
+
+    #[test]
+    fn a_spell_of_failures_is_told_once_and_disables_after_its_time() {
+        let tally = Tally::of(&[answered(500)]);
+        let failing = |failures_in_row, failing| HealthItem {
+            failures_in_row,
+            failing,
+            failing_since: Some(NOW),
+            ..HealthItem::default()
+        };
+        let follows = |item: &HealthItem, now| item.consequences(Some(item), &tally, &SETTINGS, now);
+        assert_eq!(follows(&failing(4, false), NOW), []);
+        assert_eq!(follows(&failing(5, false), NOW), [Consequence::TellFailing { since: NOW }]);
+        assert_eq!(follows(&failing(6, true), NOW), []);
+        let late = NOW + SETTINGS.disable_after;
+        assert_eq!(follows(&failing(6, true), late), [Consequence::Disable { since: NOW }]);
+        assert_eq!(failing(6, true).consequences(None, &Tally::of(&[answered(200)]), &SETTINGS, late), []);
+    }
+
+    #[test]
+    fn the_longest_opening_is_a_limit_from_the_start() {
+        let settings = BreakerSettings { longest: Duration::from_secs(10), ..SETTINGS };
+        assert_eq!(settings.opening(1), Duration::from_secs(10));
+        assert_eq!(settings.opening(u32::MAX), Duration::from_secs(10));
+    }
+
+    #[derive(Debug, Clone)]
+    enum Move {
+        /// Time goes on by so many seconds.
+        Pass(u16),
+        /// A dispatcher reads the health and makes an attempt if it may.
+        Begin,
+        /// The attempt of one that is under way ends, with this status or none.
+        End(usize, Option<u16>),
+        /// One that has counted goes on to what follows.
+        Follow(usize),
+    }
+
+    fn moves() -> impl Strategy<Value = Vec<Move>> {
+        let status = proptest::option::weighted(0.2, proptest::sample::select(vec![200u16, 204, 302, 410, 500, 503]));
+        let one = prop_oneof![
+            (0u16..70).prop_map(Move::Pass),
+            Just(Move::Begin),
+            Just(Move::Begin),
+            (0usize..8, status).prop_map(|(which, status)| Move::End(which, status)),
+            (0usize..8).prop_map(Move::Follow),
+        ];
+        proptest::collection::vec(one, 1..200)
+    }
+
+    fn outcome(status: Option<u16>) -> impl Strategy<Value = Outcome> {
+        Just(status.map_or_else(broken, answered))
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_dispatchers_do_at_once_there_is_one_probe_at_a_time_and_openings_double(moves in moves()) {
+            let (mut item, mut now) = (HealthItem::default(), NOW);
+            let (mut under_way, mut counting) = (Vec::<(HealthItem, Time, bool)>::new(), Vec::new());
+            for step in moves {
+                match step {
+                    Move::Pass(seconds) => now = now + Duration::from_secs(seconds.into()),
+                    Move::Begin => {
+                        let was = item.clone();
+                        let probes = was.passage(now) == Passage::Probe && probe_taken(&mut item, was.open_until, now);
+                        if probes {
+                            let others = under_way.iter().filter(|(other, began, probe)| {
+                                *probe && other.open_until == was.open_until && now < *began + PROBE_LEASE
+                            });
+                            prop_assert_eq!(others.count(), 0, "two probes of one opening");
+                        }
+                        if probes || was.passage(now) == Passage::Go {
+                            under_way.push((was, now, probes));
+                        }
+                    }
+                    Move::End(which, status) if which < under_way.len() => {
+                        let (was, _, _) = under_way.swap_remove(which);
+                        let tally = Tally::of(&[status.map_or_else(broken, answered)]);
+                        item = counted(item, &tally, now);
+                        prop_assert!(!tally.completed || item.health() != Health::Open, "an answer closes it");
+                        prop_assert!(!tally.succeeded || item == HealthItem::default(), "a success heals it");
+                        counting.push((was, tally, item.clone()));
+                    }
+                    Move::Follow(which) if which < counting.len() => {
+                        let (was, tally, left) = counting.swap_remove(which);
+                        for consequence in left.consequences(Some(&was), &tally, &SETTINGS, now) {
+                            let before = item.clone();
+                            if !applied(&mut item, consequence, &SETTINGS) {
+                                continue;
+                            }
+                            if let Consequence::Open { until } | Consequence::Reopen { until, .. } = consequence {
+                                prop_assert_eq!(item.opens, before.opens + 1);
+                                let expected = (30u64 << (item.opens - 1).min(16)).min(600);
+                                prop_assert_eq!(until, now + Duration::from_secs(expected));
+                                prop_assert!(item.incomplete_in_row >= SETTINGS.threshold);
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+
+        #[test]
+        fn a_batch_counts_like_its_attempts_one_by_one(
+            before in 0u32..4,
+            statuses in proptest::collection::vec(proptest::option::of(proptest::sample::select(vec![200u16, 500])), 1..20),
+        ) {
+            let start = HealthItem {
+                failures_in_row: before, incomplete_in_row: before, failing_since: (before > 0).then_some(NOW), ..HealthItem::default()
+            };
+            let outcomes: Vec<_> = statuses.iter().map(|status| status.map_or_else(broken, answered)).collect();
+            let together = counted(start.clone(), &Tally::of(&outcomes), NOW);
+            let apart = outcomes.iter().fold(start, |item, outcome| {
+                counted(item, &Tally::of(std::slice::from_ref(outcome)), NOW)
+            });
+            prop_assert_eq!(together, apart);
+        }
+
+        #[test]
+        fn only_2xx_is_a_success_and_any_status_completes(outcome in proptest::option::of(100u16..1000).prop_flat_map(outcome)) {
+            let status = outcome.http_status;
+            prop_assert_eq!(outcome.succeeded(), status.is_some_and(|status| status / 100 == 2));
+            prop_assert_eq!(outcome.completed(), status.is_some());
+        }
+    }
+}

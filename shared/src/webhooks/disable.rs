@@ -1,0 +1,121 @@
+//! Disabling a webhook for a reason of the service's own, and telling of it, both or neither.
+
+use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem, Update};
+use serde::Deserialize;
+
+use super::{operational::WebhookDisabled, store::key};
+use crate::{
+    auth::entity::AuthorizedEntity,
+    clock::Time,
+    events::outbox::Outbox,
+    ids::WebhookId,
+    random::SharedRandom,
+    table::{Table, TableError, Transacted, number, text},
+};
+
+/// Why the service disables a webhook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Its endpoint has answered 410.
+    Gone,
+    /// Nothing has succeeded for too long.
+    Failing {
+        /// When the first attempt after the last success failed.
+        since: Time,
+    },
+}
+
+impl Reason {
+    /// The reason in the words that the webhook's owner reads.
+    pub fn in_words(self) -> String {
+        match self {
+            Self::Gone => "The endpoint answered 410 Gone.".to_owned(),
+            Self::Failing { since } => format!("Every attempt has failed since {since}."),
+        }
+    }
+}
+
+/// Disables webhooks.
+#[derive(Clone)]
+pub struct Disabler {
+    table: Table,
+    outbox: Outbox,
+    random: SharedRandom,
+}
+
+/// What is told of a webhook beside its identifier.
+#[derive(Debug, Deserialize)]
+pub(super) struct Named {
+    pub(super) name: String,
+    pub(super) enabled: bool,
+}
+
+impl Named {
+    /// The webhook's name; `None` when there is no such webhook.
+    pub(super) async fn find(
+        table: &Table,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+    ) -> Result<Option<Self>, TableError> {
+        table.read(key(entity.id(), webhook), "reading a webhook's name").await
+    }
+}
+
+impl Disabler {
+    /// Disables the webhooks of this table.
+    pub fn new(table: Table, random: SharedRandom) -> Self {
+        Self { outbox: Outbox::new(table.clone()), table, random }
+    }
+
+    /// Disables a webhook and puts the event that says so into the outbox. False when it was disabled already, and keeps its
+    /// reason, or is gone.
+    pub async fn disable(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        reason: Reason,
+        now: Time,
+    ) -> Result<bool, TableError> {
+        const DOING: &str = "disabling a webhook";
+        let Some(named) = Named::find(&self.table, entity, webhook).await?.filter(|named| named.enabled) else {
+            return Ok(false);
+        };
+        let reason = reason.in_words();
+        let data = WebhookDisabled { webhook_identifier: webhook, name: &named.name, reason: &reason };
+        let announcement = data.announcement(entity.id(), now, &*self.random);
+        let (pk, sk) = key(entity.id(), webhook);
+        let update = Update::builder()
+            .table_name(&self.table.name)
+            .key("pk", text(pk))
+            .key("sk", text(sk))
+            .update_expression(
+                "SET enabled = :no, disabledReason = :reason, lastUpdate = :now, version = version + :one",
+            )
+            .condition_expression("enabled = :yes")
+            .expression_attribute_values(":no", AttributeValue::Bool(false))
+            .expression_attribute_values(":yes", AttributeValue::Bool(true))
+            .expression_attribute_values(":reason", text(&reason))
+            .expression_attribute_values(":now", text(now))
+            .expression_attribute_values(":one", number(1))
+            .build()
+            .map_err(TableError::unbuilt(DOING))?;
+        let update = TransactWriteItem::builder().update(update).build();
+        let disabled = self.table.transact(vec![update, self.outbox.put(&announcement)?], DOING).await?;
+        if disabled == Transacted::Yes {
+            tracing::warn!(webhookId = %webhook, entity = %entity.id(), reason, "disabled a webhook");
+        }
+        Ok(disabled == Transacted::Yes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_a_sentence_for_its_owner() {
+        assert_eq!(Reason::Gone.in_words(), "The endpoint answered 410 Gone.");
+        let since = Time::from_millis(1_795_167_900_123);
+        assert_eq!(Reason::Failing { since }.in_words(), "Every attempt has failed since 2026-11-20T09:45:00.123Z.");
+    }
+}
