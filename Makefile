@@ -7,15 +7,21 @@ PROVIDER_PORT ?= 9100
 CARGO_DENY_VERSION = 0.20.2
 CARGO_DENY = .tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 
+CARGO_FUZZ_VERSION = 0.13.2
+CARGO_FUZZ = .tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz
+
 # What is deployed: every function, and nothing that runs on one machine only.
 FUNCTIONS = $(notdir $(wildcard functions/*))
-BENCHED = hello list-events token show-delivery geo-ip-update
+BENCHED_start = hello list-events token show-delivery
+BENCHED_geo-ip = geo-ip-update
+BENCHED_deliveries = publish-event dispatch-deliveries
+BENCHED = $(or $(BENCHED_$(PART)),$(BENCHED_start) $(BENCHED_geo-ip) $(BENCHED_deliveries))
 TARGET_ARM = --arm64
 TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser-test lint audit bench build package sam-local deploy provision rotate-data-keys \
+.PHONY: help run test browser-test fuzz lint audit bench build package sam-local deploy provision rotate-data-keys \
 	geo-ip-rollback geo-ip-lookup demo-provider clean-data tools deploy-tools
 
 help: ## Lists the commands
@@ -44,10 +50,23 @@ browser-test: tools ## Runs the tests that need chromium (on Debian: apt install
 	cargo test --workspace --test contract -- --ignored browser::
 
 # The release profile optimises whole programs, so only what is measured is built with it.
-bench: tools ## Measures start, requests, size and memory of deployed binaries, and an update of a geo-IP database
+bench: tools ## Measures what is deployed (PART=start, geo-ip or deliveries for one part of it)
 	$(BUILD)
 	AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo build --release $(BENCHED:%=--package %)
-	@target/debug/bench
+	@target/debug/bench $(PART)
+
+# The toolchain is the project's own, which takes the flags of a nightly one when it is told to; sanitizers would find
+# nothing in code that is free of `unsafe`.
+SECONDS ?= 60
+FUZZ = RUSTC_BOOTSTRAP=1 AWS_LC_SYS_NO_JITTER_ENTROPY=1 $(CARGO_FUZZ)
+
+fuzz: $(CARGO_FUZZ) ## Fuzzes each target for SECONDS=60, beginning with fuzz/seeds; needs a C++ compiler
+	$(FUZZ) build --sanitizer none
+	@for target in $$($(FUZZ) list); do \
+		echo "Fuzzing $$target for $(SECONDS) s"; mkdir -p "fuzz/corpus/$$target"; \
+		$(FUZZ) run --sanitizer none "$$target" "fuzz/corpus/$$target" "fuzz/seeds/$$target" \
+			-- -max_total_time="$(SECONDS)" -max_len=8192 -timeout=10 -print_final_stats=1 -verbosity=0 || exit 1; \
+	done
 
 demo-provider: ## Plays a payment provider beside `make run`, until Ctrl-C (PROVIDER_PORT=9100)
 	$(BUILD)
@@ -149,6 +168,10 @@ tools: ## Installs what the other commands need from PyPI into .venv
 
 deploy-tools:
 	$(call virtual-environment,.venv-deploy,requirements-deploy.txt)
+
+$(CARGO_FUZZ):
+	@echo "Building cargo-fuzz $(CARGO_FUZZ_VERSION), once; this takes a minute."
+	cargo install --locked --quiet --root .tools/cargo-fuzz-$(CARGO_FUZZ_VERSION) cargo-fuzz@$(CARGO_FUZZ_VERSION)
 
 $(CARGO_DENY):
 	@echo "Building cargo-deny $(CARGO_DENY_VERSION), once; this takes some minutes."

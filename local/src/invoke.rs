@@ -1,31 +1,27 @@
-//! Invoking a function through the emulator, with Lambda's manners: a limit on concurrency, the function's time limit,
-//! and an error when the process dies.
+//! Invoking a function, with Lambda's manners: a limit on concurrency, the function's time limit, and an error when the
+//! process dies.
 
-use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use axum::body::Bytes;
 use deployment::Function;
-use http_body_util::{BodyExt, Full};
-use hyper::{Method, Request, StatusCode, body::Bytes};
-use hyper_util::{
-    client::legacy::{Client, Error as HttpError, connect::HttpConnector},
-    rt::TokioExecutor,
-};
+use shared::clock::SharedClock;
 use tokio::{
     sync::{Notify, Semaphore},
     time,
 };
 
-use crate::{processes::Supervised, workers};
-
-/// How long an invocation may still be answered after its process died: the emulator may not have handed it out yet,
-/// and then the next process takes it.
-const GRACE: Duration = Duration::from_secs(1);
+use crate::{
+    processes::Supervised,
+    runtime_api::{Failure, RuntimeApi},
+    workers,
+};
 
 /// Invokes functions.
 #[derive(Clone)]
 pub struct Invoker {
-    client: Client<HttpConnector, Full<Bytes>>,
-    emulator: SocketAddr,
+    runtime_api: RuntimeApi,
+    clock: SharedClock,
     functions: Arc<HashMap<String, Worker>>,
     bell: Arc<Notify>,
 }
@@ -54,17 +50,15 @@ pub enum InvokeError {
     /// The function took too long; its process is replaced, as Lambda would.
     #[error("the function did not answer within {0:?}")]
     TimedOut(Duration),
-    /// The emulator cannot be reached.
-    #[error("the Lambda emulator did not take the invocation")]
-    Emulator(#[source] HttpError),
-    /// The emulator's answer broke off.
-    #[error("the Lambda emulator's answer broke off")]
-    Answer(#[source] hyper::Error),
 }
 
 impl Invoker {
     /// An invoker of these functions, each with its running process.
-    pub fn new(emulator: SocketAddr, functions: impl IntoIterator<Item = (Function, Supervised)>) -> Self {
+    pub fn new(
+        runtime_api: RuntimeApi,
+        clock: SharedClock,
+        functions: impl IntoIterator<Item = (Function, Supervised)>,
+    ) -> Self {
         let functions = functions.into_iter().map(|(function, process)| {
             let worker = Worker {
                 name: function.name.clone(),
@@ -75,17 +69,17 @@ impl Invoker {
             };
             (function.name, worker)
         });
-        Self {
-            client: Client::builder(TokioExecutor::new()).build_http(),
-            emulator,
-            functions: Arc::new(functions.collect()),
-            bell: Arc::new(Notify::new()),
-        }
+        Self { runtime_api, clock, functions: Arc::new(functions.collect()), bell: Arc::new(Notify::new()) }
     }
 
     /// Rings whenever there may be something new on a queue.
     pub fn bell(&self) -> Arc<Notify> {
         Arc::clone(&self.bell)
+    }
+
+    /// Whether there is such a function.
+    pub fn knows(&self, function: &str) -> bool {
+        self.functions.contains_key(function)
     }
 
     /// How often a function's process has died.
@@ -95,7 +89,7 @@ impl Invoker {
 
     /// Invokes a function and returns its answer. Waits its turn while the function is busy.
     ///
-    /// The invocation goes on when the caller gives up, as on AWS; the emulator would otherwise end the worker.
+    /// The invocation goes on when the caller gives up, as on AWS.
     pub async fn invoke(&self, function: &str, event: impl Into<Bytes>) -> Result<Bytes, InvokeError> {
         let unknown = || InvokeError::Unknown(function.to_owned());
         let slots = Arc::clone(&self.functions.get(function).ok_or_else(unknown)?.slots);
@@ -121,12 +115,12 @@ impl Invoker {
 
     async fn run(&self, function: &str, event: Bytes) -> Result<Bytes, InvokeError> {
         let worker = self.functions.get(function).ok_or_else(|| InvokeError::Unknown(function.to_owned()))?;
-        let mut deaths = worker.process.deaths.clone();
-        deaths.mark_unchanged();
-        let answer = tokio::select! {
-            answer = self.ask(function, event) => answer,
-            () = async { let _ = deaths.changed().await; time::sleep(GRACE).await } => Err(InvokeError::Died),
-            () = time::sleep(worker.time_limit) => {
+        let deadline = self.clock.now() + worker.time_limit;
+        let answer = match time::timeout(worker.time_limit, self.runtime_api.invoke(function, event, deadline)).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(Failure::Error(error))) => Err(InvokeError::Failed(String::from_utf8_lossy(&error).into_owned())),
+            Ok(Err(Failure::Died)) => Err(InvokeError::Died),
+            Err(_) => {
                 worker.process.restart();
                 Err(InvokeError::TimedOut(worker.time_limit))
             }
@@ -135,20 +129,5 @@ impl Invoker {
             self.bell.notify_one();
         }
         answer
-    }
-
-    async fn ask(&self, function: &str, event: Bytes) -> Result<Bytes, InvokeError> {
-        let request = Request::builder()
-            .method(Method::POST)
-            .uri(format!("http://{}/2015-03-31/functions/{function}/invocations", self.emulator))
-            .body(Full::new(event))
-            .expect("an address and a name from the template make a request");
-        let answer = self.client.request(request).await.map_err(InvokeError::Emulator)?;
-        let status = answer.status();
-        let body = answer.into_body().collect().await.map_err(InvokeError::Answer)?.to_bytes();
-        match status {
-            StatusCode::OK => Ok(body),
-            _ => Err(InvokeError::Failed(String::from_utf8_lossy(&body).into_owned())),
-        }
     }
 }

@@ -1,21 +1,28 @@
-//! Lambda's own `Invoke`, for tests and `cargo lambda invoke`: the emulator's would let a client that hangs up end a
-//! worker, so this one goes the invoker's way.
+//! Lambda's own `Invoke`, for tests, `aws lambda invoke` and `cargo lambda invoke`: what has no trigger here, such as an
+//! event of the bus, comes in by this door.
+//! <https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html>
+
+use std::time::Duration;
 
 use axum::{
     Router,
     body::Bytes,
     extract::{DefaultBodyLimit, Path, State},
-    http::{HeaderName, StatusCode},
+    http::{HeaderMap, HeaderName, StatusCode},
     response::{IntoResponse, Response},
     routing::post,
 };
 use shared::logging;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, time};
 
 use crate::invoke::{InvokeError, Invoker};
 
 /// Lambda's limit on an event.
 const MAX_EVENT: usize = 6 * 1024 * 1024;
+
+/// The pauses before Lambda's two further attempts at an event that nobody waits for. On AWS they are one and two
+/// minutes, and the events outlive whatever dies in between.
+const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1)];
 
 /// Answers until the process ends.
 pub async fn serve(listener: TcpListener, invoker: Invoker) -> std::io::Result<()> {
@@ -26,8 +33,29 @@ pub async fn serve(listener: TcpListener, invoker: Invoker) -> std::io::Result<(
     axum::serve(listener, service).await
 }
 
-async fn invoke(State(invoker): State<Invoker>, Path(function): Path<String>, event: Bytes) -> Response {
-    match invoker.invoke(&function, event).await {
+async fn invoke(
+    State(invoker): State<Invoker>,
+    Path(function): Path<String>,
+    headers: HeaderMap,
+    event: Bytes,
+) -> Response {
+    let kind = headers.get("x-amz-invocation-type").and_then(|kind| kind.to_str().ok());
+    match kind.unwrap_or("RequestResponse") {
+        "RequestResponse" => answer(&invoker, &function, event).await,
+        "DryRun" | "Event" if !invoker.knows(&function) => {
+            (StatusCode::NOT_FOUND, InvokeError::Unknown(function).to_string()).into_response()
+        }
+        "DryRun" => StatusCode::NO_CONTENT.into_response(),
+        "Event" => {
+            tokio::spawn(until_it_succeeds(invoker, function, event));
+            StatusCode::ACCEPTED.into_response()
+        }
+        kind => (StatusCode::BAD_REQUEST, format!("there is no invocation type `{kind}`")).into_response(),
+    }
+}
+
+async fn answer(invoker: &Invoker, function: &str, event: Bytes) -> Response {
+    match invoker.invoke(function, event).await {
         Ok(answer) => answer.into_response(),
         // As on AWS, a function's failure is a success of the invocation, told by a header.
         Err(InvokeError::Failed(error)) => {
@@ -35,5 +63,16 @@ async fn invoke(State(invoker): State<Invoker>, Path(function): Path<String>, ev
         }
         Err(error @ InvokeError::Unknown(_)) => (StatusCode::NOT_FOUND, error.to_string()).into_response(),
         Err(error) => (StatusCode::SERVICE_UNAVAILABLE, logging::chain(&error)).into_response(),
+    }
+}
+
+/// Invokes a function for nobody: at most three times.
+async fn until_it_succeeds(invoker: Invoker, function: String, event: Bytes) {
+    let mut pauses = PAUSES.into_iter();
+    while let Err(error) = invoker.invoke(&function, event.clone()).await {
+        let Some(pause) = pauses.next() else {
+            return tracing::warn!("{function} failed for the last time: {}", logging::chain(&error));
+        };
+        time::sleep(pause).await;
     }
 }

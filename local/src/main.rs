@@ -1,22 +1,24 @@
 //! Runs the whole bundle on one machine, in the foreground, until SIGINT or SIGTERM: `make run`.
 //!
 //! The functions are the very binaries that are deployed, and template.yaml says what invokes them. Around them stand
-//! an embedded DynamoDB ([`table`]), queues and secrets ([`services`]), the Lambda emulator ([`emulator`]), and what
+//! an embedded DynamoDB ([`table`]), queues and secrets ([`services`]), Lambda ([`runtime_api`], [`invoke`]), and what
 //! API Gateway ([`gateway`]), the event source mapping ([`queue_pump`]) and the scheduler ([`schedule_pump`]) do on AWS.
 
 mod aws;
 mod bundle;
 mod data;
-mod emulator;
 mod gateway;
 mod invoke;
 mod lambda_api;
+mod open_files;
+mod placement;
 mod ports;
 mod preflight;
 mod private_file;
 mod processes;
 mod queue_pump;
 mod readiness;
+mod runtime_api;
 mod schedule_pump;
 mod secrets;
 mod service_env;
@@ -32,9 +34,11 @@ use std::{io::stderr, path::PathBuf, process::ExitCode};
 use clap::Parser;
 use shared::logging;
 
+use crate::placement::Placement;
+
 /// Runs the whole bundle on one machine.
 #[derive(Parser)]
-struct Arguments {
+pub struct Arguments {
     /// The port of the service on 127.0.0.1.
     #[arg(long, env = "PORT", default_value_t = 9000)]
     port: u16,
@@ -47,6 +51,8 @@ struct Arguments {
     /// End when the process that started this one ends, however it ends.
     #[arg(long)]
     stop_with_parent: bool,
+    #[command(flatten)]
+    placement: Placement,
 }
 
 #[tokio::main]
@@ -58,8 +64,8 @@ async fn main() -> ExitCode {
         .with_target(false)
         .init();
     let arguments = Arguments::parse();
-    let outcome = start::run(arguments.port, &arguments.data, &arguments.project, arguments.stop_with_parent).await;
-    match outcome {
+    open_files::allow_many();
+    match start::run(&arguments).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{}", logging::chain(&error));

@@ -20,11 +20,11 @@ pub enum PortError {
         source: io::Error,
     },
     /// Every port of the range is taken.
-    #[error("no free port for the emulators")]
+    #[error("no free port for queues and secrets")]
     NoneFree,
 }
 
-/// Ports for tools that want to be told one. Below those that systems give to outgoing connections, so that none of
+/// Ports for a tool that wants to be told one. Below those that systems give to outgoing connections, so that none of
 /// these takes one between the choice and its use.
 const INTERNAL: std::ops::Range<u16> = 20_000..32_000;
 
@@ -39,20 +39,16 @@ pub fn listen(port: u16) -> Result<tokio::net::TcpListener, PortError> {
     tokio::net::TcpListener::from_std(listener).map_err(refused)
 }
 
-/// Addresses on which nobody listens, tried from a place that depends on the process, so that two runs that start at
+/// An address on which nobody listens, sought from a place that depends on the process, so that two runs that start at
 /// the same moment do not choose the same.
-pub fn free<const N: usize>() -> Result<[SocketAddr; N], PortError> {
+pub fn free() -> Result<SocketAddr, PortError> {
     let offset = std::process::id().wrapping_mul(31) as usize % INTERNAL.len();
-    let mut free = INTERNAL
+    INTERNAL
         .clone()
         .cycle()
         .skip(offset)
         .take(INTERNAL.len())
-        .filter(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
-        .map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-    let mut found = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); N];
-    for address in &mut found {
-        *address = free.next().ok_or(PortError::NoneFree)?;
-    }
-    Ok(found)
+        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+        .map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+        .ok_or(PortError::NoneFree)
 }

@@ -12,8 +12,6 @@ use deployment::{Function, Template, TemplateError};
 pub struct Programs {
     /// The functions' binaries.
     pub binaries: PathBuf,
-    /// cargo-lambda, with the Lambda emulator.
-    pub cargo_lambda: PathBuf,
     /// ministack, for queues and secrets.
     pub ministack: PathBuf,
 }
@@ -41,21 +39,21 @@ pub fn template(project: &Path) -> Result<Template, Missing> {
     Template::parse(&text).map_err(Missing::Template)
 }
 
-/// Finds the tools in the project's virtual environment, and the functions beside our own binary.
-pub fn programs(project: &Path, functions: &[Function]) -> Result<Programs, Missing> {
-    let tool = |name: &str| {
-        let path = project.join(".venv/bin").join(name);
-        runnable(&path).ok_or(Missing::Tool(path))
-    };
+/// Finds the tool in the project's virtual environment, and the functions in their folder: where no other is named, the
+/// one with our own binary.
+pub fn programs(project: &Path, binaries: Option<&Path>, functions: &[Function]) -> Result<Programs, Missing> {
     let own = std::env::current_exe().unwrap_or_default();
-    let binaries = own.parent().map(Path::to_owned).unwrap_or_default();
+    let binaries = binaries.or(own.parent()).map(Path::to_owned).unwrap_or_default();
     for function in functions {
         let binary = binaries.join(&function.name);
         if !binary.is_file() {
             return Err(Missing::Binary(binary));
         }
     }
-    Ok(Programs { cargo_lambda: tool("cargo-lambda")?, ministack: tool("ministack")?, binaries })
+    let ministack = project.join(".venv/bin/ministack");
+    let ministack = runnable(&ministack).ok_or(Missing::Tool(ministack))?;
+    // The functions' processes may run in another folder than we do.
+    Ok(Programs { ministack, binaries: std::path::absolute(&binaries).unwrap_or(binaries) })
 }
 
 /// The absolute path of a program; for a script, only when its interpreter is there, too: a virtual environment

@@ -78,12 +78,13 @@ impl ProcessGroup {
         Ok(command)
     }
 
-    /// Keeps `program` running; `prepare` gives it its arguments and environment at every start.
-    pub fn keep_running(
+    /// Keeps `program` running; `prepare` gives it its arguments and environment at every start, and what it returns is
+    /// dropped as soon as that process has ended.
+    pub fn keep_running<T: Send + 'static>(
         self: &Arc<Self>,
         name: &str,
         program: impl AsRef<OsStr>,
-        prepare: impl Fn(&mut Command) + Send + Sync + 'static,
+        prepare: impl Fn(&mut Command) -> T + Send + Sync + 'static,
     ) -> Supervised {
         let (count, deaths) = watch::channel(0);
         let supervised = Supervised { deaths, restart: Arc::new(Notify::new()) };
@@ -113,19 +114,19 @@ impl ProcessGroup {
         supervised
     }
 
-    async fn run_once(
+    async fn run_once<T: Send>(
         &self,
         name: &str,
         program: &OsStr,
-        prepare: &(impl Fn(&mut Command) + Send + Sync),
+        prepare: &(impl Fn(&mut Command) -> T + Send + Sync),
         restart: &Notify,
     ) -> String {
         let spawned = self.command(name, program).and_then(|mut command| {
-            prepare(&mut command);
-            command.spawn()
+            let held = prepare(&mut command);
+            Ok((command.spawn()?, held))
         });
-        let mut child = match spawned {
-            Ok(child) => child,
+        let (mut child, _held) = match spawned {
+            Ok(spawned) => spawned,
             Err(error) => return error.to_string(),
         };
         let status = tokio::select! {

@@ -29,6 +29,10 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// A process that dies this often before its first answer will not give one.
 const HOPELESS: u64 = 3;
 
+/// An event of the bus for somebody who has no webhooks, always the same one: it changes nothing that anybody sees.
+const EVENT_FOR_NOBODY: &str =
+    r#"{"id":"readiness","detail":{"type":"webhook.test","managingEntityIdentifier":"local:nobody","data":{}}}"#;
+
 /// Something does not answer as it should.
 #[derive(Debug, thiserror::Error)]
 pub enum NotReady {
@@ -98,7 +102,11 @@ impl Probe {
                 if status.is_server_error() { Err(status.to_string()) } else { Ok(()) }
             }
             None => {
-                let nothing = if function.queue.is_some() { r#"{"Records":[]}"# } else { "{}" };
+                let nothing = match function {
+                    Function { queue: Some(_), .. } => r#"{"Records":[]}"#,
+                    Function { bus: true, .. } => EVENT_FOR_NOBODY,
+                    _ => "{}",
+                };
                 self.invoker.invoke(&function.name, nothing).await.map(drop).map_err(|error| error.to_string())
             }
         }

@@ -16,8 +16,14 @@ struct Setting {
     local_default: Option<&'static str>,
 }
 
-const SETTINGS: [Setting; 7] = [
+const SETTINGS: [Setting; 13] = [
     Setting { parameter: "RetrySchedule", variable: "RETRY_SCHEDULE", local_default: None },
+    Setting { parameter: "DeliveryRetention", variable: "DELIVERY_RETENTION", local_default: None },
+    Setting { parameter: "BreakerThreshold", variable: "BREAKER_THRESHOLD", local_default: None },
+    Setting { parameter: "BreakerOpen", variable: "BREAKER_OPEN", local_default: None },
+    Setting { parameter: "BreakerMax", variable: "BREAKER_MAX", local_default: None },
+    Setting { parameter: "FailingAfter", variable: "FAILING_AFTER", local_default: None },
+    Setting { parameter: "DisableAfter", variable: "DISABLE_AFTER", local_default: None },
     Setting { parameter: "TokenLifetime", variable: "TOKEN_LIFETIME", local_default: None },
     Setting { parameter: "LogLevel", variable: "LOG_LEVEL", local_default: None },
     // Receivers that are tried out run on this machine, without a certificate.

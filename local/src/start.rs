@@ -1,6 +1,13 @@
 //! Puts the parts together, in the order in which they need each other and otherwise at once, and takes them down again.
 
-use std::{future::Future, io, path::Path, pin::pin, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use deployment::Template;
 use shared::{
@@ -20,18 +27,20 @@ use tokio::{
 };
 
 use crate::{
+    Arguments,
     aws::Endpoints,
     bundle::{Bundle, ENVIRONMENT, EnvironmentError},
     data::{DataError, DataFolder, write_private},
-    emulator::Emulator,
     gateway::Gateway,
     invoke::Invoker,
     lambda_api,
+    placement::Placement,
     ports::{self, PortError},
     preflight::{self, Missing, Programs},
     processes::ProcessGroup,
     queue_pump::QueuePump,
     readiness::{NotReady, Probe},
+    runtime_api::RuntimeApi,
     schedule_pump::SchedulePump,
     secrets::{DEMO_APPLICATION, PLATFORM_APPLICATION, Secrets, SecretsError},
     service_env::{self, MANAGING_ENTITY, ServiceEnv},
@@ -76,6 +85,8 @@ pub enum StartError {
     Environment(#[from] EnvironmentError),
     #[error(transparent)]
     NotReady(#[from] NotReady),
+    #[error("the functions' server cannot be started")]
+    RuntimeApi(#[source] io::Error),
     #[error("the gateway ended")]
     Gateway(#[source] io::Error),
     #[error("signals cannot be received")]
@@ -83,9 +94,10 @@ pub enum StartError {
 }
 
 /// Runs the service until it is asked to end.
-pub async fn run(port: u16, data: &Path, project: &Path, stop_with_parent: bool) -> Result<(), StartError> {
-    let template = preflight::template(project)?;
-    let programs = preflight::programs(project, template.functions())?;
+pub async fn run(arguments: &Arguments) -> Result<(), StartError> {
+    let placement = &arguments.placement;
+    let template = preflight::template(&arguments.project)?;
+    let programs = preflight::programs(&arguments.project, placement.binaries.as_deref(), template.functions())?;
     #[expect(clippy::disallowed_methods, reason = "the settings of a local run are its environment")]
     let settings = Settings::read(&template, |name| std::env::var(name).ok())?;
     // As the functions will read them: better said here, by name, than by a function that does not start.
@@ -93,13 +105,13 @@ pub async fn run(port: u16, data: &Path, project: &Path, stop_with_parent: bool)
     if settings.parameters.get("AdminPanelUrl").is_some_and(|address| !address.is_empty()) {
         shared::settings::read::<PanelSettings>()?;
     }
-    let listener = ports::listen(port)?;
-    let data = DataFolder::open(data)?;
+    let listener = ports::listen(arguments.port)?;
+    let data = DataFolder::open(&arguments.data)?;
 
     let group = ProcessGroup::start(data.logs()).map_err(StartError::Processes)?;
-    let mut shutdown = pin!(shutdown::requested(stop_with_parent));
+    let mut shutdown = pin!(shutdown::requested(arguments.stop_with_parent));
     let outcome = tokio::select! {
-        started = start(listener, &template, &programs, &settings, &data, &group) => match started {
+        started = start(listener, &template, &programs, &settings, placement, &data, &group) => match started {
             Ok(running) => running.until(&mut shutdown, &data).await,
             Err(error) => Err(error),
         },
@@ -148,27 +160,33 @@ async fn start(
     template: &Template,
     programs: &Programs,
     settings: &Settings,
+    placement: &Placement,
     data: &DataFolder,
     group: &Arc<ProcessGroup>,
 ) -> Result<Running, StartError> {
     let gateway_address = listener.local_addr().map_err(StartError::Gateway)?;
     let base_url = format!("http://{gateway_address}");
-    let [services_address, emulator_address] = ports::free()?;
+    let services_address = match placement.services_port {
+        Some(port) => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+        None => ports::free()?,
+    };
     let geo_ip = settings.geo_ip_store.clone().unwrap_or_else(|| StoreAddress::Folder(data.geo_ip()));
     let geo_ip_store = geo_ip.to_string();
     let bundle =
         Bundle { template, settings, base_url: &base_url, services: services_address, geo_ip_store: &geo_ip_store };
 
-    // The slow ones first; they come up while the table is opened.
+    // The slow one first; it comes up while the table is opened.
     let ministack = services::start(group, &programs.ministack, &data.scratch(), services_address);
-    let emulator =
-        Emulator::start(group, &programs.cargo_lambda, &data.scratch(), emulator_address, template.functions())?;
     let secrets = Secrets::open(&data.secrets())?;
     secrets.check_geo_ip()?;
     secrets.check_providers(&data.secrets(), &settings.address_rules())?;
     let (demo, platform) = (secrets.credentials(DEMO_APPLICATION)?, secrets.credentials(PLATFORM_APPLICATION)?);
-    let table = open_table(template, data).await?;
+    let table = open_table(template, data, placement.table_port.unwrap_or(0)).await?;
     let endpoints = Endpoints { table: table.endpoint.clone(), services: format!("http://{services_address}") };
+    let functions_endpoints = Endpoints {
+        table: placement.functions_table.as_ref().unwrap_or(&endpoints.table).clone(),
+        services: placement.functions_services.as_ref().unwrap_or(&endpoints.services).clone(),
+    };
 
     let prefix = format!("waypost/{ENVIRONMENT}/");
     let services =
@@ -179,15 +197,18 @@ async fn start(
     tokio::try_join!(filled, provided)?;
     tokio::spawn(services.keep_filled());
 
+    let (clock, random): (SharedClock, SharedRandom) = (Arc::new(SystemClock), Arc::new(SystemRandom));
+    let names = template.functions().iter().map(|function| function.name.as_str());
+    let runtime_api = RuntimeApi::start(names, Arc::clone(&random)).await.map_err(StartError::RuntimeApi)?;
     let mut processes = Vec::new();
     for function in template.functions() {
         let environment = bundle.environment(function)?;
-        let process = workers::start(group, &programs.binaries, function, environment, &endpoints, &emulator);
+        let endpoints = &functions_endpoints;
+        let process = workers::start(group, &programs.binaries, function, environment, endpoints, &runtime_api);
         processes.push((function.clone(), process));
     }
-    let invoker = Invoker::new(emulator.address, processes);
+    let invoker = Invoker::new(runtime_api, Arc::clone(&clock), processes);
 
-    let (clock, random): (SharedClock, SharedRandom) = (Arc::new(SystemClock), Arc::new(SystemRandom));
     let (close_gateway, closed) = oneshot::channel::<()>();
     let gateway = Gateway::new(template, invoker.clone(), base_url.clone(), Arc::clone(&clock), Arc::clone(&random));
     let gateway = tokio::spawn(gateway.serve(listener, async { drop(closed.await) }));
@@ -229,10 +250,10 @@ async fn start(
     Ok(Running { gateway, close_gateway, invoker, _table: table })
 }
 
-async fn open_table(template: &Template, data: &DataFolder) -> Result<TableServer, StartError> {
+async fn open_table(template: &Template, data: &DataFolder, port: u16) -> Result<TableServer, StartError> {
     let table = template.tables().first().ok_or(StartError::NoTable)?.clone();
     let file = data.table();
-    let opened = tokio::task::spawn_blocking(move || TableServer::start(&file, &table));
+    let opened = tokio::task::spawn_blocking(move || TableServer::start(&file, &table, port));
     Ok(opened.await.map_err(StartError::Panic)??)
 }
 
@@ -243,7 +264,7 @@ async fn provide(
     demo: &Credentials,
     platform: &Credentials,
 ) -> Result<(), ProvisionError> {
-    let table = Table { client: endpoints.dynamodb(), name: TABLE_NAME.to_owned() };
+    let table = Table::new(endpoints.dynamodb(), TABLE_NAME);
     let pepper = secrets.value("client-secret-pepper");
     publish_signing_key(&table, secrets.value("signing-key")).await?;
     let entity = [MANAGING_ENTITY.to_owned()];

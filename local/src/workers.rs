@@ -1,7 +1,7 @@
-//! The functions' processes: the same binaries as on AWS, each attached to the emulator by its own address.
+//! The functions' processes: the same binaries as on AWS, each attached to the Runtime API by its own address.
 //!
 //! Where Lambda starts one process per concurrent invocation, one process here takes several at a time (the runtime's
-//! own mode for Lambda Managed Instances): nineteen processes instead of a hundred.
+//! own mode for Lambda Managed Instances): a few dozen processes instead of hundreds.
 
 use std::{path::Path, sync::Arc};
 
@@ -9,18 +9,18 @@ use deployment::Function;
 
 use crate::{
     aws::Endpoints,
-    emulator::Emulator,
     processes::{ProcessGroup, Supervised},
+    runtime_api::RuntimeApi,
 };
 
 /// Most invocations of a function at a time.
 ///
 /// What clients call all day gets 16, which is more than the machine can do at once and lets requests wait for the
-/// table without holding up others. Dispatching waits for receivers, up to 15 s a batch, so it gets more. The sum is
-/// what the emulator holds open; its own limit is 100 waiting requests a function.
+/// table without holding up others. Dispatching waits for receivers, up to 15 s a batch, so it gets so many that a few
+/// hundred messages a second to receivers that hang do not use them up. Each is a connection to the Runtime API.
 pub fn concurrency(function: &str) -> usize {
     match function {
-        "dispatch-deliveries" => 96,
+        "dispatch-deliveries" => 1000,
         "token" | "publish-event" | "list-events" | "show-delivery" => 16,
         // It waits for providers, up to 10 s each, with a person in front of it.
         "provider-callback" => 16,
@@ -37,10 +37,9 @@ pub fn start(
     function: &Function,
     environment: Vec<(String, String)>,
     endpoints: &Endpoints,
-    emulator: &Emulator,
+    runtime_api: &RuntimeApi,
 ) -> Supervised {
     let mut variables = vec![
-        ("AWS_LAMBDA_RUNTIME_API", emulator.runtime_api(&function.name)),
         ("AWS_LAMBDA_FUNCTION_NAME", function.name.clone()),
         ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST".to_owned()),
         ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", function.memory.to_string()),
@@ -49,8 +48,12 @@ pub fn start(
         ("AWS_LAMBDA_MAX_CONCURRENCY", concurrency(&function.name).to_string()),
     ];
     variables.extend(endpoints.variables().map(|(name, value)| (name, value.to_owned())));
+    let (runtime_api, name) = (runtime_api.clone(), function.name.clone());
     group.keep_running(&function.name, binaries.join(&function.name), move |command| {
+        let attachment = runtime_api.attach(&name);
         command.envs(environment.iter().map(|(name, value)| (name, value)));
         command.envs(variables.iter().map(|(name, value)| (name, value)));
+        command.env("AWS_LAMBDA_RUNTIME_API", &attachment.address);
+        attachment
     })
 }

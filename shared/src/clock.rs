@@ -46,6 +46,21 @@ impl Time {
         self.0.div_euclid(1000)
     }
 
+    /// The time that a client wrote: RFC 3339 with a `T`, a `Z` or an offset, and nothing finer than milliseconds, so that
+    /// none is lost.
+    pub fn of_client(text: &str) -> Option<Self> {
+        let (moment, rest) = text.split_at_checked(19)?;
+        let form = moment.bytes().zip(*b"0000-00-00T00:00:00").all(|(byte, model)| match model {
+            b'0' => byte.is_ascii_digit(),
+            _ => byte == model,
+        });
+        let zone = rest.trim_start_matches(|letter: char| letter == '.' || letter.is_ascii_digit());
+        let fraction = rest.strip_suffix(zone)?;
+        let fraction = fraction.is_empty() || (2..=4).contains(&fraction.len()) && fraction.rfind('.') == Some(0);
+        let zone = zone == "Z" || zone.len() == 6 && zone.starts_with(['+', '-']) && zone.get(3..4) == Some(":");
+        (form && fraction && zone).then(|| text.parse().ok())?
+    }
+
     /// How long it is from `earlier` to this moment; zero when `earlier` is in fact later.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_millis(u64::try_from(self.0 - earlier.0).unwrap_or(0))
@@ -106,6 +121,38 @@ mod tests {
         ] {
             assert_eq!(Time::from_millis(millis).to_string(), text);
             assert_eq!(text.parse::<Time>().expect("a time"), Time::from_millis(millis));
+        }
+    }
+
+    #[test]
+    fn a_client_writes_a_time_in_rfc_3339_and_no_finer_than_we_keep_it() {
+        let time = Time::from_millis(1_795_167_900_120);
+        for text in ["2026-11-20T09:45:00.12Z", "2026-11-20T09:45:00.120Z", "2026-11-20T11:15:00.120+01:30"] {
+            assert_eq!(Time::of_client(text), Some(time), "{text}");
+        }
+        assert_eq!(Time::of_client("2026-11-20T04:45:00-05:00"), Some(Time::from_millis(1_795_167_900_000)));
+        for text in [
+            "",
+            "2026-11-20",
+            "2026-11-20T09:45Z",
+            "2026-11-20T09:45:00",
+            "2026-11-20 09:45:00Z",
+            "2026-11-20t09:45:00z",
+            "2026-11-20T09:45:00.Z",
+            "2026-11-20T09:45:00.1234Z",
+            "2026-11-20T09:45:00.1.2Z",
+            "2026-11-20T09:45:00,120Z",
+            "2026-11-20T09:45:00+0100",
+            "2026-11-20T09:45:00 01:00",
+            "2026-11-20T09:45:00Z[UTC]",
+            "2026-02-30T09:45:00Z",
+            "2026-11-20T25:45:00Z",
+            "+02026-11-20T09:45:00Z",
+            "1795167900",
+            "2026-11-20T09:45:0\u{661}Z",
+            "now",
+        ] {
+            assert_eq!(Time::of_client(text), None, "{text}");
         }
     }
 

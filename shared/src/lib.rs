@@ -1,7 +1,8 @@
 //! What Waypost's functions have in common, one concern per module.
 //!
 //! A function's `main.rs` reads the request, calls this library and answers; what is decided and what is stored is
-//! decided and stored here. AWS is reached through the narrow [`table`], [`secrets`] and [`deliveries::queue`] only;
+//! decided and stored here. AWS is reached through the narrow [`table`], [`secrets`], [`deliveries::queue`],
+//! [`events::rejected`] and [`geo_ip::store`] only;
 //! the clock, randomness and the environment are read in [`clock`], [`random`] and [`settings`] only.
 
 pub mod applications;
@@ -10,6 +11,7 @@ pub mod aws;
 pub mod clock;
 pub mod deliveries;
 pub mod events;
+pub mod gather;
 pub mod geo_ip;
 pub mod http;
 pub mod ids;

@@ -192,6 +192,28 @@ impl Service {
         lambda_runtime::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime)
     }
 
+    /// Serves a trigger that invokes asynchronously, until Lambda ends the process. What fails is tried again by Lambda.
+    pub async fn serve_asynchronous<E, R, X, F, A>(handler: F) -> Result<(), StartError>
+    where
+        E: DeserializeOwned + Send + 'static,
+        R: Serialize + Send + 'static,
+        X: std::error::Error + Send + Sync + 'static,
+        F: Fn(E) -> A + Clone + Send + Sync + 'static,
+        A: Future<Output = Result<R, X>> + Send + 'static,
+    {
+        let serve = move |event: LambdaEvent<E>| {
+            let outcome = handler(event.payload);
+            async move {
+                outcome.await.map_err(|error| {
+                    let error = logging::chain(&error);
+                    tracing::error!(error, "an event could not be handled");
+                    lambda_runtime::Error::from(error) // with its causes, since it goes into Lambda's own record
+                })
+            }
+        };
+        lambda_runtime::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime)
+    }
+
     /// Does a job at each event of a schedule, whatever the event says, until Lambda ends the process.
     pub async fn serve_schedule<R, X, F, A>(job: F) -> Result<(), StartError>
     where

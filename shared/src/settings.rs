@@ -1,12 +1,16 @@
 //! The only reader of the environment: read once, at the start, every fault reported at once with its variable's name.
 
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use http::Uri;
 use ipnet::IpNet;
 use url::Url;
 
-use crate::{deliveries::schedule::RetrySchedule, geo_ip::StoreAddress};
+use crate::{
+    deliveries::schedule::{RetrySchedule, Wait},
+    geo_ip::StoreAddress,
+    webhooks::breaker::BreakerSettings,
+};
 
 /// What every function needs to know.
 #[derive(Debug, Clone)]
@@ -70,6 +74,13 @@ pub struct QueueSettings {
     pub url: String,
 }
 
+/// Where events of the bus go that cannot be published: `REJECTED_EVENTS_URL`.
+#[derive(Debug, Clone)]
+pub struct RejectedEventsSettings {
+    /// The address of the SQS queue.
+    pub url: String,
+}
+
 /// How tokens are issued: `TOKEN_LIFETIME`.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenSettings {
@@ -77,11 +88,13 @@ pub struct TokenSettings {
     pub lifetime: u32,
 }
 
-/// When deliveries are tried: `RETRY_SCHEDULE`.
+/// When deliveries are tried and for how long they are kept: `RETRY_SCHEDULE` and `DELIVERY_RETENTION`.
 #[derive(Debug, Clone)]
 pub struct ScheduleSettings {
     /// The wait before each attempt.
     pub schedule: RetrySchedule,
+    /// How long a delivery is kept, with its event and its attempts; 90 days unless set.
+    pub retention: Duration,
 }
 
 /// Whereto the service may send: `DELIVERY_ALLOWED_NETWORKS` and `DELIVERY_ALLOW_HTTP`.
@@ -271,6 +284,12 @@ impl FromEnvironment for QueueSettings {
     }
 }
 
+impl FromEnvironment for RejectedEventsSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        Some(Self { url: environment.required("REJECTED_EVENTS_URL")? })
+    }
+}
+
 impl FromEnvironment for TokenSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
         let lifetime = environment.parsed("TOKEN_LIFETIME", 3600)?;
@@ -284,7 +303,35 @@ impl FromEnvironment for TokenSettings {
 
 impl FromEnvironment for ScheduleSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
-        Some(Self { schedule: environment.parsed("RETRY_SCHEDULE", RetrySchedule::default())? })
+        const RETENTION: Wait = Wait(Duration::from_secs(90 * 24 * 60 * 60));
+        let schedule = environment.parsed("RETRY_SCHEDULE", RetrySchedule::default());
+        let retention = environment.parsed("DELIVERY_RETENTION", RETENTION);
+        let (schedule, Wait(retention)) = (schedule?, retention?);
+        // A delivery must be over before it is forgotten, with whatever pauses its endpoint asks for.
+        if retention < schedule.whole() * 2 {
+            let value = format!("{} s", retention.as_secs());
+            environment.fault("DELIVERY_RETENTION", &value, &"less than twice the whole of RETRY_SCHEDULE");
+            return None;
+        }
+        Some(Self { schedule, retention })
+    }
+}
+
+impl FromEnvironment for BreakerSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        let default = Self::default();
+        let threshold = environment.parsed("BREAKER_THRESHOLD", AtLeastOne(default.threshold));
+        let open_for = environment.parsed("BREAKER_OPEN", Wait(default.open_for));
+        let longest = environment.parsed("BREAKER_MAX", Wait(default.longest));
+        let failing_after = environment.parsed("FAILING_AFTER", AtLeastOne(default.failing_after));
+        let disable_after = environment.parsed("DISABLE_AFTER", Wait(default.disable_after));
+        Some(Self {
+            threshold: threshold?.0,
+            open_for: open_for?.0,
+            longest: longest?.0,
+            failing_after: failing_after?.0,
+            disable_after: disable_after?.0,
+        })
     }
 }
 
@@ -342,6 +389,17 @@ impl FromStr for Switch {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.parse().map(Self).map_err(|_| "neither `true` nor `false`")
+    }
+}
+
+/// A number that is not 0.
+struct AtLeastOne(u32);
+
+impl FromStr for AtLeastOne {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().ok().filter(|number| *number > 0).map(Self).ok_or("not a whole number from 1")
     }
 }
 
@@ -434,5 +492,30 @@ mod tests {
         assert_eq!(token.lifetime, 3600);
         assert!(!endpoints.allow_http && endpoints.allowed_networks.is_empty());
         assert_eq!(schedule.schedule.attempts(), 10);
+    }
+
+    #[test]
+    fn what_opens_a_breaker_is_read_in_the_words_of_the_schedule() {
+        let settings = read_from::<BreakerSettings>(|name| match name {
+            "BREAKER_THRESHOLD" => Some("3".into()),
+            "BREAKER_OPEN" => Some("500ms".into()),
+            "DISABLE_AFTER" => Some("2h".into()),
+            _ => None,
+        });
+        let expected = BreakerSettings {
+            threshold: 3,
+            open_for: Duration::from_millis(500),
+            disable_after: Duration::from_secs(2 * 60 * 60),
+            ..BreakerSettings::default()
+        };
+        assert_eq!(settings.expect("readable"), expected);
+        let error = read_from::<BreakerSettings>(|name| {
+            Some(if name == "BREAKER_OPEN" { "soon" } else { "0" }.to_owned())
+        });
+        let faults = error.expect_err("refused").0;
+        let about = |name: &str| faults.iter().any(|fault| fault.starts_with(name));
+        for name in ["BREAKER_THRESHOLD", "BREAKER_OPEN", "BREAKER_MAX", "FAILING_AFTER", "DISABLE_AFTER"] {
+            assert!(about(name), "{name}: {faults:?}");
+        }
     }
 }

@@ -15,6 +15,8 @@ tests![
 
 /// A well-formed identifier that no delivery has.
 const NO_DELIVERY: &str = "dlv_00000000000000000000000000";
+/// The same of webhooks.
+const NO_WEBHOOK: &str = "whk_00000000000000000000000000";
 
 /// One operation under `/api`, with a request that passes every check that can be passed without anything made before.
 struct Row {
@@ -32,17 +34,75 @@ struct Row {
 const PROVIDER: &str = "sim-basic";
 
 /// Every operation under `/api` that has a managing entity. A new one goes in here, or the first test fails.
-const TABLE: [Row; 8] = [
+const TABLE: &[Row] = &[
     Row { operation: "listEvents", method: "GET", path: "/webhook/event/list", body: None, status: 200 },
     Row { operation: "publishEvent", method: "POST", path: "/webhook/event", body: Some(event), status: 202 },
     Row { operation: "createWebhook", method: "POST", path: "/webhook", body: Some(webhook), status: 201 },
     Row { operation: "listWebhooks", method: "GET", path: "/webhook/list", body: None, status: 200 },
+    // Check 8: there is no such webhook.
+    Row {
+        operation: "showWebhook",
+        method: "GET",
+        path: "/webhook/whk_00000000000000000000000000",
+        body: None,
+        status: 404,
+    },
+    Row {
+        operation: "changeWebhook",
+        method: "PATCH",
+        path: "/webhook/whk_00000000000000000000000000",
+        body: Some(nothing),
+        status: 404,
+    },
+    Row {
+        operation: "removeWebhook",
+        method: "DELETE",
+        path: "/webhook/whk_00000000000000000000000000",
+        body: None,
+        status: 404,
+    },
+    Row {
+        operation: "rotateWebhookSecret",
+        method: "POST",
+        path: "/webhook/whk_00000000000000000000000000/secret",
+        body: Some(nothing),
+        status: 404,
+    },
+    Row {
+        operation: "testWebhook",
+        method: "POST",
+        path: "/webhook/whk_00000000000000000000000000/test",
+        body: Some(nothing),
+        status: 404,
+    },
+    Row {
+        operation: "webhookStats",
+        method: "GET",
+        path: "/webhook/whk_00000000000000000000000000/stats",
+        body: None,
+        status: 404,
+    },
     // Check 8, the last that can be seen here: there is no such delivery.
     Row {
         operation: "showDelivery",
         method: "GET",
         path: "/webhook/delivery/dlv_00000000000000000000000000",
         body: None,
+        status: 404,
+    },
+    Row { operation: "listDeliveries", method: "GET", path: "/webhook/delivery/list", body: None, status: 200 },
+    Row {
+        operation: "resendDelivery",
+        method: "POST",
+        path: "/webhook/delivery/dlv_00000000000000000000000000/resend",
+        body: Some(nothing),
+        status: 404,
+    },
+    Row {
+        operation: "recoverDeliveries",
+        method: "POST",
+        path: "/webhook/whk_00000000000000000000000000/recover",
+        body: Some(range),
         status: 404,
     },
     Row {
@@ -68,6 +128,10 @@ const PUBLIC: &str = "/api/public/{provider}/oauth2/callback";
 
 fn nothing() -> Value {
     json!({})
+}
+
+fn range() -> Value {
+    json!({ "since": "2026-01-01T00:00:00Z" })
 }
 
 fn event() -> Value {
@@ -165,7 +229,11 @@ fn scope_of(suite: &Suite, row: &Row) -> String {
 }
 
 async fn every_operation_under_api_stands_in_the_table(suite: Arc<Suite>) {
-    let documented_as = |path: &str| path.replace(NO_DELIVERY, "{deliveryIdentifier}").replace(PROVIDER, "{provider}");
+    let documented_as = |path: &str| {
+        path.replace(NO_DELIVERY, "{deliveryIdentifier}")
+            .replace(NO_WEBHOOK, "{webhookIdentifier}")
+            .replace(PROVIDER, "{provider}")
+    };
     let table: BTreeSet<(&str, String)> = TABLE.iter().map(|row| (row.operation, documented_as(row.path))).collect();
     let operations = suite.contract.operations();
     let documented: BTreeSet<(&str, String)> = operations
@@ -187,14 +255,14 @@ async fn every_operation_under_api_stands_in_the_table(suite: Arc<Suite>) {
 
 async fn a_good_request_passes_every_check(suite: Arc<Suite>) {
     let forge = suite.forge();
-    for row in &TABLE {
+    for row in TABLE {
         request(&suite.api, &forge, &scope_of(&suite, row), row, &[]).expect(row.status).await;
     }
 }
 
 async fn a_request_that_breaks_one_rule_is_told_which(suite: Arc<Suite>) {
     let forge = suite.forge();
-    for row in &TABLE {
+    for row in TABLE {
         let scope = scope_of(&suite, row);
         for breach in Breach::ALL.into_iter().filter(|breach| breach.applies_to(row)) {
             let answer = request(&suite.api, &forge, &scope, row, &[breach]).send().await;
@@ -206,7 +274,7 @@ async fn a_request_that_breaks_one_rule_is_told_which(suite: Arc<Suite>) {
 
 async fn a_request_that_breaks_two_rules_is_told_the_first(suite: Arc<Suite>) {
     let forge = suite.forge();
-    for row in &TABLE {
+    for row in TABLE {
         let scope = scope_of(&suite, row);
         let applying: Vec<Breach> = Breach::ALL.into_iter().filter(|breach| breach.applies_to(row)).collect();
         for (position, first) in applying.iter().enumerate() {

@@ -10,16 +10,21 @@ mod bodies;
 mod browser;
 mod checks;
 mod crash;
+mod crash_points;
 mod deliveries;
+mod delivery_list;
 mod events;
 mod geo_ip;
 mod geo_ip_bucket;
 mod geo_ip_crash;
 mod geo_ip_providers;
 mod harness;
+mod health;
+mod ingest;
 mod key_rotation;
 mod local_run;
 mod openapi;
+mod operational_events;
 mod payments;
 mod payments_callback;
 mod payments_failures;
@@ -28,10 +33,16 @@ mod payments_secrecy;
 mod problems;
 mod publish;
 mod receivers;
+mod recover;
+mod resend;
 mod retries;
 mod routes;
 mod samples;
 mod token;
+mod webhook_changes;
+mod webhook_removal;
+mod webhook_secrets;
+mod webhook_test_event;
 mod webhooks;
 
 use std::process::ExitCode;
@@ -40,22 +51,33 @@ use harness::Test;
 
 fn main() -> ExitCode {
     // The slow ones come first, so that the quick ones run beside them.
-    let modules: [&[Test]; 27] = [
+    let modules: [&[Test]; 38] = [
         payments_refresh::TESTS,
         geo_ip_providers::TESTS,
         geo_ip_crash::TESTS,
         geo_ip_bucket::TESTS,
+        crash_points::TESTS,
         crash::TESTS,
         key_rotation::TESTS,
+        health::TESTS,
+        operational_events::TESTS,
         local_run::TESTS,
+        recover::TESTS,
+        resend::TESTS,
         receivers::TESTS,
         retries::TESTS,
+        delivery_list::TESTS,
         deliveries::TESTS,
         payments_secrecy::TESTS,
         payments_failures::TESTS,
         payments_callback::TESTS,
         payments::TESTS,
+        ingest::TESTS,
         publish::TESTS,
+        webhook_changes::TESTS,
+        webhook_removal::TESTS,
+        webhook_secrets::TESTS,
+        webhook_test_event::TESTS,
         webhooks::TESTS,
         checks::TESTS,
         routes::TESTS,

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Behaviour, Entity, Receiver, Suite, tests};
+use crate::harness::{Answer, Application, Behaviour, Entity, Receiver, Suite, now, send_raw, tests};
 
 tests![
     an_event_goes_to_exactly_the_webhooks_that_ask_for_it,
@@ -12,17 +12,23 @@ tests![
     the_answer_names_the_event_and_each_delivery,
     data_are_sent_byte_for_byte,
     an_event_is_shown_as_it_is_sent,
+    data_that_no_parser_agrees_on_are_shown_as_they_are_sent,
+    data_may_nest_as_deep_as_the_bound_and_no_deeper,
+    what_is_no_json_is_refused_as_a_whole,
     a_type_that_is_not_in_the_catalogue_is_a_violation,
     data_must_be_an_object,
     every_violation_is_reported_at_once,
     the_same_key_returns_the_first_answer_and_delivers_once,
     the_same_key_with_another_body_is_a_conflict,
     the_same_key_at_once_publishes_once,
+    of_two_bodies_with_the_same_key_at_once_one_is_published,
+    a_key_whose_time_is_over_is_a_new_one,
     a_key_belongs_to_its_entity,
     a_webhook_made_later_does_not_get_what_was_published_before,
     a_key_of_a_wrong_form_is_a_violation,
     a_refused_request_does_not_use_up_its_key,
     an_event_may_have_256_kib_and_no_more,
+    what_stands_around_the_data_does_not_count_for_the_event,
     two_events_without_a_key_are_two_events,
 ];
 
@@ -105,10 +111,17 @@ async fn delivered(entity: &Entity, receiver: &Receiver, data: &str) -> String {
 async fn data_are_sent_byte_for_byte(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let digits = "1234567890".repeat(40);
+    let numbers = format!(r#"{{"big":{digits},"negative":-{digits},"precise":0.{digits},"exponent":1e-{digits}}}"#);
     for data in [
         "{}",
         "{ }",
         "{\n\t\"z\" : 1 ,\r\n \"a\":2\n}",
+        "{\"edges\":\"\u{7f}\u{80}\u{85}\u{d7ff}\u{e000}\u{feff}\u{fffe}\u{ffff}\u{10ffff}\"}",
+        &numbers,
+        r#"{"zero":[0,-0,0.0,-0.0,0e0,-0E+0],"one":[1,1.0,1.00,1e0,1E0,10e-1],"huge":[1e400,-1e400,1e-400]}"#,
+        r#"{"a":1,"b":2,"a":{"a":3,"a":4},"A":5,"\u0061":6}"#,
+        r#"{"lone":"\ud800","reversed":"\udc00\ud800","half":"\uDBFFx","names":{"\udfff":1},"noncharacter":"\uffff"}"#,
         r#"{"big":123456789012345678901234567890,"precise":0.1000000000000000055511151231257827,"exponent":1E+400,"zero":-0.0}"#,
         r#"{"9007199254740993":9007199254740993,"1":1.0,"2":1.50,"3":1e2}"#,
         r#"{"escapes":"\u00e9\u00E9\/\"\\\b\f\n\r\t","plain":"é/😀","surrogates":"\ud83d\ude00","nul":"\u0000"}"#,
@@ -131,6 +144,86 @@ async fn an_event_is_shown_as_it_is_sent(suite: Arc<Suite>) {
     let shown = entity.get(&format!("/webhook/delivery/{id}")).expect(200).await.text();
     let sent = String::from_utf8(sent).expect("what was text is text");
     assert!(shown.contains(&sent), "the very body that is sent is not in what is shown:\n{sent}\n{shown}");
+}
+
+async fn data_that_no_parser_agrees_on_are_shown_as_they_are_sent(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let token = suite.api.token(Application::Platform, "").await;
+    let data = r#"{"huge":1e400,"lone":"\ud800","a":1,"a":-0}"#;
+    let body = format!(r#"{{"type":"booking.created","data":{data}}}"#);
+    let answer = entity.post("/webhook/event").body("application/json", body).expect(202).await;
+    let id = deliveries(&answer)[0]["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned();
+    let sent = String::from_utf8(receiver.until("/", 1).await.remove(0).body).expect("what was text is text");
+    // By hand, since the tests' own client reads every answer as JSON.
+    let request = format!(
+        "GET {} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n",
+        entity.path(&format!("/webhook/delivery/{id}"))
+    );
+    let shown = send_raw(&suite.bundle, request.as_bytes()).await;
+    assert!(sent.contains(data) && shown.contains(&sent), "{sent}\n{shown}");
+}
+
+async fn data_may_nest_as_deep_as_the_bound_and_no_deeper(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    // The request itself is the first level, as the event is on its way.
+    let objects = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels - 1), "}".repeat(levels - 1));
+    let lists = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels - 2), "]".repeat(levels - 2));
+    for data in [objects(100), lists(100)] {
+        assert!(delivered(&entity, &receiver, &data).await.ends_with(&format!(r#""data":{data}}}"#)));
+    }
+    for data in [objects(101), lists(101), lists(100_000)] {
+        let body = format!(r#"{{"type":"booking.created","data":{data}}}"#);
+        let call = entity.post("/webhook/event").body("application/json", body);
+        let problem = call.refused(400, "invalid-request").await;
+        let detail = problem["detail"].as_str().expect("openapi.yaml says so");
+        assert!(detail.contains("nested deeper than 100 levels"), "{detail}");
+    }
+    // Brackets in strings are text.
+    let text = format!(r#"{{"a":"{}"}}"#, r#"[{\""#.repeat(1_000));
+    assert!(delivered(&entity, &receiver, &text).await.contains(&text));
+}
+
+async fn what_is_no_json_is_refused_as_a_whole(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for data in [
+        &b""[..],
+        b"{",
+        b"{}}",
+        b"{'a':1}",
+        b"{a:1}",
+        br#"{"a":1,}"#,
+        br#"{"a":[1,]}"#,
+        br#"{"a":01}"#,
+        br#"{"a":+1}"#,
+        br#"{"a":.5}"#,
+        br#"{"a":1.}"#,
+        br#"{"a":1e}"#,
+        br#"{"a":--1}"#,
+        br#"{"a":0x1}"#,
+        br#"{"a":NaN}"#,
+        br#"{"a":Infinity}"#,
+        br#"{"a":undefined}"#,
+        br#"{"a":True}"#,
+        br#"{"a":"\x41"}"#,
+        br#"{"a":"\u12"}"#,
+        br#"{"a":1/*comment*/}"#,
+        b"{\"a\":\"\n\"}",
+        b"{\"a\":\"\0\"}",
+        b"{\"a\":\0}",
+        b"\xef\xbb\xbf{}",
+        b"{\"a\":\"\xff\"}",
+        b"{\"a\":\"\xed\xa0\x80\"}",
+        b"{\"a\":\"\xc0\xaf\"}",
+        b"{\"a\":\"\xf4\x90\x80\x80\"}",
+    ] {
+        let body = [&br#"{"type":"booking.created","data":"#[..], data, b"}"].concat();
+        let problem =
+            entity.post("/webhook/event").body("application/json", body).refused(400, "invalid-request").await;
+        let field = &problem["properties"]["violations"][0]["field"];
+        assert_eq!(field, "body", "{}", String::from_utf8_lossy(data));
+    }
 }
 
 async fn fields(entity: &Entity, body: &str) -> Vec<String> {
@@ -159,7 +252,7 @@ async fn a_type_that_is_not_in_the_catalogue_is_a_violation(suite: Arc<Suite>) {
 
 async fn data_must_be_an_object(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    for data in ["null", "[]", "1", r#""text""#, "true"] {
+    for data in ["null", "[]", "[{}]", "1", "-0", r#""text""#, r#""""#, r#""{}""#, "true"] {
         assert_eq!(
             fields(&entity, &format!(r#"{{"type":"booking.created","data":{data}}}"#)).await,
             ["data"],
@@ -210,7 +303,7 @@ async fn the_same_key_with_another_body_is_a_conflict(suite: Arc<Suite>) {
 async fn the_same_key_at_once_publishes_once(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    let publications: Vec<_> = (0..20)
+    let publications: Vec<_> = (0..50)
         .map(|_| {
             let entity = entity.clone();
             tokio::spawn(async move { publish_with_key(&entity, "key", json!({ "a": 1 })).await })
@@ -229,7 +322,53 @@ async fn the_same_key_at_once_publishes_once(suite: Arc<Suite>) {
     let first = first["deliveries"][0]["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
     let delivery = entity.until_status(first, &["delivered"]).await;
     assert_eq!(delivery["attemptCount"], 1);
-    assert_eq!(receiver.received("/").len(), 2, "one delivery for twenty publications of one key");
+    assert_eq!(receiver.received("/").len(), 2, "one delivery for fifty publications of one key");
+}
+
+async fn of_two_bodies_with_the_same_key_at_once_one_is_published(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let publications: Vec<_> = (0..20)
+        .map(|number| {
+            let (entity, data) = (entity.clone(), json!({ "a": number % 2 }));
+            tokio::spawn(async move { (number % 2, publish_with_key(&entity, "key", data).await) })
+        })
+        .collect();
+    let mut outcomes = [BTreeSet::new(), BTreeSet::new()];
+    for publication in publications {
+        let (body, answer) = publication.await.expect("it did not panic");
+        let event = answer.json()["eventIdentifier"].as_str().map(str::to_owned);
+        outcomes[body].insert((answer.status, event));
+    }
+    let [one, other] = outcomes.map(Vec::from_iter);
+    let (published, refused) = if one[0].0 == 202 { (one, other) } else { (other, one) };
+    assert!(published.len() == 1 && published[0].0 == 202, "{published:?}");
+    assert_eq!(refused, [(409, None)]);
+    let later = entity.publish(json!({ "later": true })).await;
+    entity.until_status(&later, &["delivered"]).await;
+    receiver.until("/", 2).await;
+    assert_eq!(receiver.everything().len(), 2);
+}
+
+async fn a_key_whose_time_is_over_is_a_new_one(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let first = publish_with_key(&entity, "key", json!({ "a": 1 })).await.json();
+    // The table removes what has expired some time later; until then it is there, and counts for nothing.
+    let (table, prefix) = (suite.table(), format!("IDEMPOTENCY#{}#", entity.id));
+    let is_key = |item: &&Value| item["pk"]["S"].as_str().is_some_and(|pk| pk.starts_with(&prefix));
+    let mut item = table.scan().await.iter().find(is_key).expect("the key is remembered").clone();
+    let expires: i64 = item["expiresAt"]["N"].as_str().and_then(|at| at.parse().ok()).expect("a number of seconds");
+    let lives = expires - now();
+    assert!((86_300..=86_400).contains(&lives), "a key is remembered for a day, not {lives} s");
+    item["expiresAt"]["N"] = (now() - 1).to_string().into();
+    table.put(item).await;
+
+    let second = publish_with_key(&entity, "key", json!({ "a": 2 })).await;
+    assert_eq!(second.status, 202, "{}", second.exchange);
+    assert_ne!(second.json()["eventIdentifier"], first["eventIdentifier"]);
+    // The new one is remembered in its place.
+    assert_eq!(publish_with_key(&entity, "key", json!({ "a": 2 })).await.json(), second.json());
+    assert_eq!(publish_with_key(&entity, "key", json!({ "a": 1 })).await.status, 409);
 }
 
 async fn a_key_belongs_to_its_entity(suite: Arc<Suite>) {
@@ -294,6 +433,27 @@ async fn an_event_may_have_256_kib_and_no_more(suite: Arc<Suite>) {
     // Bytes count, not characters.
     let body = json!({ "type": "booking.created", "data": { "x": "é".repeat(room / 2 + 1) } });
     entity.post("/webhook/event").json(&body).refused(413, "payload-too-large").await;
+}
+
+async fn what_stands_around_the_data_does_not_count_for_the_event(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let body = |bytes: usize, data: &str| {
+        let body = format!(r#"{{"type":"booking.created","data":{data}}}"#);
+        format!("{}{body}", " ".repeat(bytes - body.len()))
+    };
+    // As large as a request may be, with a small event in it.
+    let largest = body(1_024 * 1_024, r#"{"a":1}"#);
+    entity.post("/webhook/event").body("application/json", largest).expect(202).await;
+    assert!(receiver.until("/", 1).await.remove(0).body.len() < 300);
+    let larger = body(1_024 * 1_024 + 1, r#"{"a":1}"#);
+    let call = entity.post("/webhook/event").body("application/json", larger);
+    assert_eq!(call.refused(413, "payload-too-large").await["properties"]["limitBytes"], 1_024 * 1_024);
+    // White space inside is part of the data, and counts.
+    let spaced = format!("{{{}}}", " ".repeat(256 * 1_024));
+    let body = format!(r#"{{"type":"booking.created","data":{spaced}}}"#);
+    let call = entity.post("/webhook/event").body("application/json", body);
+    assert_eq!(call.refused(413, "payload-too-large").await["properties"]["limitBytes"], 256 * 1_024);
 }
 
 async fn two_events_without_a_key_are_two_events(suite: Arc<Suite>) {

@@ -9,7 +9,7 @@ use crate::harness::{Entity, Receiver, Suite, is_signed_by, tests};
 tests![
     a_webhook_has_what_was_asked_for,
     a_webhook_has_the_contracts_defaults,
-    the_location_is_the_webhooks_address,
+    the_location_leads_to_the_webhook,
     the_secret_is_shown_once_and_differs_from_all_others,
     the_paths_entity_may_be_named_in_the_body,
     another_entity_in_the_body_is_a_violation,
@@ -70,13 +70,14 @@ async fn a_webhook_has_the_contracts_defaults(suite: Arc<Suite>) {
     assert_eq!(hook.json["eventList"], json!([]));
 }
 
-async fn the_location_is_the_webhooks_address(suite: Arc<Suite>) {
+async fn the_location_leads_to_the_webhook(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let answer = entity.post("/webhook").json(&good()).expect(201).await;
     let id = answer.json()["id"].as_str().expect("openapi.yaml says so").to_owned();
     let path = entity.path(&format!("/webhook/{id}"));
     let location = answer.header("location");
     assert!(location == path || location == format!("{}{path}", suite.api.base_url()), "{}", answer.exchange);
+    assert_eq!(entity.get(&format!("/webhook/{id}")).expect(200).await.json()["id"], id);
 }
 
 async fn the_secret_is_shown_once_and_differs_from_all_others(suite: Arc<Suite>) {
@@ -356,5 +357,10 @@ async fn an_entity_has_at_most_two_hundred_webhooks(suite: Arc<Suite>) {
     }
     entity.post("/webhook").json(&good()).refused(409, "webhook-limit").await;
     let listed = entity.get("/webhook/list").expect(200).await;
-    assert_eq!(listed.json().as_array().expect("a list").len(), 200);
+    let listed = listed.json();
+    assert_eq!(listed.as_array().expect("a list").len(), 200);
+    // One that is removed makes room for one.
+    entity.remove(listed[17]["id"].as_str().expect("openapi.yaml says so")).expect(200).await;
+    entity.post("/webhook").json(&good()).expect(201).await;
+    entity.post("/webhook").json(&good()).refused(409, "webhook-limit").await;
 }

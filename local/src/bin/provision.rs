@@ -73,7 +73,7 @@ async fn main() -> ExitCode {
 async fn provision(arguments: &Arguments) -> Result<(), Failure> {
     let aws = aws_config::load_from_env().await;
     let secrets = fill_secrets(&Client::new(&aws), &arguments.secrets_prefix).await?;
-    let table = Table { client: aws_sdk_dynamodb::Client::new(&aws), name: arguments.table.clone() };
+    let table = Table::new(aws_sdk_dynamodb::Client::new(&aws), arguments.table.clone());
     publish_signing_key(&table, &secrets["signing-key"]).await?;
 
     let credentials = fresh_credentials();

@@ -43,14 +43,9 @@ impl Refusal {
         Self::new(Problem::unavailable(format!("no answer within {limit:?}")))
     }
 
-    /// A function that fails is our fault (500), one that cannot be reached passes (503).
+    /// A function that fails is our fault, however it fails.
     pub fn of_invocation(error: InvokeError) -> Self {
-        Self::new(match error {
-            InvokeError::Emulator(_) | InvokeError::Answer(_) => Problem::unavailable(error),
-            InvokeError::Unknown(_) | InvokeError::Failed(_) | InvokeError::Died | InvokeError::TimedOut(_) => {
-                Problem::internal(error)
-            }
-        })
+        Self::new(Problem::internal(error))
     }
 
     /// The same in place of an answer of this function.

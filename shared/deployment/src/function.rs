@@ -27,6 +27,8 @@ pub struct Function {
     pub queue: Option<QueueTrigger>,
     /// The schedule that invokes it.
     pub schedule: Option<ScheduleTrigger>,
+    /// Whether a rule of an event bus invokes it.
+    pub bus: bool,
 }
 
 /// A verb and a path that reach a function.
@@ -87,6 +89,7 @@ impl Function {
             answers_unmatched: false,
             queue: None,
             schedule: None,
+            bus: false,
             name,
         };
         for event in properties["Events"].as_object().into_iter().flat_map(Map::values) {
@@ -141,6 +144,8 @@ impl Function {
                         .map_err(TemplateError::Input)?,
                 });
             }
+            // There is no bus on one machine: whoever plays a service of the platform invokes the function.
+            Some("EventBridgeRule") => self.bus = true,
             _ => return Err(fault("an event of an unknown Type")),
         }
         Ok(())

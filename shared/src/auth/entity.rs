@@ -84,6 +84,12 @@ impl AuthorizedEntity {
         Self(entity)
     }
 
+    /// The entity that an event of the bus names: what publishing acts for, with IAM as its credential, which says who may put
+    /// events there.
+    pub(crate) fn by_bus(entity: EntityId) -> Self {
+        Self(entity)
+    }
+
     /// Its identifier.
     pub fn id(&self) -> &EntityId {
         &self.0

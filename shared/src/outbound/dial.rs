@@ -2,59 +2,97 @@
 //! made to the very addresses that were checked, so that no second answer of the DNS can change the target.
 
 use std::{
-    io,
+    fmt, io,
     net::{IpAddr, SocketAddr},
     sync::Arc,
+    time::Duration,
 };
 
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
-use tokio::{net::TcpStream, sync::OnceCell};
+use tokio::{
+    net::{TcpStream, lookup_host},
+    sync::OnceCell,
+    time::timeout,
+};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use url::{Host, Url};
 
 use super::{addresses::AddressRules, exchange::AttemptError};
 
-/// Opens a TCP connection to the URL's host, to an address that may be dialled.
-pub async fn connect(url: &Url, rules: &AddressRules) -> Result<TcpStream, AttemptError> {
-    let addresses = resolve(url).await?;
-    check(&addresses, rules)?;
-    let mut failure = AttemptError::Dns("the name has no address");
-    for address in addresses {
-        match TcpStream::connect(address).await {
-            Ok(stream) => {
-                // Requests are small and wait for their answer: nothing is gained by holding bytes back.
-                let _ = stream.set_nodelay(true);
-                return Ok(stream);
-            }
-            Err(error) => failure = refused(&error),
-        }
-    }
-    Err(failure)
+/// How long an address may take before the next one is tried beside it (RFC 8305 §5): an endpoint of which one address
+/// leads nowhere must be reached by another, and in time.
+const HEAD_START: Duration = Duration::from_millis(250);
+
+/// Asks for the addresses of names; handed in, so that tests can answer what no DNS would answer them.
+pub trait Resolver: fmt::Debug + Send + Sync {
+    /// The addresses of a name, in the order in which they are to be tried. An error when it cannot be resolved.
+    fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-async fn resolve(url: &Url) -> Result<Vec<SocketAddr>, AttemptError> {
+/// A resolver that can be shared between tasks.
+pub type SharedResolver = Arc<dyn Resolver>;
+
+/// The machine's own: the hosts file, and the DNS that it is set up for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemResolver;
+
+impl Resolver for SystemResolver {
+    fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        // No port: it is the URL's, whatever the answer.
+        async move { Ok(lookup_host((name, 0)).await?.map(|address| address.ip()).collect()) }.boxed()
+    }
+}
+
+/// Opens a TCP connection to the URL's host, to an address that may be dialled. The resolver is asked once at most.
+pub async fn connect(url: &Url, rules: &AddressRules, resolver: &dyn Resolver) -> Result<TcpStream, AttemptError> {
+    let addresses = resolve(url, resolver).await?;
+    check(&addresses, rules)?;
     let port = url.port_or_known_default().unwrap_or(443);
-    let literal = |address: IpAddr| Ok(vec![SocketAddr::new(address, port)]);
+    let stream = dial(addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect()).await?;
+    // Requests are small and wait for their answer: nothing is gained by holding bytes back.
+    let _ = stream.set_nodelay(true);
+    Ok(stream)
+}
+
+async fn resolve(url: &Url, resolver: &dyn Resolver) -> Result<Vec<IpAddr>, AttemptError> {
     match url.host() {
-        Some(Host::Ipv4(address)) => literal(address.into()),
-        Some(Host::Ipv6(address)) => literal(address.into()),
-        Some(Host::Domain(name)) => match tokio::net::lookup_host((name, port)).await {
-            Ok(addresses) => Ok(addresses.collect()),
-            Err(_) => Err(AttemptError::Dns("the name could not be resolved")),
-        },
+        Some(Host::Ipv4(address)) => Ok(vec![address.into()]),
+        Some(Host::Ipv6(address)) => Ok(vec![address.into()]),
+        Some(Host::Domain(name)) => {
+            let unresolved = |_| AttemptError::Dns("the name could not be resolved");
+            resolver.addresses(name).await.map_err(unresolved)
+        }
         None => Err(AttemptError::Blocked("the URL has no host")),
     }
 }
 
 /// One address that may not be dialled bans them all: a mixed answer is an attempt to slip one in.
-fn check(addresses: &[SocketAddr], rules: &AddressRules) -> Result<(), AttemptError> {
+fn check(addresses: &[IpAddr], rules: &AddressRules) -> Result<(), AttemptError> {
     if addresses.is_empty() {
         return Err(AttemptError::Dns("the name has no address"));
     }
-    if addresses.iter().all(|address| rules.permit(address.ip())) {
+    if addresses.iter().all(|address| rules.permit(*address)) {
         Ok(())
     } else {
         Err(AttemptError::Blocked("the host has an address that is not public"))
+    }
+}
+
+/// Connects to the first of these addresses that answers. Each is tried when the one before it failed, or had its head
+/// start; the first connection wins, and the others are given up.
+async fn dial(addresses: Vec<SocketAddr>) -> Result<TcpStream, AttemptError> {
+    let (mut untried, mut under_way) = (addresses.into_iter(), FuturesUnordered::new());
+    let mut failure = AttemptError::Dns("the name has no address");
+    loop {
+        under_way.extend(untried.next().map(TcpStream::connect));
+        let wait = if untried.len() == 0 { Duration::MAX } else { HEAD_START };
+        match timeout(wait, under_way.next()).await {
+            Ok(Some(Ok(stream))) => return Ok(stream),
+            Ok(Some(Err(error))) => failure = refused(&error),
+            Ok(None) => return Err(failure),
+            Err(_) => {}
+        }
     }
 }
 
@@ -104,23 +142,4 @@ fn build() -> Result<Arc<ClientConfig>, AttemptError> {
         .with_safe_default_protocol_versions()
         .map_err(|_| AttemptError::Tls("the service has no version of TLS to offer"))?;
     Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn addresses(list: &[&str]) -> Vec<SocketAddr> {
-        list.iter().map(|address| SocketAddr::new(address.parse().expect("an address"), 443)).collect()
-    }
-
-    #[test]
-    fn one_banned_address_bans_a_mixed_answer() {
-        let rules = AddressRules::default();
-        assert_eq!(check(&addresses(&["1.1.1.1", "2606:4700::1111"]), &rules), Ok(()));
-        for mixed in [&["1.1.1.1", "127.0.0.1"][..], &["::1", "1.1.1.1"], &["1.1.1.1", "::ffff:10.0.0.1"]] {
-            assert!(matches!(check(&addresses(mixed), &rules), Err(AttemptError::Blocked(_))), "{mixed:?}");
-        }
-        assert!(matches!(check(&[], &rules), Err(AttemptError::Dns(_))));
-    }
 }

@@ -3,6 +3,10 @@
 
 use std::{
     fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -15,16 +19,20 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
+    select,
+    sync::Notify,
     task::JoinSet,
     time::timeout,
 };
 use url::{Position, Url};
 
-use super::{addresses::AddressRules, dial};
+use super::{SharedResolver, SystemResolver, addresses::AddressRules, dial};
 use crate::clock::Time;
 
 /// The largest head of an answer; hyper would take 400 KiB.
 const MAX_HEAD: usize = 32 * 1024;
+/// How many interim answers (1xx) may come before the answer: a handful is sensible, and each costs its parsing.
+const MAX_INTERIM: usize = 20;
 /// The longest pause that an endpoint can ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -47,12 +55,21 @@ impl Default for Limits {
 }
 
 /// Sends to strangers.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Outbound {
     /// Whereto.
     pub rules: AddressRules,
     /// For how long, and how much is read.
     pub limits: Limits,
+    /// Who says where a name leads.
+    pub resolver: SharedResolver,
+}
+
+impl Default for Outbound {
+    /// To public addresses, as the machine resolves them, within the contract's limits for deliveries.
+    fn default() -> Self {
+        Self::within(AddressRules::default())
+    }
 }
 
 /// An answer, as far as it was read.
@@ -91,7 +108,7 @@ pub enum AttemptError {
 impl Outbound {
     /// Sends within these rules, and the contract's limits for deliveries.
     pub fn within(rules: AddressRules) -> Self {
-        Self { rules, limits: Limits::default() }
+        Self { rules, limits: Limits::default(), resolver: Arc::new(SystemResolver) }
     }
 
     /// Sends a body and reads the answer. The error says at which step it ended.
@@ -103,7 +120,7 @@ impl Outbound {
         body: Bytes,
     ) -> Result<Answer, AttemptError> {
         let exchange = async {
-            let stream = timeout(self.limits.connect, dial::connect(url, &self.rules)).await;
+            let stream = timeout(self.limits.connect, dial::connect(url, &self.rules, &*self.resolver)).await;
             let stream = stream.unwrap_or(Err(AttemptError::Timeout("the endpoint took no connection in time")))?;
             let request = request(method, url, headers, body)?;
             match url.scheme() {
@@ -135,17 +152,38 @@ fn request(
     Ok(request)
 }
 
-async fn converse<S>(stream: S, request: Request<Full<Bytes>>, kept: usize) -> Result<Answer, AttemptError>
+async fn converse<S>(stream: S, mut request: Request<Full<Bytes>>, kept: usize) -> Result<Answer, AttemptError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let too_many_interim = limit_interim(&mut request);
     let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|error| broken(&error))?;
     // Dropped with this function, and the connection with it, however the exchange ends.
     let mut driver = JoinSet::new();
     driver.spawn(connection);
-    let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
-    read(response, kept).await
+    let answer = async {
+        let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
+        read(response, kept).await
+    };
+    select! {
+        answer = answer => answer,
+        () = too_many_interim.notified() => {
+            Err(AttemptError::Connect("the endpoint sent interim answers (1xx) without an end"))
+        }
+    }
+}
+
+/// Counts the interim answers to a request, which hyper skips for as long as they come, and tells when there are too many.
+fn limit_interim(request: &mut Request<Full<Bytes>>) -> Arc<Notify> {
+    let (count, limit) = (AtomicUsize::new(0), Arc::new(Notify::new()));
+    let reached = Arc::clone(&limit);
+    hyper::ext::on_informational(request, move |_| {
+        if count.fetch_add(1, Ordering::Relaxed) == MAX_INTERIM {
+            reached.notify_one();
+        }
+    });
+    limit
 }
 
 async fn read(response: Response<Incoming>, kept: usize) -> Result<Answer, AttemptError> {

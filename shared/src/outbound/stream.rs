@@ -18,7 +18,7 @@ use tokio::{
 };
 use url::{Position, Url};
 
-use super::{AttemptError, USER_AGENT, addresses::AddressRules, dial};
+use super::{AttemptError, SystemResolver, USER_AGENT, addresses::AddressRules, dial};
 
 /// What is read of a connection at a time, and the largest head of an answer.
 const BUFFER: usize = 64 * 1024;
@@ -113,7 +113,7 @@ async fn attempt(
     };
     let request = request(url, headers)?;
     let late = AttemptError::Timeout("no connection could be made in time");
-    let stream = timeout(limits.connect, dial::connect(url, rules)).await.map_err(|_| late)??;
+    let stream = timeout(limits.connect, dial::connect(url, rules, &SystemResolver)).await.map_err(|_| late)??;
     let answer = async {
         if secure {
             converse(dial::secure(stream, url).await?, request, limits).await

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     clock::{SharedClock, Time},
-    http::{Call, JsonBody, Problem, Reply},
+    http::{Call, Problem, Reply, nothing_said},
     random::SharedRandom,
     sealing::KeyRings,
 };
@@ -43,7 +43,7 @@ impl Connecting {
     /// Answers a request for an authorization address.
     pub async fn ask(&self, call: &Call) -> Result<Reply, Problem> {
         let entity = call.entity();
-        nothing_asked_for(&call.body)?;
+        nothing_said(&call.body)?;
         let name = ProviderName::parse(call.path(PROVIDER_PARAMETER)).map_err(|_| Problem::provider_not_found())?;
         let provider = self.providers.find(&name).await?.ok_or_else(Problem::provider_not_found)?;
         let state = State::new(&*self.random);
@@ -70,24 +70,9 @@ impl Connecting {
     }
 }
 
-/// A body is not needed; one that comes has no members.
-fn nothing_asked_for(body: &[u8]) -> Result<(), Problem> {
-    if body.trim_ascii().is_empty() { Ok(()) } else { JsonBody::read(body)?.finish() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_body_is_absent_or_an_empty_object() {
-        for good in ["", " \n", "{}", " { } "] {
-            assert!(nothing_asked_for(good.as_bytes()).is_ok(), "{good}");
-        }
-        for bad in ["[]", "null", "{", r#"{"scope":"x"}"#] {
-            assert!(nothing_asked_for(bad.as_bytes()).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn the_way_back_is_the_public_callback_of_the_provider() {

@@ -12,8 +12,10 @@ use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
 use crate::{
+    process::memory,
     runtime_api::RuntimeApi,
     stand::{FORM, Stand},
+    times::Times,
 };
 
 /// A function, an event for it, and the status that it must answer.
@@ -22,15 +24,6 @@ pub struct Subject {
     pub name: &'static str,
     event: String,
     status: u16,
-}
-
-/// Times of many runs.
-#[derive(Clone, Copy)]
-pub struct Times {
-    /// Half are shorter.
-    pub median: Duration,
-    /// 95 % are shorter.
-    pub high: Duration,
 }
 
 /// What was measured.
@@ -154,13 +147,6 @@ impl Subject {
     }
 }
 
-impl Times {
-    fn of(mut times: Vec<Duration>) -> Self {
-        times.sort_unstable();
-        Self { median: times[times.len() / 2], high: times[times.len() * 95 / 100] }
-    }
-}
-
 fn bearer(stand: &Stand) -> (&'static str, String) {
     ("authorization", format!("Bearer {}", stand.token))
 }
@@ -180,12 +166,4 @@ fn http_event(method: &str, path: &str, parameters: &Value, headers: &[(&str, St
         }
     })
     .to_string()
-}
-
-/// What Linux counts as resident: now (`VmRSS`), or at most so far (`VmHWM`).
-pub fn memory(process: u32, what: &str) -> Result<u64, Box<dyn Error>> {
-    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix(what)).ok_or("no such line")?;
-    let kibi: u64 = line.trim_start_matches(':').trim().trim_end_matches("kB").trim().parse()?;
-    Ok(kibi * 1024)
 }

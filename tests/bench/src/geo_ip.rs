@@ -3,7 +3,6 @@
 
 use std::{
     error::Error,
-    fs,
     hint::black_box,
     net::{IpAddr, Ipv4Addr},
     path::Path,
@@ -24,7 +23,8 @@ use shared::{
 };
 
 use crate::{
-    function::{Subject, memory},
+    function::Subject,
+    process::{computed, memory},
     stand::Stand,
 };
 
@@ -32,8 +32,6 @@ const EDITION: &str = "GeoLite2-City";
 /// Makes a database of about 60 MB.
 const NETWORKS: u32 = 420_000;
 const LOOKUPS: u32 = 200_000;
-/// In which /proc counts time, on every architecture of today: USER_HZ.
-const TICK: Duration = Duration::from_millis(10);
 
 /// A server with a large database.
 pub struct Provider {
@@ -107,7 +105,7 @@ impl Provider {
             let answer = subject.invoke(&mut api).await?;
             times.push(began.elapsed());
             if times.len() == 1 {
-                computing = self::computed(process)?.saturating_sub(computed);
+                computing = crate::process::computed(process)?.saturating_sub(computed);
             }
             if !answer["body"].as_str().is_some_and(|body| body.contains(expected)) {
                 return Err(format!("the update answered {answer}").into());
@@ -135,13 +133,4 @@ async fn look_up(store: &Path) -> Result<Duration, Box<dyn Error>> {
         black_box(found.value.country.iso_code);
     }
     Ok(began.elapsed() / LOOKUPS)
-}
-
-/// How long a process has computed, in the kernel and outside.
-fn computed(process: u32) -> Result<Duration, Box<dyn Error>> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The name is in parentheses and may contain anything; what follows is separated by spaces.
-    let fields: Vec<&str> = stat.rsplit_once(')').ok_or("no name")?.1.split_whitespace().collect();
-    let ticks: u32 = fields[11].parse::<u32>()? + fields[12].parse::<u32>()?;
-    Ok(TICK * ticks)
 }

@@ -1,11 +1,11 @@
-//! What the measured functions need beside them: a running bundle with its table and secrets.
+//! What is measured, or stands beside it: a running bundle with its table and secrets.
 
 use std::{
     collections::HashMap,
     error::Error,
     fs,
     io::Write,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink},
     path::Path,
     process::Stdio,
     time::Duration,
@@ -15,46 +15,81 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-/// A running bundle of debug binaries, of which only table and secrets matter here.
+use crate::counting_proxy::CountingProxy;
+
+/// A running bundle.
 pub struct Stand {
     env: HashMap<String, String>,
     /// A token of the demo application.
     pub token: String,
-    _data: TempDir,
-    _bundle: Child,
+    /// A token of the platform's application, which may act for every managing entity.
+    pub platform_token: String,
+    /// The number of the process that runs it.
+    pub bundle: u32,
+    _folder: TempDir,
+    _process: Child,
+}
+
+/// How a bundle is to be.
+#[derive(Default)]
+pub struct Setup<'a> {
+    /// The configuration of geo-IP databases, if any.
+    pub geo_ip: Option<&'a Value>,
+    /// Functions that run as they are deployed. The others are debug builds.
+    pub release: &'a [&'a str],
+    /// Settings.
+    pub variables: &'a [(&'a str, &'a str)],
+    /// A proxy that stands before the table for the functions, and is told where the table will be.
+    pub proxy: Option<&'a CountingProxy>,
 }
 
 impl Stand {
-    /// Starts the bundle, with this configuration of geo-IP databases, and fetches a token.
-    pub async fn start(geo_ip: &Value) -> Result<Self, Box<dyn Error>> {
-        let data = tempfile::tempdir()?;
-        let secrets = data.path().join("secrets");
-        fs::DirBuilder::new().mode(0o700).create(&secrets)?;
-        let mut file =
-            fs::File::options().create_new(true).write(true).mode(0o600).open(secrets.join("geo-ip.json"))?;
-        file.write_all(geo_ip.to_string().as_bytes())?;
-        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let mut bundle = Command::new("target/debug/local")
-            .args(["--port", &port.to_string(), "--stop-with-parent", "--data"])
-            .arg(data.path())
-            .stdin(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()?;
-        let file = data.path().join("service.env");
+    /// Starts the bundle and fetches tokens.
+    pub async fn start(setup: Setup<'_>) -> Result<Self, Box<dyn Error>> {
+        let folder = tempfile::tempdir()?;
+        let (data, binaries) = (folder.path().join("data"), folder.path().join("functions"));
+        link_functions(&binaries, setup.release)?;
+        if let Some(geo_ip) = setup.geo_ip {
+            let secrets = data.join("secrets");
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&secrets)?;
+            let file = fs::File::options().create_new(true).write(true).mode(0o600).open(secrets.join("geo-ip.json"));
+            file?.write_all(geo_ip.to_string().as_bytes())?;
+        }
+        let mut command = Command::new("target/debug/local");
+        command.args(["--stop-with-parent", "--port", &free_port()?.to_string()]);
+        command.arg("--data").arg(&data).arg("--binaries").arg(&binaries);
+        if let Some(proxy) = setup.proxy {
+            let port = free_port()?;
+            proxy.forward_to(&format!("http://127.0.0.1:{port}"));
+            command.args(["--table-port", &port.to_string(), "--functions-table", &proxy.address]);
+        }
+        command.envs(setup.variables.iter().copied());
+        let mut process = command.stdin(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn()?;
+        let file = data.join("service.env");
         while !file.exists() {
-            if let Some(status) = bundle.try_wait()? {
+            if let Some(status) = process.try_wait()? {
                 return Err(format!("the bundle ended at once ({status})").into());
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        let env = read_env(&file)?;
-        let mut stand = Self { env, token: String::new(), _data: data, _bundle: bundle };
-        let request = reqwest::Client::new().post(format!("{}/oauth2/token", stand.var("AUTH_URL")));
-        let answer = request.header("content-type", FORM).body(stand.token_form()).send().await?;
-        let answer: Value = serde_json::from_str(&answer.error_for_status()?.text().await?)?;
-        stand.token = answer["access_token"].as_str().ok_or("no token")?.to_owned();
+        let bundle = process.id().ok_or("the bundle has ended")?;
+        let (env, token, platform_token) = (read_env(&file)?, String::new(), String::new());
+        let mut stand = Self { env, token, platform_token, bundle, _folder: folder, _process: process };
+        stand.token = stand.token_of("CLIENT").await?;
+        stand.platform_token = stand.token_of("PLATFORM_CLIENT").await?;
         Ok(stand)
+    }
+
+    async fn token_of(&self, client: &str) -> Result<String, Box<dyn Error>> {
+        let form = format!(
+            "grant_type=client_credentials&client_id={}&client_secret={}",
+            self.var(&format!("{client}_ID")),
+            self.var(&format!("{client}_SECRET"))
+        );
+        let request = reqwest::Client::new().post(format!("{}/oauth2/token", self.var("AUTH_URL")));
+        let answer = request.header("content-type", FORM).body(form).send().await?;
+        let answer: Value = serde_json::from_str(&answer.error_for_status()?.text().await?)?;
+        Ok(answer["access_token"].as_str().ok_or("no token")?.to_owned())
     }
 
     /// A variable of `service.env`.
@@ -74,16 +109,22 @@ impl Stand {
     /// Makes a webhook and publishes one event of 500 bytes to it; gives the delivery's identifier. Its endpoint is a
     /// closed port, so that a delivery with an attempt is there to be shown.
     pub async fn publish_one(&self) -> Result<String, Box<dyn Error>> {
-        let webhook = json!({"name": "bench", "eventUrl": "http://127.0.0.1:1/", "eventList": ["booking.created"]});
-        self.post("webhook", &webhook).await?;
+        let entity = self.var("MANAGING_ENTITY");
+        self.hook(entity, "http://127.0.0.1:1/").await?;
         let event = json!({"type": "booking.created", "data": {"text": "x".repeat(500)}});
-        let published = self.post("webhook/event", &event).await?;
+        let published = self.post(entity, "webhook/event", &event).await?;
         Ok(published["deliveries"][0]["deliveryIdentifier"].as_str().ok_or("no delivery")?.to_owned())
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Result<Value, Box<dyn Error>> {
-        let url = format!("{}/api/managing-entity/{}/{path}", self.var("BASE_URL"), self.var("MANAGING_ENTITY"));
-        let answer = reqwest::Client::new().post(url).bearer_auth(&self.token).json(body).send().await?;
+    /// Makes a webhook for every event of a managing entity.
+    pub async fn hook(&self, entity: &str, url: &str) -> Result<(), Box<dyn Error>> {
+        let webhook = json!({"name": "bench", "eventUrl": url, "eventList": ["booking.created"]});
+        self.post(entity, "webhook", &webhook).await.map(drop)
+    }
+
+    async fn post(&self, entity: &str, path: &str, body: &Value) -> Result<Value, Box<dyn Error>> {
+        let url = format!("{}/api/managing-entity/{entity}/{path}", self.var("BASE_URL"));
+        let answer = reqwest::Client::new().post(url).bearer_auth(&self.platform_token).json(body).send().await?;
         Ok(serde_json::from_str(&answer.error_for_status()?.text().await?)?)
     }
 
@@ -109,6 +150,22 @@ impl Stand {
 
 /// The media type of forms.
 pub const FORM: &str = "application/x-www-form-urlencoded";
+
+/// A folder with all functions, those that are deployed and the others.
+fn link_functions(folder: &Path, release: &[&str]) -> Result<(), Box<dyn Error>> {
+    fs::create_dir(folder)?;
+    for function in fs::read_dir("functions")? {
+        let name = function?.file_name();
+        let build = if release.iter().any(|release| name == *release) { "release" } else { "debug" };
+        let binary = fs::canonicalize(Path::new("target").join(build).join(&name))?;
+        symlink(binary, folder.join(&name))?;
+    }
+    Ok(())
+}
+
+fn free_port() -> std::io::Result<u16> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
 
 fn read_env(file: &Path) -> std::io::Result<HashMap<String, String>> {
     let text = fs::read_to_string(file)?;

@@ -47,17 +47,24 @@ pub struct Bundle {
     /// The port of the service.
     pub port: u16,
     folder: TempDir,
+    /// What `local` is told beside port and data.
+    arguments: Vec<String>,
     child: Mutex<Child>,
 }
 
 impl Bundle {
     /// Starts a bundle that finds these secrets, as if an operator had put them there, and waits until it answers.
     pub async fn start(settings: Settings, secrets: &Secrets) -> Result<Self, String> {
+        Self::start_with(settings, secrets, Vec::new()).await
+    }
+
+    /// The same with more arguments for `local`.
+    pub async fn start_with(settings: Settings, secrets: &Secrets, arguments: Vec<String>) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
         keep(secrets, &folder.path().join("data/secrets")).map_err(|error| format!("the bundle's secrets: {error}"))?;
         let port = free_port();
-        let child = spawn(&settings, port, folder.path())?;
-        let bundle = Self { port, folder, child: Mutex::new(child) };
+        let child = spawn(&settings, port, folder.path(), &arguments)?;
+        let bundle = Self { port, folder, arguments, child: Mutex::new(child) };
         bundle.ready().await?;
         Ok(bundle)
     }
@@ -66,7 +73,8 @@ impl Bundle {
     pub async fn start_again(&self, settings: Settings) {
         // After a crash it is still there from before, and says nothing of whether the service answers.
         let _ = fs::remove_file(self.data().join("service.env"));
-        *self.child.lock().await = spawn(&settings, self.port, self.folder.path()).expect("it has started before");
+        let child = spawn(&settings, self.port, self.folder.path(), &self.arguments);
+        *self.child.lock().await = child.expect("it has started before");
         self.ready().await.expect("it has answered before");
     }
 
@@ -176,12 +184,13 @@ fn keep(secrets: &Secrets, folder: &Path) -> io::Result<()> {
 }
 
 /// The command that runs `local` on a port with data in a folder; its output goes to the file `output` in that folder.
-fn spawn(settings: &Settings, port: u16, folder: &Path) -> Result<Child, String> {
+fn spawn(settings: &Settings, port: u16, folder: &Path, arguments: &[String]) -> Result<Child, String> {
     let output = File::options().create(true).append(true).open(folder.join("output"));
     let (out, err) =
         output.and_then(|out| Ok((out.try_clone()?, out))).map_err(|error| format!("the bundle's output: {error}"))?;
     Command::new(local()?)
         .args(["--project", &project().display().to_string(), "--stop-with-parent"])
+        .args(arguments)
         .env("PORT", port.to_string())
         .env("DATA", folder.join("data"))
         .envs(&settings.0)

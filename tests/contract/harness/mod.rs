@@ -2,12 +2,14 @@
 
 mod api;
 mod bundle;
+mod bus;
 mod clock;
 mod contract;
 mod entity;
 mod forge;
 pub mod geo_ip;
 mod handwritten;
+mod hooks;
 mod linked;
 mod person;
 mod processes;
@@ -20,12 +22,16 @@ mod table;
 
 pub use api::{Answer, Api, Call};
 pub use bundle::{Bundle, Settings, free_port, local, project};
+pub use bus::Bus;
 pub use clock::{now, time};
 pub use contract::Contract;
-pub use doubles::{Behaviour, LONG, Received, Receiver, UpdateServer, until};
-pub use entity::Entity;
+pub use doubles::{
+    AwsCall, Behaviour, Held, Interposer, LONG, Moment, Received, Receiver, UpdateServer, until,
+};
+pub use entity::{Entity, Hook};
 pub use forge::Forge;
 pub use handwritten::send_raw;
+pub use hooks::secret_of;
 pub use linked::{Visit, hash_of, state_of};
 pub use person::{Choice, Return, choose, query};
 pub use processes::{Process, descendants, group_members, memory_kilobytes, until_gone};
@@ -34,5 +40,5 @@ pub use python::python;
 pub(crate) use run::tests;
 pub use run::{Test, run};
 pub use signature::is_signed_by;
-pub use suite::{Application, Suite};
+pub use suite::{Application, Interposed, Suite};
 pub use table::Table;

@@ -1,15 +1,18 @@
 //! What all tests share: the bundle, its client, and the contract in machine-readable form.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    net::Ipv4Addr,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{Api, Bundle, Contract, Entity, Forge, Settings, Simulation, Table};
-use doubles::provider::Providers;
+use super::{Api, Bundle, Contract, Entity, Forge, Secrets, Settings, Simulation, Table, free_port};
+use doubles::{Interposer, provider::Providers};
 
 /// The bundle that tests share, and the means to start others.
 pub struct Suite {
@@ -23,6 +26,18 @@ pub struct Suite {
     simulation: Simulation,
     entities: AtomicU32,
     other_bundles: Semaphore,
+}
+
+/// A bundle whose functions reach the table and the queues through proxies, which know every call.
+pub struct Interposed {
+    /// The bundle.
+    pub bundle: Bundle,
+    /// A client of it.
+    pub api: Api,
+    /// Before the table.
+    pub table: Interposer,
+    /// Before queues and secrets.
+    pub services: Interposer,
 }
 
 /// Who asks for a token.
@@ -77,10 +92,35 @@ impl Suite {
         settings: Settings,
         secrets: &[(&str, Value)],
     ) -> (Bundle, Api, SemaphorePermit<'_>) {
-        let permit = self.other_bundles.acquire().await.expect("the semaphore is never closed");
         let mut all = self.simulation.secrets.clone();
         all.extend(secrets.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-        let bundle = Bundle::start(settings, &all).await;
+        self.start_other(settings, &all, Vec::new()).await
+    }
+
+    /// The same with a proxy between the functions and the table, and one between them and the queues.
+    pub async fn other_bundle_interposed(&self, settings: Settings) -> (Interposed, SemaphorePermit<'_>) {
+        let (table_port, services_port) = (free_port(), free_port());
+        let table = Interposer::start((Ipv4Addr::LOCALHOST, table_port).into()).await;
+        let services = Interposer::start((Ipv4Addr::LOCALHOST, services_port).into()).await;
+        let arguments = [
+            ("--table-port", table_port.to_string()),
+            ("--services-port", services_port.to_string()),
+            ("--functions-table", table.url()),
+            ("--functions-services", services.url()),
+        ];
+        let arguments = arguments.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect();
+        let (bundle, api, permit) = self.start_other(settings, &self.simulation.secrets, arguments).await;
+        (Interposed { bundle, api, table, services }, permit)
+    }
+
+    async fn start_other(
+        &self,
+        settings: Settings,
+        secrets: &Secrets,
+        arguments: Vec<String>,
+    ) -> (Bundle, Api, SemaphorePermit<'_>) {
+        let permit = self.other_bundles.acquire().await.expect("the semaphore is never closed");
+        let bundle = Bundle::start_with(settings, secrets, arguments).await;
         let bundle = bundle.expect("a second bundle starts beside the first");
         let api = Api::of(&bundle, &self.contract);
         (bundle, api, permit)

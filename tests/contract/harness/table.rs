@@ -54,6 +54,11 @@ impl Table {
         self.call("PutItem", json!({ "Item": item })).await.expect("no condition was set");
     }
 
+    /// Removes an item, whether or not it is there.
+    pub async fn remove(&self, pk: &str, sk: &str) {
+        self.call("DeleteItem", json!({ "Key": key(pk, sk) })).await.expect("no condition was set");
+    }
+
     /// Sets one attribute to a text, of an item that is there and that nobody holds at the moment; whether there is one.
     pub async fn set(&self, pk: &str, sk: &str, attribute: &str, value: &str) -> bool {
         let request = json!({

@@ -68,7 +68,7 @@ async fn converse(stream: TcpStream, answer: &(impl Fn(Received) -> Behaviour + 
     }
 }
 
-async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Received> {
+pub(crate) async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Received> {
     let request_line = line(stream).await?;
     let mut words = request_line.split(' ').map(str::to_owned);
     let (Some(method), Some(path), Some(_)) = (words.next(), words.next(), words.next()) else {

@@ -1,10 +1,11 @@
-//! Third parties that the tests and people play with: a receiver of webhooks, a payment provider and a provider of
-//! geo-IP databases, all of which misbehave on request.
+//! Third parties that the tests and people play with: a receiver of webhooks, a payment provider, a provider of
+//! geo-IP databases, and a proxy before the table and the queue, all of which misbehave on request.
 //!
 //! Nothing here is shared with the service, so that a fault of the service is not repeated by what is to notice it.
 
 mod clock;
 mod http;
+mod interposer;
 pub mod provider;
 mod receiver;
 mod steps;
@@ -14,6 +15,7 @@ mod wait;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use http::Received;
+pub use interposer::{AwsCall, Held, Interposer, Moment};
 pub use receiver::Receiver;
 pub use steps::Behaviour;
 pub use update_server::UpdateServer;

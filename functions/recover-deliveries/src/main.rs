@@ -1,0 +1,30 @@
+//! POST …/webhook/{webhookIdentifier}/recover: has the failed deliveries of a range attempted again.
+
+use std::sync::Arc;
+
+use shared::{
+    Service, StartError,
+    auth::scope::Scope,
+    deliveries::{Deliveries, jobs::Jobs, recover::Recovery},
+    http::Endpoint,
+    webhooks::Webhooks,
+};
+
+const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsWrite).taking_json();
+
+#[tokio::main]
+async fn main() -> Result<(), StartError> {
+    let (service, ()) = Service::start().await?;
+    let recovery = Arc::new(Recovery {
+        deliveries: Deliveries::new(service.table().clone()),
+        webhooks: Webhooks::new(service.table().clone()),
+        jobs: Jobs::new(service.table().clone()),
+        clock: service.clock().clone(),
+    });
+    service
+        .serve(ENDPOINT, move |call| {
+            let recovery = recovery.clone();
+            async move { recovery.recover(&call).await }
+        })
+        .await
+}

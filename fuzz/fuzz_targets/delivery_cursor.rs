@@ -1,0 +1,57 @@
+//! A cursor of the list of deliveries: no text that a client can make is one, and of what was sealed by the service only a
+//! place is taken, exactly as it was written.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use base64::{Engine, prelude::*};
+use libfuzzer_sys::fuzz_target;
+use serde_json::json;
+use shared::{
+    auth::entity::EntityId,
+    deliveries::{by_entity::Place, cursor, filters::Filters},
+    sealing::KeyRing,
+    testing::CountingRandom,
+};
+
+const PLACE: &[u8] = b"2026-11-20T09:45:00.123Z#dlv_01m74zy5eva3kj3s4w04zg1hhc";
+
+static RING: LazyLock<KeyRing> = LazyLock::new(|| {
+    let key = BASE64_STANDARD.encode([7; 32]);
+    let ring = KeyRing::from_secret(&json!({ "current": "a", "keys": { "a": key } })).expect("a ring");
+    // Else nothing that is sealed here would ever be read.
+    assert!(cursor::read(&sealed(&ring, PLACE), &ring, &hotel(), &Filters::default()).is_ok());
+    ring
+});
+
+fn hotel() -> EntityId {
+    EntityId::parse("hotel").expect("an entity")
+}
+
+/// What the service would have sealed, had this been a place.
+fn sealed(ring: &KeyRing, plain: &[u8]) -> String {
+    let context = format!("delivery-cursor/hotel/{}", Filters::default());
+    BASE64_URL_SAFE_NO_PAD.encode(ring.seal(&CountingRandom::default(), &context, plain))
+}
+
+fuzz_target!(|input: (bool, &[u8])| {
+    let (forged, bytes) = input;
+    if forged {
+        let texts = [
+            String::from_utf8_lossy(bytes).into_owned(),
+            BASE64_URL_SAFE_NO_PAD.encode(bytes),
+            BASE64_URL_SAFE_NO_PAD.encode(format!("a.{}", BASE64_STANDARD_NO_PAD.encode(bytes))),
+        ];
+        for text in texts {
+            assert!(cursor::read(&text, &RING, &hotel(), &Filters::default()).is_err(), "{text} is taken");
+        }
+    } else {
+        let cursor = sealed(&RING, bytes);
+        let read = cursor::read(&cursor, &RING, &hotel(), &Filters::default());
+        let place = std::str::from_utf8(bytes).ok().and_then(Place::parse);
+        assert_eq!(read.ok(), place.clone());
+        assert!(place.is_none_or(|place| place.as_str().as_bytes() == bytes));
+        let other = EntityId::parse("other").expect("an entity");
+        assert!(cursor::read(&cursor, &RING, &other, &Filters::default()).is_err());
+    }
+});

@@ -1,0 +1,29 @@
+//! An address of an endpoint: whatever is taken is https to a public host, without credentials and fragment, and reads
+//! the same when it is read again.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use shared::{
+    outbound::addresses::{AddressRules, is_public},
+    webhooks::endpoint_url::EndpointUrl,
+};
+use url::Host;
+
+fuzz_target!(|text: &str| {
+    let rules = AddressRules::default();
+    let Ok(taken) = EndpointUrl::parse(text, &rules) else { return };
+    let url = taken.url();
+    assert_eq!(url.scheme(), "https");
+    assert!(url.username().is_empty() && url.password().is_none() && url.fragment().is_none());
+    assert_ne!(url.port(), Some(0));
+    match url.host() {
+        Some(Host::Ipv4(address)) => assert!(is_public(address.into())),
+        Some(Host::Ipv6(address)) => assert!(is_public(address.into())),
+        Some(Host::Domain(name)) => assert!(name.contains('.') && name.parse::<std::net::IpAddr>().is_err()),
+        None => panic!("an address without a host"),
+    }
+    if url.as_str().len() <= 2048 {
+        let again = EndpointUrl::parse(url.as_str(), &rules).expect("what was taken is taken again");
+        assert_eq!(again.url(), url);
+    }
+});

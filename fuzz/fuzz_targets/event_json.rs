@@ -1,0 +1,59 @@
+//! A request to publish: what is taken becomes an event that carries the data byte for byte, is JSON with the contract's
+//! members, and keeps the limits of size and depth.
+#![no_main]
+
+use std::collections::BTreeMap;
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::{Value, value::RawValue};
+use shared::{
+    auth::entity::EntityId,
+    clock::Time,
+    events::{self, Event, event::MAX_BYTES},
+    ids::EventId,
+    testing::CountingRandom,
+};
+
+fuzz_target!(|body: &[u8]| {
+    let Some(event) = event_of(body) else { return };
+    let id = event.id.as_str();
+
+    // Whatever is in it, its text is what was sent.
+    let sent: BTreeMap<String, &RawValue> = serde_json::from_slice(body).expect("what is taken is a JSON object");
+    let data = sent["data"].get();
+    assert!(event.body.len() <= MAX_BYTES);
+    assert!(event.body.ends_with(&format!("\"data\":{data}}}")), "the data is not what was sent: {}", event.body);
+    let carried: BTreeMap<String, &RawValue> = serde_json::from_str(&event.body).expect("an event is a JSON object");
+    let names: Vec<&str> = carried.keys().map(String::as_str).collect();
+    assert_eq!(names, ["data", "id", "managingEntityIdentifier", "timestamp", "type"]);
+    assert_eq!(carried["data"].get(), data);
+    assert_eq!(carried["id"].get(), format!("\"{id}\""));
+    assert_eq!(carried["timestamp"].get(), "\"2026-11-20T09:45:00.123Z\"");
+
+    // A parser may find numbers too large for it, and half characters; where it does not, both mean the same.
+    if let Ok(sent) = serde_json::from_slice::<Value>(body) {
+        let carried: Value = serde_json::from_str(&event.body).expect("nothing that was not there before");
+        assert_eq!(carried["type"], sent["type"]);
+        assert_eq!(carried["data"], sent["data"]);
+    }
+
+    // Now and then, since it takes its time: the limit is on the whole event, to the byte.
+    if body.len() % 64 == 0 {
+        let padded = |length: usize| {
+            let padding = "x".repeat(length);
+            event_of(format!(r#"{{"type":"booking.created","data":{{"a":"{padding}","b":{data}}}}}"#).as_bytes())
+        };
+        if let Some(event) = padded(0) {
+            let room = MAX_BYTES - event.body.len();
+            assert_eq!(padded(room).map(|event| event.body.len()), Some(MAX_BYTES));
+            assert!(padded(room + 1).is_none());
+        }
+    }
+});
+
+fn event_of(body: &[u8]) -> Option<Event> {
+    let now = Time::from_millis(1_795_167_900_123);
+    let id = EventId::new(now, &CountingRandom::default());
+    let entity = EntityId::parse("demo-hotel").expect("an entity");
+    events::testing::event_of(body, id, now, entity).ok()
+}

@@ -1,0 +1,23 @@
+//! `Retry-After`: whatever an endpoint writes there is a pause of a day at most, or none.
+#![no_main]
+
+use std::time::Duration;
+
+use http::StatusCode;
+use libfuzzer_sys::fuzz_target;
+use shared::{clock::Time, outbound::Answer};
+
+fuzz_target!(|input: (u32, &str)| {
+    let (seconds, text) = input;
+    let now = Time::from_millis(i64::from(seconds) * 1_000);
+    let answer = |status| Answer { status, retry_after: Some(text.to_owned()), body: Vec::new(), truncated: false };
+    let pause = answer(StatusCode::TOO_MANY_REQUESTS).pause_asked_for(now);
+    assert!(pause.is_none_or(|pause| pause <= Duration::from_secs(24 * 60 * 60)));
+    assert_eq!(answer(StatusCode::SERVICE_UNAVAILABLE).pause_asked_for(now), pause);
+    assert_eq!(answer(StatusCode::INTERNAL_SERVER_ERROR).pause_asked_for(now), None);
+    if let Ok(seconds) = text.parse::<u64>() {
+        // Rust takes a plus sign, HTTP does not.
+        let expected = Duration::from_secs(seconds.min(24 * 60 * 60));
+        assert!(pause == Some(expected) || text.starts_with('+'), "{text}: {pause:?}");
+    }
+});

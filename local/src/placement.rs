@@ -1,0 +1,25 @@
+//! Where parts are that a test or a measurement places itself: a fixed port, so that a proxy can be there before the
+//! service, the proxy in a stand-in's place, or other builds of the functions. Nobody else needs any of this.
+
+use std::path::PathBuf;
+
+/// What is placed otherwise than usual.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "For tests and measurements")]
+pub struct Placement {
+    /// The port of the table on 127.0.0.1; else a free one.
+    #[arg(long, value_name = "PORT")]
+    pub table_port: Option<u16>,
+    /// The port of queues and secrets on 127.0.0.1; else a free one.
+    #[arg(long, value_name = "PORT")]
+    pub services_port: Option<u16>,
+    /// Where the functions find the table; else where it is.
+    #[arg(long, value_name = "URL")]
+    pub functions_table: Option<String>,
+    /// Where the functions find queues and secrets; else where they are.
+    #[arg(long, value_name = "URL")]
+    pub functions_services: Option<String>,
+    /// The folder with the functions' binaries; else the one with this program.
+    #[arg(long, value_name = "FOLDER")]
+    pub binaries: Option<PathBuf>,
+}

@@ -1,0 +1,74 @@
+//! One HTTP connection that stays open, and costs as little as a client can.
+
+use std::{
+    error::Error,
+    time::{Duration, Instant},
+};
+
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    Method, Request, StatusCode, Uri,
+    body::Bytes,
+    client::conn::http1::{self, SendRequest},
+    header::HOST,
+};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+/// More than any answer takes that is still one.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// An open connection to one server.
+pub struct Connection {
+    server: String,
+    sender: SendRequest<Full<Bytes>>,
+}
+
+/// An answer, and how long it took.
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its body.
+    pub body: Bytes,
+    /// From the first byte sent to the last one received.
+    pub time: Duration,
+}
+
+/// What a request has beside its path and body.
+pub type Headers<'a> = &'a [(&'a str, &'a str)];
+
+impl Connection {
+    /// Connects to the server of this address.
+    pub async fn open(address: &str) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let address: Uri = address.parse()?;
+        let server = address.authority().ok_or("an address without a server")?.to_string();
+        let stream = TcpStream::connect(&server).await?;
+        stream.set_nodelay(true)?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        Ok(Self { server, sender })
+    }
+
+    /// Posts a body, and reads the whole answer.
+    pub async fn post(
+        &mut self,
+        path: &str,
+        headers: Headers<'_>,
+        body: impl Into<Bytes>,
+    ) -> Result<Answer, Box<dyn Error + Send + Sync>> {
+        let mut request = Request::builder().method(Method::POST).uri(path).header(HOST, &self.server);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(body.into()))?;
+        let began = Instant::now();
+        let answer = async {
+            self.sender.ready().await?;
+            let answer = self.sender.send_request(request).await?;
+            let status = answer.status();
+            Ok::<_, hyper::Error>((status, answer.into_body().collect().await?.to_bytes()))
+        };
+        let (status, body) = tokio::time::timeout(LIMIT, answer).await??;
+        Ok(Answer { status, body, time: began.elapsed() })
+    }
+}

@@ -1,0 +1,153 @@
+//! A proxy in front of the table that counts what is asked, and what DynamoDB would charge for it: it has each request
+//! ask for the capacity that it consumes, on the table and on its indexes, and adds that up.
+//! <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ConsumedCapacity.html>
+
+use std::{
+    collections::BTreeMap,
+    error::Error,
+    sync::{Arc, Mutex, MutexGuard, OnceLock},
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::State,
+    http::{HeaderMap, StatusCode, header::CONTENT_LENGTH},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use http_body_util::{BodyExt, Full};
+use hyper::Request;
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// A running proxy.
+pub struct CountingProxy {
+    /// Its address.
+    pub address: String,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    client: Client<HttpConnector, Full<Bytes>>,
+    table: OnceLock<String>,
+    counted: Mutex<Counted>,
+}
+
+/// What was counted, by operation.
+pub type Counted = BTreeMap<String, Count>;
+
+/// What one operation was asked and cost.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Count {
+    /// Requests.
+    pub requests: u64,
+    /// Statements, keys or items in them.
+    pub parts: u64,
+    /// Write units.
+    pub writes: f64,
+    /// Read units.
+    pub reads: f64,
+}
+
+impl CountingProxy {
+    /// A proxy that answers once it is told of a table.
+    pub async fn start() -> Result<Self, Box<dyn Error>> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = format!("http://{}", listener.local_addr()?);
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        let shared = Arc::new(Shared { client, table: OnceLock::new(), counted: Mutex::default() });
+        let service = Router::new().route("/", post(forward)).with_state(Arc::clone(&shared));
+        tokio::spawn(async move { axum::serve(listener, service).await });
+        Ok(Self { address, shared })
+    }
+
+    /// Tells it where the table is or will be, once and for all.
+    pub fn forward_to(&self, table: &str) {
+        self.shared.table.get_or_init(|| table.to_owned());
+    }
+
+    /// What was counted since the last time.
+    pub fn take(&self) -> Counted {
+        std::mem::take(&mut *self.shared.counted())
+    }
+}
+
+impl Shared {
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().expect("nobody panics while holding it")
+    }
+
+    async fn ask(&self, headers: HeaderMap, body: Vec<u8>) -> Result<(StatusCode, HeaderMap, Bytes), Box<dyn Error>> {
+        let table = self.table.get().ok_or("there is no table yet")?;
+        let mut request = Request::post(table).body(Full::from(body))?;
+        *request.headers_mut() = headers;
+        request.headers_mut().remove(CONTENT_LENGTH);
+        let answer = self.client.request(request).await.map_err(Box::new)?;
+        let (parts, body) = answer.into_parts();
+        Ok((parts.status, parts.headers, body.collect().await?.to_bytes()))
+    }
+}
+
+async fn forward(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
+    let operation = headers.get("x-amz-target").and_then(|target| target.to_str().ok()?.rsplit('.').next());
+    let operation = operation.unwrap_or_default().to_owned();
+    let mut request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    request["ReturnConsumedCapacity"] = json!("INDEXES");
+    let answered = shared.ask(headers, request.to_string().into_bytes()).await.ok();
+    let Some((status, mut headers, body)) = answered else { return StatusCode::BAD_GATEWAY.into_response() };
+    let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let units = units(&answer["ConsumedCapacity"]);
+    let mut counted = shared.counted();
+    let count = counted.entry(name(&operation, &request)).or_default();
+    count.requests += 1;
+    count.parts += parts(&request);
+    let unit = if reads(&operation, &request) { &mut count.reads } else { &mut count.writes };
+    *unit += units;
+    drop(counted);
+    headers.remove(CONTENT_LENGTH);
+    // The checksum is the body's, which nobody has changed.
+    (status, headers, Body::from(body)).into_response()
+}
+
+/// The sum over tables; each has its indexes' units in its own.
+fn units(consumed: &Value) -> f64 {
+    match consumed {
+        Value::Array(tables) => tables.iter().map(units).sum(),
+        table => table["CapacityUnits"].as_f64().unwrap_or_default(),
+    }
+}
+
+fn statements(request: &Value) -> impl Iterator<Item = &str> {
+    let several = request["Statements"].as_array().into_iter().flatten();
+    several.chain([request]).filter_map(|statement| statement["Statement"].as_str())
+}
+
+fn reads(operation: &str, request: &Value) -> bool {
+    let selects = statements(request).next().is_some_and(|statement| statement.trim_start().starts_with("SELECT"));
+    selects || ["GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems"].contains(&operation)
+}
+
+fn parts(request: &Value) -> u64 {
+    let list = |value: &Value| value.as_array().map_or(0, Vec::len);
+    let tables = request["RequestItems"].as_object().into_iter().flatten();
+    let items = tables.map(|(_, table)| list(table).max(list(&table["Keys"]))).sum::<usize>();
+    (list(&request["Statements"]) + list(&request["TransactItems"]) + items).max(1).try_into().unwrap_or(u64::MAX)
+}
+
+/// The operation, and what tells its uses apart: the verbs of statements, the index of a query.
+fn name(operation: &str, request: &Value) -> String {
+    let mut verbs: Vec<&str> =
+        statements(request).filter_map(|statement| statement.split_whitespace().next()).collect();
+    verbs.sort_unstable();
+    verbs.dedup();
+    match (request["IndexName"].as_str(), verbs.is_empty()) {
+        (Some(index), _) => format!("{operation} {index}"),
+        (None, false) => format!("{operation} {}", verbs.join("+")),
+        (None, true) => operation.to_owned(),
+    }
+}

@@ -1,0 +1,159 @@
+//! What table and queue can do by themselves on this machine: without this, nobody could say what of a delivery's cost is
+//! the emulators', and what is ours.
+
+use std::{
+    error::Error,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::connection::Connection;
+
+const CLIENTS: usize = 32;
+const TIME: Duration = Duration::from_secs(4);
+/// Any credentials will do, and they must be there.
+const AUTHORIZATION: &str = "AWS4-HMAC-SHA256 Credential=bench/20260101/us-east-1/any/aws4_request, \
+    SignedHeaders=host;x-amz-date, Signature=00";
+
+/// What was measured, each a second.
+pub struct Measured {
+    /// Items of 500 bytes, put one by one.
+    pub puts: f64,
+    /// The same, 25 statements in a call.
+    pub statements: f64,
+    /// Consistent reads of single items.
+    pub gets: f64,
+    /// Messages that were sent, received and deleted one by one.
+    pub messages: f64,
+    /// The same, ten in a call.
+    pub batched_messages: f64,
+}
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Measures both while nothing else uses them.
+pub async fn measure(table: &str, name: &str, services: &str) -> Outcome<Measured> {
+    let (table_name, text) = (name.to_owned(), "x".repeat(450));
+    let put = move |number: u64| {
+        let item = json!({"pk": {"S": format!("BENCH#{number}")}, "sk": {"S": "ITEM"}, "text": {"S": text}});
+        Work::one("DynamoDB_20120810.PutItem", json!({ "TableName": table_name, "Item": item }))
+    };
+    let puts = rate(table, put).await?;
+    let (table_name, text) = (name.to_owned(), "x".repeat(450));
+    let insert = move |number: u64| {
+        let statement = format!("INSERT INTO \"{table_name}\" VALUE {{'pk': ?, 'sk': 'ITEM', 'text': ?}}");
+        let statements: Vec<Value> = (0..25)
+            .map(|part| json!({"Statement": statement, "Parameters": [{"S": format!("BATCH#{number}#{part}")}, {"S": text}]}))
+            .collect();
+        Work {
+            calls: vec![("DynamoDB_20120810.BatchExecuteStatement", json!({ "Statements": statements }))],
+            parts: 25,
+        }
+    };
+    let statements = rate(table, insert).await?;
+    let table_name = name.to_owned();
+    let get = move |number: u64| {
+        let key = json!({"pk": {"S": format!("BENCH#{}", number % 1000)}, "sk": {"S": "ITEM"}});
+        let request = json!({ "TableName": table_name, "Key": key, "ConsistentRead": true });
+        Work::one("DynamoDB_20120810.GetItem", request)
+    };
+    let gets = rate(table, get).await?;
+
+    let mut connection = Connection::open(services).await?;
+    let made = call(&mut connection, "AmazonSQS.CreateQueue", &json!({ "QueueName": "bench" })).await?;
+    let queue = made["QueueUrl"].as_str().ok_or("no queue")?.to_owned();
+    let messages = queue_rate(services, &queue, 1).await?;
+    let batched_messages = queue_rate(services, &queue, 10).await?;
+    Ok(Measured { puts, statements, gets, messages, batched_messages })
+}
+
+/// Calls that follow each other, and how many things they do.
+struct Work {
+    calls: Vec<(&'static str, Value)>,
+    parts: u64,
+}
+
+impl Work {
+    fn one(operation: &'static str, request: Value) -> Self {
+        Self { calls: vec![(operation, request)], parts: 1 }
+    }
+}
+
+/// How many things a second, when all clients do such work for a while.
+async fn rate(address: &str, work: impl Fn(u64) -> Work + Send + Sync + 'static) -> Outcome<f64> {
+    let (work, number, began) = (Arc::new(work), Arc::new(AtomicU64::new(0)), Instant::now());
+    let mut clients = JoinSet::new();
+    for _ in 0..CLIENTS {
+        let (work, number, mut connection) = (Arc::clone(&work), Arc::clone(&number), Connection::open(address).await?);
+        clients.spawn(async move {
+            let mut done = 0;
+            while began.elapsed() < TIME {
+                let work = work(number.fetch_add(1, Ordering::Relaxed));
+                for (operation, request) in &work.calls {
+                    call(&mut connection, operation, request).await?;
+                }
+                done += work.parts;
+            }
+            Outcome::Ok(done)
+        });
+    }
+    sum(clients, began).await
+}
+
+/// How many messages a second go through the queue, when all clients send, receive and delete so many in a call.
+async fn queue_rate(address: &str, queue: &str, batch: usize) -> Outcome<f64> {
+    let (queue, began) = (queue.to_owned(), Instant::now());
+    let mut clients = JoinSet::new();
+    for _ in 0..CLIENTS {
+        let (queue, mut connection) = (queue.clone(), Connection::open(address).await?);
+        clients.spawn(async move {
+            let mut done = 0;
+            while began.elapsed() < TIME {
+                let entry = |id: usize| json!({"Id": id.to_string(), "MessageBody": "x".repeat(100)});
+                let entries: Vec<Value> = (0..batch).map(entry).collect();
+                let request = json!({ "QueueUrl": queue, "Entries": entries });
+                call(&mut connection, "AmazonSQS.SendMessageBatch", &request).await?;
+                let request = json!({ "QueueUrl": queue, "MaxNumberOfMessages": batch });
+                let received = call(&mut connection, "AmazonSQS.ReceiveMessage", &request).await?;
+                let received = received["Messages"].as_array().cloned().unwrap_or_default();
+                let entry = |(id, message): (usize, &Value)| json!({"Id": id.to_string(), "ReceiptHandle": message["ReceiptHandle"]});
+                let entries: Vec<Value> = received.iter().enumerate().map(entry).collect();
+                if !entries.is_empty() {
+                    let request = json!({ "QueueUrl": queue, "Entries": entries });
+                    call(&mut connection, "AmazonSQS.DeleteMessageBatch", &request).await?;
+                }
+                done += u64::try_from(received.len())?;
+            }
+            Outcome::Ok(done)
+        });
+    }
+    sum(clients, began).await
+}
+
+async fn sum(mut clients: JoinSet<Outcome<u64>>, began: Instant) -> Outcome<f64> {
+    let mut done = 0;
+    while let Some(client) = clients.join_next().await {
+        done += client??;
+    }
+    Ok(done as f64 / began.elapsed().as_secs_f64())
+}
+
+async fn call(connection: &mut Connection, operation: &str, request: &Value) -> Outcome<Value> {
+    let headers = [
+        ("content-type", "application/x-amz-json-1.0"),
+        ("x-amz-target", operation),
+        ("authorization", AUTHORIZATION),
+        ("x-amz-date", "20260101T000000Z"),
+    ];
+    let answer = connection.post("/", &headers, request.to_string()).await?;
+    if !answer.status.is_success() {
+        return Err(format!("{operation}: {} {}", answer.status, String::from_utf8_lossy(&answer.body)).into());
+    }
+    Ok(serde_json::from_slice(&answer.body)?)
+}

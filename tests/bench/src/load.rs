@@ -1,0 +1,133 @@
+//! Publishing over HTTP as clients do: as fast as the service acknowledges, or at a steady rate.
+
+use std::{
+    error::Error,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+use tokio::{
+    sync::{Mutex, mpsc},
+    task::JoinSet,
+    time::{self, MissedTickBehavior},
+};
+
+use crate::{connection::Connection, endpoint::MARK, stand::Stand};
+
+const CLIENTS: usize = 32;
+
+/// Whoever publishes, and what.
+#[derive(Clone)]
+pub struct Publisher {
+    address: String,
+    path: Arc<str>,
+    authorization: Arc<str>,
+    /// Bytes of a request's body.
+    size: usize,
+    next: Arc<AtomicUsize>,
+}
+
+/// An event that was acknowledged.
+#[derive(Debug, Clone, Copy)]
+pub struct Published {
+    /// Its number.
+    pub number: usize,
+    /// When it began to be published.
+    pub began: Instant,
+    /// How long the acknowledgement took.
+    pub acknowledged: Duration,
+}
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+impl Publisher {
+    /// Somebody who publishes events of this size for a managing entity; `next` numbers them.
+    pub fn new(stand: &Stand, entity: &str, size: usize, next: &Arc<AtomicUsize>) -> Self {
+        Self {
+            address: stand.var("BASE_URL").to_owned(),
+            path: format!("/api/managing-entity/{entity}/webhook/event").into(),
+            authorization: format!("Bearer {}", stand.platform_token).into(),
+            size,
+            next: Arc::clone(next),
+        }
+    }
+
+    /// All clients publish as fast as they are answered, so many events in all, or for this long.
+    pub async fn at_full_speed(&self, events: usize, limit: Duration) -> Outcome<Vec<Published>> {
+        let (left, began) = (Arc::new(AtomicUsize::new(events)), Instant::now());
+        let mut clients = JoinSet::new();
+        for _ in 0..CLIENTS.min(events) {
+            let (publisher, left) = (self.clone(), Arc::clone(&left));
+            let mut connection = Connection::open(&self.address).await?;
+            clients.spawn(async move {
+                let mut published = Vec::new();
+                let one_less = |left: usize| left.checked_sub(1);
+                while began.elapsed() < limit
+                    && left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
+                {
+                    published.push(publisher.publish(&mut connection).await?);
+                }
+                Outcome::Ok(published)
+            });
+        }
+        all(clients).await
+    }
+
+    /// Publishes so many events a second, whether or not those before are acknowledged.
+    pub async fn at_rate(&self, rate: u32, events: usize) -> Outcome<Vec<Published>> {
+        let (ticks, ticking) = mpsc::unbounded_channel();
+        let ticking = Arc::new(Mutex::new(ticking));
+        let mut clients = JoinSet::new();
+        for _ in 0..CLIENTS {
+            let (publisher, ticking) = (self.clone(), Arc::clone(&ticking));
+            let mut connection = Connection::open(&self.address).await?;
+            clients.spawn(async move {
+                let mut published = Vec::new();
+                loop {
+                    let tick = ticking.lock().await.recv().await;
+                    let Some(()) = tick else { return Outcome::Ok(published) };
+                    published.push(publisher.publish(&mut connection).await?);
+                }
+            });
+        }
+        let mut interval = time::interval(Duration::from_secs(1) / rate);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        for _ in 0..events {
+            interval.tick().await;
+            ticks.send(())?;
+        }
+        drop(ticks);
+        all(clients).await
+    }
+
+    async fn publish(&self, connection: &mut Connection) -> Outcome<Published> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let headers = [("authorization", self.authorization.as_ref()), ("content-type", "application/json")];
+        let began = Instant::now();
+        let answer = connection.post(&self.path, &headers, self.event(number)).await?;
+        if answer.status != 202 {
+            let body = String::from_utf8_lossy(&answer.body);
+            return Err(format!("a publication was answered with {}: {body}", answer.status).into());
+        }
+        Ok(Published { number, began, acknowledged: answer.time })
+    }
+
+    fn event(&self, number: usize) -> String {
+        let event =
+            |text: &str| format!(r#"{{"type":"booking.created","data":{{{MARK}{number},"text":{}}}}}"#, json!(text));
+        let filling = self.size.saturating_sub(event("").len());
+        event(&"x".repeat(filling))
+    }
+}
+
+async fn all(mut clients: JoinSet<Outcome<Vec<Published>>>) -> Outcome<Vec<Published>> {
+    let mut published = Vec::new();
+    while let Some(client) = clients.join_next().await {
+        published.extend(client??);
+    }
+    Ok(published)
+}

@@ -1,0 +1,67 @@
+//! What Linux says of a process: how long it has computed, and how much memory it holds.
+
+use std::{error::Error, fs, time::Duration};
+
+/// In which /proc counts time, on every architecture of today: USER_HZ.
+const TICK: Duration = Duration::from_millis(10);
+
+/// What Linux counts as resident: now (`VmRSS`), or at most so far (`VmHWM`).
+pub fn memory(process: u32, what: &str) -> Result<u64, Box<dyn Error>> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(what)).ok_or("no such line")?;
+    let kibi: u64 = line.trim_start_matches(':').trim().trim_end_matches("kB").trim().parse()?;
+    Ok(kibi * 1024)
+}
+
+/// How long a process has computed, in the kernel and outside.
+pub fn computed(process: u32) -> Result<Duration, Box<dyn Error>> {
+    time_of(&format!("/proc/{process}/stat"))
+}
+
+/// The same of those of its threads that have this name.
+pub fn computed_by_threads(process: u32, name: &str) -> Result<Duration, Box<dyn Error>> {
+    let mut sum = Duration::ZERO;
+    for thread in fs::read_dir(format!("/proc/{process}/task"))? {
+        let path = thread?.path();
+        if fs::read_to_string(path.join("comm"))?.trim() == name {
+            sum += time_of(&path.join("stat").display().to_string())?;
+        }
+    }
+    Ok(sum)
+}
+
+/// The processes that a process has started, with the names of their programs.
+pub fn children(process: u32) -> Result<Vec<(u32, String)>, Box<dyn Error>> {
+    let mut children = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let path = entry?.path();
+        let Some(id) = path.file_name().and_then(|name| name.to_str()?.parse().ok()) else { continue };
+        // One that has ended meanwhile is nobody's child.
+        let Ok(stat) = fs::read_to_string(path.join("stat")) else { continue };
+        let Ok(command) = fs::read(path.join("cmdline")) else { continue };
+        if fields(&stat).and_then(|fields| fields.get(1)?.parse().ok()) == Some(process) {
+            children.push((id, program(&command)));
+        }
+    }
+    Ok(children)
+}
+
+/// The program's name: of a script's command line, the script's.
+fn program(command: &[u8]) -> String {
+    let words: Vec<_> = command.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+    let name = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
+    let names: Vec<String> = words.iter().take(2).map(|word| name(word)).collect();
+    names.iter().find(|name| !name.starts_with("python")).cloned().unwrap_or_default()
+}
+
+fn time_of(stat: &str) -> Result<Duration, Box<dyn Error>> {
+    let stat = fs::read_to_string(stat)?;
+    let fields = fields(&stat).ok_or("no name")?;
+    let ticks: u32 = fields[11].parse::<u32>()? + fields[12].parse::<u32>()?;
+    Ok(TICK * ticks)
+}
+
+/// What follows the name, which is in parentheses and may contain anything.
+fn fields(stat: &str) -> Option<Vec<&str>> {
+    Some(stat.rsplit_once(')')?.1.split_whitespace().collect())
+}

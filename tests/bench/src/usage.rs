@@ -1,0 +1,74 @@
+//! What each process of a bundle computes and holds.
+
+use std::{collections::BTreeMap, error::Error, time::Duration};
+
+use crate::process::{children, computed, computed_by_threads, memory};
+
+/// The functions that publish and deliver, which is what is compared with other senders.
+pub const OURS: [&str; 2] = ["publish-event", "dispatch-deliveries"];
+/// The table's threads in the program that runs the bundle.
+const TABLE: &str = "local: table";
+const REST: &str = "local: gateway, Lambda, queue pump";
+const SERVICES: &str = "ministack: queue, secrets";
+const OTHERS: &str = "all other functions";
+const BENCH: &str = "the bench: publishers and endpoint";
+
+/// Every row, in the order of the tables.
+pub const ROWS: [&str; 7] = [OURS[0], OURS[1], OTHERS, TABLE, REST, SERVICES, BENCH];
+
+/// The time that each computed so far, by row.
+#[derive(Debug, Clone, Default)]
+pub struct Usage(BTreeMap<&'static str, Duration>);
+
+impl Usage {
+    /// Reads it.
+    pub fn of(bundle: u32) -> Result<Self, Box<dyn Error>> {
+        let mut usage = BTreeMap::new();
+        let table = computed_by_threads(bundle, "table")?;
+        usage.insert(TABLE, table);
+        usage.insert(REST, computed(bundle)?.saturating_sub(table));
+        usage.insert(BENCH, computed(std::process::id())?);
+        for (process, program) in children(bundle)? {
+            *usage.entry(row(&program)).or_default() += computed(process).unwrap_or_default();
+        }
+        Ok(Self(usage))
+    }
+
+    /// What was computed since an earlier reading.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let difference = |(row, time): (&&'static str, &Duration)| (*row, time.saturating_sub(earlier.row(row)));
+        Self(self.0.iter().map(difference).collect())
+    }
+
+    /// One row.
+    pub fn row(&self, row: &str) -> Duration {
+        self.0.get(row).copied().unwrap_or_default()
+    }
+
+    /// Everything but the bench.
+    pub fn all(&self) -> Duration {
+        self.0.iter().filter(|(row, _)| **row != BENCH).map(|(_, time)| *time).sum()
+    }
+
+    /// The functions that publish and deliver.
+    pub fn ours(&self) -> Duration {
+        OURS.iter().map(|row| self.row(row)).sum()
+    }
+}
+
+/// Bytes that each holds in memory, by row.
+pub fn resident(bundle: u32) -> Result<BTreeMap<&'static str, u64>, Box<dyn Error>> {
+    let mut resident =
+        BTreeMap::from([(REST, memory(bundle, "VmRSS")?), (BENCH, memory(std::process::id(), "VmRSS")?)]);
+    for (process, program) in children(bundle)? {
+        *resident.entry(row(&program)).or_default() += memory(process, "VmRSS").unwrap_or_default();
+    }
+    Ok(resident)
+}
+
+fn row(program: &str) -> &'static str {
+    match program {
+        "ministack" => SERVICES,
+        program => OURS.into_iter().find(|ours| *ours == program).unwrap_or(OTHERS),
+    }
+}

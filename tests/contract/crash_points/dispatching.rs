@@ -1,0 +1,183 @@
+//! From the message to the record, and on to the next attempt: dispatch-deliveries is killed.
+
+use futures::join;
+use serde_json::{Value, json};
+
+use super::stage::{Scene, Stage, writes};
+use crate::harness::{AwsCall, Behaviour, Interposer, Moment};
+
+/// Every point, one after the other.
+pub async fn play(stage: &Stage<'_>) {
+    let (table, queue) = (stage.table(), stage.queue());
+    let fine = || vec![Behaviour::status(200)];
+    // One failure, and then nothing but success.
+    let fails_once = || vec![Behaviour::status(500), Behaviour::status(200)];
+    let large = || vec![Behaviour::answer(200, &[], "x".repeat(5_000))];
+    let claim = |delivery: &str| statement_on(delivery, "SET lease=?");
+    let record = |delivery: &str| statement_on(delivery, "SET attemptCount=?");
+    let transaction = |delivery: &str| transaction_on(delivery);
+
+    killed_at(stage, "dispatch: before the claim", fine(), table, Moment::Before, claim).await;
+    killed_at(stage, "dispatch: claimed, answer lost", fine(), table, Moment::After, claim).await;
+    killed_with_the_request_under_way(stage, "dispatch: request sent, not answered").await;
+    killed_at(stage, "dispatch: answered, not recorded", fine(), table, Moment::Before, record).await;
+    killed_at(stage, "dispatch: recorded, answer lost", fine(), table, Moment::After, record).await;
+    killed_at(stage, "dispatch: failed, not recorded", fails_once(), table, Moment::Before, record).await;
+    killed_at(stage, "dispatch: failed and recorded, answer lost", fails_once(), table, Moment::After, record).await;
+    killed_at(stage, "dispatch: large answer, not recorded", large(), table, Moment::Before, transaction).await;
+    killed_at(stage, "dispatch: large answer recorded, answer lost", large(), table, Moment::After, transaction).await;
+    let second = |delivery: &str| announcement_of(delivery, 2);
+    killed_at(stage, "dispatch: recorded, next not announced", fails_once(), queue, Moment::Before, second).await;
+    killed_at(stage, "dispatch: next announced, answer lost", fails_once(), queue, Moment::After, second).await;
+    queue_forgets_a_retry(stage, "dispatch: next announced, not due, and the queue forgets everything").await;
+
+    answer_lost(stage, "dispatch: claimed, answer lost, nobody killed", fine(), table, claim).await;
+    answer_lost(stage, "dispatch: recorded, answer lost, nobody killed", fine(), table, record).await;
+    answer_lost(stage, "dispatch: large answer recorded, answer lost, nobody killed", large(), table, transaction)
+        .await;
+
+    killed_while_counting(stage, "dispatch: recorded, not counted", Moment::Before).await;
+    killed_while_counting(stage, "dispatch: counted, answer lost", Moment::After).await;
+    // Beside each other, since each waits for a schedule and a lease.
+    join!(
+        exhausted(stage, "dispatch: exhausted, record and event not written", Moment::Before),
+        exhausted(stage, "dispatch: exhausted, record and event written, answer lost", Moment::After),
+    );
+}
+
+/// A write of one item of a delivery with these words.
+fn statement_on(delivery: &str, words: &'static str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static {
+    let key = format!("DLV#{delivery}");
+    move |call| call.operation != "TransactWriteItems" && writes(call, &key, words)
+}
+
+/// A transaction that records an attempt of a delivery.
+pub fn transaction_on(delivery: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static {
+    let key = format!("DLV#{delivery}");
+    move |call| call.operation == "TransactWriteItems" && call.mentions(&key)
+}
+
+/// A message for that attempt of a delivery.
+fn announcement_of(delivery: &str, attempt: u32) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static {
+    let (delivery, attempt) = (delivery.to_owned(), json!(attempt));
+    move |call| {
+        let entries = call.body["Entries"].as_array().into_iter().flatten();
+        let mut messages =
+            entries.filter_map(|entry| serde_json::from_str::<Value>(entry["MessageBody"].as_str()?).ok());
+        call.operation == "SendMessageBatch"
+            && messages.any(|message| message["delivery"] == *delivery && message["attempt"] == attempt)
+    }
+}
+
+/// The function is killed while this call is held.
+async fn killed_at<W>(
+    stage: &Stage<'_>,
+    point: &str,
+    script: Vec<Behaviour>,
+    proxy: &Interposer,
+    moment: Moment,
+    wanted: impl FnOnce(&str) -> W,
+) where
+    W: Fn(&AwsCall) -> bool + Send + Sync + 'static,
+{
+    let scene = stage.scene(1, script).await;
+    let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
+    let mut held = proxy.hold(point, moment, wanted(&delivery));
+    announced.go_on();
+    publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
+    held.reached().await;
+    stage.kill("dispatch-deliveries").await;
+    held.lose();
+    stage.note(point, &scene, vec![delivery], "delivered").await;
+}
+
+/// The call is carried out and its answer never comes; the function lives and asks again. The attempt is made once.
+async fn answer_lost<W>(
+    stage: &Stage<'_>,
+    point: &str,
+    script: Vec<Behaviour>,
+    proxy: &Interposer,
+    wanted: impl FnOnce(&str) -> W,
+) where
+    W: Fn(&AwsCall) -> bool + Send + Sync + 'static,
+{
+    let scene = stage.scene(1, script).await;
+    let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
+    let mut held = proxy.hold(point, Moment::After, wanted(&delivery));
+    announced.go_on();
+    publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
+    held.reached().await;
+    held.lose();
+    let shown = scene.entity.until_status(&delivery, &["delivered", "failed"]).await;
+    assert_eq!(shown["attemptCount"], 1, "{point}: {shown:#}");
+    assert_eq!(stage.until_received(&scene, 1).await.len(), 1, "{point}");
+    stage.note(point, &scene, vec![delivery], "delivered").await;
+}
+
+async fn killed_with_the_request_under_way(stage: &Stage<'_>, point: &str) {
+    let scene = stage.scene(1, [Behaviour::hang()]).await;
+    let publication = scene.publish();
+    stage.until_received(&scene, 1).await;
+    stage.receiver_does(&scene, [Behaviour::status(200)]);
+    stage.kill("dispatch-deliveries").await;
+    let answer = publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
+    stage.note(point, &scene, super::stage::deliveries(&answer), "delivered").await;
+}
+
+/// The message for the second attempt lies in the queue when the queue dies.
+async fn queue_forgets_a_retry(stage: &Stage<'_>, point: &str) {
+    // The wait is long enough to be killed in.
+    let busy = Behaviour::answer(503, &[("Retry-After", "4")], "");
+    let scene = stage.scene(1, [busy, Behaviour::status(200)]).await;
+    let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
+    announced.go_on();
+    publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
+    scene.entity.until_delivery(&delivery, "waits for its second attempt", |shown| shown["attemptCount"] == 1).await;
+    stage.kill("ministack").await;
+    stage.kill("dispatch-deliveries").await;
+    stage.note(point, &scene, vec![delivery], "delivered").await;
+}
+
+/// The attempt is in the history; what is counted of it is no more than a number.
+async fn killed_while_counting(stage: &Stage<'_>, point: &str, moment: Moment) {
+    let scene = stage.scene(1, [Behaviour::status(200)]).await;
+    let counter = format!("STA#{}", scene.hooks[0].id);
+    let mut held = stage.table().hold(point, moment, move |call| call.mentions(&counter));
+    let publication = scene.publish();
+    let answer = publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
+    held.reached().await;
+    stage.kill("dispatch-deliveries").await;
+    held.lose();
+    stage.note(point, &scene, super::stage::deliveries(&answer), "delivered").await;
+}
+
+/// The last attempt fails, and its end is told in the same transaction: both, and once, or neither.
+async fn exhausted(stage: &Stage<'_>, point: &str, moment: Moment) {
+    let scene = stage.scene(1, [Behaviour::status(500)]).await;
+    let listener = listener(stage, &scene).await;
+    let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
+    // Of the three attempts only the last is a transaction.
+    let mut held = stage.table().hold(point, moment, transaction_on(&delivery));
+    announced.go_on();
+    publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
+    held.reached().await;
+    stage.kill("dispatch-deliveries").await;
+    held.lose();
+    stage.note(point, &scene, vec![delivery.clone()], "failed").await;
+    scene.entity.until_status(&delivery, &["failed"]).await;
+    let told = stage.until_received(&listener, 1).await;
+    assert_eq!(told[0].json()["type"], "webhook.delivery.exhausted", "{point}");
+    assert_eq!(told[0].json()["data"]["deliveryIdentifier"], *delivery, "{point}");
+    let one = told[0].header("webhook-id");
+    assert!(told.iter().all(|request| request.header("webhook-id") == one), "{point}: told by more than one event");
+}
+
+/// Another webhook of the entity, for the events about the first.
+pub async fn listener(stage: &Stage<'_>, scene: &Scene) -> Scene {
+    let path = format!("{}-listener", scene.path);
+    let listener = Scene { path, ..scene.clone() };
+    let url = stage.receiver_does(&listener, [Behaviour::status(200)]);
+    let body = json!({ "name": "listener", "eventUrl": url, "eventList": ["webhook.delivery.exhausted"] });
+    scene.entity.hook_with(body).await;
+    listener
+}

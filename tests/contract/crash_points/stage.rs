@@ -1,0 +1,290 @@
+//! Where crashes are staged: a bundle behind proxies, a receiver, and for each crash point an entity and webhooks of its
+//! own, so that what is left on disk and what arrives can be told apart afterwards.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tokio::{sync::SemaphorePermit, task::JoinHandle};
+
+use crate::harness::{
+    Answer, Api, AwsCall, Behaviour, Bundle, Entity, Held, Hook, Interposed, Interposer, LONG, Moment, Received,
+    Receiver, Settings, Suite, Table, until, until_gone,
+};
+
+/// How long after its arrival a request may have been recorded, had nothing died.
+const WITHIN: Duration = Duration::from_secs(20);
+
+/// The bundle, the receiver, and what happened so far.
+pub struct Stage<'a> {
+    /// The bundle and its proxies.
+    pub stood: Interposed,
+    receiver: Receiver,
+    scenes: Mutex<Vec<Played>>,
+    /// When the dispatcher was killed.
+    kills: Mutex<Vec<Instant>>,
+    count: Mutex<u32>,
+    _permit: SemaphorePermit<'a>,
+}
+
+/// One crash point's own entity and webhooks.
+#[derive(Clone)]
+pub struct Scene {
+    /// The entity.
+    pub entity: Entity,
+    /// Its webhooks.
+    pub hooks: Vec<Hook>,
+    /// Where they lead: a path of the receiver.
+    pub path: String,
+}
+
+/// What was played, for the end.
+struct Played {
+    point: String,
+    on_disk: String,
+    scene: Scene,
+    deliveries: Vec<String>,
+    ends: &'static str,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Scene {
+    /// Asks once to publish; the client has its own key, which stays the same.
+    pub fn publish(&self) -> JoinHandle<Option<Answer>> {
+        let scene = self.clone();
+        tokio::spawn(async move { scene.publish_once().await })
+    }
+
+    /// An answer that acknowledges, if one comes.
+    pub async fn publish_once(&self) -> Option<Answer> {
+        let body = json!({ "type": "booking.created", "data": { "scene": self.entity.id } });
+        let call = self.entity.post("/webhook/event").header("idempotency-key", &self.entity.id).json(&body);
+        call.attempt().await.ok().filter(|answer| answer.status == 202)
+    }
+
+    /// Repeats until it is acknowledged, as a client does that got no answer; the deliveries.
+    pub async fn acknowledged(&self) -> Vec<String> {
+        until("the publication is acknowledged", LONG, async || self.publish_once().await.as_ref().map(deliveries))
+            .await
+    }
+}
+
+/// The deliveries that an answer names.
+pub fn deliveries(answer: &Answer) -> Vec<String> {
+    let answer = answer.json();
+    let deliveries = answer["deliveries"].as_array().expect("openapi.yaml says so");
+    let identifiers = deliveries.iter().map(|delivery| delivery["deliveryIdentifier"].as_str().expect("a text"));
+    identifiers.map(str::to_owned).collect()
+}
+
+/// Whether a call writes to this item with these words in its statement or expression.
+pub fn writes(call: &AwsCall, item: &str, words: &str) -> bool {
+    let says = |part: &Value| {
+        let part = part.to_string();
+        part.contains(item) && part.replace("\\\"", "").contains(words)
+    };
+    let in_transaction = || call.body["TransactItems"].as_array().into_iter().flatten().any(says);
+    match call.operation.as_str() {
+        "TransactWriteItems" => in_transaction(),
+        "PutItem" | "UpdateItem" | "DeleteItem" => says(&call.body),
+        _ => call.statements().into_iter().any(says),
+    }
+}
+
+impl<'a> Stage<'a> {
+    /// A bundle with these settings, behind proxies.
+    pub async fn set(suite: &'a Suite, settings: Settings) -> Self {
+        let (stood, permit) = suite.other_bundle_interposed(settings).await;
+        Self {
+            stood,
+            receiver: Receiver::start().await,
+            scenes: Mutex::default(),
+            kills: Mutex::default(),
+            count: Mutex::new(0),
+            _permit: permit,
+        }
+    }
+
+    /// The table's proxy.
+    pub fn table(&self) -> &Interposer {
+        &self.stood.table
+    }
+
+    /// The queue's proxy.
+    pub fn queue(&self) -> &Interposer {
+        &self.stood.services
+    }
+
+    fn bundle(&self) -> &Bundle {
+        &self.stood.bundle
+    }
+
+    /// An entity with so many webhooks, which all behave like this.
+    pub async fn scene(&self, webhooks: usize, script: impl Into<Vec<Behaviour>>) -> Scene {
+        let number = {
+            let mut count = locked(&self.count);
+            *count += 1;
+            *count
+        };
+        let id = format!("scene-{number:03}");
+        let (path, api): (String, &Api) = (format!("/{id}"), &self.stood.api);
+        let (entity, url) = (Entity::new(api, id).await, self.receiver.on(&path, script));
+        let mut hooks = Vec::new();
+        for _ in 0..webhooks {
+            hooks.push(entity.hook(&url).await);
+        }
+        Scene { entity, hooks, path }
+    }
+
+    /// What the receiver does with a scene's requests from now on; their address.
+    pub fn receiver_does(&self, scene: &Scene, script: impl Into<Vec<Behaviour>>) -> String {
+        self.receiver.on(&scene.path, script)
+    }
+
+    /// Waits until so many requests of a scene have come.
+    pub async fn until_received(&self, scene: &Scene, count: usize) -> Vec<Received> {
+        self.receiver.until(&scene.path, count).await
+    }
+
+    /// Kills the process of a function, and waits until it is gone.
+    pub async fn kill(&self, function: &str) {
+        let process = self.bundle().process(function).await;
+        process.kill();
+        until_gone(std::slice::from_ref(&process)).await;
+        if function == "dispatch-deliveries" {
+            locked(&self.kills).push(Instant::now());
+        }
+    }
+
+    /// Publishes, and holds the first announcement until the delivery's next steps can be waited for by name.
+    pub async fn publish_and_hold(&self, scene: &Scene) -> (String, Held, JoinHandle<Option<Answer>>) {
+        let webhook = scene.hooks[0].id.clone();
+        let announced = {
+            let webhook = webhook.clone();
+            move |call: &AwsCall| call.operation == "SendMessageBatch" && call.mentions(&webhook)
+        };
+        let mut held = self.queue().hold("the first announcement", Moment::Before, announced);
+        let publication = scene.publish();
+        let call = held.reached().await;
+        (delivery_in(&call, &webhook), held, publication)
+    }
+
+    /// Notes a point that was played, and what is on disk now; the deliveries must end like this.
+    pub async fn note(&self, point: &str, scene: &Scene, deliveries: Vec<String>, ends: &'static str) {
+        let on_disk = self.on_disk(scene).await;
+        self.played(point, on_disk, scene, deliveries, ends);
+    }
+
+    /// The same with what was seen on disk before.
+    pub fn played(&self, point: &str, on_disk: String, scene: &Scene, deliveries: Vec<String>, ends: &'static str) {
+        let (point, scene) = (point.to_owned(), scene.clone());
+        locked(&self.scenes).push(Played { point, on_disk, scene, deliveries, ends });
+    }
+
+    /// What the table has of a scene, past the service and the proxy.
+    pub async fn on_disk(&self, scene: &Scene) -> String {
+        let (entity, mut found) = (&scene.entity.id, BTreeMap::<String, usize>::new());
+        for item in Table::of(&self.stood.api.env).scan().await {
+            let text = |name: &str| item[name]["S"].as_str().unwrap_or_default().to_owned();
+            let (pk, sk) = (text("pk"), text("sk"));
+            let whose = item.to_string();
+            if !whose.contains(&format!("{entity}\""))
+                && !whose.contains(&format!("{entity}#"))
+                && !whose.contains(&format!("{entity}\\\""))
+            {
+                continue;
+            }
+            let what = match pk.split('#').next() {
+                Some("IDEMPOTENCY") => "key".to_owned(),
+                Some("EVT") => "body".to_owned(),
+                Some("OUTBOX") => "outbox".to_owned(),
+                Some("JOB") => "job".to_owned(),
+                Some("DLV") if sk == "HEAD" => {
+                    let lease = if item.get("lease").is_some() { ", leased" } else { "" };
+                    format!(
+                        "head ({}, {} attempts{lease})",
+                        text("status"),
+                        item["attemptCount"]["N"].as_str().unwrap_or("?")
+                    )
+                }
+                Some("ENT") if sk.starts_with("STA#") => "stats".to_owned(),
+                Some("ENT") if sk.starts_with("HLT#") => "health".to_owned(),
+                _ => continue,
+            };
+            *found.entry(what).or_default() += 1;
+        }
+        let found = found.into_iter().map(|(what, count)| if count == 1 { what } else { format!("{count} × {what}") });
+        let found: Vec<String> = found.collect();
+        if found.is_empty() { "nothing".to_owned() } else { found.join(", ") }
+    }
+
+    /// Waits until every delivery has ended as it must, and holds the receiver's requests against the histories. Prints
+    /// what was played, and ends the bundle.
+    pub async fn end(self) {
+        let played = std::mem::take(&mut *locked(&self.scenes));
+        let mut lines = Vec::new();
+        for Played { point, on_disk, scene, deliveries, ends } in &played {
+            let mut seen_twice = 0;
+            for id in deliveries {
+                let delivery = scene.entity.until_status(id, &["delivered", "failed", "cancelled"]).await;
+                assert_eq!(delivery["status"], *ends, "{point}: {delivery:#}");
+                seen_twice += self.account_for(point, scene, id, &delivery);
+            }
+            lines.push(format!(
+                "| {point} | {on_disk} | {} {ends}, {seen_twice} more requests than attempts |",
+                deliveries.len()
+            ));
+        }
+        self.nothing_is_stuck().await;
+        println!("{}", lines.join("\n"));
+        assert!(self.bundle().stop().await.success());
+    }
+
+    /// Holds the requests that came against the history; how many are missing there, all of them because of a kill.
+    fn account_for(&self, point: &str, scene: &Scene, id: &str, delivery: &Value) -> usize {
+        let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");
+        let numbers: Vec<u64> = attempts.iter().filter_map(|attempt| attempt["attemptNumber"].as_u64()).collect();
+        assert!(numbers.iter().copied().eq(1..=attempts.len() as u64), "{point}: {delivery:#}");
+        assert_eq!(delivery["attemptCount"], attempts.len(), "{point}: {delivery:#}");
+        let requests: Vec<Received> = self.receiver.received(&scene.path);
+        let requests: Vec<&Received> =
+            requests.iter().filter(|request| request.header("service-delivery-id") == id).collect();
+        assert!(requests.iter().all(|request| request.body == requests[0].body), "{point}: the bodies differ");
+        let kills = locked(&self.kills);
+        let killed = |request: &&&Received| kills.iter().any(|kill| (request.at..request.at + WITHIN).contains(kill));
+        let explained = requests.iter().filter(killed).count();
+        assert!(requests.len() >= attempts.len(), "{point}: attempts that nobody saw: {delivery:#}");
+        let missing = requests.len() - attempts.len();
+        assert!(
+            missing <= explained,
+            "{point}: {missing} requests are not in the history, {explained} can be: {delivery:#}"
+        );
+        missing
+    }
+
+    /// Every open delivery has its due time, and no final one a lease or a due time.
+    async fn nothing_is_stuck(&self) {
+        for item in Table::of(&self.stood.api.env).scan().await.iter().filter(|item| item["sk"]["S"] == "HEAD") {
+            let open = ["pending", "retrying"].iter().any(|status| item["status"]["S"] == *status);
+            for name in ["dueShard", "dueAt", "claimableAt"] {
+                assert_eq!(item.get(name).is_some(), open, "{name}: {item:#}");
+            }
+            assert!(open || item.get("lease").is_none(), "a final delivery is leased: {item:#}");
+        }
+    }
+}
+
+/// The delivery that a batch of messages announces for a webhook.
+fn delivery_in(call: &AwsCall, webhook: &str) -> String {
+    let entries = call.body["Entries"].as_array().into_iter().flatten();
+    let mut messages = entries.filter(|entry| entry["MessageGroupId"] == webhook);
+    let message = messages.next().and_then(|entry| entry["MessageBody"].as_str()).unwrap_or_default();
+    let message: Value = serde_json::from_str(message).expect("a message is JSON");
+    message["delivery"].as_str().unwrap_or_else(|| panic!("no delivery in {}", call.body)).to_owned()
+}

@@ -1,0 +1,178 @@
+//! What the sweep does: announcing what is overdue, publishing the outbox, and working on jobs. sweep-deliveries is killed.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::{FutureExt, future::join_all, join};
+use serde_json::{Value, json};
+
+use super::{
+    dispatching::{listener, transaction_on},
+    stage::{Scene, Stage, deliveries, writes},
+};
+use crate::harness::{AwsCall, Behaviour, Held, Interposer, LONG, Moment, Table, until};
+
+/// More than one call changes, less than a page.
+const MANY: usize = 60;
+
+/// Every point. They wait for their times beside each other; a sweep that is killed for one of them delays the others.
+pub async fn play(stage: &Stage<'_>) {
+    let (table, queue) = (stage.table(), stage.queue());
+    let postponed = |delivery: &str| {
+        let key = format!("DLV#{delivery}");
+        Box::new(move |call: &AwsCall| writes(call, &key, "SET dueAt=? SET sweeps=?")) as Wanted
+    };
+    let announced = |delivery: &str| {
+        let delivery = delivery.to_owned();
+        Box::new(move |call: &AwsCall| call.operation == "SendMessageBatch" && call.mentions(&delivery)) as Wanted
+    };
+    let points = [
+        overdue_at(stage, "sweep: overdue, not postponed", table, Moment::Before, &postponed).boxed(),
+        overdue_at(stage, "sweep: postponed, answer lost", table, Moment::After, &postponed).boxed(),
+        overdue_at(stage, "sweep: postponed, not announced", queue, Moment::Before, &announced).boxed(),
+        overdue_at(stage, "sweep: announced, answer lost", queue, Moment::After, &announced).boxed(),
+    ];
+    let body = |event: &str| format!("EVT#{event}");
+    let outbox = |event: &str| format!("OUTBOX#{event}");
+    let events = [
+        outbox_at(stage, "outbox: read, not published", Moment::Before, "INSERT INTO", body).boxed(),
+        outbox_at(stage, "outbox: published, answer lost", Moment::After, "INSERT INTO", body).boxed(),
+        outbox_at(stage, "outbox: published, not removed", Moment::Before, "", outbox).boxed(),
+        outbox_at(stage, "outbox: removed, answer lost", Moment::After, "", outbox).boxed(),
+    ];
+    let jobs = [
+        recovery(stage, "recover: a page done in part").boxed(),
+        cancellation(stage, "cancel: a page done in part").boxed(),
+    ];
+    join!(join_all(points), join_all(events), join_all(jobs));
+}
+
+type Wanted = Box<dyn Fn(&AwsCall) -> bool + Send + Sync>;
+
+/// The first announcement is lost on its way; then the sweep that repeats it is killed.
+async fn overdue_at(
+    stage: &Stage<'_>,
+    point: &str,
+    proxy: &Interposer,
+    moment: Moment,
+    wanted: &impl Fn(&str) -> Wanted,
+) {
+    let scene = stage.scene(1, [Behaviour::status(200)]).await;
+    let (delivery, first, publication) = stage.publish_and_hold(&scene).await;
+    let lost = delivery.clone();
+    stage.queue().swallow(1, move |call| call.operation == "SendMessageBatch" && call.mentions(&lost));
+    first.go_on();
+    publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
+    kill_sweep(stage, proxy.hold(point, moment, wanted(&delivery))).await;
+    stage.note(point, &scene, vec![delivery], "delivered").await;
+}
+
+async fn kill_sweep(stage: &Stage<'_>, mut held: Held) {
+    held.reached().await;
+    stage.kill("sweep-deliveries").await;
+    held.lose();
+}
+
+/// A delivery fails for good, and the sweep that tells of it is killed: those who want to know are told, of one event.
+async fn outbox_at(stage: &Stage<'_>, point: &str, moment: Moment, words: &'static str, item: impl Fn(&str) -> String) {
+    let scene = stage.scene(1, [Behaviour::status(500)]).await;
+    let listener = listener(stage, &scene).await;
+    let (delivery, first, publication) = stage.publish_and_hold(&scene).await;
+    let mut last_attempt = stage.table().hold("the last attempt", Moment::Before, transaction_on(&delivery));
+    first.go_on();
+    publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
+    let item = item(&event_in(&last_attempt.reached().await));
+    let held = stage.table().hold(point, moment, move |call| {
+        call.operation != "GetItem" && call.operation != "BatchGetItem" && writes(call, &item, words)
+    });
+    last_attempt.go_on();
+    kill_sweep(stage, held).await;
+    stage.note(point, &scene, vec![delivery.clone()], "failed").await;
+    let told = stage.until_received(&listener, 1).await;
+    let one = told[0].header("webhook-id").to_owned();
+    assert_eq!(told[0].json()["data"]["deliveryIdentifier"], *delivery, "{point}");
+    until("the outbox is empty", LONG, async || {
+        let items = Table::of(&stage.stood.api.env).scan().await;
+        let mut outbox = items.iter().filter(|item| item["pk"]["S"] == format!("OUTBOX#{one}"));
+        outbox.next().is_none().then_some(())
+    })
+    .await;
+    let told = stage.until_received(&listener, 1).await;
+    assert!(told.iter().all(|request| request.header("webhook-id") == one), "{point}: told by more than one event");
+    assert!(told.iter().all(|request| request.body == told[0].body), "{point}: the bodies differ");
+}
+
+/// The event that a transaction puts into the outbox.
+fn event_in(call: &AwsCall) -> String {
+    let text = call.body.to_string();
+    let start = text.split("OUTBOX#").nth(1).unwrap_or_else(|| panic!("nothing for the outbox in {text}"));
+    start.chars().take_while(|letter| *letter != '"').collect()
+}
+
+/// Holds the second of the calls that change many deliveries so.
+fn hold_second(stage: &Stage<'_>, point: &str, wanted: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Held {
+    let before = AtomicUsize::new(0);
+    stage.table().hold(point, Moment::Before, move |call| {
+        call.statements().into_iter().any(&wanted) && before.fetch_add(1, Ordering::Relaxed) == 1
+    })
+}
+
+/// Publishes many events under keys of their own; the deliveries.
+async fn publish_many(scene: &Scene) -> Vec<String> {
+    let publications = (0..MANY).map(|number| async move {
+        let body = json!({ "type": "booking.created", "data": { "number": number } });
+        let key = format!("{}-{number}", scene.entity.id);
+        let call = || scene.entity.post("/webhook/event").header("idempotency-key", &key).json(&body);
+        let answer = until("a publication is acknowledged", LONG, async || {
+            call().attempt().await.ok().filter(|answer| answer.status == 202)
+        });
+        deliveries(&answer.await)
+    });
+    join_all(publications).await.concat()
+}
+
+/// Waits until so many of a scene's heads have this status; how many have.
+async fn until_heads(stage: &Stage<'_>, scene: &Scene, status: &str, at_least: usize) -> usize {
+    until(&format!("{at_least} heads are {status}"), LONG, async || {
+        let items = Table::of(&stage.stood.api.env).scan().await;
+        let heads = items
+            .iter()
+            .filter(|item| item["webhookIdentifier"]["S"] == *scene.hooks[0].id && item["status"]["S"] == status);
+        Some(heads.count()).filter(|count| *count >= at_least)
+    })
+    .await
+}
+
+async fn recovery(stage: &Stage<'_>, point: &str) {
+    let scene = stage.scene(1, [Behaviour::status(500)]).await;
+    let deliveries = publish_many(&scene).await;
+    until_heads(stage, &scene, "failed", MANY).await;
+    stage.receiver_does(&scene, [Behaviour::status(200)]);
+    let held = hold_second(stage, point, |statement| {
+        let text = statement.to_string().replace("\\\"", "");
+        text.contains("SET scheduleBase=?") && text.contains("SET sweeps=?")
+    });
+    let hook = &scene.hooks[0].id;
+    let since = json!({ "since": "2020-01-01T00:00:00Z" });
+    let asked = scene.entity.post(&format!("/webhook/{hook}/recover")).json(&since).expect(202).await.json();
+    assert_eq!(asked["count"], MANY, "{point}");
+    kill_sweep(stage, held).await;
+    let on_disk = stage.on_disk(&scene).await;
+    stage.played(point, on_disk, &scene, deliveries, "delivered");
+    // The next sweep goes on when the job's lease is over; what it finds done, it leaves.
+    until_heads(stage, &scene, "delivered", MANY).await;
+    let again = scene.entity.post(&format!("/webhook/{hook}/recover")).json(&since).expect(202).await.json();
+    assert_eq!(again["count"], 0, "{point}: nothing is left to recover");
+}
+
+async fn cancellation(stage: &Stage<'_>, point: &str) {
+    let busy = Behaviour::answer(503, &[("Retry-After", "600")], "");
+    let scene = stage.scene(1, [busy]).await;
+    let deliveries = publish_many(&scene).await;
+    until_heads(stage, &scene, "retrying", MANY).await;
+    let held = hold_second(stage, point, |statement| statement.to_string().contains("\"cancelled\""));
+    scene.entity.call("DELETE", &format!("/webhook/{}", scene.hooks[0].id)).expect(200).await;
+    kill_sweep(stage, held).await;
+    let on_disk = stage.on_disk(&scene).await;
+    stage.played(point, on_disk, &scene, deliveries, "cancelled");
+    until_heads(stage, &scene, "cancelled", MANY).await;
+}

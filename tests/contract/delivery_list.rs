@@ -1,0 +1,354 @@
+//! The list of deliveries: its order, its filters, and cursors that nobody can make, change or take elsewhere.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+
+use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, tests, until};
+
+tests![
+    deliveries_are_listed_the_newest_first_without_event_and_attempts,
+    every_filter_alone_and_with_others_finds_what_it_says,
+    pages_neither_skip_nor_double_while_new_deliveries_come,
+    a_cursor_works_in_its_own_list_alone,
+    every_bad_value_is_refused_with_its_name,
+    an_entity_sees_its_own_deliveries_alone,
+];
+
+/// A page of a list; the query begins with a question mark, or is empty.
+async fn page(entity: &Entity, query: &str) -> Value {
+    entity.get(&format!("/webhook/delivery/list{query}")).expect(200).await.json()
+}
+
+fn items(page: &Value) -> Vec<Value> {
+    page["items"].as_array().expect("openapi.yaml says so").clone()
+}
+
+fn id(delivery: &Value) -> String {
+    delivery["id"].as_str().expect("openapi.yaml says so").to_owned()
+}
+
+fn ids(deliveries: &[Value]) -> Vec<String> {
+    deliveries.iter().map(id).collect()
+}
+
+/// The whole list for these parameters (`status=failed&…`), page by page.
+async fn whole(entity: &Entity, parameters: &str, limit: usize) -> Vec<Value> {
+    let (mut found, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = page(entity, &format!("?limit={limit}&{parameters}{cursor}")).await;
+        let items = items(&page);
+        assert!(items.len() <= limit);
+        found.extend(items);
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return found,
+        }
+    }
+}
+
+/// A webhook for one type of event.
+async fn hook_for(entity: &Entity, kind: &str, url: &str) -> Hook {
+    entity.hook_with(json!({ "name": "test", "eventUrl": url, "eventList": [kind] })).await
+}
+
+/// Publishes events of a type; returns their deliveries.
+async fn publish(entity: &Entity, kind: &str, count: usize) -> Vec<String> {
+    let publications = stream::iter(0..count).map(|number| async move {
+        let published = entity.publish_of_type(kind, json!({ "number": number })).await.json();
+        let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so").clone();
+        deliveries
+            .iter()
+            .map(|delivery| delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned())
+            .collect::<Vec<_>>()
+    });
+    publications.buffer_unordered(16).collect::<Vec<_>>().await.concat()
+}
+
+async fn deliveries_are_listed_the_newest_first_without_event_and_attempts(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    assert_eq!(page(&entity, "").await, json!({ "items": [] }));
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let mut expected = Vec::new();
+    for number in 0..3 {
+        let delivery = entity.publish(json!({ "number": number })).await;
+        let mut shown = entity.until_status(&delivery, &["delivered"]).await;
+        let members = shown.as_object_mut().expect("openapi.yaml says so");
+        members.remove("attempts");
+        members.remove("event");
+        expected.insert(0, shown);
+    }
+    let page = page(&entity, "").await;
+    assert_eq!(items(&page), expected);
+    assert!(page.get("nextCursor").is_none(), "{page:#}");
+    // Of events published within one millisecond, and of one event to several webhooks.
+    entity.hook(&receiver.on("/other", [Behaviour::status(200)])).await;
+    publish(&entity, "booking.created", 20).await;
+    let listed = whole(&entity, "", 100).await;
+    assert_eq!(listed.len(), 43);
+    let keys: Vec<_> = listed.iter().map(|item| (item["createdDate"].as_str(), item["id"].as_str())).collect();
+    assert!(keys.is_sorted_by(|one, next| one > next), "{keys:?}");
+}
+
+/// Deliveries in every state: of two types, to four webhooks.
+async fn some_of_everything(entity: &Entity, receiver: &Receiver) -> Vec<Hook> {
+    let later = Behaviour::answer(429, &[("Retry-After", "600")], "");
+    let hang = Behaviour::status(200).after(std::time::Duration::from_secs(12));
+    let mut hooks = Vec::new();
+    for (path, kind, behaviour) in [
+        ("/good", "booking.created", Behaviour::status(200)),
+        ("/bad", "booking.created", Behaviour::status(500)),
+        ("/later", "booking.cancelled", later.clone()),
+        ("/removed", "booking.created", later),
+        ("/good-too", "booking.cancelled", Behaviour::status(204)),
+    ] {
+        hooks.push(hook_for(entity, kind, &receiver.on(path, [behaviour])).await);
+    }
+    for kind in ["booking.created", "booking.cancelled", "booking.created"] {
+        publish(entity, kind, 1).await;
+    }
+    let open = async |webhook: &str, statuses: &[&str]| {
+        let found = whole(entity, &format!("webhookIdentifier={webhook}"), 100).await;
+        found.iter().all(|delivery| statuses.iter().any(|status| delivery["status"] == *status))
+    };
+    for (hook, status) in hooks.iter().zip(["delivered", "failed", "retrying", "retrying", "delivered"]) {
+        until(&format!("deliveries are {status}"), LONG, async || open(&hook.id, &[status]).await.then_some(())).await;
+    }
+    entity.call("DELETE", &format!("/webhook/{}", hooks[3].id)).expect(200).await;
+    until("they are cancelled", LONG, async || open(&hooks[3].id, &["cancelled"]).await.then_some(())).await;
+    hooks.push(hook_for(entity, "booking.expired", &receiver.on("/slow", [hang])).await);
+    publish(entity, "booking.expired", 1).await;
+    hooks
+}
+
+async fn every_filter_alone_and_with_others_finds_what_it_says(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hooks = some_of_everything(&entity, &receiver).await;
+    let all = whole(&entity, "", 100).await;
+    let states: BTreeSet<&str> = all.iter().filter_map(|delivery| delivery["status"].as_str()).collect();
+    assert_eq!(states, BTreeSet::from(["pending", "delivered", "retrying", "failed", "cancelled"]));
+
+    let statuses = ["", "pending", "delivered", "retrying", "failed", "cancelled"];
+    let types = ["", "booking.created", "booking.cancelled", "booking.expired"];
+    let nobodys = "whk_00000000000000000000000000".to_owned();
+    let webhooks: Vec<&str> =
+        [&String::new(), &nobodys].into_iter().chain(hooks.iter().map(|hook| &hook.id)).map(|id| id.as_str()).collect();
+    let middle = all[all.len() / 2]["createdDate"].as_str().expect("openapi.yaml says so");
+    let times = [
+        ("", ""),
+        (middle, ""),
+        ("", middle),
+        (middle, middle),
+        ("2020-01-01T00:00:00Z", "2099-01-01T00:00:00%2B01:00"),
+    ];
+    let mut combinations = 0;
+    for status in statuses {
+        for kind in types {
+            for webhook in &webhooks {
+                for (from, to) in times {
+                    // Only so many, but each value with each other one.
+                    let given = [status, kind, webhook, from].into_iter().filter(|value| !value.is_empty()).count();
+                    if given > 2 && !(status == "failed" && kind == "booking.created") {
+                        continue;
+                    }
+                    let names = ["status", "type", "webhookIdentifier", "createdFrom", "createdTo"];
+                    let parameters: Vec<String> = names
+                        .iter()
+                        .zip([status, kind, webhook, from, to])
+                        .filter(|(_, value)| !value.is_empty())
+                        .map(|(name, value)| format!("{name}={value}"))
+                        .collect();
+                    let passes = |delivery: &&Value| {
+                        let is = |member: &str, value: &str| value.is_empty() || delivery[member] == value;
+                        let created = delivery["createdDate"].as_str().expect("openapi.yaml says so");
+                        is("status", status)
+                            && is("type", kind)
+                            && is("webhookIdentifier", webhook)
+                            && (from.is_empty() || created >= from)
+                            && (to.is_empty() || created < to)
+                    };
+                    let expected: Vec<String> = all.iter().filter(passes).map(id).collect();
+                    let query = parameters.join("&");
+                    assert_eq!(ids(&whole(&entity, &query, 2).await), expected, "{query}");
+                    combinations += 1;
+                }
+            }
+        }
+    }
+    assert!(combinations > 200, "{combinations}");
+}
+
+async fn pages_neither_skip_nor_double_while_new_deliveries_come(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let mut expected = publish(&entity, "booking.created", 250).await;
+    expected.sort_by(|one, other| other.cmp(one));
+    let before = whole(&entity, "", 100).await;
+    assert_eq!(ids(&before).len(), 250);
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let (publisher, stopped) = (entity.clone(), Arc::clone(&stop));
+    let publishing = tokio::spawn(async move {
+        let mut published = 0;
+        while !stopped.load(Ordering::Relaxed) {
+            published += publish(&publisher, "booking.created", 4).await.len();
+        }
+        published
+    });
+    // The pages' sizes vary, the list does not.
+    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    for limit in [1, 7, 30, 2, 100].into_iter().cycle() {
+        let page = page(&entity, &format!("?limit={limit}{cursor}")).await;
+        seen.extend(ids(&items(&page)));
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    assert!(publishing.await.expect("it did not panic") > 0);
+    let distinct: BTreeSet<&String> = seen.iter().collect();
+    assert_eq!(distinct.len(), seen.len(), "nothing comes twice");
+    let old: BTreeSet<&String> = expected.iter().collect();
+    let seen_of_old: Vec<&String> = seen.iter().filter(|id| old.contains(id)).collect();
+    assert_eq!(seen_of_old, ids(&before).iter().collect::<Vec<_>>(), "nothing is left out, and the order stays");
+    // What is newer than the first page is not in those behind it.
+    assert!(seen.len() <= 251, "{} of 250", seen.len());
+}
+
+async fn a_cursor_works_in_its_own_list_alone(suite: Arc<Suite>) {
+    let (entity, other, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
+    for entity in [&entity, &other] {
+        entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+        publish(entity, "booking.created", 3).await;
+    }
+    let filters = "type=booking.created&createdFrom=2020-01-01T00:00:00Z";
+    let first = page(&entity, &format!("?limit=1&{filters}")).await;
+    let cursor = first["nextCursor"].as_str().expect("there are more").to_owned();
+    let second = page(&entity, &format!("?limit=1&{filters}&cursor={cursor}")).await;
+    assert_ne!(items(&first), items(&second));
+    // The same filters in other words and another order are the same list, and the limit is no filter.
+    let reworded = format!("?cursor={cursor}&createdFrom=2020-01-01T01:00:00.000%2B01:00&type=booking.created");
+    assert_eq!(items(&page(&entity, &reworded).await).len(), 2);
+
+    let refused = async |entity: &Entity, query: String| {
+        let call = entity.get(&format!("/webhook/delivery/list?{query}"));
+        let problem = call.refused(400, "invalid-request").await;
+        let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so");
+        assert!(violations.len() == 1 && violations[0]["field"] == "cursor", "{query}: {problem:#}");
+        let message = violations[0]["message"].as_str().expect("openapi.yaml says so");
+        assert!(message.contains("without cursor"), "{message}");
+    };
+    refused(&other, format!("{filters}&cursor={cursor}")).await;
+    for others in [
+        "",
+        "type=booking.created",
+        "type=booking.cancelled&createdFrom=2020-01-01T00:00:00Z",
+        "type=booking.created&createdFrom=2020-01-01T00:00:00.001Z",
+        "type=booking.created&createdTo=2020-01-01T00:00:00Z",
+        "type=booking.created&createdFrom=2020-01-01T00:00:00Z&status=delivered",
+        "type=booking.created&createdFrom=2020-01-01T00:00:00Z&webhookIdentifier=whk_00000000000000000000000000",
+    ] {
+        refused(&entity, format!("{others}&cursor={cursor}")).await;
+    }
+    let last = cursor.len() - 1;
+    let swapped = |position: usize| {
+        let other = if cursor[position..].starts_with('A') { "B" } else { "A" };
+        format!("{}{other}{}", &cursor[..position], &cursor[position + 1..])
+    };
+    for bad in [
+        swapped(0),
+        swapped(last / 2),
+        swapped(last),
+        cursor[..last].to_owned(),
+        cursor[1..].to_owned(),
+        cursor[..last / 2].to_owned(),
+        format!("{cursor}A"),
+        format!("{cursor}{cursor}"),
+        format!("{cursor}%3D"),
+        format!("%20{cursor}"),
+        cursor.to_lowercase(),
+        String::new(),
+        "x".to_owned(),
+        "AAAA".to_owned(),
+        "e30".to_owned(),
+        "%00".to_owned(),
+        "%FF%FE".to_owned(),
+        "..%2F..%2Fetc".to_owned(),
+        "x".repeat(4_000),
+        id(&items(&first)[0]),
+    ] {
+        refused(&entity, format!("{filters}&cursor={bad}")).await;
+    }
+}
+
+async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for (query, fields) in [
+        ("status=nope", vec!["status"]),
+        ("status=", vec!["status"]),
+        ("status", vec!["status"]),
+        ("status=FAILED", vec!["status"]),
+        ("status=failed&status=failed", vec!["status"]),
+        ("status=failed,pending", vec!["status"]),
+        ("status%5B%5D=failed", vec!["status[]"]),
+        ("type=nope", vec!["type"]),
+        ("type=booking", vec!["type"]),
+        ("type=booking.created&type=booking.created", vec!["type"]),
+        ("webhookIdentifier=nope", vec!["webhookIdentifier"]),
+        ("webhookIdentifier=dlv_00000000000000000000000000", vec!["webhookIdentifier"]),
+        ("webhookIdentifier=WHK_00000000000000000000000000", vec!["webhookIdentifier"]),
+        ("createdFrom=now", vec!["createdFrom"]),
+        ("createdFrom=2026-11-20", vec!["createdFrom"]),
+        ("createdFrom=2026-11-20T09:45:00", vec!["createdFrom"]),
+        ("createdFrom=2026-13-20T09:45:00Z", vec!["createdFrom"]),
+        ("createdFrom=2026-11-20T09:45:00.0001Z", vec!["createdFrom"]),
+        ("createdTo=1795167900", vec!["createdTo"]),
+        ("createdTo=2026-11-20T09:45:00+01:00", vec!["createdTo"]),
+        ("createdFrom=2026-11-20T09:45:00.001Z&createdTo=2026-11-20T09:45:00Z", vec!["createdTo"]),
+        ("limit=0", vec!["limit"]),
+        ("limit=101", vec!["limit"]),
+        ("limit=-1", vec!["limit"]),
+        ("limit=ten", vec!["limit"]),
+        ("limit=1.5", vec!["limit"]),
+        ("limit=", vec!["limit"]),
+        ("limit=99999999999999999999", vec!["limit"]),
+        ("limit=1&limit=2", vec!["limit"]),
+        ("offset=10", vec!["offset"]),
+        ("Status=failed", vec!["Status"]),
+        ("page=2&status=nope&limit=0&createdTo=x", vec!["createdTo", "limit", "page", "status"]),
+    ] {
+        let call = entity.get(&format!("/webhook/delivery/list?{query}"));
+        let problem = call.refused(400, "invalid-request").await;
+        let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so");
+        let mut told: Vec<&str> = violations.iter().filter_map(|violation| violation["field"].as_str()).collect();
+        told.sort_unstable();
+        assert_eq!(told, fields, "{query}");
+    }
+    for good in [
+        "limit=1",
+        "limit=100",
+        "webhookIdentifier=whk_00000000000000000000000000",
+        "createdFrom=0001-01-01T00:00:00Z&createdTo=9999-12-31T23:59:59.999Z",
+    ] {
+        assert_eq!(page(&entity, &format!("?{good}")).await, json!({ "items": [] }), "{good}");
+    }
+}
+
+async fn an_entity_sees_its_own_deliveries_alone(suite: Arc<Suite>) {
+    let (owner, stranger, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
+    let hook = owner.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let own = publish(&owner, "booking.created", 3).await;
+    assert_eq!(page(&stranger, "").await, json!({ "items": [] }));
+    assert_eq!(page(&stranger, &format!("?webhookIdentifier={}", hook.id)).await, json!({ "items": [] }));
+    let seen: BTreeSet<String> =
+        ids(&items(&page(&owner, &format!("?webhookIdentifier={}", hook.id)).await)).into_iter().collect();
+    assert_eq!(seen, own.into_iter().collect());
+}

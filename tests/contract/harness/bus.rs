@@ -1,0 +1,121 @@
+//! The platform's event bus, as far as it is there on one machine: its events are handed to the function that takes them,
+//! and the queue of rejected ones is read.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use super::{LONG, until};
+
+/// Any credentials will do, and they must be there.
+const AUTHORIZATION: &str = "AWS4-HMAC-SHA256 Credential=tests/20260101/us-east-1/sqs/aws4_request, \
+    SignedHeaders=host;x-amz-date, Signature=00";
+const QUEUE: &str = "000000000000/RejectedEvents";
+
+/// What was taken from the queues of all bundles so far, by the queue's address: whoever looks takes others' with him.
+static TAKEN: Mutex<BTreeMap<String, Vec<Rejected>>> = Mutex::const_new(BTreeMap::new());
+
+/// The bus of one bundle.
+#[derive(Debug, Clone)]
+pub struct Bus {
+    env: Arc<BTreeMap<String, String>>,
+    http: reqwest::Client,
+}
+
+/// A message of the queue of rejected events.
+#[derive(Debug, Clone)]
+pub struct Rejected {
+    /// The event.
+    pub body: String,
+    /// What is said about it.
+    pub attributes: BTreeMap<String, String>,
+}
+
+impl Bus {
+    /// The bus of a bundle that tells its clients this.
+    pub fn of(env: &Arc<BTreeMap<String, String>>) -> Self {
+        let http = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
+        Self { env: Arc::clone(env), http }
+    }
+
+    /// An event with this detail, as EventBridge writes it.
+    pub fn event(id: &str, detail: &str) -> String {
+        format!(
+            r#"{{"version":"0","id":"{id}","detail-type":"waypost.local.event","source":"platform.tests","account":"000000000000","time":"2026-11-20T09:45:00Z","region":"us-east-1","resources":[],"detail":{detail}}}"#
+        )
+    }
+
+    /// Hands an event to the function, as a rule of the bus does; an error is one that Lambda would try again.
+    pub async fn hand_over(&self, event: impl Into<String>) -> Result<Value, String> {
+        let url = format!("{}/2015-03-31/functions/ingest-event/invocations", self.env["LAMBDA_ENDPOINT"]);
+        let answer = self.http.post(url).body(event.into()).send().await.expect("functions can be invoked");
+        let failed = !answer.status().is_success() || answer.headers().contains_key("x-amz-function-error");
+        let text = answer.text().await.expect("the answer is text");
+        if failed { Err(text) } else { Ok(serde_json::from_str(&text).expect("the answer is JSON")) }
+    }
+
+    /// The rejected events so far that contain this text.
+    pub async fn rejected(&self, text: &str) -> Vec<Rejected> {
+        let url = format!("{}/{QUEUE}", self.env["SERVICES_ENDPOINT"]);
+        let mut all = TAKEN.lock().await;
+        let taken = all.entry(url.clone()).or_default();
+        loop {
+            let received = self.call(&url, "ReceiveMessage", json!({ "MaxNumberOfMessages": 10 })).await;
+            let messages = received["Messages"].as_array().cloned().unwrap_or_default();
+            for message in &messages {
+                let request = json!({ "ReceiptHandle": message["ReceiptHandle"] });
+                self.call(&url, "DeleteMessage", request).await;
+            }
+            taken.extend(messages.iter().map(Rejected::read));
+            if messages.is_empty() {
+                return taken.iter().filter(|rejected| rejected.body.contains(text)).cloned().collect();
+            }
+        }
+    }
+
+    /// Waits for the one rejected event that contains this text.
+    pub async fn until_rejected(&self, text: &str) -> Rejected {
+        let mut found = until(&format!("a rejected event with {text}"), LONG, async || {
+            Some(self.rejected(text).await).filter(|found| !found.is_empty())
+        })
+        .await;
+        assert_eq!(found.len(), 1, "it was rejected once: {found:#?}");
+        found.remove(0)
+    }
+
+    async fn call(&self, url: &str, operation: &str, mut request: Value) -> Value {
+        request["QueueUrl"] = url.into();
+        request["MessageAttributeNames"] = json!(["All"]);
+        let sent = self
+            .http
+            .post(url)
+            .header("x-amz-target", format!("AmazonSQS.{operation}"))
+            .header("content-type", "application/x-amz-json-1.0")
+            .header("authorization", AUTHORIZATION)
+            .header("x-amz-date", "20260101T000000Z")
+            .body(request.to_string());
+        let answer = sent.send().await.expect("the queue answers");
+        let (status, text) = (answer.status(), answer.text().await.expect("the answer is text"));
+        assert!(status.is_success(), "{operation}: {status}: {text}");
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+}
+
+impl Rejected {
+    fn read(message: &Value) -> Self {
+        let attributes = message["MessageAttributes"].as_object().into_iter().flatten();
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        Self {
+            body: text(&message["Body"]),
+            attributes: attributes.map(|(name, value)| (name.clone(), text(&value["StringValue"]))).collect(),
+        }
+    }
+
+    /// The fields that are named as the cause.
+    pub fn fields(&self) -> Vec<String> {
+        let violations: Value = serde_json::from_str(&self.attributes["violations"]).expect("a JSON list");
+        let violations = violations.as_array().expect("a JSON list").clone();
+        violations.iter().map(|violation| violation["field"].as_str().expect("a text").to_owned()).collect()
+    }
+}

@@ -1,0 +1,47 @@
+//! What an owner does with a webhook that is there.
+
+use serde_json::Value;
+
+use super::{Answer, Call, Entity};
+
+impl Entity {
+    /// The webhook of this identifier, as it is shown.
+    pub async fn webhook(&self, id: &str) -> Value {
+        self.get(&format!("/webhook/{id}")).expect(200).await.json()
+    }
+
+    /// A request to change a webhook.
+    pub fn change(&self, id: &str, change: &Value) -> Call {
+        self.call("PATCH", &format!("/webhook/{id}")).json(change)
+    }
+
+    /// Changes a webhook, and returns how it is then.
+    pub async fn changed(&self, id: &str, change: Value) -> Value {
+        self.change(id, &change).expect(200).await.json()
+    }
+
+    /// A request to remove a webhook.
+    pub fn remove(&self, id: &str) -> Call {
+        self.call("DELETE", &format!("/webhook/{id}"))
+    }
+
+    /// A request for a new signing secret.
+    pub fn rotate(&self, id: &str) -> Call {
+        self.post(&format!("/webhook/{id}/secret"))
+    }
+
+    /// Replaces a webhook's signing secret, and returns the new one.
+    pub async fn new_secret(&self, id: &str) -> String {
+        secret_of(&self.rotate(id).expect(200).await)
+    }
+
+    /// A request for a test event.
+    pub fn test(&self, id: &str) -> Call {
+        self.post(&format!("/webhook/{id}/test"))
+    }
+}
+
+/// The signing secret in an answer.
+pub fn secret_of(answer: &Answer) -> String {
+    answer.json()["signingSecret"].as_str().expect("openapi.yaml says so").to_owned()
+}

@@ -1,0 +1,227 @@
+//! How webhooks are doing: an endpoint that does not even answer is left alone, one that fails for long is disabled, and
+//! its owner sees the figures.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Behaviour, Entity, Hook, LONG, Received, Receiver, Settings, Suite, tests, time, until};
+
+tests![
+    an_endpoint_that_does_not_answer_is_left_alone_but_for_one_probe_at_a_time,
+    a_webhook_all_of_whose_attempts_fail_for_long_is_disabled,
+    the_statistics_are_what_the_endpoint_saw,
+    a_webhook_to_which_nothing_was_sent_has_neither_rates_nor_times,
+    the_statistics_of_a_missing_or_foreign_webhook_are_not_found,
+];
+
+/// How long the breaker opens at first, and at most, in the bundle that tests it.
+const FIRST: Duration = Duration::from_secs(3);
+const LONGEST: Duration = Duration::from_secs(6);
+/// What clocks and delayed messages are allowed to be off.
+const SLACK: Duration = Duration::from_millis(200);
+
+async fn until_health(entity: &Entity, hook: &Hook, health: &str) {
+    until(&format!("the webhook is {health}"), LONG, async || {
+        (entity.listed(hook).await["health"] == health).then_some(())
+    })
+    .await;
+}
+
+/// How many attempts these deliveries have had in all.
+async fn attempts(entity: &Entity, deliveries: &[String]) -> u64 {
+    let mut made = 0;
+    for id in deliveries {
+        made += entity.delivery(id).await["attemptCount"].as_u64().expect("openapi.yaml says so");
+    }
+    made
+}
+
+/// The pauses between requests, in the order in which they came.
+fn pauses(received: &[Received]) -> Vec<Duration> {
+    let mut at: Vec<Instant> = received.iter().map(|request| request.at).collect();
+    at.sort_unstable();
+    at.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+async fn an_endpoint_that_does_not_answer_is_left_alone_but_for_one_probe_at_a_time(suite: Arc<Suite>) {
+    let settings = Settings::default()
+        .with("RETRY_SCHEDULE", "0s,500ms,500ms,500ms,500ms,500ms,500ms,500ms,500ms,500ms")
+        .with("BREAKER_THRESHOLD", "3")
+        .with("BREAKER_OPEN", "3s")
+        .with("BREAKER_MAX", "6s");
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    let entity = |name: &str| Entity::new(&api, name.to_owned());
+    let (silent, failing, wavering) = tokio::join!(entity("silent"), entity("failing"), entity("wavering"));
+    tokio::join!(
+        Box::pin(left_alone_and_probed(&silent)),
+        Box::pin(never_open(&failing, vec![Behaviour::status(500)])),
+        // The row is broken again and again before it is long enough.
+        Box::pin(never_open(
+            &wavering,
+            (0..10).map(|n| if n % 3 == 2 { Behaviour::status(503) } else { Behaviour::close() }).collect()
+        )),
+    );
+    assert!(bundle.stop().await.success());
+}
+
+async fn left_alone_and_probed(entity: &Entity) {
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::close()])).await;
+    let mut deliveries = Vec::new();
+    for _ in 0..5 {
+        deliveries.push(entity.publish(json!({})).await);
+    }
+    until_health(entity, &hook, "open").await;
+
+    // What is published now waits, and uses up no attempt.
+    let late = entity.publish(json!({})).await;
+    deliveries.push(late.clone());
+    entity
+        .until_delivery(&late, "is put off", |delivery| {
+            let put_off = time(&delivery["nextAttemptDate"]) > time(&delivery["createdDate"]);
+            delivery["attemptCount"] != 0 || (delivery["status"] == "pending" && put_off)
+        })
+        .await;
+
+    // Everything that comes after the first pause is a probe, alone, and the next comes after twice as long.
+    let probes = until("three probes", LONG, async || {
+        let pauses = pauses(&receiver.received("/"));
+        let opened = pauses.iter().position(|pause| *pause >= FIRST - SLACK)?;
+        Some(pauses[opened..].to_vec()).filter(|probes| probes.len() >= 3)
+    })
+    .await;
+    assert!(probes.iter().skip(1).all(|pause| *pause >= LONGEST - SLACK), "{probes:?}");
+    until("every request is in the history", LONG, async || {
+        (attempts(entity, &deliveries).await == receiver.received("/").len() as u64).then_some(())
+    })
+    .await;
+    assert_eq!(entity.listed(&hook).await["health"], "open");
+    for id in &deliveries {
+        let delivery = entity.delivery(id).await;
+        assert!(["pending", "retrying"].contains(&delivery["status"].as_str().expect("text")), "{delivery:#}");
+        assert!(
+            delivery["attemptCount"].as_u64().is_some_and(|count| count < 8),
+            "attempts were used up: {delivery:#}"
+        );
+    }
+
+    // One answer closes it, and everything that has waited goes out.
+    receiver.on("/", [Behaviour::status(200)]);
+    for id in &deliveries {
+        let delivery = entity.until_status(id, &["delivered", "failed", "cancelled"]).await;
+        assert_eq!(delivery["status"], "delivered", "{delivery:#}");
+    }
+    until_health(entity, &hook, "healthy").await;
+    assert_eq!(attempts(entity, &deliveries).await, receiver.received("/").len() as u64);
+}
+
+/// Lets deliveries fail in this way, and fails if any of them ever waits longer than the schedule says.
+async fn never_open(entity: &Entity, script: Vec<Behaviour>) {
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/", script)).await;
+    let id = entity.publish(json!({})).await;
+    let delivery = entity
+        .until_delivery(&id, "is over", |delivery| {
+            ["failed", "delivered"].contains(&delivery["status"].as_str().expect("text"))
+        })
+        .await;
+    assert_eq!(delivery["attemptCount"], 10, "{delivery:#}");
+    until_health(entity, &hook, "failing").await;
+    let pauses = pauses(&receiver.received("/"));
+    assert!(pauses.iter().all(|pause| *pause < FIRST), "it was left alone: {pauses:?}");
+}
+
+async fn a_webhook_all_of_whose_attempts_fail_for_long_is_disabled(suite: Arc<Suite>) {
+    let settings = Settings::default()
+        .with("RETRY_SCHEDULE", "0s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s")
+        .with("FAILING_AFTER", "2")
+        .with("DISABLE_AFTER", "4s");
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    let (entity, receiver) = (Entity::new(&api, "disabling".to_owned()).await, Receiver::start().await);
+    let hook = |path: &str, kind: &str, behaviour: &[Behaviour]| {
+        let url = receiver.on(path, behaviour);
+        json!({ "name": path, "eventUrl": url, "eventList": [kind] })
+    };
+    let fine = [Behaviour::status(200)];
+    let hopeless = entity.hook_with(hook("/hopeless", "booking.created", &[Behaviour::status(500)])).await;
+    let alternating: Vec<_> = [500, 200].into_iter().cycle().take(200).map(Behaviour::status).collect();
+    let flaky = entity.hook_with(hook("/flaky", "booking.cancelled", &alternating)).await;
+    let told = entity.hook_with(hook("/told", "webhook.disabled", &fine)).await;
+
+    let first = entity.publish(json!({})).await;
+    let disabled = until("the webhook is disabled", LONG, async || {
+        // The flaky one has its failures all the while, and each is followed by a success.
+        entity.publish_of_type("booking.cancelled", json!({})).await;
+        Some(entity.listed(&hopeless).await).filter(|webhook| webhook["enabled"] == false)
+    })
+    .await;
+    let reason = disabled["disabledReason"].as_str().expect("a disabled webhook says why").to_owned();
+    assert!(reason.starts_with("Every attempt has failed since "), "{reason}");
+    assert_eq!((&disabled["health"], &disabled["version"]), (&json!("failing"), &json!(2)));
+    entity.until_status(&first, &["cancelled"]).await;
+
+    let event = receiver.until("/told", 1).await[0].json();
+    assert_eq!(event["type"], "webhook.disabled");
+    assert_eq!(event["data"], json!({ "webhookIdentifier": hopeless.id, "name": "/hopeless", "reason": reason }));
+    assert_eq!(entity.listed(&flaky).await["enabled"], true, "a success in between starts the time anew");
+    assert_eq!(entity.listed(&told).await["enabled"], true);
+
+    // Enabled again by its owner, it begins anew: the next failure does not disable it at once.
+    let path = format!("/webhook/{}", hopeless.id);
+    entity.call("PATCH", &path).json(&json!({ "enabled": true })).expect(200).await;
+    let again = entity.publish(json!({})).await;
+    entity.until_delivery(&again, "has two attempts", |delivery| delivery["attemptCount"].as_u64() >= Some(2)).await;
+    assert_eq!(entity.listed(&hopeless).await["enabled"], true);
+    receiver.on("/hopeless", fine);
+    entity.until_status(&again, &["delivered"]).await;
+    until_health(&entity, &hopeless, "healthy").await;
+    assert!(bundle.stop().await.success());
+}
+
+async fn stats(entity: &Entity, hook: &Hook) -> Value {
+    entity.get(&format!("/webhook/{}/stats", hook.id)).expect(200).await.json()
+}
+
+async fn the_statistics_are_what_the_endpoint_saw(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let slow = |status| Behaviour::status(status).after(Duration::from_millis(400));
+    let script = [slow(500), Behaviour::close(), slow(204), slow(200)];
+    let hook = entity.hook(&receiver.on("/", script)).await;
+    for _ in 0..8 {
+        let id = entity.publish(json!({})).await;
+        entity.until_status(&id, &["delivered"]).await;
+    }
+    let seen = receiver.received("/").len();
+    assert_eq!(seen, 10, "two failed, and eight were delivered");
+    let stats = until("every attempt is counted", LONG, async || {
+        Some(stats(&entity, &hook).await).filter(|stats| stats["last7Days"]["attempts"] == seen)
+    })
+    .await;
+    for span in ["last24Hours", "last7Days"] {
+        let summary = &stats[span];
+        assert_eq!((&summary["attempts"], &summary["succeeded"]), (&json!(10), &json!(8)), "{stats:#}");
+        assert_eq!(summary["successRate"], 0.8, "{stats:#}");
+        let millis = |name: &str| summary[name].as_u64().expect("there are attempts");
+        // To within a tenth, and with a machine that may be busy.
+        assert!((360..5_000).contains(&millis("p50Ms")) && millis("p95Ms") >= millis("p50Ms"), "{stats:#}");
+    }
+}
+
+async fn a_webhook_to_which_nothing_was_sent_has_neither_rates_nor_times(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = entity.hook("https://hooks.example.com/").await;
+    let nothing = json!({ "attempts": 0, "succeeded": 0, "successRate": null, "p50Ms": null, "p95Ms": null });
+    assert_eq!(stats(&entity, &hook).await, json!({ "last24Hours": nothing, "last7Days": nothing }));
+}
+
+async fn the_statistics_of_a_missing_or_foreign_webhook_are_not_found(suite: Arc<Suite>) {
+    let (entity, other) = (suite.entity().await, suite.entity().await);
+    let foreign = other.hook("https://hooks.example.com/").await.id;
+    for id in [foreign.as_str(), "whk_00000000000000000000000000", "nonsense"] {
+        entity.get(&format!("/webhook/{id}/stats")).refused(404, "webhook-not-found").await;
+    }
+}

@@ -1,0 +1,212 @@
+//! Recovering: all failed deliveries of a range, in the background, each once, whatever dies meanwhile.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+
+use crate::harness::{Behaviour, Call, Entity, Hook, LONG, Receiver, Settings, Suite, tests, until};
+
+tests![
+    thousands_are_recovered_each_once_although_the_work_is_killed_in_the_middle,
+    a_range_holds_its_beginning_and_not_its_end,
+    only_what_has_failed_is_recovered,
+    every_bad_range_is_refused_with_its_field,
+    what_cannot_be_recovered_is_refused,
+];
+
+/// Every delivery has one attempt.
+fn one_attempt() -> Settings {
+    Settings::default().with("RETRY_SCHEDULE", "0s")
+}
+
+async fn hook_for(entity: &Entity, kind: &str, url: &str) -> Hook {
+    entity.hook_with(json!({ "name": kind, "eventUrl": url, "eventList": [kind] })).await
+}
+
+async fn publish(entity: &Entity, kind: &str, count: usize) -> Vec<String> {
+    let publications = stream::iter(0..count).map(|number| async move {
+        let published = entity.publish_of_type(kind, json!({ "number": number })).await.json();
+        published["deliveries"][0]["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned()
+    });
+    publications.buffer_unordered(16).collect().await
+}
+
+fn recovery(entity: &Entity, hook: &Hook, range: &Value) -> Call {
+    entity.post(&format!("/webhook/{}/recover", hook.id)).json(range)
+}
+
+async fn recover(entity: &Entity, hook: &Hook, range: &Value) -> u64 {
+    let answer = recovery(entity, hook, range).expect(202).await.json();
+    answer["count"].as_u64().expect("openapi.yaml says so")
+}
+
+async fn count(entity: &Entity, hook: &Hook, status: &str) -> usize {
+    let (mut found, mut cursor) = (0, String::new());
+    loop {
+        let query = format!("limit=100&status={status}&webhookIdentifier={}{cursor}", hook.id);
+        let page = entity.get(&format!("/webhook/delivery/list?{query}")).expect(200).await.json();
+        found += page["items"].as_array().map(Vec::len).unwrap_or_default();
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return found,
+        }
+    }
+}
+
+async fn until_count(entity: &Entity, hook: &Hook, status: &str, expected: usize) {
+    let mut last = 0;
+    until(&format!("{expected} deliveries are {status}"), 2 * LONG, async || {
+        last = count(entity, hook, status).await;
+        (last == expected).then_some(())
+    })
+    .await;
+}
+
+async fn thousands_are_recovered_each_once_although_the_work_is_killed_in_the_middle(suite: Arc<Suite>) {
+    const MANY: usize = 2_000;
+    const FEW: usize = 50;
+    let (bundle, api, _permit) = suite.other_bundle(one_attempt()).await;
+    let (entity, receiver) = (Entity::new(&api, "recover".to_owned()).await, Receiver::start().await);
+    let many = hook_for(&entity, "booking.created", &receiver.on("/many", [Behaviour::status(500)])).await;
+    let few = hook_for(&entity, "booking.cancelled", &receiver.on("/few", [Behaviour::status(500)])).await;
+    let deliveries = publish(&entity, "booking.created", MANY).await;
+    publish(&entity, "booking.cancelled", FEW).await;
+    until_count(&entity, &many, "failed", MANY).await;
+    until_count(&entity, &few, "failed", FEW).await;
+    receiver.on("/many", [Behaviour::status(200)]);
+    receiver.on("/few", [Behaviour::status(200)]);
+
+    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    let began = std::time::Instant::now();
+    let mut progress = vec![recover(&entity, &many, &range).await];
+    assert_eq!(progress, [MANY as u64]);
+    let sweep = bundle.process("sweep-deliveries").await;
+    let mut killed = false;
+    until("all are recovered", 2 * LONG, async || {
+        let left = recover(&entity, &many, &range).await;
+        progress.push(left);
+        if left < MANY as u64 && left > 0 && !killed {
+            sweep.kill();
+            killed = true;
+        }
+        (left == 0).then_some(())
+    })
+    .await;
+    println!("recovered {MANY} within {:?}, killed in the middle: {killed}, progress {:?}", began.elapsed(), {
+        progress.dedup();
+        &progress
+    });
+    assert!(killed, "it was over too soon to be killed");
+    assert!(progress.is_sorted_by(|one, next| one >= next), "{progress:?}");
+    until_count(&entity, &many, "delivered", MANY).await;
+    let mut received = BTreeMap::<String, usize>::new();
+    for request in receiver.received("/many") {
+        *received.entry(request.header("service-delivery-id").to_owned()).or_default() += 1;
+    }
+    assert_eq!(received.len(), MANY);
+    let other: BTreeMap<_, _> = received.iter().filter(|(_, times)| **times != 2).collect();
+    assert!(other.is_empty(), "each is sent exactly once more: {other:?}");
+    assert_eq!(received.into_keys().collect::<BTreeSet<_>>(), deliveries.iter().cloned().collect());
+
+    // Done again, it adds nothing; and the other webhook's are as they were.
+    assert_eq!(recover(&entity, &many, &range).await, 0);
+    let shown = entity.delivery(&deliveries[0]).await;
+    assert_eq!(shown["attemptCount"], 2, "{shown:#}");
+    assert_eq!(count(&entity, &few, "failed").await, FEW);
+    assert_eq!(receiver.received("/few").len(), FEW);
+    assert_eq!(receiver.received("/many").len(), 2 * MANY);
+    assert!(bundle.stop().await.success());
+}
+
+async fn a_range_holds_its_beginning_and_not_its_end(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = hook_for(&entity, "booking.created", &receiver.on("/", [Behaviour::status(500)])).await;
+    let mut deliveries = Vec::new();
+    for _ in 0..4 {
+        let id = entity.publish(json!({})).await;
+        let shown = entity.delivery(&id).await;
+        deliveries.push((id, shown["createdDate"].as_str().expect("openapi.yaml says so").to_owned()));
+    }
+    until_count(&entity, &hook, "failed", 4).await;
+    receiver.on("/", [Behaviour::status(200)]);
+    // What is in no range is not in the count, and stays as it is.
+    assert_eq!(recover(&entity, &hook, &json!({ "since": "2020-01-01T00:00:00Z", "until": deliveries[0].1 })).await, 0);
+    assert_eq!(
+        recover(&entity, &hook, &json!({ "since": "2098-01-01T00:00:00Z", "until": "2099-01-01T00:00:00Z" })).await,
+        0
+    );
+    assert_eq!(recover(&entity, &hook, &json!({ "since": deliveries[1].1, "until": deliveries[2].1 })).await, 1);
+    entity.until_status(&deliveries[1].0, &["delivered"]).await;
+    assert_eq!(count(&entity, &hook, "failed").await, 3);
+    assert_eq!(recover(&entity, &hook, &json!({ "since": deliveries[2].1 })).await, 2);
+    for (id, _) in &deliveries[2..] {
+        entity.until_status(id, &["delivered"]).await;
+    }
+    assert_eq!(entity.delivery(&deliveries[0].0).await["status"], "failed");
+    let first = json!({ "since": deliveries[0].1, "until": "2099-01-01T00:00:00Z" });
+    assert_eq!(recover(&entity, &hook, &first).await, 1);
+    entity.until_status(&deliveries[0].0, &["delivered"]).await;
+    until("there is nothing left", LONG, async || (recover(&entity, &hook, &first).await == 0).then_some(())).await;
+}
+
+async fn only_what_has_failed_is_recovered(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let later = Behaviour::answer(429, &[("Retry-After", "600")], "");
+    let failing = vec![Behaviour::status(500); 3];
+    let script = [vec![Behaviour::status(200), later], failing].concat();
+    let hook = hook_for(&entity, "booking.created", &receiver.on("/", script)).await;
+    let mut ids = Vec::new();
+    for status in ["delivered", "retrying", "failed"] {
+        let id = entity.publish(json!({})).await;
+        entity.until_status(&id, &[status]).await;
+        ids.push(id);
+    }
+    receiver.on("/", [Behaviour::status(200)]);
+    assert_eq!(recover(&entity, &hook, &json!({ "since": "2020-01-01T00:00:00Z" })).await, 1);
+    let recovered = entity.until_status(&ids[2], &["delivered"]).await;
+    assert_eq!(recovered["attemptCount"], 4);
+    assert_eq!(entity.delivery(&ids[0]).await["attemptCount"], 1);
+    assert_eq!(entity.delivery(&ids[1]).await["status"], "retrying");
+}
+
+async fn every_bad_range_is_refused_with_its_field(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = hook_for(&entity, "booking.created", "http://127.0.0.1:9/").await;
+    for (range, field) in [
+        (json!({}), "since"),
+        (json!({ "until": "2026-01-01T00:00:00Z" }), "since"),
+        (json!({ "since": null }), "since"),
+        (json!({ "since": 1_795_167_900 }), "since"),
+        (json!({ "since": "yesterday" }), "since"),
+        (json!({ "since": "2026-01-01" }), "since"),
+        (json!({ "since": "2098-01-01T00:00:00Z" }), "since"),
+        (json!({ "since": "2026-01-01T00:00:00Z", "until": "2026-01-01T00:00:00Z" }), "until"),
+        (json!({ "since": "2026-01-01T00:00:00Z", "until": "2025-12-31T23:59:59.999Z" }), "until"),
+        (json!({ "since": "2026-01-01T00:00:00Z", "until": "" }), "until"),
+        (json!({ "since": "2026-01-01T00:00:00Z", "status": "failed" }), "status"),
+    ] {
+        let problem = recovery(&entity, &hook, &range).refused(400, "invalid-request").await;
+        let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so");
+        assert!(violations.len() == 1 && violations[0]["field"] == field, "{range}: {problem:#}");
+    }
+}
+
+async fn what_cannot_be_recovered_is_refused(suite: Arc<Suite>) {
+    let (entity, stranger) = (suite.entity().await, suite.entity().await);
+    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    let hook = hook_for(&entity, "booking.created", "http://127.0.0.1:9/").await;
+    recovery(&stranger, &hook, &range).refused(404, "webhook-not-found").await;
+    for id in ["whk_00000000000000000000000000", "x", "list", "delivery"] {
+        let call = entity.post(&format!("/webhook/{id}/recover")).json(&range);
+        call.refused(404, "webhook-not-found").await;
+    }
+    let path = format!("/webhook/{}", hook.id);
+    entity.call("PATCH", &path).json(&json!({ "enabled": false })).expect(200).await;
+    recovery(&entity, &hook, &range).refused(409, "webhook-disabled").await;
+    entity.call("DELETE", &path).expect(200).await;
+    recovery(&entity, &hook, &range).refused(404, "webhook-not-found").await;
+}

@@ -1,0 +1,239 @@
+//! Sending a delivery again: a fresh schedule for one that is final, and for one that waits an attempt in between, which
+//! neither cancels nor shifts nor doubles those of its schedule.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Behaviour, Entity, Receiver, Settings, Suite, tests, time};
+
+tests![
+    a_failed_delivery_gets_a_fresh_schedule_and_goes_on_to_be_delivered,
+    a_delivered_one_is_sent_once_more_the_same,
+    a_cancelled_one_is_sent_when_its_webhook_is_enabled_again,
+    an_attempt_in_between_leaves_the_schedule_as_it_was,
+    an_attempt_in_between_may_succeed,
+    of_twenty_requests_at_once_one_has_an_effect,
+    one_whose_attempt_is_under_way_is_left_alone,
+    what_cannot_be_sent_is_refused,
+    what_is_not_there_looks_missing,
+    nothing_needs_to_be_said_and_nothing_else_may_be,
+];
+
+async fn resend(entity: &Entity, id: &str) -> Answer {
+    entity.post(&format!("/webhook/delivery/{id}/resend")).send().await
+}
+
+async fn resent(entity: &Entity, id: &str) -> Value {
+    let answer = resend(entity, id).await;
+    assert_eq!(answer.status, 202, "{}", answer.exchange);
+    answer.json()
+}
+
+/// A pause of ten minutes, which no test waits for.
+fn later() -> Behaviour {
+    Behaviour::answer(429, &[("Retry-After", "600")], "")
+}
+
+async fn a_failed_delivery_gets_a_fresh_schedule_and_goes_on_to_be_delivered(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
+    let id = entity.publish(json!({})).await;
+    let failed = entity.until_status(&id, &["failed"]).await;
+    assert_eq!(failed["attemptCount"], 3);
+
+    let again = resent(&entity, &id).await;
+    assert_eq!(again["status"], "pending");
+    assert_eq!(again["attemptCount"], 3);
+    assert_eq!(again["attempts"], failed["attempts"]);
+    assert_eq!(again["event"], failed["event"]);
+    assert_eq!(again["lastHttpStatus"], 500);
+    assert_eq!(again["nextAttemptDate"], again["lastUpdate"]);
+    assert!(time(&again["lastUpdate"]) >= time(&failed["lastUpdate"]));
+    let failed = entity.until_delivery(&id, "has failed again", |delivery| delivery["attemptCount"] == 6).await;
+    assert_eq!(failed["status"], "failed", "a fresh schedule has three attempts again");
+    let numbers: Vec<&Value> =
+        failed["attempts"].as_array().into_iter().flatten().map(|attempt| &attempt["attemptNumber"]).collect();
+    assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
+
+    receiver.on("/", [Behaviour::status(200)]);
+    resent(&entity, &id).await;
+    let delivered = entity.until_status(&id, &["delivered"]).await;
+    assert_eq!(delivered["attemptCount"], 7);
+    assert_eq!(receiver.received("/").len(), 7);
+}
+
+async fn a_delivered_one_is_sent_once_more_the_same(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let id = entity.publish(json!({ "big": 1e300 })).await;
+    entity.until_status(&id, &["delivered"]).await;
+    assert_eq!(resent(&entity, &id).await["status"], "pending");
+    let delivered = entity.until_status(&id, &["delivered"]).await;
+    assert_eq!(delivered["attemptCount"], 2);
+    let received = receiver.received("/");
+    assert_eq!(received.len(), 2);
+    assert_eq!(received[0].body, received[1].body);
+    for header in ["webhook-id", "service-delivery-id"] {
+        assert_eq!(received[0].header(header), received[1].header(header));
+    }
+}
+
+async fn a_cancelled_one_is_sent_when_its_webhook_is_enabled_again(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
+    let id = entity.publish(json!({})).await;
+    receiver.until("/", 1).await;
+    let path = format!("/webhook/{}", hook.id);
+    entity.call("PATCH", &path).json(&json!({ "enabled": false })).expect(200).await;
+    let cancelled = entity.until_status(&id, &["cancelled", "failed", "delivered"]).await;
+    assert_eq!(cancelled["status"], "cancelled", "{cancelled:#}");
+    entity.post(&format!("/webhook/delivery/{id}/resend")).refused(409, "webhook-disabled").await;
+    entity.call("PATCH", &path).json(&json!({ "enabled": true })).expect(200).await;
+    receiver.on("/", [Behaviour::status(200)]);
+    assert_eq!(resent(&entity, &id).await["status"], "pending");
+    entity.until_status(&id, &["delivered"]).await;
+}
+
+async fn an_attempt_in_between_leaves_the_schedule_as_it_was(suite: Arc<Suite>) {
+    let settings = Settings::default().with("RETRY_SCHEDULE", "0s,4s,4s");
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    let (entity, receiver) = (Entity::new(&api, "resend".to_owned()).await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
+    let id = entity.publish(json!({})).await;
+    let first = entity.until_delivery(&id, "is retrying", |delivery| delivery["attemptCount"] == 1).await;
+    let scheduled = time(&first["nextAttemptDate"]);
+
+    let asked = resent(&entity, &id).await;
+    assert_eq!(asked["status"], "retrying");
+    assert!(time(&asked["nextAttemptDate"]) < scheduled);
+    let second = entity.until_delivery(&id, "is attempted in between", |delivery| delivery["attemptCount"] == 2).await;
+    assert!(time(&second["attempts"][1]["attemptDate"]) < scheduled, "the attempt came at once: {second:#}");
+    assert_eq!(time(&second["nextAttemptDate"]), scheduled, "the schedule stays as it was");
+    assert_eq!(second["status"], "retrying");
+
+    // Once more: every request has an attempt of its own.
+    resent(&entity, &id).await;
+    let third = entity.until_delivery(&id, "is attempted in between", |delivery| delivery["attemptCount"] == 3).await;
+    assert_eq!(time(&third["nextAttemptDate"]), scheduled);
+
+    let failed = entity.until_status(&id, &["failed", "delivered"]).await;
+    assert_eq!(failed["status"], "failed");
+    assert_eq!(failed["attemptCount"], 5, "three of the schedule and two in between: {failed:#}");
+    let dates: Vec<_> =
+        failed["attempts"].as_array().into_iter().flatten().map(|attempt| time(&attempt["attemptDate"])).collect();
+    assert!(dates[3] >= scheduled && dates[3].duration_since(scheduled).as_secs() < 3, "{dates:?} and {scheduled}");
+    assert!(dates[4].duration_since(dates[3]).as_millis() >= 4_000, "{dates:?}");
+    assert_eq!(receiver.received("/").len(), 5);
+    assert!(bundle.stop().await.success());
+}
+
+async fn an_attempt_in_between_may_succeed(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [later(), Behaviour::status(200)])).await;
+    let id = entity.publish(json!({})).await;
+    entity.until_status(&id, &["retrying"]).await;
+    resent(&entity, &id).await;
+    let delivered = entity.until_status(&id, &["delivered"]).await;
+    assert_eq!(delivered["attemptCount"], 2);
+    assert!(delivered.get("nextAttemptDate").is_none(), "{delivered:#}");
+}
+
+async fn of_twenty_requests_at_once_one_has_an_effect(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let slow = Behaviour::status(200).after(Duration::from_secs(5));
+    for (path, status, script) in [
+        ("/waits", "retrying", vec![later(), slow.clone()]),
+        (
+            "/failed",
+            "failed",
+            vec![Behaviour::status(500), Behaviour::status(500), Behaviour::status(500), slow.clone()],
+        ),
+        ("/delivered", "delivered", vec![Behaviour::status(200), slow]),
+    ] {
+        let hook =
+            json!({ "name": path, "eventUrl": receiver.on(path, script.clone()), "eventList": ["booking.created"] });
+        let hook = entity.hook_with(hook).await;
+        let id = entity.publish(json!({})).await;
+        entity.until_delivery(&id, status, |delivery| delivery["status"] == status).await;
+        let before = receiver.received(path).len();
+        assert_eq!(before, script.len() - 1);
+        for answer in join_all((0..20).map(|_| resend(&entity, &id))).await {
+            assert_eq!(answer.status, 202, "{}", answer.exchange);
+            assert!(["pending", "retrying"].iter().any(|status| answer.json()["status"] == *status));
+        }
+        let delivered = entity.until_status(&id, &["delivered"]).await;
+        assert_eq!(delivered["attemptCount"], before + 1, "{delivered:#}");
+        assert_eq!(receiver.received(path).len(), before + 1);
+        entity.call("DELETE", &format!("/webhook/{}", hook.id)).expect(200).await;
+    }
+}
+
+async fn one_whose_attempt_is_under_way_is_left_alone(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(3))])).await;
+    let id = entity.publish(json!({})).await;
+    receiver.until("/", 1).await;
+    let before = entity.delivery(&id).await;
+    assert_eq!(resent(&entity, &id).await, before);
+    let delivered = entity.until_status(&id, &["delivered"]).await;
+    assert_eq!(delivered["attemptCount"], 1);
+    assert_eq!(receiver.received("/").len(), 1);
+}
+
+async fn what_cannot_be_sent_is_refused(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200), later()])).await;
+    let delivered = entity.publish(json!({})).await;
+    entity.until_status(&delivered, &["delivered"]).await;
+    let open = entity.publish(json!({})).await;
+    entity.until_status(&open, &["retrying"]).await;
+    entity.call("DELETE", &format!("/webhook/{}", hook.id)).expect(200).await;
+    for id in [&delivered, &open] {
+        entity.post(&format!("/webhook/delivery/{id}/resend")).refused(409, "webhook-removed").await;
+    }
+    let cancelled = entity.until_status(&open, &["cancelled"]).await;
+    assert_eq!(cancelled["attemptCount"], 1);
+    assert!(cancelled.get("nextAttemptDate").is_none(), "{cancelled:#}");
+    assert_eq!(entity.delivery(&delivered).await["status"], "delivered");
+    entity.post(&format!("/webhook/delivery/{open}/resend")).refused(409, "webhook-removed").await;
+    assert_eq!(receiver.received("/").len(), 2);
+}
+
+async fn what_is_not_there_looks_missing(suite: Arc<Suite>) {
+    let (owner, stranger, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
+    owner.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let id = owner.publish(json!({})).await;
+    owner.until_status(&id, &["delivered"]).await;
+    for (entity, id) in [
+        (&stranger, id.as_str()),
+        (&owner, "dlv_00000000000000000000000000"),
+        (&owner, "x"),
+        (&owner, "evt_00000000000000000000000000"),
+        (&owner, "list"),
+        (&owner, "%00"),
+    ] {
+        entity.post(&format!("/webhook/delivery/{id}/resend")).refused(404, "delivery-not-found").await;
+    }
+    // The event is gone, as when its time is over: then so is the delivery.
+    let event = owner.delivery(&id).await["event"]["id"].as_str().expect("openapi.yaml says so").to_owned();
+    let table = suite.table();
+    table.remove(&format!("EVT#{event}"), "BODY").await;
+    owner.post(&format!("/webhook/delivery/{id}/resend")).refused(404, "delivery-not-found").await;
+    assert_eq!(receiver.received("/").len(), 1);
+}
+
+async fn nothing_needs_to_be_said_and_nothing_else_may_be(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let id = entity.publish(json!({})).await;
+    entity.until_status(&id, &["delivered"]).await;
+    let path = format!("/webhook/delivery/{id}/resend");
+    entity.post(&path).json(&json!({ "now": true })).refused(400, "invalid-request").await;
+    entity.post(&path).body("application/json", "[]").refused(400, "invalid-request").await;
+    entity.post(&path).body("text/plain", "now").refused(415, "unsupported-media-type").await;
+    assert_eq!(entity.delivery(&id).await["attemptCount"], 1);
+    entity.post(&path).json(&json!({})).expect(202).await;
+    entity.until_delivery(&id, "is sent again", |delivery| delivery["attemptCount"] == 2).await;
+}

@@ -1,0 +1,91 @@
+//! Test events: a delivery like any other, to one webhook alone.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Behaviour, Entity, Hook, Receiver, Suite, is_signed_by, tests, time};
+
+tests![
+    a_test_event_is_a_delivery_to_this_webhook_alone_whatever_its_list,
+    a_test_event_that_fails_is_tried_again,
+    each_test_is_an_event_of_its_own,
+    nothing_is_tested_of_a_disabled_webhook,
+    nothing_needs_to_be_said_to_test_a_webhook,
+];
+
+/// Tests a webhook, and returns the delivery.
+async fn tested(entity: &Entity, hook: &Hook) -> String {
+    let answer = entity.test(&hook.id).expect(202).await.json();
+    answer["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned()
+}
+
+fn of_expired_bookings(url: &str) -> Value {
+    json!({ "name": "x", "eventUrl": url, "eventList": ["booking.expired"], "headers": { "X-Tenant": "demo" } })
+}
+
+async fn a_test_event_is_a_delivery_to_this_webhook_alone_whatever_its_list(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook_with(of_expired_bookings(&receiver.on("/tested", [Behaviour::status(204)]))).await;
+    // These want every type, and would be told of an event that was simply published.
+    entity.hook(&receiver.on("/other", [Behaviour::status(200)])).await;
+    let id = tested(&entity, &hook).await;
+    let delivery = entity.until_status(&id, &["delivered"]).await;
+    let received = receiver.until("/tested", 1).await.remove(0);
+    assert!(is_signed_by(&received, &hook.secret));
+    assert_eq!((received.header("service-delivery-id"), received.header("x-tenant")), (id.as_str(), "demo"));
+    let event = received.json();
+    assert_eq!(event["type"], "webhook.test");
+    assert_eq!(event["managingEntityIdentifier"], entity.id.as_str());
+    assert_eq!(event["data"]["webhookIdentifier"], hook.id.as_str());
+    assert!(event["data"]["message"].as_str().is_some_and(|message| !message.is_empty()));
+    assert_eq!(delivery["event"], event);
+    assert_eq!((&delivery["type"], &delivery["webhookIdentifier"]), (&json!("webhook.test"), &json!(hook.id)));
+    assert_eq!((&delivery["attemptCount"], &delivery["lastHttpStatus"]), (&json!(1), &json!(204)));
+    assert_eq!(time(&event["timestamp"]), time(&delivery["createdDate"]));
+    // Were the other to be told, it would have been told before this.
+    let published = entity.publish(json!({})).await;
+    entity.until_status(&published, &["delivered"]).await;
+    assert_eq!((receiver.received("/tested").len(), receiver.received("/other").len()), (1, 1));
+}
+
+async fn a_test_event_that_fails_is_tried_again(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(500), Behaviour::status(200)])).await;
+    let delivery = entity.until_status(&tested(&entity, &hook).await, &["delivered", "failed"]).await;
+    assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(2)), "{delivery:#}");
+    let received = receiver.received("/");
+    assert_eq!(received[0].body, received[1].body);
+}
+
+async fn each_test_is_an_event_of_its_own(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let (first, second) = tokio::join!(tested(&entity, &hook), tested(&entity, &hook));
+    assert_ne!(first, second);
+    let received = receiver.until("/", 2).await;
+    assert_ne!(received[0].header("webhook-id"), received[1].header("webhook-id"));
+}
+
+async fn nothing_is_tested_of_a_disabled_webhook(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    entity.changed(&hook.id, json!({ "enabled": false })).await;
+    let problem = entity.test(&hook.id).refused(409, "webhook-disabled").await;
+    assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("enable it first")), "{problem:#}");
+    entity.changed(&hook.id, json!({ "enabled": true })).await;
+    let id = tested(&entity, &hook).await;
+    entity.until_status(&id, &["delivered"]).await;
+    assert_eq!(receiver.everything().len(), 1);
+}
+
+async fn nothing_needs_to_be_said_to_test_a_webhook(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = entity.hook("http://127.0.0.1:9/").await;
+    entity.test(&hook.id).json(&json!({})).expect(202).await;
+    entity.test(&hook.id).body("application/json", "").expect(202).await;
+    for body in [r#"{"type":"booking.created"}"#, r#"{"data":{}}"#, "[]", "null", "{"] {
+        entity.test(&hook.id).body("application/json", body).refused(400, "invalid-request").await;
+    }
+    entity.test(&hook.id).body("text/plain", "{}").refused(415, "unsupported-media-type").await;
+}

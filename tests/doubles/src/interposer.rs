@@ -1,0 +1,370 @@
+//! A proxy between the functions and what they stand on (the table, the queue), which sees every call by name and can
+//! stop the world at that very call: before it is forwarded, or when it was carried out and nobody knows yet. It can also
+//! delay calls, refuse them, and lose, double, delay and reorder the messages of a queue.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use md5::{Digest, Md5};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+
+use crate::{LONG, Received, http::read, locked};
+
+/// A call of an AWS service in its JSON protocol.
+#[derive(Debug, Clone)]
+pub struct AwsCall {
+    /// What is called, such as `BatchExecuteStatement`.
+    pub operation: String,
+    /// With what.
+    pub body: Value,
+    text: String,
+}
+
+impl AwsCall {
+    fn of(received: &Received) -> Self {
+        let target = received.header("x-amz-target");
+        let text = String::from_utf8_lossy(&received.body).into_owned();
+        Self {
+            operation: target.rsplit('.').next().unwrap_or_default().to_owned(),
+            body: serde_json::from_str(&text).unwrap_or_default(),
+            text,
+        }
+    }
+
+    /// Whether this text stands anywhere in the body, as JSON writes it.
+    pub fn mentions(&self, text: &str) -> bool {
+        self.text.contains(text)
+    }
+
+    /// The statements of a batch, or the one statement, each with its parameters.
+    pub fn statements(&self) -> Vec<&Value> {
+        match self.body["Statements"].as_array() {
+            Some(statements) => statements.iter().collect(),
+            None if self.body["Statement"].is_string() => vec![&self.body],
+            None => Vec::new(),
+        }
+    }
+}
+
+/// When a call is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Nothing has happened yet.
+    Before,
+    /// It was carried out, and the caller does not know.
+    After,
+}
+
+enum Verdict {
+    Go,
+    Lose,
+    Part(Value),
+}
+
+type Wanted = Box<dyn Fn(&AwsCall) -> bool + Send + Sync>;
+
+struct Trap {
+    wanted: Wanted,
+    moment: Moment,
+    reached: oneshot::Sender<AwsCall>,
+    verdict: oneshot::Receiver<Verdict>,
+}
+
+/// The first call of a kind, which waits for what a test decides. When this is dropped, the call goes on.
+#[must_use]
+pub struct Held {
+    what: String,
+    reached: Option<oneshot::Receiver<AwsCall>>,
+    verdict: oneshot::Sender<Verdict>,
+}
+
+impl Held {
+    /// Waits until the call has come.
+    pub async fn reached(&mut self) -> AwsCall {
+        let reached = self.reached.take().expect("it is reached once");
+        match timeout(LONG, reached).await {
+            Ok(Ok(call)) => call,
+            _ => panic!("waited {LONG:?} in vain for the call: {}", self.what),
+        }
+    }
+
+    /// Lets it go on as if nothing had been.
+    pub fn go_on(self) {
+        // It may be gone with its caller.
+        let _ = self.verdict.send(Verdict::Go);
+    }
+
+    /// Ends the connection: a call that was held before is never carried out, of one that was held after, the answer is lost.
+    pub fn lose(self) {
+        let _ = self.verdict.send(Verdict::Lose);
+    }
+
+    /// Has something else carried out instead, and loses the answer: some of a batch's statements, say.
+    pub fn carry_out_only(self, body: Value) {
+        let _ = self.verdict.send(Verdict::Part(body));
+    }
+}
+
+/// What is done to calls of a kind, again and again.
+enum Treatment {
+    Delay(Duration),
+    Refuse(&'static str),
+    Scatter(Scatter),
+}
+
+/// When the copies of a message arrive; none, when it is lost.
+type Scatter = Arc<dyn Fn() -> Vec<Duration> + Send + Sync>;
+
+struct Rule {
+    wanted: Wanted,
+    times: usize,
+    treatment: Treatment,
+}
+
+/// The proxy; it stops when it is dropped.
+pub struct Interposer {
+    /// Where it listens.
+    pub address: SocketAddr,
+    state: Arc<State>,
+    accepting: JoinHandle<()>,
+}
+
+struct State {
+    upstream: SocketAddr,
+    http: reqwest::Client,
+    traps: Mutex<Vec<Trap>>,
+    rules: Mutex<Vec<Rule>>,
+    seen: Mutex<Vec<AwsCall>>,
+}
+
+struct Answer {
+    status: u16,
+    headers: Vec<(String, Vec<u8>)>,
+    body: Vec<u8>,
+}
+
+impl Interposer {
+    /// A proxy on a free port, to an address where somebody will listen.
+    pub async fn start(upstream: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it listens");
+        let state = Arc::new(State {
+            upstream,
+            http: reqwest::Client::builder().no_proxy().build().expect("a client without TLS needs nothing"),
+            traps: Mutex::default(),
+            rules: Mutex::default(),
+            seen: Mutex::default(),
+        });
+        let serving = Arc::clone(&state);
+        let accepting = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let _ = stream.set_nodelay(true);
+                // A caller that is killed in mid call is what this is for.
+                tokio::spawn(converse(stream, Arc::clone(&serving)));
+            }
+        });
+        Self { address, state, accepting }
+    }
+
+    /// Its address, as the functions are told it.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Holds the first call of this kind.
+    pub fn hold(
+        &self,
+        what: impl Into<String>,
+        moment: Moment,
+        wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static,
+    ) -> Held {
+        let (reached, reaching) = oneshot::channel();
+        let (decided, verdict) = oneshot::channel();
+        locked(&self.state.traps).push(Trap { wanted: Box::new(wanted), moment, reached, verdict });
+        Held { what: what.into(), reached: Some(reaching), verdict: decided }
+    }
+
+    /// Forwards so many calls of this kind later.
+    pub fn delay(&self, times: usize, by: Duration, wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static) {
+        self.add(times, Treatment::Delay(by), wanted);
+    }
+
+    /// Answers so many calls of this kind with an error of this code, and does not forward them.
+    pub fn refuse(&self, times: usize, code: &'static str, wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static) {
+        self.add(times, Treatment::Refuse(code), wanted);
+    }
+
+    /// From now on, takes every message for a queue with thanks, and has as many copies of it arrive as are asked for, each
+    /// after its own time.
+    pub fn scatter(&self, copies: impl Fn() -> Vec<Duration> + Send + Sync + 'static) {
+        let wanted = |call: &AwsCall| call.operation == "SendMessageBatch";
+        self.add(usize::MAX, Treatment::Scatter(Arc::new(copies)), wanted);
+    }
+
+    /// Takes so many calls of this kind with thanks, and loses their messages.
+    pub fn swallow(&self, times: usize, wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static) {
+        self.add(times, Treatment::Scatter(Arc::new(Vec::new)), wanted);
+    }
+
+    /// Forwards everything again as it comes.
+    pub fn pass_everything(&self) {
+        locked(&self.state.rules).clear();
+        locked(&self.state.traps).clear();
+    }
+
+    /// How many calls of this kind have come.
+    pub fn count(&self, wanted: impl Fn(&AwsCall) -> bool) -> usize {
+        locked(&self.state.seen).iter().filter(|call| wanted(call)).count()
+    }
+
+    fn add(&self, times: usize, treatment: Treatment, wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static) {
+        locked(&self.state.rules).push(Rule { wanted: Box::new(wanted), times, treatment });
+    }
+}
+
+impl Drop for Interposer {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn converse(stream: TcpStream, state: Arc<State>) -> io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let received = read(&mut stream).await?;
+        let Some(answer) = state.pass(&received).await else { return Ok(()) };
+        stream.write_all(&answer.bytes()).await?;
+    }
+}
+
+impl State {
+    /// The answer; nothing, when the connection is to end without one.
+    async fn pass(self: &Arc<Self>, received: &Received) -> Option<Answer> {
+        let call = AwsCall::of(received);
+        locked(&self.seen).push(call.clone());
+        let mut trap = self.trap(&call);
+        if let Some(trap) = trap.take_if(|trap| trap.moment == Moment::Before) {
+            match trap.spring(call.clone()).await {
+                Verdict::Go => {}
+                Verdict::Lose => return None,
+                Verdict::Part(body) => {
+                    self.forward(received, body.to_string().into_bytes()).await;
+                    return None;
+                }
+            }
+        }
+        let answer = match self.treatment(&call) {
+            Some(Treatment::Refuse(code)) => Some(Answer::refusal(code)),
+            Some(Treatment::Scatter(copies)) => Some(self.scatter(received, &call, &copies)),
+            Some(Treatment::Delay(by)) => {
+                sleep(by).await;
+                self.forward(received, received.body.clone()).await
+            }
+            None => self.forward(received, received.body.clone()).await,
+        };
+        match trap {
+            Some(trap) => match trap.spring(call).await {
+                Verdict::Go => answer,
+                Verdict::Lose | Verdict::Part(_) => None,
+            },
+            None => answer,
+        }
+    }
+
+    fn trap(&self, call: &AwsCall) -> Option<Trap> {
+        let mut traps = locked(&self.traps);
+        let position = traps.iter().position(|trap| (trap.wanted)(call))?;
+        Some(traps.remove(position))
+    }
+
+    fn treatment(&self, call: &AwsCall) -> Option<Treatment> {
+        let mut rules = locked(&self.rules);
+        let rule = rules.iter_mut().find(|rule| rule.times > 0 && (rule.wanted)(call))?;
+        rule.times -= 1;
+        Some(match &rule.treatment {
+            Treatment::Delay(by) => Treatment::Delay(*by),
+            Treatment::Refuse(code) => Treatment::Refuse(code),
+            Treatment::Scatter(copies) => Treatment::Scatter(Arc::clone(copies)),
+        })
+    }
+
+    /// What is behind it answers; nothing, when it is down.
+    async fn forward(&self, received: &Received, body: Vec<u8>) -> Option<Answer> {
+        let url = format!("http://{}{}", self.upstream, received.path);
+        let method = received.method.parse().ok()?;
+        let mut request = self.http.request(method, url).body(body);
+        for (name, value) in &received.headers {
+            if !["host", "content-length", "connection", "transfer-encoding"].contains(&&*name.to_ascii_lowercase()) {
+                request = request.header(name, value);
+            }
+        }
+        let answer = request.send().await.ok()?;
+        let status = answer.status().as_u16();
+        let headers = answer.headers().iter();
+        let headers = headers.map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect();
+        Some(Answer { status, headers, body: answer.bytes().await.ok()?.to_vec() })
+    }
+
+    /// Thanks for the messages of a batch, of which copies will arrive one by one.
+    fn scatter(self: &Arc<Self>, received: &Received, call: &AwsCall, copies: &Scatter) -> Answer {
+        let mut taken = Vec::new();
+        for entry in call.body["Entries"].as_array().into_iter().flatten() {
+            let text = entry["MessageBody"].as_str().unwrap_or_default();
+            let md5: String = Md5::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+            taken.push(json!({ "Id": entry["Id"], "MessageId": md5, "MD5OfMessageBody": md5 }));
+            let single = json!({ "QueueUrl": call.body["QueueUrl"], "Entries": [entry] }).to_string();
+            for wait in copies() {
+                let (state, received, single) = (Arc::clone(self), received.clone(), single.clone());
+                tokio::spawn(async move {
+                    sleep(wait).await;
+                    // A queue that is down has lost it.
+                    drop(state.forward(&received, single.into_bytes()).await);
+                });
+            }
+        }
+        Answer::json(200, &json!({ "Successful": taken, "Failed": [] }))
+    }
+}
+
+impl Trap {
+    async fn spring(self, call: AwsCall) -> Verdict {
+        // A test that does not look any more does not decide either.
+        let _ = self.reached.send(call);
+        self.verdict.await.unwrap_or(Verdict::Go)
+    }
+}
+
+impl Answer {
+    fn json(status: u16, body: &Value) -> Self {
+        let headers = vec![("content-type".to_owned(), b"application/x-amz-json-1.0".to_vec())];
+        Self { status, headers, body: body.to_string().into_bytes() }
+    }
+
+    fn refusal(code: &str) -> Self {
+        let status = if code.starts_with("Internal") || code.starts_with("Service") { 500 } else { 400 };
+        Self::json(status, &json!({ "__type": format!("com.amazonaws#{code}"), "message": "as the test wants it" }))
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = format!("HTTP/1.1 {} Some Reason\r\n", self.status).into_bytes();
+        for (name, value) in &self.headers {
+            if !["content-length", "connection", "transfer-encoding"].contains(&&**name) {
+                bytes.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
+            }
+        }
+        bytes.extend(format!("content-length: {}\r\n\r\n", self.body.len()).bytes());
+        bytes.extend(&self.body);
+        bytes
+    }
+}
