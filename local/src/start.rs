@@ -18,6 +18,7 @@ use shared::{
     random::{SharedRandom, SystemRandom},
     settings::{EndpointSettings, PanelSettings, ScheduleSettings, TokenSettings},
     table::Table,
+    webhooks::breaker::BreakerSettings,
 };
 use tokio::{
     net::TcpListener,
@@ -101,7 +102,7 @@ pub async fn run(arguments: &Arguments) -> Result<(), StartError> {
     #[expect(clippy::disallowed_methods, reason = "the settings of a local run are its environment")]
     let settings = Settings::read(&template, |name| std::env::var(name).ok())?;
     // As the functions will read them: better said here, by name, than by a function that does not start.
-    shared::settings::read::<(TokenSettings, EndpointSettings, ScheduleSettings)>()?;
+    shared::settings::read::<(TokenSettings, EndpointSettings, ScheduleSettings, BreakerSettings)>()?;
     if settings.parameters.get("AdminPanelUrl").is_some_and(|address| !address.is_empty()) {
         shared::settings::read::<PanelSettings>()?;
     }

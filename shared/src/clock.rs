@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Add, str::FromStr, sync::Arc, time::Duration};
 
-use jiff::Timestamp;
+use jiff::{Timestamp, civil::DateTime};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// Where the time comes from; handed in, so that tests set it.
@@ -58,7 +58,12 @@ impl Time {
         let fraction = rest.strip_suffix(zone)?;
         let fraction = fraction.is_empty() || (2..=4).contains(&fraction.len()) && fraction.rfind('.') == Some(0);
         let zone = zone == "Z" || zone.len() == 6 && zone.starts_with(['+', '-']) && zone.get(3..4) == Some(":");
-        (form && fraction && zone).then(|| text.parse().ok())?
+        if !(form && fraction && zone) {
+            return None;
+        }
+        // The last day that has four digits to its year is beyond what can be reckoned with, and clients write it for "never".
+        let never = || moment.starts_with("9999-12-31T").then(|| Self(Timestamp::MAX.as_second() * 1000));
+        moment.parse::<DateTime>().ok().and_then(|_| text.parse().ok().or_else(never))
     }
 
     /// How long it is from `earlier` to this moment; zero when `earlier` is in fact later.
@@ -131,6 +136,8 @@ mod tests {
             assert_eq!(Time::of_client(text), Some(time), "{text}");
         }
         assert_eq!(Time::of_client("2026-11-20T04:45:00-05:00"), Some(Time::from_millis(1_795_167_900_000)));
+        let never = Time::of_client("9999-12-31T23:59:59.999Z").expect("a time");
+        assert!(never > time && never.to_string().starts_with("9999-12-30"));
         for text in [
             "",
             "2026-11-20",
@@ -147,6 +154,7 @@ mod tests {
             "2026-11-20T09:45:00Z[UTC]",
             "2026-02-30T09:45:00Z",
             "2026-11-20T25:45:00Z",
+            "9999-12-31T25:45:00Z",
             "+02026-11-20T09:45:00Z",
             "1795167900",
             "2026-11-20T09:45:0\u{661}Z",

@@ -137,9 +137,8 @@ async fn every_filter_alone_and_with_others_finds_what_it_says(suite: Arc<Suite>
 
     let statuses = ["", "pending", "delivered", "retrying", "failed", "cancelled"];
     let types = ["", "booking.created", "booking.cancelled", "booking.expired"];
-    let nobodys = "whk_00000000000000000000000000".to_owned();
     let webhooks: Vec<&str> =
-        [&String::new(), &nobodys].into_iter().chain(hooks.iter().map(|hook| &hook.id)).map(|id| id.as_str()).collect();
+        ["", "whk_00000000000000000000000000"].into_iter().chain(hooks.iter().map(|hook| hook.id.as_str())).collect();
     let middle = all[all.len() / 2]["createdDate"].as_str().expect("openapi.yaml says so");
     let times = [
         ("", ""),
@@ -151,7 +150,7 @@ async fn every_filter_alone_and_with_others_finds_what_it_says(suite: Arc<Suite>
     let mut combinations = 0;
     for status in statuses {
         for kind in types {
-            for webhook in &webhooks {
+            for webhook in webhooks.iter().copied() {
                 for (from, to) in times {
                     // Only so many, but each value with each other one.
                     let given = [status, kind, webhook, from].into_iter().filter(|value| !value.is_empty()).count();

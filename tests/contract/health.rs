@@ -14,6 +14,7 @@ tests![
     an_endpoint_that_does_not_answer_is_left_alone_but_for_one_probe_at_a_time,
     a_webhook_all_of_whose_attempts_fail_for_long_is_disabled,
     the_statistics_are_what_the_endpoint_saw,
+    what_many_dispatchers_count_at_once_is_not_lost,
     a_webhook_to_which_nothing_was_sent_has_neither_rates_nor_times,
     the_statistics_of_a_missing_or_foreign_webhook_are_not_found,
 ];
@@ -55,15 +56,15 @@ async fn an_endpoint_that_does_not_answer_is_left_alone_but_for_one_probe_at_a_t
         .with("BREAKER_MAX", "6s");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
     let entity = |name: &str| Entity::new(&api, name.to_owned());
-    let (silent, failing, wavering) = tokio::join!(entity("silent"), entity("failing"), entity("wavering"));
+    let (silent, moved, failing, wavering) =
+        tokio::join!(entity("silent"), entity("moved"), entity("failing"), entity("wavering"));
+    // The row is broken again and again before it is long enough.
+    let wavers = (0..10).map(|number| if number % 3 == 2 { Behaviour::status(503) } else { Behaviour::close() });
     tokio::join!(
         Box::pin(left_alone_and_probed(&silent)),
+        Box::pin(forgiven_at_a_new_address(&moved)),
         Box::pin(never_open(&failing, vec![Behaviour::status(500)])),
-        // The row is broken again and again before it is long enough.
-        Box::pin(never_open(
-            &wavering,
-            (0..10).map(|n| if n % 3 == 2 { Behaviour::status(503) } else { Behaviour::close() }).collect()
-        )),
+        Box::pin(never_open(&wavering, wavers.collect())),
     );
     assert!(bundle.stop().await.success());
 }
@@ -117,6 +118,19 @@ async fn left_alone_and_probed(entity: &Entity) {
     }
     until_health(entity, &hook, "healthy").await;
     assert_eq!(attempts(entity, &deliveries).await, receiver.received("/").len() as u64);
+}
+
+async fn forgiven_at_a_new_address(entity: &Entity) {
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/old", [Behaviour::close()])).await;
+    let stuck = entity.publish(json!({})).await;
+    until_health(entity, &hook, "open").await;
+    let change = json!({ "eventUrl": receiver.on("/new", [Behaviour::status(200)]) });
+    let changed = entity.call("PATCH", &format!("/webhook/{}", hook.id)).json(&change).expect(200).await.json();
+    assert_eq!(changed["health"], "healthy", "{changed:#}");
+    for id in [entity.publish(json!({})).await, stuck] {
+        entity.until_status(&id, &["delivered"]).await;
+    }
 }
 
 /// Lets deliveries fail in this way, and fails if any of them ever waits longer than the schedule says.
@@ -209,6 +223,35 @@ async fn the_statistics_are_what_the_endpoint_saw(suite: Arc<Suite>) {
         // To within a tenth, and with a machine that may be busy.
         assert!((360..5_000).contains(&millis("p50Ms")) && millis("p95Ms") >= millis("p50Ms"), "{stats:#}");
     }
+}
+
+async fn what_many_dispatchers_count_at_once_is_not_lost(suite: Arc<Suite>) {
+    const EVENTS: usize = 100;
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity
+        .hook_with(json!({ "name": "busy", "eventUrl": receiver.url("/"), "eventList": ["booking.created"] }))
+        .await;
+    receiver.on("/told", [Behaviour::status(200)]);
+    entity
+        .hook_with(json!({ "name": "told", "eventUrl": receiver.url("/told"), "eventList": ["webhook.failing"] }))
+        .await;
+    // It answers 404 until it is told otherwise, and there are three attempts of each.
+    let published = (0..EVENTS).map(|_| entity.publish(json!({})));
+    for id in futures::future::join_all(published).await {
+        entity.until_status(&id, &["failed"]).await;
+    }
+    assert_eq!(receiver.received("/").len(), 3 * EVENTS);
+    let counted = until("every failure is counted", LONG, async || {
+        let (key, item) = (format!("ENT#{}", entity.id), format!("HLT#{}", hook.id));
+        let health = suite.table().item(&key, &item).await?;
+        let stats = stats(&entity, &hook).await;
+        let (all, in_words) = (3 * EVENTS, (3 * EVENTS).to_string());
+        (health["failuresInRow"]["N"] == in_words && stats["last24Hours"]["attempts"] == all).then_some(health)
+    })
+    .await;
+    assert_eq!(counted["failing"]["BOOL"], true, "{counted:#}");
+    assert!(counted["openUntil"].is_null(), "answers have opened the breaker: {counted:#}");
+    assert_eq!(receiver.until("/told", 1).await.len(), 1, "one spell of failures is told of once");
 }
 
 async fn a_webhook_to_which_nothing_was_sent_has_neither_rates_nor_times(suite: Arc<Suite>) {

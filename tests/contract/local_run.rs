@@ -88,6 +88,7 @@ async fn a_setting_that_cannot_be_read_is_told(suite: Arc<Suite>) {
         ("PORT", "99999"),
         ("SWEEP_INTERVAL", "soon"),
         ("RETRY_SCHEDULE", "0s,soon"),
+        ("BREAKER_OPEN", "soon"),
         ("TOKEN_LIFETIME", "an hour"),
         ("DELIVERY_ALLOWED_NETWORKS", "127.0.0.1/99"),
         ("DELIVERY_ALLOW_HTTP", "perhaps"),

@@ -10,6 +10,7 @@ mod bodies;
 mod browser;
 mod checks;
 mod crash;
+mod crash_at_length;
 mod crash_points;
 mod deliveries;
 mod delivery_list;
@@ -32,6 +33,7 @@ mod payments_refresh;
 mod payments_secrecy;
 mod problems;
 mod publish;
+mod queue_chaos;
 mod receivers;
 mod recover;
 mod resend;
@@ -51,13 +53,15 @@ use harness::Test;
 
 fn main() -> ExitCode {
     // The slow ones come first, so that the quick ones run beside them.
-    let modules: [&[Test]; 38] = [
+    let modules: [&[Test]; 40] = [
         payments_refresh::TESTS,
         geo_ip_providers::TESTS,
         geo_ip_crash::TESTS,
         geo_ip_bucket::TESTS,
         crash_points::TESTS,
         crash::TESTS,
+        crash_at_length::TESTS,
+        queue_chaos::TESTS,
         key_rotation::TESTS,
         health::TESTS,
         operational_events::TESTS,

@@ -6,11 +6,13 @@ use shared::{
     Service, StartError,
     auth::scope::Scope,
     deliveries::{Deliveries, jobs::Jobs, recover::Recovery},
-    http::Endpoint,
+    http::{Endpoint, PathBeside},
     webhooks::Webhooks,
 };
 
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsWrite).taking_json();
+/// …/webhook/delivery/{deliveryIdentifier}, where `recover` would be the delivery.
+const A_DELIVERY: PathBeside = PathBeside { parameter: "webhookIdentifier", name: "delivery", verb: "GET" };
+const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsWrite).taking_json().beside(&[A_DELIVERY]);
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

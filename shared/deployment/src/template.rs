@@ -161,6 +161,7 @@ Resources:
           Type: SQS
           Properties: {Queue: !GetAtt Queue.Arn, BatchSize: 10, FunctionResponseTypes: [ReportBatchItemFailures]}
         Minute: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 minute)}}
+        Bus: {Type: EventBridgeRule, Properties: {Pattern: {detail-type: [something.happened]}}}
   Table:
     Type: AWS::DynamoDB::Table
     Properties:
@@ -210,6 +211,7 @@ Resources:
         );
         let schedule = dispatch.schedule.as_ref().expect("declared above");
         assert_eq!(schedule.every, Duration::from_secs(60));
+        assert!(dispatch.bus && !template.function("problem-page").expect("declared above").bus);
     }
 
     #[test]

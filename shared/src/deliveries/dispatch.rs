@@ -172,7 +172,8 @@ impl Dispatcher {
         let Some(health) = health else { return Ok(None) };
         Ok(match health.passage(now) {
             Passage::Go => None,
-            Passage::Wait(until) => Some(until),
+            // Spread, so that all that wait do not come at one moment.
+            Passage::Wait(until) => Some(until + until.since(now).mul_f64(0.1 * random::unit(&*self.random))),
             Passage::Probe if self.watch.healths.take_probe(entity, webhook, health, now).await? => None,
             Passage::Probe => Some(health.after_probe(now)),
         })

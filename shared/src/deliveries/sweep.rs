@@ -70,12 +70,13 @@ impl Sweeper {
     /// or announced. Each part that fails leaves the others alone.
     pub async fn sweep(&self) -> Result<usize, SweepError> {
         let began = self.clock.now();
-        // First, so that what it opens is announced by the publishing itself and not found overdue.
-        // Boxed, here and below: a future of futures of streams is more than the compiler follows.
-        let published = self.outbox.empty(&self.publisher).boxed().await;
-        // Beside each other: nothing that is overdue waits for a job.
-        let (swept, worked) =
-            futures::join!(self.sweep_shards(began).boxed(), self.worker.work(began + JOB_LIMIT).boxed());
+        // Beside each other, so that none waits for another that has much to do. Boxed, here and below: a future of futures of
+        // streams is more than the compiler follows.
+        let (published, swept, worked) = futures::join!(
+            self.outbox.empty(&self.publisher).boxed(),
+            self.sweep_shards(began).boxed(),
+            self.worker.work(began + JOB_LIMIT).boxed()
+        );
         let again = match &worked {
             Ok(0) => Ok(0),
             // Whatever a job has made due until it failed is announced as well.

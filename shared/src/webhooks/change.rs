@@ -76,9 +76,11 @@ impl Changing {
         read: &Webhook,
         request: &ChangeRequest,
     ) -> Result<Option<Webhook>, TableError> {
-        if !read.enabled && request.members.enabled == Some(true) {
-            // Before it is enabled: what was held against it must not disable it again at its first failure. If nothing comes
-            // of this, the failures of a webhook are forgotten to which nothing is sent.
+        let enabled = !read.enabled && request.members.enabled == Some(true);
+        let moved = request.members.event_url.as_ref().is_some_and(|url| *url != read.event_url);
+        if enabled || moved {
+            // Before it is enabled: what was held against it must not disable it again at its first failure; and a new address
+            // has not failed yet. If nothing comes of this, failures are forgotten that the next ones bring back.
             self.showing.healths.reset(entity, &read.id).await?;
         }
         let now = self.clock.now();

@@ -47,13 +47,6 @@ impl Revision {
         Ok(Self::new(set, remove, expected, true))
     }
 
-    /// Disabled for a reason of the service's own, unless it is disabled already.
-    pub fn disabled(reason: &str, now: Time) -> Self {
-        let set =
-            [("enabled", AttributeValue::Bool(false)), ("disabledReason", text(reason)), ("lastUpdate", text(now))];
-        Self::new(set, &[], [("enabled", AttributeValue::Bool(true))], true)
-    }
-
     /// Other signing secrets in the place of those that were read. Without a new version: that guards what a change sets,
     /// and an owner who replaces a secret has not made anybody's change one of something else.
     pub fn secrets(read: &[SealedSecret], now_on: &[SealedSecret], now: Time) -> Result<Self, TableError> {

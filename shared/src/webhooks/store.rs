@@ -123,17 +123,6 @@ impl Webhooks {
         }
     }
 
-    /// Disables a webhook for a reason of the service's own, once: one that is disabled already keeps its reason.
-    pub async fn disable(
-        &self,
-        entity: &AuthorizedEntity,
-        webhook: &WebhookId,
-        reason: &str,
-        now: Time,
-    ) -> Result<(), TableError> {
-        self.change(entity, webhook, Revision::disabled(reason, now)).await.map(drop)
-    }
-
     /// Removes a webhook, together with these writes or not at all. The condition is lost when there is no such webhook.
     pub async fn remove(
         &self,

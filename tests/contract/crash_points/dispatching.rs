@@ -46,19 +46,19 @@ pub async fn play(stage: &Stage<'_>) {
 }
 
 /// A write of one item of a delivery with these words.
-fn statement_on(delivery: &str, words: &'static str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static {
+fn statement_on(delivery: &str, words: &'static str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let key = format!("DLV#{delivery}");
     move |call| call.operation != "TransactWriteItems" && writes(call, &key, words)
 }
 
 /// A transaction that records an attempt of a delivery.
-pub fn transaction_on(delivery: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static {
+pub fn transaction_on(delivery: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let key = format!("DLV#{delivery}");
     move |call| call.operation == "TransactWriteItems" && call.mentions(&key)
 }
 
 /// A message for that attempt of a delivery.
-fn announcement_of(delivery: &str, attempt: u32) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static {
+fn announcement_of(delivery: &str, attempt: u32) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let (delivery, attempt) = (delivery.to_owned(), json!(attempt));
     move |call| {
         let entries = call.body["Entries"].as_array().into_iter().flatten();

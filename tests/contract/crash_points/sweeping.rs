@@ -26,22 +26,22 @@ pub async fn play(stage: &Stage<'_>) {
         Box::new(move |call: &AwsCall| call.operation == "SendMessageBatch" && call.mentions(&delivery)) as Wanted
     };
     let points = [
-        overdue_at(stage, "sweep: overdue, not postponed", table, Moment::Before, &postponed).boxed(),
-        overdue_at(stage, "sweep: postponed, answer lost", table, Moment::After, &postponed).boxed(),
-        overdue_at(stage, "sweep: postponed, not announced", queue, Moment::Before, &announced).boxed(),
-        overdue_at(stage, "sweep: announced, answer lost", queue, Moment::After, &announced).boxed(),
+        overdue_at(stage, "sweep: overdue, not postponed", table, Moment::Before, &postponed).boxed_local(),
+        overdue_at(stage, "sweep: postponed, answer lost", table, Moment::After, &postponed).boxed_local(),
+        overdue_at(stage, "sweep: postponed, not announced", queue, Moment::Before, &announced).boxed_local(),
+        overdue_at(stage, "sweep: announced, answer lost", queue, Moment::After, &announced).boxed_local(),
     ];
     let body = |event: &str| format!("EVT#{event}");
     let outbox = |event: &str| format!("OUTBOX#{event}");
     let events = [
-        outbox_at(stage, "outbox: read, not published", Moment::Before, "INSERT INTO", body).boxed(),
-        outbox_at(stage, "outbox: published, answer lost", Moment::After, "INSERT INTO", body).boxed(),
-        outbox_at(stage, "outbox: published, not removed", Moment::Before, "", outbox).boxed(),
-        outbox_at(stage, "outbox: removed, answer lost", Moment::After, "", outbox).boxed(),
+        outbox_at(stage, "outbox: read, not published", Moment::Before, "INSERT INTO", body).boxed_local(),
+        outbox_at(stage, "outbox: published, answer lost", Moment::After, "INSERT INTO", body).boxed_local(),
+        outbox_at(stage, "outbox: published, not removed", Moment::Before, "", outbox).boxed_local(),
+        outbox_at(stage, "outbox: removed, answer lost", Moment::After, "", outbox).boxed_local(),
     ];
     let jobs = [
-        recovery(stage, "recover: a page done in part").boxed(),
-        cancellation(stage, "cancel: a page done in part").boxed(),
+        recovery(stage, "recover: a page done in part").boxed_local(),
+        cancellation(stage, "cancel: a page done in part").boxed_local(),
     ];
     join!(join_all(points), join_all(events), join_all(jobs));
 }

@@ -1,5 +1,6 @@
 //! What the tests stand on: the bundle, a client that checks every answer, and the third parties of the crate `doubles`.
 
+mod account;
 mod api;
 mod bundle;
 mod bus;
@@ -20,6 +21,7 @@ mod signature;
 mod suite;
 mod table;
 
+pub use account::{Account, account};
 pub use api::{Answer, Api, Call};
 pub use bundle::{Bundle, Settings, free_port, local, project};
 pub use bus::Bus;

@@ -228,6 +228,11 @@ impl Interposer {
         locked(&self.state.seen).iter().filter(|call| wanted(call)).count()
     }
 
+    /// The first call of this operation, if one has come.
+    pub fn first(&self, operation: &str) -> Option<AwsCall> {
+        locked(&self.state.seen).iter().find(|call| call.operation == operation).cloned()
+    }
+
     fn add(&self, times: usize, treatment: Treatment, wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static) {
         locked(&self.state.rules).push(Rule { wanted: Box::new(wanted), times, treatment });
     }

@@ -1,0 +1,14 @@
+//! The same as in `crash`, for longer than everybody wants to wait.
+
+use std::sync::Arc;
+
+use crate::{
+    crash::power_cuts,
+    harness::{Suite, tests},
+};
+
+tests![on demand: twenty_power_cuts_lose_nothing_of_ten_thousand_events];
+
+async fn twenty_power_cuts_lose_nothing_of_ten_thousand_events(suite: Arc<Suite>) {
+    power_cuts(&suite, 20, 500).await;
+}

@@ -1,0 +1,90 @@
+//! The queue only says "look now": emptied, or with its messages lost, doubled, delayed and out of order, everything is
+//! delivered all the same, and no attempt is made twice.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+use shared::random::{SystemRandom, unit};
+use tokio::time::sleep;
+
+use crate::harness::{Account, Behaviour, Entity, Interposed, Receiver, Settings, Suite, account, tests};
+
+tests![
+    a_queue_that_loses_doubles_delays_and_reorders_changes_nothing,
+    a_queue_that_is_emptied_again_and_again_changes_nothing
+];
+
+const EVENTS: usize = 150;
+/// Long enough for one of two attempts to fail.
+const SCHEDULE: &str = "0s,1s,1s,1s,1s,1s,1s,1s,1s,1s";
+
+/// Publishes to two webhooks, one of which fails every other time; the deliveries.
+async fn publish(entity: &Entity, receiver: &Receiver) -> Vec<String> {
+    entity.hook(&receiver.on("/good", [Behaviour::status(200)])).await;
+    let moods = [Behaviour::status(500), Behaviour::status(200)];
+    let moody: Vec<Behaviour> = moods.iter().cycle().take(2 * EVENTS).chain([&moods[1]]).cloned().collect();
+    entity.hook(&receiver.on("/moody", moody)).await;
+    let publications = stream::iter(0..EVENTS).map(|number| async move {
+        let published = entity.publish_of_type("booking.created", json!({ "number": number })).await.json();
+        let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so").clone();
+        deliveries.into_iter().filter_map(|delivery| Some(delivery["deliveryIdentifier"].as_str()?.to_owned()))
+    });
+    publications.buffer_unordered(8).flat_map(stream::iter).collect().await
+}
+
+/// Everything arrived, and each request is an attempt: nothing died, so nothing explains another.
+fn complete(account: &Account) {
+    assert_eq!((account.deliveries, account.unrecorded), (2 * EVENTS, 0), "{account:?}");
+    println!("{account:?}");
+}
+
+async fn a_queue_that_loses_doubles_delays_and_reorders_changes_nothing(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
+    let Interposed { bundle, api, services, .. } = &stood;
+    let (entity, receiver) = (Entity::new(api, "chaos".to_owned()).await, Receiver::start().await);
+    services.scatter(|| {
+        let later = || Duration::from_secs_f64(unit(&SystemRandom) * 3.0);
+        match unit(&SystemRandom) {
+            fate if fate < 0.2 => vec![],
+            fate if fate < 0.5 => vec![later()],
+            fate if fate < 0.8 => vec![later(), later()],
+            _ => vec![Duration::ZERO; 5],
+        }
+    });
+    let deliveries = publish(&entity, &receiver).await;
+    complete(&account(&entity, &receiver, &deliveries, &[]).await);
+    assert!(bundle.stop().await.success());
+}
+
+async fn a_queue_that_is_emptied_again_and_again_changes_nothing(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
+    let (entity, receiver) = (Entity::new(&stood.api, "emptied".to_owned()).await, Receiver::start().await);
+    let emptying = async {
+        for _ in 0..10 {
+            sleep(Duration::from_millis(500)).await;
+            purge(&stood).await;
+        }
+        // And once it is gone altogether.
+        stood.bundle.process("ministack").await.kill();
+    };
+    let (deliveries, ()) = futures::join!(publish(&entity, &receiver), emptying);
+    complete(&account(&entity, &receiver, &deliveries, &[]).await);
+    assert!(stood.bundle.stop().await.success());
+}
+
+/// Takes every message from the queue that was sent to so far.
+async fn purge(stood: &Interposed) {
+    let Some(queue) = stood.services.first("SendMessageBatch").map(|call| call.body["QueueUrl"].clone()) else {
+        return;
+    };
+    let request = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
+    let body: Value = json!({ "QueueUrl": queue });
+    let sent = request
+        .post(&stood.api.env["SERVICES_ENDPOINT"])
+        .header("x-amz-target", "AmazonSQS.PurgeQueue")
+        .header("content-type", "application/x-amz-json-1.0")
+        .body(body.to_string());
+    let answer = sent.send().await.expect("the queue's server answers");
+    assert!(answer.status().is_success(), "{}: {:?}", answer.status(), answer.text().await);
+}
