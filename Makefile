@@ -22,7 +22,7 @@ ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
 .PHONY: help run test browser-test fuzz lint audit bench build package sam-local deploy provision rotate-data-keys \
-	geo-ip-rollback geo-ip-lookup demo-provider clean-data tools deploy-tools
+	geo-ip-rollback geo-ip-lookup demo-provider clean-data tools deploy-tools rust
 
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -65,7 +65,7 @@ fuzz: $(CARGO_FUZZ) ## Fuzzes each target for SECONDS=60, beginning with fuzz/se
 	@for target in $$($(FUZZ) list); do \
 		echo "Fuzzing $$target for $(SECONDS) s"; mkdir -p "fuzz/corpus/$$target"; \
 		$(FUZZ) run --sanitizer none "$$target" "fuzz/corpus/$$target" "fuzz/seeds/$$target" \
-			-- -max_total_time="$(SECONDS)" -max_len=8192 -timeout=10 -print_final_stats=1 -verbosity=0 || exit 1; \
+			-- -max_total_time="$(SECONDS)" -max_len=8192 -timeout=10 -print_final_stats=1 -print_funcs=0 -verbosity=0 || exit 1; \
 	done
 
 demo-provider: ## Plays a payment provider beside `make run`, until Ctrl-C (PROVIDER_PORT=9100)
@@ -91,22 +91,22 @@ audit: $(CARGO_DENY) ## Checks the dependencies against the database of known vu
 # ---------------------------------------------------------------------------------------------------------- on AWS
 
 # AWS_LC_SYS_NO_JITTER_ENTROPY: the kernel is entropy enough; gathering more costs each cold start up to 0.1 s.
-# PATH: the linker, zig, is a package of .venv and found through its python3.
-FOR_LAMBDA = PATH="$(CURDIR)/.venv/bin:$$PATH" AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo-lambda
+# PATH: the linker, zig, is a package of .venv-deploy and found through its python3.
+FOR_LAMBDA = PATH="$(CURDIR)/.venv-deploy/bin:$$PATH" AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo-lambda
 
-build: tools ## Builds the functions for Lambda into target/lambda (ARCHITECTURE=arm64 or x86_64)
+build: deploy-tools ## Builds the functions for Lambda into target/lambda (ARCHITECTURE=arm64 or x86_64)
 	$(FOR_LAMBDA) lambda build --release \
 		$(if $(filter x86_64,$(ARCHITECTURE)),$(TARGET_X86),$(TARGET_ARM)) $(FUNCTIONS:%=--package %)
 
-package: tools ## Builds the same as zips, target/lambda/NAME/bootstrap.zip
+package: deploy-tools ## Builds the same as zips, target/lambda/NAME/bootstrap.zip
 	$(FOR_LAMBDA) lambda build --release --output-format zip \
 		$(if $(filter x86_64,$(ARCHITECTURE)),$(TARGET_X86),$(TARGET_ARM)) $(FUNCTIONS:%=--package %)
 
-deploy: build deploy-tools ## Deploys the stack; asks for what it does not know the first time
+deploy: build ## Deploys the stack; asks for what it does not know the first time
 	.venv-deploy/bin/sam deploy --template-file template.yaml --capabilities CAPABILITY_IAM \
 		$(if $(wildcard samconfig.toml),,--guided)
 
-sam-local: build deploy-tools ## Runs FUNCTION= with its sample event as SAM does (needs Docker)
+sam-local: build ## Runs FUNCTION= with its sample event as SAM does (needs Docker)
 	@test -n "$(FUNCTION)" || { echo "Name a function: make sam-local FUNCTION=openapi" >&2; exit 1; }
 	.venv-deploy/bin/sam local invoke --template template.yaml --event "events/$(FUNCTION).json" \
 		"$$(echo "$(FUNCTION)" | awk -F- '{ for (i = 1; i <= NF; i++) printf "%s", toupper(substr($$i, 1, 1)) substr($$i, 2) }')"
@@ -162,16 +162,18 @@ define virtual-environment
 	fi
 endef
 
-tools: ## Installs what the other commands need from PyPI into .venv
-	@command -v cargo >/dev/null || { echo "Rust is needed: cargo is not in the PATH. See https://rustup.rs" >&2; exit 1; }
+tools: rust ## Installs what the other commands need from PyPI into .venv
 	$(call virtual-environment,.venv,requirements.txt)
 
-deploy-tools:
+deploy-tools: rust
 	$(call virtual-environment,.venv-deploy,requirements-deploy.txt)
 
 $(CARGO_FUZZ):
 	@echo "Building cargo-fuzz $(CARGO_FUZZ_VERSION), once; this takes a minute."
 	cargo install --locked --quiet --root .tools/cargo-fuzz-$(CARGO_FUZZ_VERSION) cargo-fuzz@$(CARGO_FUZZ_VERSION)
+
+rust:
+	@command -v cargo >/dev/null || { echo "Rust is needed: cargo is not in the PATH. See https://rustup.rs" >&2; exit 1; }
 
 $(CARGO_DENY):
 	@echo "Building cargo-deny $(CARGO_DENY_VERSION), once; this takes some minutes."

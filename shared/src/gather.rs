@@ -64,7 +64,7 @@ impl<C: Calls> Gather<C> {
         Self(Arc::new(Shared { calls, desk: Mutex::new(desk) }))
     }
 
-    /// Asks, and waits for the answer. Whoever stops waiting does not stop the call.
+    /// Asks, and waits for the answer. Whoever stops waiting takes back what no call carries yet, and stops no call.
     pub async fn ask(&self, ask: C::Ask) -> Result<C::Answer, Unanswered> {
         let (answer, answered) = oneshot::channel();
         let another_caller = {
@@ -76,7 +76,7 @@ impl<C: Calls> Gather<C> {
         };
         if another_caller {
             // A task of its own, so that an asker who gives up takes nobody else's answer with it.
-            task::spawn(Caller(self.clone()).work());
+            task::spawn(Caller { gather: self.clone(), left: false }.work());
         }
         answered.await.map_err(|_| Unanswered)
     }
@@ -87,30 +87,47 @@ impl<C: Calls> Gather<C> {
 }
 
 /// One of the few who call.
-struct Caller<C: Calls>(Gather<C>);
+struct Caller<C: Calls> {
+    gather: Gather<C>,
+    /// Whether it has been counted out already, as it is when it finds nothing to do.
+    left: bool,
+}
 
 impl<C: Calls> Caller<C> {
-    async fn work(self) {
+    async fn work(mut self) {
         // Whoever asks for several things at once has asked for all of them before this goes on.
         task::yield_now().await;
-        loop {
+        while let Some(call) = self.next() {
             let (asks, answers): (Vec<_>, Vec<_>) =
-                self.0.desk().take().into_iter().map(|waiting| (waiting.ask, waiting.answer)).unzip();
-            if asks.is_empty() {
-                return;
-            }
-            for (answer, to) in self.0.0.calls.call(asks).await.into_iter().zip(answers) {
+                call.into_iter().map(|waiting| (waiting.ask, waiting.answer)).unzip();
+            for (answer, to) in self.gather.0.calls.call(asks).await.into_iter().zip(answers) {
                 let _ = to.send(answer); // an error says that nobody waits for it any more
             }
         }
     }
+
+    /// What the next call is to carry. Finding nothing and being counted out is one step: whoever asks a moment later finds
+    /// that a caller is missing, and brings another.
+    fn next(&mut self) -> Option<Vec<Waiting<C>>> {
+        let mut desk = self.gather.desk();
+        let call = desk.take();
+        if call.is_empty() {
+            desk.callers -= 1;
+            self.left = true;
+            return None;
+        }
+        Some(call)
+    }
 }
 
 impl<C: Calls> Drop for Caller<C> {
+    /// After a panic in a call. What waits must not wait for a caller that may never come.
     fn drop(&mut self) {
-        let mut desk = self.0.desk();
+        if self.left {
+            return;
+        }
+        let mut desk = self.gather.desk();
         desk.callers -= 1;
-        // Only after a panic is anything left: it must not wait for a caller that may never come.
         if desk.callers == 0 {
             desk.waiting.clear();
         }
@@ -118,12 +135,14 @@ impl<C: Calls> Drop for Caller<C> {
 }
 
 impl<C: Calls> Desk<C> {
-    /// The next call's asks. One whose place is taken waits for another call.
+    /// The next call's asks. One whose place is taken waits for another call, and one for whose answer nobody waits any
+    /// more is left out.
     fn take(&mut self) -> Vec<Waiting<C>> {
         let (mut taken, mut places, mut left) = (Vec::new(), HashSet::new(), VecDeque::new());
         while taken.len() < C::LIMIT {
             let Some(next) = self.waiting.pop_front() else { break };
             match C::place(&next.ask) {
+                _ if next.answer.is_closed() => {}
                 Some(place) if !places.insert(place.to_owned()) => left.push_back(next),
                 _ => taken.push(next),
             }
@@ -209,6 +228,35 @@ mod tests {
         assert!(futures::poll!(&mut first).is_pending());
         drop(first);
         assert_eq!(gather.ask((2, "b".into())).await, Ok(4));
+    }
+
+    /// An ask was once lost between a caller that found nothing to do and the moment in which it was counted out.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn an_ask_that_comes_when_the_last_caller_leaves_is_answered() {
+        let (gather, _) = gather();
+        let askers = (0..8u32).map(|asker| {
+            let gather = gather.clone();
+            task::spawn(async move {
+                for number in 0..20_000 {
+                    assert_eq!(gather.ask((number, asker.to_string())).await, Ok(number * 2));
+                }
+            })
+        });
+        for asker in askers.collect::<Vec<_>>() {
+            asker.await.expect("every ask is answered");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_nobody_waits_for_any_more_is_not_asked() {
+        let (gather, calls) = gather();
+        let mut waiting: Vec<_> = (0..3).map(|number| Box::pin(gather.ask((number, number.to_string())))).collect();
+        for ask in &mut waiting {
+            assert!(futures::poll!(ask).is_pending());
+        }
+        drop(waiting.remove(1));
+        assert_eq!(join_all(waiting).await, [Ok(0), Ok(4)]);
+        assert_eq!(*calls.0.lock().expect("no panic"), [vec![0, 2]]);
     }
 
     #[tokio::test]

@@ -509,9 +509,8 @@ mod tests {
             ..BreakerSettings::default()
         };
         assert_eq!(settings.expect("readable"), expected);
-        let error = read_from::<BreakerSettings>(|name| {
-            Some(if name == "BREAKER_OPEN" { "soon" } else { "0" }.to_owned())
-        });
+        let error =
+            read_from::<BreakerSettings>(|name| Some(if name == "BREAKER_OPEN" { "soon" } else { "0" }.to_owned()));
         let faults = error.expect_err("refused").0;
         let about = |name: &str| faults.iter().any(|fault| fault.starts_with(name));
         for name in ["BREAKER_THRESHOLD", "BREAKER_OPEN", "BREAKER_MAX", "FAILING_AFTER", "DISABLE_AFTER"] {

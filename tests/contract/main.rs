@@ -6,6 +6,8 @@
 //! one that is forgotten there is dead code, which the compiler reports.
 
 mod access;
+mod addresses;
+mod addresses_alone;
 mod bodies;
 mod browser;
 mod checks;
@@ -22,6 +24,8 @@ mod geo_ip_providers;
 mod harness;
 mod health;
 mod ingest;
+mod isolation;
+mod isolation_measured;
 mod key_rotation;
 mod local_run;
 mod openapi;
@@ -53,15 +57,19 @@ use harness::Test;
 
 fn main() -> ExitCode {
     // The slow ones come first, so that the quick ones run beside them.
-    let modules: [&[Test]; 40] = [
+    let modules: [&[Test]; 44] = [
         payments_refresh::TESTS,
         geo_ip_providers::TESTS,
         geo_ip_crash::TESTS,
         geo_ip_bucket::TESTS,
+        addresses::TESTS,
+        addresses_alone::TESTS,
         crash_points::TESTS,
         crash::TESTS,
         crash_at_length::TESTS,
         queue_chaos::TESTS,
+        isolation::TESTS,
+        isolation_measured::TESTS,
         key_rotation::TESTS,
         health::TESTS,
         operational_events::TESTS,

@@ -25,6 +25,7 @@ tests![
     a_key_whose_time_is_over_is_a_new_one,
     a_key_belongs_to_its_entity,
     a_webhook_made_later_does_not_get_what_was_published_before,
+    a_webhook_removed_later_does_not_change_the_answer_to_a_key,
     a_key_of_a_wrong_form_is_a_violation,
     a_refused_request_does_not_use_up_its_key,
     an_event_may_have_256_kib_and_no_more,
@@ -390,6 +391,17 @@ async fn a_webhook_made_later_does_not_get_what_was_published_before(suite: Arc<
     let later = entity.publish(json!({ "later": true })).await;
     entity.until_status(&later, &["delivered"]).await;
     assert_eq!(receiver.received("/").len(), 1);
+}
+
+async fn a_webhook_removed_later_does_not_change_the_answer_to_a_key(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let first = publish_with_key(&entity, "key", json!({ "a": 1 })).await;
+    receiver.until("/", 1).await;
+    entity.call("DELETE", &format!("/webhook/{}", hook.id)).expect(200).await;
+    let again = publish_with_key(&entity, "key", json!({ "a": 1 })).await;
+    assert_eq!((again.status, again.json()), (202, first.json()));
+    assert_eq!(receiver.everything().len(), 1);
 }
 
 async fn a_key_of_a_wrong_form_is_a_violation(suite: Arc<Suite>) {

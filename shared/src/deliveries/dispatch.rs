@@ -3,7 +3,7 @@
 //! Claim, send, record, announce the next: a crash after any of them leaves a delivery that the sweep will find, and a
 //! message that comes again finds a claim or an attempt and is dropped.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use aws_sdk_dynamodb::types::TransactWriteItem;
@@ -43,6 +43,9 @@ use crate::{
         store::SigningWebhook,
     },
 };
+
+/// The longest that a delivery waits for what keeps it from being attempted at all.
+const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 
 /// Everything that dispatching needs.
 pub struct Dispatcher {
@@ -95,6 +98,17 @@ pub enum DispatchError {
     Secret(#[from] SealError),
 }
 
+impl DispatchError {
+    /// Whether it stays like that until somebody puts it right, unlike an outage.
+    fn is_lasting(&self) -> bool {
+        match self {
+            Self::Secret(error) => !matches!(error, SealError::Ring(_)),
+            Self::Table(error) => !matches!(error, TableError::Unavailable { .. }),
+            Self::Message(_) => false,
+        }
+    }
+}
+
 impl Dispatcher {
     /// Deals with all messages of a batch at once and says which of them have to come again.
     pub async fn dispatch(self: Arc<Self>, batch: SqsEvent) -> SqsBatchResponse {
@@ -123,7 +137,15 @@ impl Dispatcher {
         self.rings.get().await?;
         let lease = random::uuid(&*self.random);
         match self.deliveries.claim(&due.delivery, due.attempt, lease, self.clock.now()).await? {
-            Claim::Started(claimed) => self.claimed(&claimed).await,
+            Claim::Started(claimed) => match self.claimed(&claimed).await {
+                // Asking again at once would not help: it waits longer each time, while somebody puts it right.
+                Err(error) if error.is_lasting() => {
+                    tracing::error!(error = %logging::chain(&error), deliveryId = %due.delivery, "an attempt cannot be made");
+                    self.wait(&claimed, self.clock.now()).await?;
+                    Ok(None)
+                }
+                outcome => outcome,
+            },
             Claim::NotNow => {
                 tracing::debug!(deliveryId = %due.delivery, attempt = due.attempt, "nothing to do");
                 Ok(None)
@@ -158,7 +180,14 @@ impl Dispatcher {
             return Ok(None);
         }
         let outcome = self.attempt(&entity, claimed, &webhook, &body).await?;
-        Ok(Some(Tried { entity, webhook: id.clone(), outcome, was: health }))
+        let is_probe = health.as_ref().is_some_and(|health| health.open_until.is_some());
+        let tried = Tried { entity, webhook: id.clone(), outcome, was: health };
+        if is_probe {
+            // Many wait for it, and must not wait for the rest of this batch as well.
+            self.count(vec![tried]).await;
+            return Ok(None);
+        }
+        Ok(Some(tried))
     }
 
     /// Until when the webhook is left alone; nothing when an attempt may be made, be it as the probe.
@@ -194,7 +223,8 @@ impl Dispatcher {
         log(claimed, &attempt, next);
         if next == Next::Gone {
             // Before the record, after which nobody would come back to it.
-            self.watch.disabler.disable(entity, &webhook.webhook.id, Reason::Gone, ended).await?;
+            let reason = Reason::Gone { url: &webhook.webhook.event_url };
+            self.watch.disabler.disable(entity, &webhook.webhook.id, reason, ended).await?;
         }
         let told = (next == Next::Exhausted).then(|| self.exhausted(claimed, &attempt, ended)).flatten().transpose()?;
         let outcome = Outcome::of(&attempt);
@@ -274,9 +304,13 @@ impl Dispatcher {
             tracing::error!(deliveryId = %delivery.id, eventId = %claimed.event(), "cancelled: its event never came");
             return Ok(self.deliveries.cancel(claimed, now).await?);
         }
-        // Twice as old each time, so that few such are looked at often.
-        let until = now + age.max(GRACE);
         tracing::warn!(deliveryId = %delivery.id, eventId = %claimed.event(), "its event is not there yet");
+        self.wait(claimed, now).await
+    }
+
+    /// Gives a claim back for as long as the delivery is old, so that what waits for long is seldom looked at.
+    async fn wait(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
+        let until = now + now.since(claimed.delivery().created_date).clamp(GRACE, LONGEST_WAIT);
         Ok(self.deliveries.put_off(claimed, until, now).await?)
     }
 

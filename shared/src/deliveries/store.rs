@@ -150,7 +150,6 @@ impl Deliveries {
         let claim = Statement::update(partition(id), HEAD)
             .set("lease", text(&lease))
             .set("claimableAt", text(now + LEASE))
-            .set("sweeps", number(0))
             .only_if("attemptCount", "=", number(made))
             .only_if("claimableAt", "<=", text(now + CLOCK_SKEW));
         let head: HeadItem = match self.table.execute(claim).await? {
@@ -160,29 +159,32 @@ impl Deliveries {
                 let head: HeadItem = read_item(item, DOING)?;
                 // The answer to the first try may have been lost on its way, and this is the second.
                 if head.lease.as_ref() != Some(&lease) || head.delivery.attempt_count != made {
-                    self.look_again_after_lease(head).await?;
+                    if head.due_at < head.claimable_at {
+                        self.look_again_after_lease(&head).await?;
+                    }
                     return Ok(Claim::NotNow);
                 }
                 head
             }
         };
+        // The sweep may have put it off for much longer, while it was announced again and again.
+        if head.due_at > head.claimable_at {
+            self.look_again_after_lease(&head).await?;
+        }
         Ok(Claim::Started(Box::new(Claimed { head, lease })))
     }
 
-    /// Puts the due time of a delivery that somebody is working on to the end of the lease: if the worker is dead, that is
-    /// when the delivery is to be looked at, and not before.
-    async fn look_again_after_lease(&self, head: HeadItem) -> Result<(), TableError> {
+    /// Puts the due time of a delivery that somebody is working on to the end of the lease: if the worker dies, that is
+    /// when the delivery is to be looked at, neither before nor after.
+    async fn look_again_after_lease(&self, head: &HeadItem) -> Result<(), TableError> {
         let HeadItem { lease: Some(lease), claimable_at: Some(end), due_at: Some(due), .. } = head else {
             return Ok(());
         };
-        if due >= end {
-            return Ok(());
-        }
-        let later = Statement::update(head.pk, HEAD)
+        let then = Statement::update(&head.pk, HEAD)
             .set("dueAt", text(end))
             .only_if("lease", "=", text(lease))
             .only_if("dueAt", "=", text(due));
-        self.table.execute(later).await.map(drop)
+        self.table.execute(then).await.map(drop)
     }
 
     /// Records an attempt and where the delivery stands after it, both or neither; and an event of the platform's own in
@@ -221,7 +223,8 @@ impl Deliveries {
 
     /// Gives a claim back without an attempt: nothing is counted, and the delivery waits until then.
     pub async fn put_off(&self, claimed: &Claimed, until: Time, now: Time) -> Result<(), TableError> {
-        let changes = Changes { next: Some(until), resume_at: claimed.head.resume_at, ..Changes::of(claimed, now) };
+        let resume_at = claimed.head.resume_at;
+        let changes = Changes { next: Some(until), resume_at, put_off: true, ..Changes::of(claimed, now) };
         self.table.execute(changes.statement(claimed)).await.map(drop)
     }
 
@@ -270,6 +273,7 @@ struct Changes {
     /// When the next attempt is due; when none is, the delivery is final.
     next: Option<Time>,
     resume_at: Option<Time>,
+    put_off: bool,
     now: Time,
 }
 
@@ -284,6 +288,7 @@ impl Changes {
             last_http_status: delivery.last_http_status,
             next: None,
             resume_at: None,
+            put_off: false,
             now,
         }
     }
@@ -324,12 +329,18 @@ impl Changes {
                 // What a delayed message announces gets a grace; what is too far away is the sweep's from the start.
                 let due = if time.since(self.now) > MAX_DELAY { time } else { time + GRACE };
                 set.extend([("nextAttemptDate", text(time)), ("claimableAt", text(time)), ("dueAt", text(due))]);
+                set.push(("sweeps", number(0)));
             }
             None => removed.extend(["nextAttemptDate", "claimableAt", "dueShard", "dueAt"]),
         }
         match self.resume_at {
             Some(time) => set.push(("resumeAt", text(time))),
             None => removed.push("resumeAt"),
+        }
+        if self.put_off {
+            set.push(("putOff", AttributeValue::Bool(true)));
+        } else {
+            removed.push("putOff");
         }
         (set, removed)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_dynamodb::{operation::put_item::PutItemError, types::AttributeValue};
 use serde::{Deserialize, Serialize};
 
 use super::Event;
@@ -81,10 +81,20 @@ impl Events {
         let (pk, sk) = body_key(&event.id);
         let expires_at = (event.timestamp + retention).as_seconds();
         let item = BodyItem { pk, sk, body: event.body.clone(), expires_at };
-        if event.body.len() > MAX_SHARED {
-            return self.0.put(&item, DOING).await;
+        if event.body.len() <= MAX_SHARED {
+            return self.0.execute(Statement::insert(write_item(&item, DOING)?)).await.map(drop);
         }
-        self.0.execute(Statement::insert(write_item(&item, DOING)?)).await.map(drop)
+        let put = self.0.client.put_item().table_name(&self.0.name).set_item(Some(write_item(&item, DOING)?));
+        match put.condition_expression("attribute_not_exists(pk)").send().await {
+            Ok(_) => Ok(()),
+            // It stands there, and stays as it was first sent.
+            Err(error)
+                if matches!(error.as_service_error(), Some(PutItemError::ConditionalCheckFailedException(_))) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(TableError::sdk(DOING)(error)),
+        }
     }
 
     /// The body of an event.
@@ -127,7 +137,7 @@ impl Events {
         match outcome {
             Ok(_) => Ok(item.publication),
             Err(error) => match error.as_service_error() {
-                Some(aws_sdk_dynamodb::operation::put_item::PutItemError::ConditionalCheckFailedException(lost)) => {
+                Some(PutItemError::ConditionalCheckFailedException(lost)) => {
                     let item = lost
                         .item
                         .clone()

@@ -18,7 +18,7 @@ use tokio::time::sleep;
 
 use crate::{clock::Time, gather::Gather, logging};
 use read::{Partitions, Reads};
-use statement::Writes;
+use statement::{Answer, Writes};
 
 /// An item as DynamoDB knows it.
 pub type Item = HashMap<String, AttributeValue>;
@@ -153,7 +153,14 @@ impl Table {
 
     /// Writes one item, together with whatever else is written at this moment.
     pub async fn execute(&self, statement: Statement) -> Result<Executed, TableError> {
-        self.writes.ask(statement).await.map_err(|_| TableError::Missing("the outcome of a write"))?
+        let mut pauses = PAUSES.iter();
+        loop {
+            let answer = self.writes.ask(statement.clone()).await;
+            match answer.map_err(|_| TableError::Missing("the outcome of a write"))? {
+                Answer::Decided(outcome) => return outcome,
+                Answer::NotNow(error) => sleep(*pauses.next().ok_or(error)?).await,
+            }
+        }
     }
 
     /// Reads one item by its key, consistently, together with whatever else is read at this moment.

@@ -2,6 +2,8 @@
 //! single writes, each with its own condition and its own outcome.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html>
 
+use super::{Item, TableError};
+use crate::gather::Calls;
 use aws_sdk_dynamodb::{
     Client,
     types::{
@@ -9,10 +11,6 @@ use aws_sdk_dynamodb::{
         ReturnValuesOnConditionCheckFailure,
     },
 };
-use tokio::time::sleep;
-
-use super::{Item, PAUSES, TableError};
-use crate::gather::Calls;
 
 const WRITING: &str = "writing items";
 
@@ -131,31 +129,30 @@ pub struct Writes {
     pub(super) table: String,
 }
 
+/// What a call says of one of its writes.
+#[derive(Debug)]
+pub enum Answer {
+    /// It is decided.
+    Decided(Result<Executed, TableError>),
+    /// "Not now", of this write alone. The SDK tries only calls that fail as a whole again, and the others of this call
+    /// must not wait for it.
+    NotNow(TableError),
+}
+
 impl Calls for Writes {
     type Ask = Statement;
-    type Answer = Result<Executed, TableError>;
+    type Answer = Answer;
     const LIMIT: usize = 25;
 
-    async fn call(&self, statements: Vec<Statement>) -> Vec<Self::Answer> {
-        let mut outcomes: Vec<Option<Self::Answer>> = statements.iter().map(|_| None).collect();
-        let mut pauses = PAUSES.iter();
-        loop {
-            let open: Vec<usize> = (0..outcomes.len()).filter(|place| outcomes[*place].is_none()).collect();
-            let answers = match self.once(open.iter().map(|place| &statements[*place])).await {
-                Ok(answers) => answers,
-                // As a whole it was tried again already, by the SDK.
-                Err(error) => return outcomes.into_iter().map(|old| old.unwrap_or(Err(error.clone()))).collect(),
-            };
-            let pause = pauses.next();
-            for (place, answer) in open.into_iter().zip(answers) {
-                // "Not now" may be said of each statement alone; the SDK does not look into those answers.
-                let again = pause.is_some() && matches!(answer, Err(TableError::Unavailable { .. }));
-                outcomes[place] = (!again).then_some(answer);
+    async fn call(&self, statements: Vec<Statement>) -> Vec<Answer> {
+        match self.send(&statements).await {
+            Ok(answers) => {
+                let mut answers: Vec<_> = answers.into_iter().map(answer).collect();
+                let missing = || Answer::Decided(Err(TableError::Missing("the outcome of a statement")));
+                answers.resize_with(statements.len(), missing);
+                answers
             }
-            match pause {
-                Some(pause) if outcomes.iter().any(Option::is_none) => sleep(*pause).await,
-                _ => return outcomes.into_iter().flatten().collect(),
-            }
+            Err(error) => statements.iter().map(|_| Answer::Decided(Err(error.clone()))).collect(),
         }
     }
 
@@ -165,26 +162,22 @@ impl Calls for Writes {
 }
 
 impl Writes {
-    async fn once(
-        &self,
-        statements: impl ExactSizeIterator<Item = &Statement>,
-    ) -> Result<Vec<Result<Executed, TableError>>, TableError> {
-        let asked = statements.len();
-        let requests = statements.map(|statement| statement.request(&self.table)).collect::<Result<Vec<_>, _>>()?;
+    async fn send(&self, statements: &[Statement]) -> Result<Vec<BatchStatementResponse>, TableError> {
+        let requests = statements.iter().map(|statement| statement.request(&self.table)).collect::<Result<_, _>>()?;
         let answer = self.client.batch_execute_statement().set_statements(Some(requests)).send().await;
-        let answers = answer.map_err(TableError::sdk(WRITING))?.responses.unwrap_or_default();
-        let mut outcomes: Vec<_> = answers.into_iter().map(outcome).collect();
-        outcomes.resize_with(asked, || Err(TableError::Missing("the outcome of a statement")));
-        Ok(outcomes)
+        Ok(answer.map_err(TableError::sdk(WRITING))?.responses.unwrap_or_default())
     }
 }
 
-fn outcome(answer: BatchStatementResponse) -> Result<Executed, TableError> {
+fn answer(answer: BatchStatementResponse) -> Answer {
     use BatchStatementErrorCodeEnum::{ConditionalCheckFailed, DuplicateItem};
-    let Some(error) = answer.error else { return Ok(Executed::Done(answer.item)) };
+    let Some(error) = answer.error else { return Answer::Decided(Ok(Executed::Done(answer.item))) };
     match error.code {
-        Some(ConditionalCheckFailed | DuplicateItem) => Ok(Executed::ConditionLost(error.item)),
-        code => Err(TableError::code(WRITING, code.as_ref().map_or("no code", |code| code.as_str()))),
+        Some(ConditionalCheckFailed | DuplicateItem) => Answer::Decided(Ok(Executed::ConditionLost(error.item))),
+        code => match TableError::code(WRITING, code.as_ref().map_or("no code", |code| code.as_str())) {
+            error @ TableError::Unavailable { .. } => Answer::NotNow(error),
+            error => Answer::Decided(Err(error)),
+        },
     }
 }
 

@@ -34,7 +34,8 @@ pub struct BreakerSettings {
     pub longest: Duration,
     /// So many attempts in a row that failed make a webhook failing.
     pub failing_after: u32,
-    /// A webhook all of whose attempts have failed for so long is disabled.
+    /// A webhook all of whose attempts have failed for so long is disabled. A spell of failures is forgotten when for so
+    /// long nothing has been tried.
     pub disable_after: Duration,
 }
 
@@ -250,7 +251,8 @@ impl HealthItem {
             if !self.failing && self.failures_in_row >= settings.failing_after {
                 consequences.push(Consequence::TellFailing { since });
             }
-            if since + settings.disable_after <= now {
+            // A single failure after a long silence is no spell.
+            if since + settings.disable_after <= now && self.failures_in_row >= settings.failing_after {
                 consequences.push(Consequence::Disable { since });
             }
         }

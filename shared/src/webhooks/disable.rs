@@ -15,9 +15,12 @@ use crate::{
 
 /// Why the service disables a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum Reason<'a> {
     /// Its endpoint has answered 410.
-    Gone,
+    Gone {
+        /// Where it has: a webhook that has moved since is not gone.
+        url: &'a str,
+    },
     /// Nothing has succeeded for too long.
     Failing {
         /// When the first attempt after the last success failed.
@@ -25,11 +28,11 @@ pub enum Reason {
     },
 }
 
-impl Reason {
+impl Reason<'_> {
     /// The reason in the words that the webhook's owner reads.
     pub fn in_words(self) -> String {
         match self {
-            Self::Gone => "The endpoint answered 410 Gone.".to_owned(),
+            Self::Gone { .. } => "The endpoint answered 410 Gone.".to_owned(),
             Self::Failing { since } => format!("Every attempt has failed since {since}."),
         }
     }
@@ -45,9 +48,11 @@ pub struct Disabler {
 
 /// What is told of a webhook beside its identifier.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Named {
     pub(super) name: String,
-    pub(super) enabled: bool,
+    enabled: bool,
+    event_url: String,
 }
 
 impl Named {
@@ -68,17 +73,21 @@ impl Disabler {
     }
 
     /// Disables a webhook and puts the event that says so into the outbox. False when it was disabled already, and keeps its
-    /// reason, or is gone.
+    /// reason, or has moved, or is gone.
     pub async fn disable(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
-        reason: Reason,
+        reason: Reason<'_>,
         now: Time,
     ) -> Result<bool, TableError> {
         const DOING: &str = "disabling a webhook";
         let Some(named) = Named::find(&self.table, entity, webhook).await?.filter(|named| named.enabled) else {
             return Ok(false);
+        };
+        let url = match reason {
+            Reason::Gone { url } => url,
+            Reason::Failing { .. } => &named.event_url,
         };
         let reason = reason.in_words();
         let data = WebhookDisabled { webhook_identifier: webhook, name: &named.name, reason: &reason };
@@ -91,7 +100,8 @@ impl Disabler {
             .update_expression(
                 "SET enabled = :no, disabledReason = :reason, lastUpdate = :now, version = version + :one",
             )
-            .condition_expression("enabled = :yes")
+            .condition_expression("enabled = :yes AND eventUrl = :url")
+            .expression_attribute_values(":url", text(url))
             .expression_attribute_values(":no", AttributeValue::Bool(false))
             .expression_attribute_values(":yes", AttributeValue::Bool(true))
             .expression_attribute_values(":reason", text(&reason))
@@ -114,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_reason_is_a_sentence_for_its_owner() {
-        assert_eq!(Reason::Gone.in_words(), "The endpoint answered 410 Gone.");
+        assert_eq!(Reason::Gone { url: "" }.in_words(), "The endpoint answered 410 Gone.");
         let since = Time::from_millis(1_795_167_900_123);
         assert_eq!(Reason::Failing { since }.in_words(), "Every attempt has failed since 2026-11-20T09:45:00.123Z.");
     }

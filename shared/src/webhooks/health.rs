@@ -32,8 +32,8 @@ pub use super::breaker::{Health, HealthItem, Passage};
 
 /// What the sort keys of health items begin with.
 const PREFIX: &str = "HLT#";
-/// How long the health of a webhook to which nothing is sent is kept.
-const MEMORY: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+/// An exchange that took longer than this has perhaps begun before others failed.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// How webhooks are doing, as it stands in the table.
 #[derive(Debug, Clone)]
@@ -106,25 +106,41 @@ impl Healths {
         Ok(TransactWriteItem::builder().delete(delete).build())
     }
 
-    /// Adds what failed, in one step, and gives what has become of it.
+    /// Adds what failed, in one step, and gives what has become of it. What was not added to for as long as `memory` is
+    /// forgotten first: it is another spell.
     async fn add(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         tally: &Tally,
+        memory: Duration,
         now: Time,
     ) -> Result<HealthItem, TableError> {
         const DOING: &str = "counting a webhook's failures";
-        let update = self
-            .update(entity, webhook)
-            .update_expression(addition(tally))
-            .expression_attribute_values(":failures", number(tally.failures))
-            .expression_attribute_values(":incomplete", number(tally.incomplete))
-            .expression_attribute_values(":now", text(now))
-            .expression_attribute_values(":end", number((now + MEMORY).as_seconds()))
-            .return_values(ReturnValue::AllNew);
-        let answer = update.send().await.map_err(TableError::sdk(DOING))?;
-        HealthItem::read(answer.attributes.unwrap_or_default())
+        loop {
+            let update = self
+                .update(entity, webhook)
+                .update_expression(addition(tally))
+                .condition_expression("attribute_not_exists(expiresAt) OR expiresAt > :second")
+                .expression_attribute_values(":failures", number(tally.failures))
+                .expression_attribute_values(":incomplete", number(tally.incomplete))
+                .expression_attribute_values(":now", text(now))
+                .expression_attribute_values(":second", number(now.as_seconds()))
+                .expression_attribute_values(":end", number((now + memory).as_seconds() + 1))
+                .return_values(ReturnValue::AllNew);
+            match update.send().await {
+                Ok(answer) => return HealthItem::read(answer.attributes.unwrap_or_default()),
+                Err(error)
+                    if matches!(
+                        error.as_service_error(),
+                        Some(UpdateItemError::ConditionalCheckFailedException(_))
+                    ) =>
+                {
+                    self.reset(entity, webhook).await?;
+                }
+                Err(error) => return Err(TableError::sdk(DOING)(error)),
+            }
+        }
     }
 
     /// Opens the breaker; false when another did, or a completed exchange has come in between.
@@ -264,10 +280,13 @@ impl Watch {
             tracing::info!(webhookId = %webhook, entity = %entity.id(), "the breaker is closed");
         }
         if tally.is_clean() {
-            let well = was.is_none_or(|was| *was == HealthItem::default());
+            // What others have counted in the course of a slow exchange is over as well.
+            let slow = outcomes.iter().any(|outcome| outcome.completed() && outcome.duration > SLOW);
+            let well = was.is_none() && !(slow && self.healths.find(entity, webhook).await?.is_some());
             return if well { Ok(()) } else { self.healths.reset(entity, webhook).await };
         }
-        let left = self.healths.add(entity, webhook, &tally, now).await?;
+        let memory = self.settings.disable_after;
+        let left = self.healths.add(entity, webhook, &tally, memory, now).await?;
         for consequence in left.consequences(was, &tally, &self.settings, now) {
             self.follow(entity, webhook, consequence, &left, outcomes.last(), now).await?;
         }

@@ -110,8 +110,8 @@ async fn measure_requests() -> Result<(), Box<dyn Error>> {
     let proxy = CountingProxy::start().await?;
     let stand = Stand::start(Setup {
         release: &OURS,
-        // Only what deliveries cause is to be counted.
-        variables: &[("RETRY_SCHEDULE", RETRIES), ("SWEEP_INTERVAL", "1h")],
+        // Only what deliveries cause is to be counted, and no webhook rests because others of its deliveries fail.
+        variables: &[("RETRY_SCHEDULE", RETRIES), ("SWEEP_INTERVAL", "1h"), ("BREAKER_THRESHOLD", "1000000")],
         proxy: Some(&proxy),
         ..Setup::default()
     })

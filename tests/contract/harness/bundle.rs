@@ -25,19 +25,20 @@ use super::{LONG, Process, Secrets, descendants, group_members, until};
 
 /// The settings of a bundle, as `make run` takes them from its environment.
 #[derive(Debug, Clone)]
-pub struct Settings(BTreeMap<&'static str, &'static str>);
+pub struct Settings(BTreeMap<&'static str, String>);
 
 impl Default for Settings {
     /// Three attempts within seconds.
     fn default() -> Self {
-        Self(BTreeMap::from([("RETRY_SCHEDULE", "0s,1s,1s"), ("SWEEP_INTERVAL", "500ms")]))
+        let settings = [("RETRY_SCHEDULE", "0s,1s,1s"), ("SWEEP_INTERVAL", "500ms")];
+        Self(settings.map(|(name, value)| (name, value.to_owned())).into())
     }
 }
 
 impl Settings {
     /// The same with one setting changed.
-    pub fn with(mut self, name: &'static str, value: &'static str) -> Self {
-        self.0.insert(name, value);
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.0.insert(name, value.into());
         self
     }
 }

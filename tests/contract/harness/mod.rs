@@ -21,7 +21,7 @@ mod signature;
 mod suite;
 mod table;
 
-pub use account::{Account, account};
+pub use account::{Account, account, unrecorded};
 pub use api::{Answer, Api, Call};
 pub use bundle::{Bundle, Settings, free_port, local, project};
 pub use bus::Bus;

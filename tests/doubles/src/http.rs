@@ -47,9 +47,19 @@ pub(crate) fn serve<A>(listener: TcpListener, answer: A) -> JoinHandle<()>
 where
     A: Fn(Received) -> Behaviour + Send + Sync + 'static,
 {
+    serve_counted(listener, || {}, answer)
+}
+
+/// The same, and tells of every connection.
+pub(crate) fn serve_counted<C, A>(listener: TcpListener, connected: C, answer: A) -> JoinHandle<()>
+where
+    C: Fn() + Send + 'static,
+    A: Fn(Received) -> Behaviour + Send + Sync + 'static,
+{
     let answer = Arc::new(answer);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
+            connected();
             let answer = Arc::clone(&answer);
             // A client that goes away in mid exchange is what many tests are about.
             tokio::spawn(async move { drop(converse(stream, answer.as_ref()).await) });

@@ -6,9 +6,11 @@
 mod clock;
 mod http;
 mod interposer;
+mod name_server;
 pub mod provider;
 mod receiver;
 mod steps;
+mod tls;
 pub mod update_server;
 mod wait;
 
@@ -16,8 +18,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use http::Received;
 pub use interposer::{AwsCall, Held, Interposer, Moment};
+pub use name_server::{NameAnswer, NameServer};
 pub use receiver::Receiver;
 pub use steps::Behaviour;
+pub use tls::{Authority, Identity, TlsFront};
 pub use update_server::UpdateServer;
 pub use wait::{LONG, until};
 

@@ -4,12 +4,15 @@
 use std::{
     collections::HashMap,
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use tokio::{net::TcpListener, task::JoinHandle};
 
-use crate::{Behaviour, LONG, Received, http::serve, locked, until};
+use crate::{Behaviour, LONG, Received, http::serve_counted, locked, until};
 
 /// A listening receiver; it stops when it is dropped.
 pub struct Receiver {
@@ -23,16 +26,26 @@ pub struct Receiver {
 struct State {
     scripts: Mutex<HashMap<String, Vec<Behaviour>>>,
     received: Mutex<Vec<Received>>,
+    connections: AtomicUsize,
 }
 
 impl Receiver {
     /// A receiver on a free port, which answers 404 until it is told otherwise.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0))).await
+    }
+
+    /// The same at an address of the machine.
+    pub async fn start_at(address: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap_or_else(|error| panic!("{address}: {error}"));
         let address = listener.local_addr().expect("it listens");
         let state = Arc::new(State::default());
         let serving = Arc::clone(&state);
-        let accepting = serve(listener, move |received| serving.answer(received));
+        let counting = Arc::clone(&state);
+        let counted = move || {
+            counting.connections.fetch_add(1, Ordering::Relaxed);
+        };
+        let accepting = serve_counted(listener, counted, move |received| serving.answer(received));
         Self { address, state, accepting }
     }
 
@@ -55,6 +68,11 @@ impl Receiver {
     /// Everything that has come so far.
     pub fn everything(&self) -> Vec<Received> {
         locked(&self.state.received).clone()
+    }
+
+    /// How many connections were made so far, whatever came over them.
+    pub fn connections(&self) -> usize {
+        self.state.connections.load(Ordering::Relaxed)
     }
 
     /// Waits until at least so many requests have come to a path.

@@ -1,7 +1,12 @@
 //! What a receiver does once it has read a request: a short script of steps, from which any misbehaviour can be made.
 
-use std::{io, time::Duration};
+use std::{
+    io::{self, Write},
+    sync::LazyLock,
+    time::Duration,
+};
 
+use flate2::{Compression, write::GzEncoder};
 use tokio::{io::AsyncWriteExt, net::TcpStream, time};
 
 /// One step.
@@ -13,6 +18,8 @@ enum Step {
     Pause(Duration),
     /// Keeps the connection open without a word, until the other side closes it.
     Hang,
+    /// Says that nothing more will come, and keeps listening.
+    HalfClose,
     /// Closes the connection with RST instead of FIN.
     Reset,
 }
@@ -93,6 +100,35 @@ impl Behaviour {
         Self::of([Step::Write([head.as_bytes(), &body[..sent]].concat()), Step::Hang])
     }
 
+    /// A body of 100 KB that is 100 MB for whoever unpacks it.
+    pub fn gzip_bomb(status: u16) -> Self {
+        static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| {
+            let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+            let zeros = vec![0; 1 << 20];
+            for _ in 0..100 {
+                packed.write_all(&zeros).expect("memory takes everything");
+            }
+            packed.finish().expect("memory takes everything")
+        });
+        Self::answer(status, &[("Content-Encoding", "gzip"), ("Content-Type", "application/json")], &*BOMB)
+    }
+
+    /// Interim answers without an end.
+    pub fn endless_interim_answers(pause: Duration) -> Self {
+        Self::of([Step::Repeat(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".to_vec(), pause)])
+    }
+
+    /// Bytes one by one, and then the end of the connection.
+    pub fn byte_by_byte(bytes: &str, pause: Duration) -> Self {
+        let steps = bytes.bytes().flat_map(|byte| [Step::Write(vec![byte]), Step::Pause(pause)]);
+        Self::of(steps.collect::<Vec<_>>())
+    }
+
+    /// The end of what is sent, while what is received goes on, and not a word.
+    pub fn half_close() -> Self {
+        Self::of([Step::HalfClose, Step::Hang])
+    }
+
     /// Headers without an end.
     pub fn endless_headers(pause: Duration) -> Self {
         let header = b"X-Another: one\r\n".to_vec();
@@ -120,6 +156,7 @@ impl Behaviour {
                 },
                 Step::Pause(pause) => time::sleep(*pause).await,
                 Step::Hang => hang(stream).await?,
+                Step::HalfClose => stream.shutdown().await?,
                 Step::Reset => {
                     stream.set_zero_linger()?;
                     return Ok(false);

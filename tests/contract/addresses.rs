@@ -1,0 +1,77 @@
+//! Addresses of endpoints, dialled for real: on a machine that has nothing but `lo`, on which public and private
+//! addresses live, with a name server that lies. No packet can leave it.
+
+use std::{fs, process::Stdio, sync::Arc};
+
+use tokio::process::Command;
+
+use crate::harness::{Suite, tests};
+
+tests![what_is_not_public_is_never_dialled_whatever_the_dns_says];
+
+/// Namespaces of its own: for users, to be allowed the others, for the network, which has only `lo`, and for mounts, so that
+/// names are asked for at our own server.
+const ALONE: &str = r#"
+set -e
+ip link set lo up
+for address in $ADDRESSES; do ip addr add "$address" dev lo nodad 2>/dev/null || ip addr add "$address" dev lo; done
+mount --bind "$FOLDER/resolv.conf" /etc/resolv.conf
+mount --bind "$FOLDER/nsswitch.conf" /etc/nsswitch.conf
+mount --bind "$FOLDER/hosts" /etc/hosts
+exec "$TESTS" --ignored --nocapture addresses_alone::
+"#;
+
+/// What lives on `lo`: public addresses, and one of each kind that is banned.
+pub const PUBLIC: &str = "93.184.216.34";
+/// Another public one, where nobody listens.
+pub const SILENT: &str = "93.184.216.35";
+/// A public one of IPv6.
+pub const PUBLIC_V6: &str = "2606:2800:220:1::34";
+/// Addresses that must never be dialled.
+pub const BANNED: &[&str] =
+    &["10.0.0.1", "100.64.0.1", "169.254.169.254", "172.16.0.1", "192.168.1.1", "198.18.0.1", "fd00::1"];
+
+async fn what_is_not_public_is_never_dialled_whatever_the_dns_says(suite: Arc<Suite>) {
+    // It starts a bundle of its own in there.
+    let _permit = suite.no_other_bundle().await;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (name, content) in [
+        ("resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:2\n"),
+        ("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"),
+        ("hosts", "127.0.0.1 localhost\n"),
+    ] {
+        fs::write(folder.path().join(name), content).expect("a file in a temporary folder");
+    }
+    let refused = refusal().await;
+    if let Some(refusal) = refused {
+        println!("skipped: this machine allows no namespaces: {refusal}");
+        return;
+    }
+    let addresses = [PUBLIC, SILENT, PUBLIC_V6].iter().chain(BANNED).map(|address| {
+        let bits = if address.contains(':') { 128 } else { 32 };
+        format!("{address}/{bits}")
+    });
+    let output = unshare()
+        .args(["sh", "-c", ALONE])
+        .env("ADDRESSES", addresses.collect::<Vec<_>>().join(" "))
+        .env("FOLDER", folder.path())
+        .env("TESTS", std::env::current_exe().expect("this program has a path"))
+        .output()
+        .await
+        .expect("unshare can be run");
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("test result: ok.") && !said.contains(" 0 passed"), "{said}");
+}
+
+fn unshare() -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--net", "--mount"]).stdin(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+/// What the kernel says, if it allows no namespaces.
+async fn refusal() -> Option<String> {
+    let output = unshare().arg("true").output().await.expect("unshare, of util-linux, is installed");
+    (!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).trim().to_owned())
+}

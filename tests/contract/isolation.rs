@@ -1,0 +1,107 @@
+//! Isolation: a webhook that hangs to the limit leaves the others alone.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::{future::join_all, join};
+use serde_json::json;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::harness::{Behaviour, Entity, Receiver, Settings, Suite, tests};
+
+tests![a_webhook_that_hangs_holds_up_no_other];
+
+/// The types of the two webhooks.
+const HEALTHY: &str = "booking.created";
+const HANGING: &str = "booking.cancelled";
+
+/// A bundle's entity with a webhook that is well and one that hangs.
+pub struct Neighbours {
+    entity: Entity,
+    receiver: Receiver,
+}
+
+impl Neighbours {
+    /// Makes both.
+    pub async fn start(entity: Entity) -> Self {
+        let receiver = Receiver::start().await;
+        for (path, kind, behaviour) in
+            [("/healthy", HEALTHY, Behaviour::status(200)), ("/hanging", HANGING, Behaviour::hang())]
+        {
+            let url = receiver.on(path, [behaviour]);
+            entity.hook_with(json!({ "name": kind, "eventUrl": url, "eventList": [kind] })).await;
+        }
+        Self { entity, receiver }
+    }
+
+    /// Publishes so many events of a type, so many a second whatever becomes of them; from the beginning of each publication
+    /// to the arrival, in the order of publication. `run` tells these events from others.
+    async fn publish(&self, kind: &str, run: u32, count: usize, a_second: u32) -> Vec<Instant> {
+        let mut beats = interval(Duration::from_secs(1) / a_second);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Burst);
+        let mut publications = Vec::new();
+        for number in 0..count {
+            beats.tick().await;
+            let (entity, kind, data) = (self.entity.clone(), kind.to_owned(), json!({ "run": run, "number": number }));
+            publications.push(tokio::spawn(async move {
+                let began = Instant::now();
+                entity.publish_of_type(&kind, data).await;
+                began
+            }));
+        }
+        let publications = join_all(publications).await;
+        publications.into_iter().map(|publication| publication.expect("no panic")).collect()
+    }
+
+    /// From publish to arrival at the healthy webhook, perhaps with as much for the hanging one at the same time.
+    pub async fn latencies(&self, run: u32, count: usize, a_second: u32, with_neighbour: bool) -> Vec<Duration> {
+        let neighbour = async {
+            if with_neighbour {
+                self.publish(HANGING, run, count, a_second).await;
+            }
+        };
+        let (began, ()) = join!(self.publish(HEALTHY, run, count, a_second), neighbour);
+        let before = self.receiver.received("/healthy").len();
+        let expected = (run as usize + 1) * count;
+        if before < expected {
+            self.receiver.until("/healthy", expected).await;
+        }
+        let mut arrived = BTreeMap::new();
+        for request in self.receiver.received("/healthy") {
+            let data = &request.json()["data"];
+            if data["run"] == run {
+                arrived.entry(data["number"].as_u64().unwrap_or_default()).or_insert(request.at);
+            }
+        }
+        assert_eq!(arrived.len(), count, "every event arrives");
+        arrived.into_values().zip(began).map(|(arrived, began)| arrived.saturating_duration_since(began)).collect()
+    }
+
+    /// How many requests hang or hung so far.
+    pub fn hung(&self) -> usize {
+        self.receiver.received("/hanging").len()
+    }
+}
+
+/// The latency that so many of a hundred do not exceed.
+pub fn percentile(latencies: &[Duration], percent: usize) -> Duration {
+    let mut sorted = latencies.to_vec();
+    sorted.sort();
+    sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)]
+}
+
+/// Whatever else the machine is doing: who waits for a place that a hanging request holds, waits for seconds.
+async fn a_webhook_that_hangs_holds_up_no_other(suite: Arc<Suite>) {
+    let settings = Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m");
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    let neighbours = Neighbours::start(Entity::new(&api, "isolation".to_owned()).await).await;
+    let latencies = neighbours.latencies(0, 200, 20, true).await;
+    println!("p95 beside a webhook with {} hanging requests: {:?}", neighbours.hung(), percentile(&latencies, 95));
+    assert!(neighbours.hung() > 0);
+    assert!(percentile(&latencies, 95) < Duration::from_secs(3), "{latencies:?}");
+    // At SIGTERM it waits for requests that are under way, and these would hang on.
+    bundle.cut_power().await;
+}
