@@ -1,6 +1,12 @@
 //! The only reader of the wall clock, and the one form that a time has on the wire and in the table.
 
-use std::{fmt, ops::Add, str::FromStr, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    ops::{Add, Sub},
+    str::FromStr,
+    sync::Arc,
+    time::Duration,
+};
 
 use jiff::{Timestamp, civil::DateTime};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -30,6 +36,10 @@ impl Clock for SystemClock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(i64);
 
+/// The first and the last moment that have four digits to their year, as far as can be reckoned with.
+const FIRST: Time = Time(-62_167_219_200_000); // 0000-01-01T00:00:00Z
+const LAST: Time = Time(253_402_207_200_000); // 9999-12-30T22:00:00Z
+
 impl Time {
     /// The moment that many milliseconds after the Unix epoch.
     pub const fn from_millis(millis: i64) -> Self {
@@ -47,7 +57,8 @@ impl Time {
     }
 
     /// The time that a client wrote: RFC 3339 with a `T`, a `Z` or an offset, and nothing finer than milliseconds, so that
-    /// none is lost.
+    /// none is lost. A time before the first that can be reckoned with is that one, and one after the last the last: clients
+    /// write such for "ever" and "never".
     pub fn of_client(text: &str) -> Option<Self> {
         let (moment, rest) = text.split_at_checked(19)?;
         let form = moment.bytes().zip(*b"0000-00-00T00:00:00").all(|(byte, model)| match model {
@@ -61,9 +72,12 @@ impl Time {
         if !(form && fraction && zone) {
             return None;
         }
-        // The last day that has four digits to its year is beyond what can be reckoned with, and clients write it for "never".
-        let never = || moment.starts_with("9999-12-31T").then(|| Self(Timestamp::MAX.as_second() * 1000));
-        moment.parse::<DateTime>().ok().and_then(|_| text.parse().ok().or_else(never))
+        moment.parse::<DateTime>().ok()?;
+        let never = || {
+            let zoned = format!("2000-01-01T00:00:00{zone}").parse::<Timestamp>().is_ok();
+            (zoned && moment >= "9999-12-29").then_some(LAST)
+        };
+        text.parse().ok().or_else(never).map(|time: Self| time.clamp(FIRST, LAST))
     }
 
     /// How long it is from `earlier` to this moment; zero when `earlier` is in fact later.
@@ -81,9 +95,20 @@ impl Add<Duration> for Time {
     }
 }
 
+impl Sub<Duration> for Time {
+    type Output = Time;
+
+    /// Saturates likewise, on the other side.
+    fn sub(self, duration: Duration) -> Time {
+        Time(self.0.saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
 impl fmt::Display for Time {
+    /// Never fails: what has no four digits to its year is written as the nearest that has.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let timestamp = Timestamp::from_millisecond(self.0).map_err(|_| fmt::Error)?;
+        let written = (*self).clamp(FIRST, LAST);
+        let timestamp = Timestamp::from_millisecond(written.0).expect("it is between the first and the last");
         write!(f, "{timestamp:.3}")
     }
 }
@@ -116,6 +141,7 @@ impl<'de> Deserialize<'de> for Time {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn a_time_is_written_with_three_decimals_and_read_back() {
@@ -155,6 +181,7 @@ mod tests {
             "2026-02-30T09:45:00Z",
             "2026-11-20T25:45:00Z",
             "9999-12-31T25:45:00Z",
+            "9999-12-31T23:45:00+99:99",
             "+02026-11-20T09:45:00Z",
             "1795167900",
             "2026-11-20T09:45:0\u{661}Z",
@@ -171,5 +198,49 @@ mod tests {
         assert!(early.to_string() < late.to_string());
         assert_eq!(late.since(early), Duration::from_millis(1));
         assert_eq!(early.since(late), Duration::ZERO);
+    }
+
+    #[test]
+    fn the_edges_of_time_are_written_and_not_refused() {
+        let (first, last) = ("0000-01-01T00:00:00.000Z", "9999-12-30T22:00:00.000Z");
+        for (text, written) in [
+            ("9999-12-30T22:00:00.500Z", last),
+            ("9999-12-30T22:00:00.999Z", last),
+            ("9999-12-30T22:00:01Z", last),
+            ("9999-12-31T23:59:60-23:59", last),
+            ("9999-12-29T23:59:59-23:59", last),
+            ("9999-12-30T21:59:59.999Z", "9999-12-30T21:59:59.999Z"),
+            ("0000-01-01T00:00:00+23:59", first),
+            ("0000-01-01T00:00:00.001Z", "0000-01-01T00:00:00.001Z"),
+        ] {
+            assert_eq!(Time::of_client(text).map(|time| time.to_string()).as_deref(), Some(written), "{text}");
+        }
+        for (millis, written) in [(i64::MAX, last), (LAST.0 + 1, last), (FIRST.0 - 1, first), (i64::MIN, first)] {
+            assert_eq!(Time::from_millis(millis).to_string(), written);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_time_a_client_writes_can_be_written_and_read_back(
+            text in "(000[0-4]|[12][0-9]{3}|999[5-9])-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\\.[0-9]{1,3})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])",
+        ) {
+            // Only a day that its month does not have is refused.
+            let civil = text[..19].parse::<DateTime>().is_ok();
+            let time = Time::of_client(&text);
+            prop_assert_eq!(time.is_some(), civil, "{}", &text);
+            if let Some(time) = time {
+                let written = time.to_string();
+                prop_assert_eq!(written.len(), 24, "{}", &written);
+                prop_assert_eq!(Time::of_client(&written), Some(time));
+                prop_assert_eq!(written.parse::<Time>().ok(), Some(time));
+            }
+        }
+
+        #[test]
+        fn the_order_of_all_texts_is_the_order_of_times(one in any::<i64>(), other in any::<i64>()) {
+            let [one, other] = [one, other].map(Time::from_millis);
+            prop_assert!(one.min(other).to_string() <= one.max(other).to_string());
+        }
     }
 }

@@ -16,6 +16,7 @@ mod crash_at_length;
 mod crash_points;
 mod deliveries;
 mod delivery_list;
+mod dispatching;
 mod events;
 mod geo_ip;
 mod geo_ip_bucket;
@@ -44,6 +45,7 @@ mod resend;
 mod retries;
 mod routes;
 mod samples;
+mod table_chaos;
 mod token;
 mod webhook_changes;
 mod webhook_removal;
@@ -57,7 +59,7 @@ use harness::Test;
 
 fn main() -> ExitCode {
     // The slow ones come first, so that the quick ones run beside them.
-    let modules: [&[Test]; 44] = [
+    let modules: [&[Test]; 46] = [
         payments_refresh::TESTS,
         geo_ip_providers::TESTS,
         geo_ip_crash::TESTS,
@@ -68,10 +70,12 @@ fn main() -> ExitCode {
         crash::TESTS,
         crash_at_length::TESTS,
         queue_chaos::TESTS,
+        table_chaos::TESTS,
         isolation::TESTS,
         isolation_measured::TESTS,
         key_rotation::TESTS,
         health::TESTS,
+        dispatching::TESTS,
         operational_events::TESTS,
         local_run::TESTS,
         recover::TESTS,

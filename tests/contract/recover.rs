@@ -1,4 +1,4 @@
-//! Recovering: all failed deliveries of a range, in the background, each once, whatever dies meanwhile.
+//! Recovering: all failed and cancelled deliveries of a range, in the background, each once, whatever dies meanwhile.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,14 +6,17 @@ use std::{
 };
 
 use futures::{StreamExt, stream};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Call, Entity, Hook, LONG, Receiver, Settings, Suite, tests, until};
+use crate::harness::{Behaviour, Call, Entity, Hook, LONG, Receiver, Settings, Suite, now, tests, until};
 
 tests![
     thousands_are_recovered_each_once_although_the_work_is_killed_in_the_middle,
     a_range_holds_its_beginning_and_not_its_end,
     only_what_has_failed_is_recovered,
+    what_a_disabled_webhook_has_cancelled_is_recovered_when_it_is_enabled_again,
+    what_has_had_too_many_attempts_or_is_past_its_time_is_neither_counted_nor_recovered,
     every_bad_range_is_refused_with_its_field,
     what_cannot_be_recovered_is_refused,
 ];
@@ -171,6 +174,59 @@ async fn only_what_has_failed_is_recovered(suite: Arc<Suite>) {
     assert_eq!(recovered["attemptCount"], 4);
     assert_eq!(entity.delivery(&ids[0]).await["attemptCount"], 1);
     assert_eq!(entity.delivery(&ids[1]).await["status"], "retrying");
+}
+
+async fn what_a_disabled_webhook_has_cancelled_is_recovered_when_it_is_enabled_again(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let soon = Behaviour::answer(429, &[("Retry-After", "2")], "");
+    let hook = hook_for(&entity, "booking.created", &receiver.on("/", [soon])).await;
+    let mut ids = publish(&entity, "booking.created", 3).await;
+    receiver.until("/", 3).await;
+    receiver.on("/", [Behaviour::status(410)]);
+    ids.push(entity.publish(json!({})).await);
+    entity.until_status(&ids[3], &["failed"]).await;
+    for id in &ids[..3] {
+        entity.until_status(id, &["cancelled"]).await;
+    }
+    let shown = entity.get(&format!("/webhook/{}", hook.id)).expect(200).await.json();
+    assert_eq!(shown["enabled"], false, "{shown:#}");
+
+    receiver.on("/", [Behaviour::status(200)]);
+    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    recovery(&entity, &hook, &range).refused(409, "webhook-disabled").await;
+    entity.call("PATCH", &format!("/webhook/{}", hook.id)).json(&json!({ "enabled": true })).expect(200).await;
+    until("all show as over", LONG, async || (recover(&entity, &hook, &range).await == 4).then_some(())).await;
+    for id in &ids {
+        let delivered = entity.until_status(id, &["delivered"]).await;
+        assert_eq!(delivered["attemptCount"], 2, "{delivered:#}");
+    }
+    until("nothing is left", LONG, async || (recover(&entity, &hook, &range).await == 0).then_some(())).await;
+}
+
+async fn what_has_had_too_many_attempts_or_is_past_its_time_is_neither_counted_nor_recovered(suite: Arc<Suite>) {
+    const DAY: i64 = 24 * 60 * 60;
+    let long_ago = Timestamp::from_second(now() - 91 * DAY).expect("a time");
+    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let hook = hook_for(&entity, "booking.created", &receiver.on("/", [Behaviour::status(500)])).await;
+    let ids = publish(&entity, "booking.created", 3).await;
+    until_count(&entity, &hook, "failed", 3).await;
+    for (id, attribute, value) in [
+        (&ids[0], "attemptCount", json!({ "N": "100" })),
+        // As a delivery is that was made 91 days ago and that the table has not removed yet.
+        (&ids[1], "createdKey", json!({ "S": format!("{long_ago:.3}#{}", ids[1]) })),
+    ] {
+        let mut head = table.item(&format!("DLV#{id}"), "HEAD").await.expect("it is there");
+        head[attribute] = value;
+        table.put(head).await;
+    }
+    receiver.on("/", [Behaviour::status(200)]);
+    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    assert_eq!(recover(&entity, &hook, &range).await, 1);
+    entity.until_status(&ids[2], &["delivered"]).await;
+    until("nothing is left", LONG, async || (recover(&entity, &hook, &range).await == 0).then_some(())).await;
+    for id in &ids[..2] {
+        assert_eq!(entity.delivery(id).await["status"], "failed");
+    }
 }
 
 async fn every_bad_range_is_refused_with_its_field(suite: Arc<Suite>) {

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Behaviour, Entity, Receiver, Settings, Suite, tests, time};
+use crate::harness::{Answer, Behaviour, Entity, Receiver, Settings, Suite, now, tests, time};
 
 tests![
     a_failed_delivery_gets_a_fresh_schedule_and_goes_on_to_be_delivered,
@@ -17,6 +17,9 @@ tests![
     of_twenty_requests_at_once_one_has_an_effect,
     one_whose_attempt_is_under_way_is_left_alone,
     what_cannot_be_sent_is_refused,
+    what_has_had_as_many_attempts_as_may_be_is_refused,
+    what_is_past_its_time_counts_as_gone_before_the_table_removes_it,
+    sending_again_keeps_a_delivery_no_longer,
     what_is_not_there_looks_missing,
     nothing_needs_to_be_said_and_nothing_else_may_be,
 ];
@@ -199,6 +202,47 @@ async fn what_cannot_be_sent_is_refused(suite: Arc<Suite>) {
     assert_eq!(entity.delivery(&delivered).await["status"], "delivered");
     entity.post(&format!("/webhook/delivery/{open}/resend")).refused(409, "webhook-removed").await;
     assert_eq!(receiver.received("/").len(), 2);
+}
+
+/// A delivery that is delivered, and its head in the table.
+async fn delivered(suite: &Suite, entity: &Entity, receiver: &Receiver) -> (String, Value) {
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let id = entity.publish(json!({})).await;
+    entity.until_status(&id, &["delivered"]).await;
+    let head = suite.table().item(&format!("DLV#{id}"), "HEAD").await.expect("it is there");
+    (id, head)
+}
+
+async fn what_has_had_as_many_attempts_as_may_be_is_refused(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let (id, mut head) = delivered(&suite, &entity, &receiver).await;
+    head["attemptCount"]["N"] = "99".into();
+    suite.table().put(head).await;
+    resent(&entity, &id).await;
+    let delivered = entity.until_status(&id, &["delivered"]).await;
+    assert_eq!(delivered["attemptCount"], 100, "the last that is asked for: {delivered:#}");
+    let problem = entity.post(&format!("/webhook/delivery/{id}/resend")).refused(409, "attempt-limit").await;
+    assert_eq!(problem["properties"]["limit"], 100);
+    assert_eq!(receiver.received("/").len(), 2);
+}
+
+async fn what_is_past_its_time_counts_as_gone_before_the_table_removes_it(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let (id, mut head) = delivered(&suite, &entity, &receiver).await;
+    head["expiresAt"]["N"] = (now() - 1).to_string().into();
+    suite.table().put(head).await;
+    entity.get(&format!("/webhook/delivery/{id}")).refused(404, "delivery-not-found").await;
+    entity.post(&format!("/webhook/delivery/{id}/resend")).refused(404, "delivery-not-found").await;
+    assert_eq!(receiver.received("/").len(), 1);
+}
+
+async fn sending_again_keeps_a_delivery_no_longer(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let (id, before) = delivered(&suite, &entity, &receiver).await;
+    resent(&entity, &id).await;
+    entity.until_delivery(&id, "is sent again", |delivery| delivery["attemptCount"] == 2).await;
+    let after = suite.table().item(&format!("DLV#{id}"), "HEAD").await.expect("it is there");
+    assert_eq!(after["expiresAt"], before["expiresAt"]);
 }
 
 async fn what_is_not_there_looks_missing(suite: Arc<Suite>) {

@@ -1,4 +1,4 @@
-//! POST …/webhook/{webhookIdentifier}/recover: has the failed deliveries of a range attempted again.
+//! POST …/webhook/{webhookIdentifier}/recover: has the failed and cancelled deliveries of a range attempted again.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use shared::{
     auth::scope::Scope,
     deliveries::{Deliveries, jobs::Jobs, recover::Recovery},
     http::{Endpoint, PathBeside},
+    settings::ScheduleSettings,
     webhooks::Webhooks,
 };
 
@@ -16,11 +17,12 @@ const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsWrite).taking_json
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
-    let (service, ()) = Service::start().await?;
+    let (service, schedule) = Service::start::<ScheduleSettings>().await?;
     let recovery = Arc::new(Recovery {
         deliveries: Deliveries::new(service.table().clone()),
         webhooks: Webhooks::new(service.table().clone()),
         jobs: Jobs::new(service.table().clone()),
+        retention: schedule.retention,
         clock: service.clock().clone(),
     });
     service

@@ -3,6 +3,7 @@
 use shared::{
     Service, StartError,
     auth::scope::Scope,
+    clock::SharedClock,
     deliveries::Deliveries,
     http::{Call, Endpoint, Problem, Reply},
     ids::DeliveryId,
@@ -13,12 +14,12 @@ const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsRead);
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    let deliveries = Deliveries::new(service.table().clone());
-    service.serve(ENDPOINT, move |call| show(deliveries.clone(), call)).await
+    let (deliveries, clock) = (Deliveries::new(service.table().clone()), service.clock().clone());
+    service.serve(ENDPOINT, move |call| show(deliveries.clone(), clock.clone(), call)).await
 }
 
-async fn show(deliveries: Deliveries, call: Call) -> Result<Reply, Problem> {
+async fn show(deliveries: Deliveries, clock: SharedClock, call: Call) -> Result<Reply, Problem> {
     let delivery = DeliveryId::of_path(&call)?;
-    let found = deliveries.with_attempts(call.entity(), &delivery).await?;
+    let found = deliveries.with_attempts(call.entity(), &delivery, clock.now()).await?;
     Reply::ok(&found.ok_or_else(Problem::delivery_not_found)?) // another entity's looks the same
 }

@@ -6,13 +6,13 @@
 use aws_sdk_dynamodb::{operation::query::builders::QueryFluentBuilder, types::Select};
 use serde::{Deserialize, Serialize};
 
-use super::{Deliveries, Delivery, Status};
+use super::{Deliveries, Delivery, Status, delivery::MAX_ATTEMPTS};
 use crate::{
     auth::entity::EntityId,
     clock::Time,
     ids::{DeliveryId, WebhookId},
     logging,
-    table::{Item, TableError, read_item, text},
+    table::{Item, TableError, number, read_item, text},
 };
 
 const LOOKING: &str = "looking through an entity's deliveries";
@@ -112,6 +112,21 @@ pub struct Wanted<'a> {
     pub kind: Option<&'a str>,
     /// To this webhook.
     pub webhook: Option<&'a WebhookId>,
+    /// With fewer attempts than that.
+    pub fewer_attempts_than: Option<u32>,
+}
+
+impl<'a> Wanted<'a> {
+    /// What recovering a webhook makes due again. That the webhook is there says that what was cancelled was cancelled because
+    /// it was disabled.
+    pub fn recoverable(webhook: &'a WebhookId) -> Self {
+        Self {
+            statuses: &[Status::Failed, Status::Cancelled],
+            webhook: Some(webhook),
+            fewer_attempts_than: Some(MAX_ATTEMPTS),
+            kind: None,
+        }
+    }
 }
 
 /// In which direction.
@@ -198,6 +213,10 @@ impl Deliveries {
         if let Some(webhook) = wanted.webhook {
             query = query.expression_attribute_values(":webhook", text(webhook));
             conditions.push("webhookIdentifier = :webhook".to_owned());
+        }
+        if let Some(most) = wanted.fewer_attempts_than {
+            query = query.expression_attribute_values(":most", number(most));
+            conditions.push("attemptCount < :most".to_owned());
         }
         let filter = (!conditions.is_empty()).then(|| conditions.join(" AND "));
         query.set_filter_expression(filter)

@@ -10,6 +10,10 @@ use crate::{
     ids::{DeliveryId, WebhookId},
 };
 
+/// How many attempts a delivery may have and still be asked for again: one answer shows them all, each with what the endpoint
+/// said, and those of a schedule that has begun come on top.
+pub const MAX_ATTEMPTS: u32 = 100;
+
 /// Where a delivery stands. The first two are open, the others final until somebody asks for it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -91,4 +95,45 @@ pub struct WholeDelivery {
     pub attempts: Vec<Attempt>,
     /// The very body that is sent.
     pub event: Box<RawValue>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{outbound::Answer, testing::CountingRandom};
+
+    #[test]
+    fn as_many_attempts_as_there_can_be_fit_into_one_answer_whatever_the_endpoint_said() {
+        /// What a function may answer (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
+        const MAX_ANSWER: usize = 6 * 1024 * 1024;
+        /// The longest schedule that can be set, begun when one more attempt would have been too many.
+        const LONGEST_SCHEDULE: u32 = 100;
+        let now = Time::from_millis(1_795_167_900_000);
+        // Nothing grows more on its way, since the answer is a text within JSON: a NUL takes seven bytes there, a quote four.
+        let answer = Answer { status: http::StatusCode::OK, retry_after: None, body: vec![0; 4_096], truncated: true };
+        let outcome = Ok(answer);
+        let event = format!("[{}]", vec!["\"\""; 256 * 1024 / 3].join(","));
+        let random = CountingRandom::default();
+        let delivery = Delivery {
+            attempt_count: MAX_ATTEMPTS,
+            created_date: now,
+            id: DeliveryId::new(now, &random),
+            last_http_status: None,
+            last_update: now,
+            next_attempt_date: Some(now),
+            owner_identifier: EntityId::parse(&"e".repeat(64)).expect("an entity"),
+            status: Status::Failed,
+            r#type: "booking.created".to_owned(),
+            url: "\"".repeat(2_048),
+            webhook_identifier: WebhookId::new(now, &random),
+        };
+        let attempts = (1..MAX_ATTEMPTS + LONGEST_SCHEDULE).map(|number| Attempt::of(number, now, now, &outcome));
+        let whole = WholeDelivery {
+            delivery,
+            attempts: attempts.collect(),
+            event: RawValue::from_string(event).expect("JSON"),
+        };
+        let answer = serde_json::to_string(&serde_json::to_string(&whole).expect("JSON")).expect("JSON");
+        assert!(answer.len() + 4_096 < MAX_ANSWER, "{}", answer.len());
+    }
 }

@@ -40,7 +40,8 @@ impl Filters {
 
     /// What they mean for the index, but for the times.
     pub(super) fn wanted(&self) -> Wanted<'_> {
-        Wanted { statuses: self.status.as_slice(), kind: self.kind, webhook: self.webhook.as_ref() }
+        let (statuses, webhook) = (self.status.as_slice(), self.webhook.as_ref());
+        Wanted { statuses, kind: self.kind, webhook, ..Wanted::default() }
     }
 }
 

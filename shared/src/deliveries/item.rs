@@ -116,6 +116,11 @@ impl HeadItem {
         &self.event
     }
 
+    /// Whether its time is not over yet.
+    pub(super) fn is_kept(&self, now: Time) -> bool {
+        self.expires_at > now.as_seconds()
+    }
+
     /// Whether an attempt may stand in the head beside those that do.
     pub(super) fn has_room_for(&self, attempt: &Attempt) -> bool {
         self.attempts.iter().chain([attempt]).map(Attempt::size).sum::<usize>() <= MAX_INLINE

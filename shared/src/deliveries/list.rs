@@ -74,8 +74,7 @@ impl Listing {
             Some(cursor) => Some(self.place(cursor, entity, &filters).await?),
             None => None,
         };
-        let oldest = Time::from_millis(self.clock.now().as_millis() - duration_millis(self.retention));
-        let stretch = stretch(&filters, oldest, behind.as_ref());
+        let stretch = stretch(&filters, self.clock.now() - self.retention, behind.as_ref());
         let ListPage { items, end } = self.deliveries.page(entity, &filters, stretch, limit, &*self.clock).await?;
         let next_cursor = match end {
             Some(end) => Some(cursor::write(&end, &*self.rings.get().await?, &*self.random, entity.id(), &filters)),
@@ -96,10 +95,6 @@ fn limit(text: &str) -> Option<usize> {
     let digits = (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     let limit = digits.then(|| text.parse().ok())??;
     (1..=MAX_LIMIT).contains(&limit).then_some(limit)
-}
-
-fn duration_millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Where the deliveries are that may be on the page.

@@ -1,5 +1,5 @@
-//! Recovering a range of a webhook's failed deliveries: how many there are is counted at once, and making them due again is
-//! left to a job.
+//! Recovering a range of a webhook's deliveries that failed, or were cancelled while it was disabled: how many there are is
+//! counted at once, and making them due again is left to a job.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use http::StatusCode;
 use serde::Serialize;
 
 use super::{
-    Deliveries, Status,
+    Deliveries,
     by_entity::{Stretch, Wanted},
     jobs::{Jobs, MAX_RANGES, TooManyRanges},
     reopen::sendable,
@@ -34,6 +34,8 @@ pub struct Recovery {
     pub webhooks: Webhooks,
     /// What does it.
     pub jobs: Jobs,
+    /// How long deliveries are kept: what is older is gone, though the table may still have it for days.
+    pub retention: Duration,
     /// The clock.
     pub clock: SharedClock,
 }
@@ -48,6 +50,7 @@ impl Recovery {
     pub async fn recover(&self, call: &Call) -> Result<Reply, Problem> {
         let now = self.clock.now();
         let (since, until) = range(&call.body, now)?;
+        let since = since.max(now - self.retention);
         let (entity, webhook) = (call.entity(), WebhookId::of_path(call)?);
         sendable(&self.webhooks, entity, &webhook, Problem::webhook_not_found).await?;
         let mut ranges = self.jobs.ranges(&webhook).await?;
@@ -60,7 +63,7 @@ impl Recovery {
         Reply::json(StatusCode::ACCEPTED, &Recovered { count })
     }
 
-    /// How many failed deliveries of the webhook there are in these stretches, or were found in the time there is.
+    /// How many deliveries of the webhook there are to recover in these stretches, or were found in the time there is.
     async fn count(
         &self,
         entity: &AuthorizedEntity,
@@ -68,11 +71,11 @@ impl Recovery {
         stretches: Vec<Stretch>,
     ) -> Result<usize, TableError> {
         let began = self.clock.now();
-        let failed = Wanted { statuses: &[Status::Failed], webhook: Some(webhook), kind: None };
+        let wanted = Wanted::recoverable(webhook);
         let mut count = 0;
         for mut stretch in stretches {
             loop {
-                let page = self.deliveries.count(entity.id(), &stretch, failed).await?;
+                let page = self.deliveries.count(entity.id(), &stretch, wanted).await?;
                 count += page.found;
                 // One is found in any case: a range that is known to have nothing is not recovered.
                 if count > 0 && self.clock.now().since(began) >= COUNTING {
@@ -90,7 +93,7 @@ fn too_many(_: TooManyRanges) -> Problem {
     Problem::too_many_recoveries(MAX_RANGES)
 }
 
-/// The range in a body. What is not made yet cannot have failed, so it ends now at the latest.
+/// The range in a body. What is not made yet is not to be recovered, so it ends now at the latest.
 fn range(body: &[u8], now: Time) -> Result<(Time, Time), Problem> {
     let mut body = JsonBody::read(body)?;
     let since = body.required::<String>("since", "a time");

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::{
     Deliveries, Delivery, GRACE, Status,
-    delivery::WholeDelivery,
+    delivery::{MAX_ATTEMPTS, WholeDelivery},
     item::{HEAD, HeadItem, due_shard, partition},
     queue::{DueMessage, Queue, QueueError},
 };
@@ -72,9 +72,13 @@ impl Resending {
     pub async fn resend(&self, call: &Call) -> Result<Reply, Problem> {
         nothing_said(&call.body)?;
         let (entity, id) = (call.entity(), DeliveryId::of_path(call)?);
-        let whole = self.deliveries.with_attempts(entity, &id).await?.ok_or_else(Problem::delivery_not_found)?;
+        let whole = self.deliveries.with_attempts(entity, &id, self.clock.now()).await?;
+        let whole = whole.ok_or_else(Problem::delivery_not_found)?;
         sendable(&self.webhooks, entity, &whole.delivery.webhook_identifier, Problem::webhook_removed).await?;
         let Some(head) = self.deliveries.head(&id).await? else { return Err(Problem::delivery_not_found()) };
+        if head.delivery.attempt_count >= MAX_ATTEMPTS {
+            return Err(Problem::too_many_attempts(MAX_ATTEMPTS));
+        }
         let now = self.clock.now();
         let step = Step::of(&head, now);
         let changed = match step {
@@ -102,7 +106,7 @@ impl Resending {
             }
             // Nothing was to be changed, or it has changed since it was seen.
             _ => {
-                let now = self.deliveries.with_attempts(entity, &seen.delivery.id).await?;
+                let now = self.deliveries.with_attempts(entity, &seen.delivery.id, self.clock.now()).await?;
                 now.ok_or_else(Problem::delivery_not_found)
             }
         }
@@ -128,7 +132,8 @@ pub(super) async fn sendable(
     if found.webhook.enabled { Ok(()) } else { Err(Problem::webhook_disabled()) }
 }
 
-/// A final delivery becomes open, with a fresh schedule that begins now; the sweep looks after it from `due` on.
+/// A final delivery becomes open, with a fresh schedule that begins now; the sweep looks after it from `due` on. It is kept as
+/// long as before: what is past its time stays as it is.
 fn reopening(seen: &Delivery, now: Time, due: Time) -> Statement {
     Statement::update(partition(&seen.id), HEAD)
         .set("status", text(Status::Pending.as_str()))
@@ -139,13 +144,16 @@ fn reopening(seen: &Delivery, now: Time, due: Time) -> Statement {
         .set("dueAt", text(due))
         .set("sweeps", number(0))
         .set("lastUpdate", text(now))
+        .remove("putOff")
         .only_if("status", "=", text(seen.status.as_str()))
         .only_if("attemptCount", "=", number(seen.attempt_count))
+        .only_if("expiresAt", ">", number(now.as_seconds()))
 }
 
-/// An open delivery's next attempt becomes due now, and what its schedule had is remembered.
+/// An open delivery's next attempt becomes due now, and what its schedule had is remembered. One that was put off is itself
+/// that of the schedule: it waits for nothing that the schedule has.
 fn attempt_now(seen: &HeadItem, now: Time) -> Statement {
-    let scheduled = if seen.resume_at.is_some() { None } else { seen.delivery.next_attempt_date };
+    let scheduled = seen.delivery.next_attempt_date.filter(|_| seen.resume_at.is_none() && !seen.put_off);
     let statement = Statement::update(&seen.pk, HEAD)
         .set_if("resumeAt", scheduled.map(text))
         .set("nextAttemptDate", text(now))
@@ -154,6 +162,7 @@ fn attempt_now(seen: &HeadItem, now: Time) -> Statement {
         .set("sweeps", number(0))
         .set("lastUpdate", text(now))
         .only_if("attemptCount", "=", number(seen.delivery.attempt_count))
+        .only_if("expiresAt", ">", number(now.as_seconds()))
         .only_without("lease");
     seen.claimable_at.iter().fold(statement, |statement, time| statement.only_if("claimableAt", "=", text(time)))
 }
@@ -164,7 +173,7 @@ impl Deliveries {
         self.table.read((partition(id), HEAD.to_owned()), LOOKING).await
     }
 
-    /// Makes a failed delivery due again, and leaves its announcement to the sweep; false when it is not as it was seen.
+    /// Makes a delivery that is over due again, and leaves its announcement to the sweep; false when it is not as it was seen.
     pub(super) async fn reopen(&self, seen: &Delivery, now: Time) -> Result<bool, TableError> {
         Ok(self.change(reopening(seen, now, now)).await?.is_some())
     }
@@ -237,5 +246,25 @@ mod tests {
         assert_eq!(Step::of(&at(Some(NOW), None), NOW), Step::Announce);
         assert_eq!(Step::of(&at(Some(LATER), Some("worker")), NOW), Step::Nothing);
         assert_eq!(Step::of(&at(Some(NOW), Some("dead worker")), NOW), Step::Announce);
+    }
+
+    #[test]
+    fn a_pause_that_a_breaker_makes_is_no_time_of_the_schedule_to_go_on_at() {
+        let waiting = || {
+            let mut head = HeadItem { claimable_at: Some(LATER), ..head() };
+            head.delivery.next_attempt_date = Some(LATER);
+            head
+        };
+        let resumes = |head: &HeadItem| format!("{:?}", attempt_now(head, NOW)).contains("resumeAt");
+        assert!(resumes(&waiting()));
+        assert!(!resumes(&HeadItem { put_off: true, ..waiting() }), "it is itself the attempt of the schedule");
+        assert!(!resumes(&HeadItem { resume_at: Some(LATER), ..waiting() }), "what is remembered stays");
+    }
+
+    #[test]
+    fn what_is_past_its_time_counts_as_gone_at_its_last_second() {
+        let head = head();
+        assert!(head.is_kept(NOW + Duration::from_millis(59_999)));
+        assert!(!head.is_kept(NOW + Duration::from_secs(60)));
     }
 }

@@ -113,11 +113,13 @@ impl Deliveries {
         Ok(())
     }
 
-    /// A delivery with its event and its whole attempt history; `None` when the entity has none of this identifier.
+    /// A delivery with its event and its whole attempt history; `None` when the entity has none of this identifier, or has it
+    /// no longer: the table removes what is past its time some days later.
     pub async fn with_attempts(
         &self,
         entity: &AuthorizedEntity,
         id: &DeliveryId,
+        now: Time,
     ) -> Result<Option<WholeDelivery>, TableError> {
         const DOING: &str = "reading a delivery with its attempts";
         let (mut head, mut attempts) = (None, Vec::new());
@@ -128,7 +130,7 @@ impl Deliveries {
                 _ => {}
             }
         }
-        let Some(head) = head.filter(|head| head.delivery.owner_identifier == *entity.id()) else {
+        let Some(head) = head.filter(|head| head.delivery.owner_identifier == *entity.id() && head.is_kept(now)) else {
             return Ok(None);
         };
         attempts.extend(head.attempts);

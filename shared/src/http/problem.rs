@@ -197,6 +197,12 @@ impl Problem {
         Self::new(ProblemKind::WebhookRemoved, "The webhook of this delivery was removed; it cannot be sent again.")
     }
 
+    /// The delivery has had as many attempts as one that is sent again may have.
+    pub fn too_many_attempts(limit: u32) -> Self {
+        let detail = format!("The delivery has had {limit} attempts or more; it cannot be sent again.");
+        Self::new(ProblemKind::AttemptLimit, detail).with_property("limit", limit)
+    }
+
     /// The webhook's deliveries are being recovered in as many ranges as can be at once.
     pub fn too_many_recoveries(limit: usize) -> Self {
         let detail = format!("{limit} ranges of this webhook are being recovered; ask again when some are done.");

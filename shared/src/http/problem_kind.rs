@@ -79,8 +79,10 @@ kinds! {
         "A secret that was replaced goes on signing for a day beside its successor, so that no delivery is unsigned meanwhile. A webhook may have a limited number of them at once, which the detail names. Replace the secret again when the oldest has ended; `properties.oldestEndsDate` says when that is.";
     WebhookRemoved = "webhook-removed", CONFLICT, "The webhook was removed",
         "A delivery goes to the webhook that it was made for. That webhook was removed, so that the delivery cannot be sent again; its history can still be read. Publish the event again if another webhook is to get it.";
+    AttemptLimit = "attempt-limit", CONFLICT, "The delivery has had as many attempts as it may have",
+        "A delivery can be sent again until it has had a limited number of attempts, which the detail names, so that its whole history can be shown. Its event can still be read there; publish it again if it is still needed.";
     RecoveryLimit = "recovery-limit", CONFLICT, "Too many ranges are being recovered",
-        "The failed deliveries of a webhook can be recovered in a limited number of separate ranges at a time, which the detail names. Ask again when some are done, or for one range that holds the others.";
+        "The deliveries of a webhook can be recovered in a limited number of separate ranges at a time, which the detail names. Ask again when some are done, or for one range that holds the others.";
     WebhookDisabled = "webhook-disabled", CONFLICT, "The webhook is disabled",
         "Nothing is sent to a webhook that is disabled, test events included. Enable it first, with `{\"enabled\": true}`; if the service disabled it, its `disabledReason` says what to mend before.";
     IdempotencyConflict = "idempotency-conflict", CONFLICT, "The idempotency key was used for another request",

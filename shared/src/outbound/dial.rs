@@ -24,6 +24,9 @@ use super::{addresses::AddressRules, exchange::AttemptError};
 /// leads nowhere must be reached by another, and in time.
 const HEAD_START: Duration = Duration::from_millis(250);
 
+/// How many addresses of a name are tried: more help nobody, and a name with hundreds must not make hundreds of connections.
+const MAX_TRIED: usize = 8;
+
 /// Asks for the addresses of names; handed in, so that tests can answer what no DNS would answer them.
 pub trait Resolver: fmt::Debug + Send + Sync {
     /// The addresses of a name, in the order in which they are to be tried. An error when it cannot be resolved.
@@ -49,7 +52,8 @@ pub async fn connect(url: &Url, rules: &AddressRules, resolver: &dyn Resolver) -
     let addresses = resolve(url, resolver).await?;
     check(&addresses, rules)?;
     let port = url.port_or_known_default().unwrap_or(443);
-    let stream = dial(addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect()).await?;
+    let tried = addresses.into_iter().take(MAX_TRIED);
+    let stream = dial(tried.map(|address| SocketAddr::new(address, port)).collect()).await?;
     // Requests are small and wait for their answer: nothing is gained by holding bytes back.
     let _ = stream.set_nodelay(true);
     Ok(stream)
@@ -67,7 +71,7 @@ async fn resolve(url: &Url, resolver: &dyn Resolver) -> Result<Vec<IpAddr>, Atte
     }
 }
 
-/// One address that may not be dialled bans them all: a mixed answer is an attempt to slip one in.
+/// One address that may not be dialled bans them all, be it one that would not be tried: a mixed answer is an attempt to slip one in.
 fn check(addresses: &[IpAddr], rules: &AddressRules) -> Result<(), AttemptError> {
     if addresses.is_empty() {
         return Err(AttemptError::Dns("the name has no address"));

@@ -183,13 +183,27 @@ async fn every_form_of_loopback_that_is_allowed_can_be_dialled() {
 async fn of_many_addresses_the_first_that_answers_is_taken() {
     let ([listener], port) = listeners(["127.0.0.2"]).await;
     // Nobody listens on the port of the others.
-    let mut many: Vec<IpAddr> = (3..=200).map(|last| ip(&format!("127.0.0.{last}"))).collect();
+    let mut many: Vec<IpAddr> = (3..=9).map(|last| ip(&format!("127.0.0.{last}"))).collect();
     many.push(ip("127.0.0.2"));
     let began = Instant::now();
     let stream = connect(&named(port), &allowing(&["127.0.0.0/8"]), &Script::of([Ok(many)])).await.expect("connected");
     assert_eq!(peer(&stream).ip(), ip("127.0.0.2"));
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     assert!(listener.accept().await.is_ok());
+}
+
+#[tokio::test]
+async fn of_hundreds_of_addresses_eight_are_tried_and_all_are_checked() {
+    let ([ninth], port) = listeners(["127.0.0.2"]).await;
+    let mut many: Vec<IpAddr> = (3..=10).map(|last| ip(&format!("127.0.0.{last}"))).collect();
+    many.extend(std::iter::repeat_n(ip("127.0.0.2"), 300));
+    let rules = allowing(&["127.0.0.0/8"]);
+    let outcome = connect(&named(port), &rules, &Script::of([Ok(many.clone())])).await;
+    assert!(matches!(outcome, Err(AttemptError::Connect(_))), "{outcome:?}");
+    untouched(&ninth).await;
+    many.push(ip("10.0.0.1"));
+    let outcome = connect(&named(port), &rules, &Script::of([Ok(many)])).await;
+    assert!(matches!(outcome, Err(AttemptError::Blocked(_))), "{outcome:?}");
 }
 
 #[tokio::test]

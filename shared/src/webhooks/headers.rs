@@ -9,21 +9,27 @@ use crate::http::Violations;
 /// How many headers a webhook may have.
 pub const MAX_HEADERS: usize = 20;
 const MAX_VALUE_LENGTH: usize = 2048;
+/// How many bytes they may take together, as JSON: the list of an entity's webhooks must fit into one answer.
+const MAX_TOGETHER: usize = 8 * 1024;
 
-/// Names that the service sets itself, or that decide how a message is read on its way.
-const RESERVED: [&str; 18] = [
+/// Names that the service sets itself, that decide how a message is read on its way, that ask for another answer than one to
+/// this event (parts of it, or none unless something holds), or that have a meaning in answers only. `Cookie` is none of
+/// these: some endpoints know their callers by it.
+const RESERVED: [&str; 20] = [
     "accept-encoding",
     "connection",
     "content-encoding",
     "content-length",
+    "content-range",
     "content-type",
     "date",
     "expect",
     "host",
+    "http2-settings",
     "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
+    "range",
+    "set-cookie",
+    "set-cookie2",
     "te",
     "trailer",
     "transfer-encoding",
@@ -31,12 +37,16 @@ const RESERVED: [&str; 18] = [
     "user-agent",
     "via",
 ];
-const RESERVED_PREFIXES: [&str; 3] = ["service-", "webhook-", "x-amzn-"];
+const RESERVED_PREFIXES: [&str; 5] = ["if-", "proxy-", "service-", "webhook-", "x-amzn-"];
 
 /// Checks the headers that an owner wants, and notes what is wrong with each.
 pub fn check(headers: &BTreeMap<String, String>, violations: &mut Violations) {
     if headers.len() > MAX_HEADERS {
         violations.add("headers", format!("must not be more than {MAX_HEADERS}"));
+        return;
+    }
+    if serde_json::to_string(headers).map_or(usize::MAX, |json| json.len()) > MAX_TOGETHER {
+        violations.add("headers", format!("must not take more than {MAX_TOGETHER} bytes together, as JSON"));
         return;
     }
     let mut seen = Vec::new();
@@ -99,6 +109,39 @@ mod tests {
         {
             assert!(refused(&[(name, "x")]), "{name}");
         }
+    }
+
+    #[test]
+    fn what_asks_for_another_answer_or_belongs_to_a_proxy_is_refused() {
+        for name in [
+            "Proxy-Authenticate",
+            "Proxy-Status",
+            "proxy-anything",
+            "HTTP2-Settings",
+            "Range",
+            "Content-Range",
+            "If-Match",
+            "If-None-Match",
+            "If-Modified-Since",
+            "IF-RANGE",
+            "Set-Cookie",
+            "Set-Cookie2",
+        ] {
+            assert!(refused(&[(name, "x")]), "{name}");
+        }
+        assert!(!refused(&[("Cookie", "gate=1"), ("X-If-Match", "x"), ("Accept", "application/json")]));
+    }
+
+    #[test]
+    fn headers_that_are_too_large_together_are_refused_as_a_whole() {
+        // `{"X-0":"…","X-1":"…"}`: nine bytes beside each value.
+        let value = "x".repeat(2_039);
+        let four: Vec<_> = ["X-0", "X-1", "X-2", "X-3"].map(|name| (name, value.as_str())).to_vec();
+        assert!(!refused(&four));
+        let headers = [four.as_slice(), &[("X-4", "")]].concat();
+        assert!(refused(&headers));
+        let quotes = "\"".repeat(2_039);
+        assert!(refused(&["X-0", "X-1", "X-2"].map(|name| (name, quotes.as_str()))), "quotes take two bytes each");
     }
 
     #[test]

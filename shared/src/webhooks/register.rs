@@ -21,7 +21,7 @@ use crate::{
     sealing::KeyRings,
 };
 
-/// How many webhooks an entity may have: every publish reads them all.
+/// How many webhooks an entity may have: every publish reads them all, and one answer lists them.
 pub const MAX_WEBHOOKS: usize = 200;
 
 /// Everything that making a webhook needs.
@@ -93,7 +93,7 @@ fn made_of(members: Members, owner_identifier: EntityId, id: WebhookId, now: Tim
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::CountingRandom;
+    use crate::{events::catalogue, testing::CountingRandom};
 
     #[test]
     fn a_webhook_has_the_defaults_of_the_contract() {
@@ -109,5 +109,34 @@ mod tests {
         assert!(webhook.enabled && webhook.headers.is_empty() && webhook.disabled_reason.is_none());
         assert_eq!(webhook.version, 1);
         assert!(made_of(Members::default(), entity, id, now).is_none());
+    }
+
+    #[test]
+    fn as_many_webhooks_as_may_be_fit_into_one_answer_however_large() {
+        /// What a function may answer (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
+        const MAX_ANSWER: usize = 6 * 1024 * 1024;
+        let (now, random) = (Time::from_millis(0), CountingRandom::default());
+        let entity = EntityId::parse(&"e".repeat(64)).expect("an entity");
+        // Nothing grows more on its way, since the answer is a text within JSON: a quote takes four bytes there.
+        let quotes = |count| "\"".repeat(count);
+        let value = quotes(1_015);
+        let headers: std::collections::BTreeMap<_, _> =
+            ["X-1", "X-2", "X-3", "X-4"].map(|name| (name.to_owned(), value.clone())).into();
+        let mut violations = crate::http::Violations::default();
+        super::super::headers::check(&headers, &mut violations);
+        assert!(violations.check().is_ok());
+        assert!(serde_json::to_string(&headers).expect("JSON").len() > 8 * 1024 - 100, "hardly more may be set");
+        let members = Members {
+            name: Some(quotes(200)),
+            enabled: Some(true),
+            event_url: Some(quotes(2_048)),
+            event_list: Some(catalogue::all().iter().map(|kind| kind.value.to_owned()).collect()),
+            headers: Some(headers),
+        };
+        let webhook = made_of(members, entity, WebhookId::new(now, &random), now).expect("complete");
+        let webhook = Webhook { disabled_reason: Some("x".repeat(100)), ..webhook };
+        let list: Vec<_> = (0..MAX_WEBHOOKS + 5).map(|_| webhook.view(Health::Healthy, None)).collect();
+        let answer = serde_json::to_string(&serde_json::to_string(&list).expect("JSON")).expect("JSON");
+        assert!(answer.len() < MAX_ANSWER, "{}", answer.len());
     }
 }

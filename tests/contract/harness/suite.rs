@@ -71,7 +71,7 @@ impl Suite {
             contract,
             simulation,
             entities: AtomicU32::new(1),
-            other_bundles: Semaphore::new(1),
+            other_bundles: Semaphore::new(2),
         })
     }
 
@@ -81,7 +81,8 @@ impl Suite {
         Entity::new(&self.api, format!("entity-{number}")).await
     }
 
-    /// A second bundle, started while there is no third: it takes a dozen processes and the machine is small.
+    /// A second bundle, started while there are no two others: each takes a few dozen processes, most of which wait, and the
+    /// machine is small.
     pub async fn other_bundle(&self, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
         self.other_bundle_with(settings, &[]).await
     }
@@ -121,12 +122,12 @@ impl Suite {
     ) -> (Bundle, Api, SemaphorePermit<'_>) {
         let permit = self.other_bundles.acquire().await.expect("the semaphore is never closed");
         let bundle = Bundle::start_with(settings, secrets, arguments).await;
-        let bundle = bundle.expect("a second bundle starts beside the first");
+        let bundle = bundle.expect("another bundle starts beside the first");
         let api = Api::of(&bundle, &self.contract);
         (bundle, api, permit)
     }
 
-    /// Waits until no second bundle runs, for tests that start one themselves.
+    /// Takes the place of a bundle, for tests that start one themselves.
     pub async fn no_other_bundle(&self) -> SemaphorePermit<'_> {
         self.other_bundles.acquire().await.expect("the semaphore is never closed")
     }

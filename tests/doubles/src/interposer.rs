@@ -217,17 +217,6 @@ impl Interposer {
         self.add(times, Treatment::Scatter(Arc::new(Vec::new)), wanted);
     }
 
-    /// Forwards everything again as it comes.
-    pub fn pass_everything(&self) {
-        locked(&self.state.rules).clear();
-        locked(&self.state.traps).clear();
-    }
-
-    /// How many calls of this kind have come.
-    pub fn count(&self, wanted: impl Fn(&AwsCall) -> bool) -> usize {
-        locked(&self.state.seen).iter().filter(|call| wanted(call)).count()
-    }
-
     /// The first call of this operation, if one has come.
     pub fn first(&self, operation: &str) -> Option<AwsCall> {
         locked(&self.state.seen).iter().find(|call| call.operation == operation).cloned()

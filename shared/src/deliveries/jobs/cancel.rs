@@ -65,7 +65,8 @@ impl Worker {
     pub(super) async fn cancel_page(&self, job: &JobItem, cancellation: &Cancellation) -> Result<Piece, TableError> {
         let now = self.clock.now();
         let looking = cancellation.looking(now);
-        let open = Wanted { statuses: &[Status::Pending, Status::Retrying], webhook: Some(&job.webhook), kind: None };
+        let statuses = &[Status::Pending, Status::Retrying];
+        let open = Wanted { statuses, webhook: Some(&job.webhook), ..Wanted::default() };
         let page = self.deliveries.look(&job.entity, &looking.left, open, Order::Forward, PAGE).await?;
         let open = page.found.len();
         let endings = stream::iter(page.found)

@@ -1,5 +1,5 @@
-//! Work on many deliveries of a webhook, done in the background by the sweep: recovering failed ones, and cancelling the
-//! open ones of a webhook that was removed.
+//! Work on many deliveries of a webhook, done in the background by the sweep: recovering those that failed or were
+//! cancelled, and cancelling the open ones of a webhook that was removed.
 //!
 //! A job is an item, `JOB#{webhook}` / `RECOVER` or `CANCEL`, in the shard `JOBS` of the index `byDue`. A sweep takes it by a
 //! lease, which it renews with every page that it has worked through, together with the place that it has reached. After a
@@ -182,7 +182,7 @@ impl Jobs {
         }
     }
 
-    /// Has a range of a webhook's failed deliveries recovered; what is being recovered already is not begun again.
+    /// Has a range of a webhook's failed and cancelled deliveries recovered; what is being recovered already is not begun again.
     pub async fn recover(
         &self,
         entity: &AuthorizedEntity,

@@ -1,14 +1,11 @@
-//! Recovering: a webhook's failed deliveries of a range become due again, the oldest first.
+//! Recovering: a webhook's failed and cancelled deliveries of a range become due again, the oldest first.
 
 use futures::{StreamExt, stream};
 
 use super::{CHANGES_AT_ONCE, JobItem, PAGE, Piece, Ranges, Work, Worker};
 use crate::{
     auth::entity::AuthorizedEntity,
-    deliveries::{
-        Status,
-        by_entity::{Order, Wanted},
-    },
+    deliveries::by_entity::{Order, Wanted},
     table::TableError,
 };
 
@@ -22,8 +19,8 @@ impl Worker {
             tracing::info!(webhookId = %job.webhook, "a recovery ended: its webhook is gone or disabled");
             return Ok((Piece::Over, 0));
         };
-        let failed = Wanted { statuses: &[Status::Failed], webhook: Some(&job.webhook), kind: None };
-        let page = self.deliveries.look(&job.entity, range.left(), failed, Order::Forward, PAGE).await?;
+        let wanted = Wanted::recoverable(&job.webhook);
+        let page = self.deliveries.look(&job.entity, range.left(), wanted, Order::Forward, PAGE).await?;
         let now = self.clock.now();
         let reopenings =
             stream::iter(page.found).map(|delivery| async move { self.deliveries.reopen(&delivery, now).await });

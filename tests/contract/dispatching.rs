@@ -1,0 +1,127 @@
+//! What dispatching does where things cross: a webhook that moves, answers that come late, and what cannot be sent at all.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Behaviour, Bus, Entity, Hook, LONG, Receiver, Settings, Suite, Table, tests, until};
+
+tests![
+    a_webhook_that_has_moved_is_not_disabled_by_a_410_of_its_old_address,
+    a_large_event_that_comes_again_in_another_layout_is_sent_as_it_came_first,
+    a_failure_after_a_long_silence_disables_nothing,
+    a_slow_success_ends_what_has_failed_meanwhile,
+    a_delivery_whose_secret_cannot_be_opened_waits_and_goes_out_when_it_can,
+];
+
+async fn change(entity: &Entity, hook: &Hook, change: Value) {
+    entity.call("PATCH", &format!("/webhook/{}", hook.id)).json(&change).expect(200).await;
+}
+
+async fn until_health(entity: &Entity, hook: &Hook, health: &str) {
+    until(&format!("the webhook is {health}"), LONG, async || {
+        (entity.listed(hook).await["health"] == health).then_some(())
+    })
+    .await;
+}
+
+async fn a_webhook_that_has_moved_is_not_disabled_by_a_410_of_its_old_address(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/old", [Behaviour::status(410).after(Duration::from_secs(1))])).await;
+    let id = entity.publish(json!({})).await;
+    receiver.until("/old", 1).await;
+    change(&entity, &hook, json!({ "eventUrl": receiver.on("/new", [Behaviour::status(204)]) })).await;
+    let delivery = entity.until_status(&id, &["failed", "delivered", "cancelled"]).await;
+    assert_eq!((&delivery["status"], &delivery["lastHttpStatus"]), (&json!("failed"), &json!(410)));
+    assert_eq!(entity.listed(&hook).await["enabled"], true);
+    let id = entity.publish(json!({})).await;
+    entity.until_status(&id, &["delivered"]).await;
+    assert_eq!(receiver.received("/new").len(), 1);
+}
+
+async fn a_large_event_that_comes_again_in_another_layout_is_sent_as_it_came_first(suite: Arc<Suite>) {
+    let (entity, receiver, bus) = (suite.entity().await, Receiver::start().await, Bus::of(&suite.api.env));
+    entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+    let name = format!("{}-layout", entity.id);
+    let event = |space: &str| {
+        let data = format!(r#"{{"text":{space}"{}"}}"#, "x".repeat(20_000));
+        let entity = &entity.id;
+        Bus::event(
+            &name,
+            &format!(r#"{{"type":"booking.created","managingEntityIdentifier":"{entity}","data":{data}}}"#),
+        )
+    };
+    let first = bus.hand_over(event("")).await.expect("taken");
+    assert_eq!(bus.hand_over(event("   ")).await.expect("taken"), first);
+    let id = first["published"]["deliveries"][0]["deliveryIdentifier"].as_str().expect("a text").to_owned();
+    entity.until_status(&id, &["delivered"]).await;
+    entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
+    let received = receiver.until("/", 2).await;
+    assert_eq!(received[0].body, received[1].body);
+}
+
+async fn a_failure_after_a_long_silence_disables_nothing(suite: Arc<Suite>) {
+    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
+    // A spell of failures of long ago, which the table has not removed yet.
+    let (pk, sk) = (format!("ENT#{}", entity.id), format!("HLT#{}", hook.id));
+    let old = json!({
+        "pk": { "S": pk }, "sk": { "S": sk }, "failuresInRow": { "N": "100" }, "incompleteInRow": { "N": "0" },
+        "failingSince": { "S": "2026-01-01T00:00:00.000Z" }, "failing": { "BOOL": true }, "expiresAt": { "N": "1767571200" },
+    });
+    table.put(old).await;
+    let id = entity.publish(json!({})).await;
+    entity.until_delivery(&id, "has its first attempt", |delivery| delivery["attemptCount"] == 1).await;
+    let counted = until("it is counted", LONG, async || {
+        table.item(&pk, &sk).await.filter(|item| item["failuresInRow"]["N"] != "100")
+    })
+    .await;
+    assert_eq!((&counted["failuresInRow"]["N"], counted.get("failing")), (&json!("1"), None), "{counted:#}");
+    let webhook = entity.listed(&hook).await;
+    assert_eq!((&webhook["enabled"], &webhook["health"]), (&json!(true), &json!("healthy")));
+}
+
+async fn a_slow_success_ends_what_has_failed_meanwhile(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let slow = Behaviour::status(200).after(Duration::from_secs(3));
+    let hook = entity.hook(&receiver.on("/", [slow, Behaviour::status(500)])).await;
+    let slow = entity.publish(json!({})).await;
+    receiver.until("/", 1).await;
+    for _ in 0..5 {
+        entity.publish(json!({})).await;
+    }
+    until_health(&entity, &hook, "failing").await;
+    receiver.on("/", [Behaviour::status(200)]);
+    entity.until_status(&slow, &["delivered"]).await;
+    until_health(&entity, &hook, "healthy").await;
+}
+
+/// Puts other sealed texts in the place of a webhook's, and gives the webhook as it was.
+async fn damage(table: &Table, entity: &Entity, hook: &Hook) -> Value {
+    let (pk, sk) = (format!("ENT#{}", entity.id), format!("WHK#{}", hook.id));
+    let whole = table.item(&pk, &sk).await.expect("the webhook");
+    let mut damaged = whole.clone();
+    let sealed = &mut damaged["signingSecrets"]["L"][0]["M"]["sealed"]["S"];
+    let text = sealed.as_str().expect("a sealed text");
+    let (key, end) = text.split_at(text.len() - 8);
+    *sealed = format!("{key}{}", end.chars().rev().collect::<String>()).into();
+    table.put(damaged).await;
+    whole
+}
+
+async fn a_delivery_whose_secret_cannot_be_opened_waits_and_goes_out_when_it_can(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let (entity, receiver) = (Entity::new(&api, "damaged".to_owned()).await, Receiver::start().await);
+    let table = Table::of(&api.env);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+    let whole = damage(&table, &entity, &hook).await;
+    let id = entity.publish(json!({})).await;
+    let waits = |delivery: &Value| delivery["nextAttemptDate"].as_str() > delivery["createdDate"].as_str();
+    let delivery = entity.until_delivery(&id, "is put off", waits).await;
+    assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("pending"), &json!(0)));
+    table.put(whole).await;
+    entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
+    let delivery = entity.until_status(&id, &["delivered", "failed"]).await;
+    assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)));
+    assert!(bundle.stop().await.success());
+}
