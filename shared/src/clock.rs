@@ -68,14 +68,14 @@ impl Time {
         let zone = rest.trim_start_matches(|letter: char| letter == '.' || letter.is_ascii_digit());
         let fraction = rest.strip_suffix(zone)?;
         let fraction = fraction.is_empty() || (2..=4).contains(&fraction.len()) && fraction.rfind('.') == Some(0);
-        let zone = zone == "Z" || zone.len() == 6 && zone.starts_with(['+', '-']) && zone.get(3..4) == Some(":");
-        if !(form && fraction && zone) {
+        let zoned = zone == "Z" || zone.len() == 6 && zone.starts_with(['+', '-']) && zone.get(3..4) == Some(":");
+        if !(form && fraction && zoned) {
             return None;
         }
         moment.parse::<DateTime>().ok()?;
         let never = || {
-            let zoned = format!("2000-01-01T00:00:00{zone}").parse::<Timestamp>().is_ok();
-            (zoned && moment >= "9999-12-29").then_some(LAST)
+            let zone_exists = format!("2000-01-01T00:00:00{zone}").parse::<Timestamp>().is_ok();
+            (zone_exists && moment >= "9999-12-29").then_some(LAST)
         };
         text.parse().ok().or_else(never).map(|time: Self| time.clamp(FIRST, LAST))
     }

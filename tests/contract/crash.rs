@@ -13,7 +13,10 @@ use serde_json::{Value, json};
 use shared::random::{self, SystemRandom};
 use tokio::time::sleep;
 
-use crate::harness::{Answer, Behaviour, Entity, LONG, Receiver, Settings, Suite, account, tests, until};
+use crate::{
+    harness::{Answer, Behaviour, Entity, LONG, Receiver, Settings, Suite, account, tests, until},
+    queue_chaos::for_bookings,
+};
 
 tests![every_acknowledged_event_survives_power_cuts, the_service_recovers_when_one_of_its_processes_dies];
 
@@ -47,7 +50,7 @@ pub async fn power_cuts(suite: &Suite, rounds: usize, publishes: usize) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let (entity, receiver) = (Entity::new(&api, "crash".to_owned()).await, Receiver::start().await);
     for path in ["/one", "/two"] {
-        entity.hook(&receiver.on(path, [Behaviour::status(200)])).await;
+        for_bookings(&entity, &receiver.on(path, [Behaviour::status(200)])).await;
     }
     let (mut all, mut kills) = (Vec::new(), Vec::new());
     for round in 0..rounds {

@@ -67,6 +67,16 @@ impl World {
         lock
     }
 
+    /// Kills the function, and waits for the next process: what is asked for in between may go to the dying one.
+    async fn kill(&self) {
+        let process = self.bundle.process(FUNCTION).await;
+        process.kill();
+        until("another process of the function", LONG, async || {
+            (self.bundle.process(FUNCTION).await != process).then_some(())
+        })
+        .await;
+    }
+
     /// Begins an update, and kills it once this is true.
     async fn kill_when(&self, reached: impl Future<Output = ()>) {
         let running = tokio::spawn({
@@ -74,7 +84,7 @@ impl World {
             async move { task(&api, "?live=true").await }
         });
         reached.await;
-        self.bundle.process(FUNCTION).await.kill();
+        self.kill().await;
         let answer = running.await.expect("it did not panic");
         assert!(answer.is_none_or(|answer| answer.status >= 500), "nobody says that all is well");
     }
@@ -179,7 +189,7 @@ async fn killed_after_the_pointer_moved(world: &World) {
         fs::read_to_string(&pointer).is_ok_and(|pointer| pointer.contains(&name)).then_some(())
     })
     .await;
-    world.bundle.process(FUNCTION).await.kill();
+    world.kill().await;
     drop(running.await.expect("it did not panic")); // it may have been quicker than the kill
     world.expect(&database);
     end_lease(&Table::of(&world.api.env), CITY).await;

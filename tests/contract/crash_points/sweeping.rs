@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use futures::{FutureExt, future::join_all, join};
+use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::{
@@ -14,8 +14,20 @@ use crate::harness::{AwsCall, Behaviour, Held, Interposer, LONG, Moment, Table, 
 /// More than one call changes, less than a page.
 const MANY: usize = 60;
 
-/// Every point. They wait for their times beside each other; a sweep that is killed for one of them delays the others.
+/// Every point, one after the other: a sweep does everything at once, and is killed for one thing at a time.
 pub async fn play(stage: &Stage<'_>) {
+    let recovered = recovery(stage, "recover: a page done in part").await;
+    let cancelled = cancellation(stage, "cancel: a page done in part").await;
+
+    let body = |event: &str| format!("EVT#{event}");
+    let outbox = |event: &str| format!("OUTBOX#{event}");
+    let told = [
+        outbox_at(stage, "outbox: read, not published", Moment::Before, "INSERT INTO", body).await,
+        outbox_at(stage, "outbox: published, answer lost", Moment::After, "INSERT INTO", body).await,
+        outbox_at(stage, "outbox: published, not removed", Moment::Before, "", outbox).await,
+        outbox_at(stage, "outbox: removed, answer lost", Moment::After, "", outbox).await,
+    ];
+
     let (table, queue) = (stage.table(), stage.queue());
     let postponed = |delivery: &str| {
         let key = format!("DLV#{delivery}");
@@ -25,25 +37,16 @@ pub async fn play(stage: &Stage<'_>) {
         let delivery = delivery.to_owned();
         Box::new(move |call: &AwsCall| call.operation == "SendMessageBatch" && call.mentions(&delivery)) as Wanted
     };
-    let points = [
-        overdue_at(stage, "sweep: overdue, not postponed", table, Moment::Before, &postponed).boxed_local(),
-        overdue_at(stage, "sweep: postponed, answer lost", table, Moment::After, &postponed).boxed_local(),
-        overdue_at(stage, "sweep: postponed, not announced", queue, Moment::Before, &announced).boxed_local(),
-        overdue_at(stage, "sweep: announced, answer lost", queue, Moment::After, &announced).boxed_local(),
-    ];
-    let body = |event: &str| format!("EVT#{event}");
-    let outbox = |event: &str| format!("OUTBOX#{event}");
-    let events = [
-        outbox_at(stage, "outbox: read, not published", Moment::Before, "INSERT INTO", body).boxed_local(),
-        outbox_at(stage, "outbox: published, answer lost", Moment::After, "INSERT INTO", body).boxed_local(),
-        outbox_at(stage, "outbox: published, not removed", Moment::Before, "", outbox).boxed_local(),
-        outbox_at(stage, "outbox: removed, answer lost", Moment::After, "", outbox).boxed_local(),
-    ];
-    let jobs = [
-        recovery(stage, "recover: a page done in part").boxed_local(),
-        cancellation(stage, "cancel: a page done in part").boxed_local(),
-    ];
-    join!(join_all(points), join_all(events), join_all(jobs));
+    overdue_at(stage, "sweep: overdue, not postponed", table, Moment::Before, &postponed).await;
+    overdue_at(stage, "sweep: postponed, answer lost", table, Moment::After, &postponed).await;
+    overdue_at(stage, "sweep: postponed, not announced", queue, Moment::Before, &announced).await;
+    overdue_at(stage, "sweep: announced, answer lost", queue, Moment::After, &announced).await;
+
+    recovered_once(stage, &recovered).await;
+    until_heads(stage, &cancelled, "cancelled", MANY).await;
+    for told in &told {
+        told_once(stage, told).await;
+    }
 }
 
 type Wanted = Box<dyn Fn(&AwsCall) -> bool + Send + Sync>;
@@ -72,8 +75,21 @@ async fn kill_sweep(stage: &Stage<'_>, mut held: Held) {
     held.lose();
 }
 
-/// A delivery fails for good, and the sweep that tells of it is killed: those who want to know are told, of one event.
-async fn outbox_at(stage: &Stage<'_>, point: &str, moment: Moment, words: &'static str, item: impl Fn(&str) -> String) {
+/// What was told of a delivery, and to whom.
+struct Told {
+    point: &'static str,
+    listener: Scene,
+    delivery: String,
+}
+
+/// A delivery fails for good, and the sweep that tells of it is killed.
+async fn outbox_at(
+    stage: &Stage<'_>,
+    point: &'static str,
+    moment: Moment,
+    words: &'static str,
+    item: impl Fn(&str) -> String,
+) -> Told {
     let scene = stage.scene(1, [Behaviour::status(500)]).await;
     let listener = listener(stage, &scene).await;
     let (delivery, first, publication) = stage.publish_and_hold(&scene).await;
@@ -87,18 +103,24 @@ async fn outbox_at(stage: &Stage<'_>, point: &str, moment: Moment, words: &'stat
     last_attempt.go_on();
     kill_sweep(stage, held).await;
     stage.note(point, &scene, vec![delivery.clone()], "failed").await;
-    let told = stage.until_received(&listener, 1).await;
-    let one = told[0].header("webhook-id").to_owned();
-    assert_eq!(told[0].json()["data"]["deliveryIdentifier"], *delivery, "{point}");
+    Told { point, listener, delivery }
+}
+
+/// Those who want to know are told, of one event, and the outbox is empty.
+async fn told_once(stage: &Stage<'_>, told: &Told) {
+    let Told { point, listener, delivery } = told;
+    let requests = stage.until_received(listener, 1).await;
+    let one = requests[0].header("webhook-id").to_owned();
+    assert_eq!(requests[0].json()["data"]["deliveryIdentifier"], **delivery, "{point}");
     until("the outbox is empty", LONG, async || {
         let items = Table::of(&stage.stood.api.env).scan().await;
         let mut outbox = items.iter().filter(|item| item["pk"]["S"] == format!("OUTBOX#{one}"));
         outbox.next().is_none().then_some(())
     })
     .await;
-    let told = stage.until_received(&listener, 1).await;
-    assert!(told.iter().all(|request| request.header("webhook-id") == one), "{point}: told by more than one event");
-    assert!(told.iter().all(|request| request.body == told[0].body), "{point}: the bodies differ");
+    let requests = stage.until_received(listener, 1).await;
+    assert!(requests.iter().all(|request| request.header("webhook-id") == one), "{point}: told by more than one event");
+    assert!(requests.iter().all(|request| request.body == requests[0].body), "{point}: the bodies differ");
 }
 
 /// The event that a transaction puts into the outbox.
@@ -142,7 +164,7 @@ async fn until_heads(stage: &Stage<'_>, scene: &Scene, status: &str, at_least: u
     .await
 }
 
-async fn recovery(stage: &Stage<'_>, point: &str) {
+async fn recovery(stage: &Stage<'_>, point: &str) -> Scene {
     let scene = stage.scene(1, [Behaviour::status(500)]).await;
     let deliveries = publish_many(&scene).await;
     until_heads(stage, &scene, "failed", MANY).await;
@@ -158,13 +180,18 @@ async fn recovery(stage: &Stage<'_>, point: &str) {
     kill_sweep(stage, held).await;
     let on_disk = stage.on_disk(&scene).await;
     stage.played(point, on_disk, &scene, deliveries, "delivered");
-    // The next sweep goes on when the job's lease is over; what it finds done, it leaves.
-    until_heads(stage, &scene, "delivered", MANY).await;
-    let again = scene.entity.post(&format!("/webhook/{hook}/recover")).json(&since).expect(202).await.json();
-    assert_eq!(again["count"], 0, "{point}: nothing is left to recover");
+    scene
 }
 
-async fn cancellation(stage: &Stage<'_>, point: &str) {
+/// The next sweep goes on when the job's lease is over; what it finds done, it leaves.
+async fn recovered_once(stage: &Stage<'_>, scene: &Scene) {
+    until_heads(stage, scene, "delivered", MANY).await;
+    let again = json!({ "since": "2020-01-01T00:00:00Z" });
+    let again = scene.entity.post(&format!("/webhook/{}/recover", scene.hooks[0].id)).json(&again).expect(202).await;
+    assert_eq!(again.json()["count"], 0, "nothing is left to recover");
+}
+
+async fn cancellation(stage: &Stage<'_>, point: &str) -> Scene {
     let busy = Behaviour::answer(503, &[("Retry-After", "600")], "");
     let scene = stage.scene(1, [busy]).await;
     let deliveries = publish_many(&scene).await;
@@ -174,5 +201,5 @@ async fn cancellation(stage: &Stage<'_>, point: &str) {
     kill_sweep(stage, held).await;
     let on_disk = stage.on_disk(&scene).await;
     stage.played(point, on_disk, &scene, deliveries, "cancelled");
-    until_heads(stage, &scene, "cancelled", MANY).await;
+    scene
 }
