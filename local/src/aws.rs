@@ -44,6 +44,18 @@ impl Endpoints {
         )
     }
 
+    /// A client of the queues.
+    pub fn sqs(&self) -> aws_sdk_sqs::Client {
+        aws_sdk_sqs::Client::from_conf(
+            aws_sdk_sqs::Config::builder()
+                .behavior_version(BehaviorVersion::latest())
+                .region(Region::from_static(REGION))
+                .credentials_provider(credentials())
+                .endpoint_url(&self.services)
+                .build(),
+        )
+    }
+
     /// A client of the buckets.
     pub fn s3(&self) -> aws_sdk_s3::Client {
         aws_sdk_s3::Client::from_conf(

@@ -6,7 +6,10 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use axum::body::Bytes;
 use deployment::Function;
 use shared::clock::SharedClock;
-use tokio::{sync::Semaphore, time};
+use tokio::{
+    sync::{Notify, Semaphore},
+    time,
+};
 
 use crate::{
     processes::Supervised,
@@ -20,6 +23,7 @@ pub struct Invoker {
     runtime_api: RuntimeApi,
     clock: SharedClock,
     functions: Arc<HashMap<String, Worker>>,
+    bell: Arc<Notify>,
 }
 
 struct Worker {
@@ -27,6 +31,8 @@ struct Worker {
     process: Supervised,
     slots: Arc<Semaphore>,
     time_limit: Duration,
+    /// Whether it may have put something on a queue, of which the pump is then told.
+    knows_a_queue: bool,
 }
 
 /// Why there is no answer.
@@ -59,10 +65,16 @@ impl Invoker {
                 process,
                 slots: Arc::new(Semaphore::new(workers::concurrency(&function.name))),
                 time_limit: function.timeout,
+                knows_a_queue: function.environment.contains_key("QUEUE_URL"),
             };
             (function.name, worker)
         });
-        Self { runtime_api, clock, functions: Arc::new(functions.collect()) }
+        Self { runtime_api, clock, functions: Arc::new(functions.collect()), bell: Arc::new(Notify::new()) }
+    }
+
+    /// Rings whenever there may be something new on a queue.
+    pub fn bell(&self) -> Arc<Notify> {
+        Arc::clone(&self.bell)
     }
 
     /// Whether there is such a function.
@@ -104,7 +116,7 @@ impl Invoker {
     async fn run(&self, function: &str, event: Bytes) -> Result<Bytes, InvokeError> {
         let worker = self.functions.get(function).ok_or_else(|| InvokeError::Unknown(function.to_owned()))?;
         let deadline = self.clock.now() + worker.time_limit;
-        match time::timeout(worker.time_limit, self.runtime_api.invoke(function, event, deadline)).await {
+        let answer = match time::timeout(worker.time_limit, self.runtime_api.invoke(function, event, deadline)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(Failure::Error(error))) => Err(InvokeError::Failed(String::from_utf8_lossy(&error).into_owned())),
             Ok(Err(Failure::Died)) => Err(InvokeError::Died),
@@ -112,6 +124,10 @@ impl Invoker {
                 worker.process.restart();
                 Err(InvokeError::TimedOut(worker.time_limit))
             }
+        };
+        if worker.knows_a_queue {
+            self.bell.notify_one();
         }
+        answer
     }
 }

@@ -1,13 +1,12 @@
 //! Runs the whole bundle on one machine, in the foreground, until SIGINT or SIGTERM: `make run`.
 //!
 //! The functions are the very binaries that are deployed, and template.yaml says what invokes them. Around them stand
-//! an embedded DynamoDB ([`table`]), queues ([`queues`]), secrets ([`services`]), Lambda ([`runtime_api`], [`invoke`]), and what
+//! an embedded DynamoDB ([`table`]), queues and secrets ([`services`]), Lambda ([`runtime_api`], [`invoke`]), and what
 //! API Gateway ([`gateway`]), the event source mapping ([`queue_pump`]) and the scheduler ([`schedule_pump`]) do on AWS.
 
 mod aws;
 mod bundle;
 mod data;
-mod front;
 mod gateway;
 mod invoke;
 mod lambda_api;
@@ -18,7 +17,6 @@ mod preflight;
 mod private_file;
 mod processes;
 mod queue_pump;
-mod queues;
 mod readiness;
 mod runtime_api;
 mod schedule_pump;

@@ -20,7 +20,7 @@ pub enum PortError {
         source: io::Error,
     },
     /// Every port of the range is taken.
-    #[error("no free port for ministack")]
+    #[error("no free port for queues and secrets")]
     NoneFree,
 }
 

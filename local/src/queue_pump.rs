@@ -1,41 +1,48 @@
 //! What Lambda's event source mapping does on AWS: takes messages from a queue, invokes the function with them, and
 //! deletes those that it handled.
 //!
-//! A message is taken as soon as it is visible. Under load messages are left to gather for a few milliseconds, so that
-//! one invocation handles several.
+//! The local SQS looks for new messages only every 100 ms while a receiver waits, so a waiting receiver is for what
+//! becomes visible with time. What a function has just sent is fetched at once: the invoker rings when one of those
+//! that know the queue has answered. Every call costs the local SQS about a millisecond of its one thread, so under load
+//! messages are left to gather for a few milliseconds: one call then takes ten, and one more deletes them.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use aws_sdk_sqs::{
+    Client,
+    types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName},
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use shared::logging;
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
     time::{self, Instant},
 };
 
-use crate::{
-    aws::REGION,
-    invoke::Invoker,
-    queues::{Queue, Received, md5, system_attributes},
-    services::queue_arn,
-    workers,
-};
+use crate::{aws::REGION, invoke::Invoker, services::queue_arn, workers};
 
-/// The least time between two batches, the first of which was not full. Shorter than anybody notices; when less comes
-/// than a message in this time, nothing waits at all.
-const GATHERING: Duration = Duration::from_millis(4);
-/// How long one receive waits; then the next one does.
-const WAIT: Duration = Duration::from_secs(20);
+/// Receivers that wait, each looking 25 ms after the one before: a message that becomes visible waits 13 ms on average.
+const WAITING_RECEIVERS: u32 = 4;
+/// How often the local SQS looks for a receiver that waits.
+const LOOK: Duration = Duration::from_millis(100);
+/// The longest that SQS lets a receiver wait.
+const WAIT_SECONDS: i32 = 20;
+/// The least time between two receives while the queue is not known to hold more than one takes. Longer than a receive,
+/// and shorter than anybody notices; when less comes than a message in this time, nothing waits at all.
+const GATHERING: Duration = Duration::from_millis(5);
+/// The pause after a receive that failed.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Moves messages from one queue to one function.
 #[derive(Clone)]
 pub struct QueuePump {
-    name: String,
-    queue: Arc<Queue>,
+    queue: String,
+    url: String,
     function: String,
-    batch_size: usize,
+    batch_size: i32,
     reports_failures: bool,
+    client: Client,
     invoker: Invoker,
     /// One permit for each batch that the function can take, so that messages wait on the queue and not here.
     batches: Arc<Semaphore>,
@@ -54,38 +61,98 @@ struct Failure {
 }
 
 impl QueuePump {
-    /// A pump from this queue to the function that declares the trigger.
-    pub fn new(function: &str, trigger: &deployment::QueueTrigger, queue: Arc<Queue>, invoker: Invoker) -> Self {
+    /// A pump from the queue at `url` to the function that declares the trigger.
+    pub fn new(
+        function: &str,
+        trigger: &deployment::QueueTrigger,
+        url: String,
+        client: Client,
+        invoker: Invoker,
+    ) -> Self {
         Self {
-            name: trigger.queue.clone(),
-            queue,
+            queue: trigger.queue.clone(),
+            url,
             function: function.to_owned(),
-            batch_size: usize::try_from(trigger.batch_size).unwrap_or(usize::MAX),
+            batch_size: i32::try_from(trigger.batch_size).unwrap_or(i32::MAX),
             reports_failures: trigger.reports_failures,
+            client,
             invoker,
             batches: Arc::new(Semaphore::new(workers::concurrency(function))),
         }
     }
 
     /// Pumps until the process ends.
-    pub async fn run(self) {
-        let mut next = Instant::now();
-        while let Ok(permit) = Arc::clone(&self.batches).acquire_owned().await {
-            time::sleep_until(next).await;
-            let messages = self.queue.receive(self.batch_size, WAIT, None).await;
-            if messages.is_empty() {
-                continue;
+    pub fn run(self) {
+        for receiver in 0..WAITING_RECEIVERS {
+            tokio::spawn(self.clone().receive_waiting(LOOK / WAITING_RECEIVERS * receiver));
+        }
+        let bell = self.invoker.bell();
+        tokio::spawn(self.receive_at(bell));
+    }
+
+    async fn receive_waiting(self, offset: Duration) {
+        time::sleep(offset).await;
+        while let Some(messages) = self.receive(WAIT_SECONDS).await {
+            if messages == self.batch_size {
+                // There may be many more, which nobody rings for.
+                self.invoker.bell().notify_one();
             }
-            let full = messages.len() == self.batch_size;
-            next = Instant::now() + if full { Duration::ZERO } else { GATHERING };
-            tokio::spawn(self.clone().handle(messages, permit));
+            if messages > 0 {
+                // While there is work, a receiver that waits would only take parts of batches away.
+                time::sleep(LOOK).await;
+            }
         }
     }
 
-    async fn handle(self, messages: Vec<Received>, _permit: OwnedSemaphorePermit) {
+    async fn receive_at(self, bell: Arc<Notify>) {
+        let mut next = Instant::now();
+        loop {
+            bell.notified().await;
+            loop {
+                time::sleep_until(next).await;
+                next = Instant::now() + GATHERING;
+                match self.receive(0).await {
+                    None => return,
+                    // There may be more, and nothing to wait for.
+                    Some(messages) if messages == self.batch_size => next = Instant::now(),
+                    Some(_) => break,
+                }
+            }
+        }
+    }
+
+    /// Receives once and starts a batch with what came; how many messages that was, or nothing at the end.
+    async fn receive(&self, wait: i32) -> Option<i32> {
+        let permit = Arc::clone(&self.batches).acquire_owned().await.ok()?;
+        let received = self
+            .client
+            .receive_message()
+            .queue_url(&self.url)
+            .max_number_of_messages(self.batch_size)
+            .wait_time_seconds(wait)
+            .message_system_attribute_names(MessageSystemAttributeName::All)
+            .message_attribute_names("All")
+            .send()
+            .await;
+        let messages = match received {
+            Ok(received) => received.messages.unwrap_or_default(),
+            Err(error) => {
+                tracing::warn!("the queue {} did not answer: {}", self.queue, logging::chain(&error));
+                time::sleep(PAUSE).await;
+                Vec::new()
+            }
+        };
+        let count = i32::try_from(messages.len()).unwrap_or(i32::MAX);
+        if count > 0 {
+            tokio::spawn(self.clone().handle(messages, permit));
+        }
+        Some(count)
+    }
+
+    async fn handle(self, messages: Vec<Message>, _permit: OwnedSemaphorePermit) {
         let records: Vec<Value> = messages.iter().map(|message| self.record(message)).collect();
         let event = json!({ "Records": records }).to_string();
-        let failed: HashSet<String> = match self.invoker.invoke(&self.function, event).await {
+        let failed = match self.invoker.invoke(&self.function, event).await {
             Ok(answer) if self.reports_failures => {
                 // An empty answer, or null, means that nothing failed.
                 let answer = serde_json::from_slice::<Option<Answer>>(&answer);
@@ -99,33 +166,57 @@ impl QueuePump {
             // All of them come again when their visibility time-out is over.
             Err(error) => return tracing::warn!("{}: {}", self.function, logging::chain(&error)),
         };
-        for message in messages.iter().filter(|message| !failed.contains(&message.id)) {
-            self.queue.delete(&message.receipt);
+        self.delete(messages.iter().filter(|message| !failed.contains(message.message_id().unwrap_or_default()))).await;
+    }
+
+    async fn delete(&self, handled: impl Iterator<Item = &Message>) {
+        let entries: Vec<_> = handled
+            .enumerate()
+            .filter_map(|(index, message)| {
+                let entry = DeleteMessageBatchRequestEntry::builder().id(index.to_string());
+                entry.receipt_handle(message.receipt_handle()?).build().ok()
+            })
+            .collect();
+        if entries.is_empty() {
+            return;
+        }
+        let deleted = self.client.delete_message_batch().queue_url(&self.url).set_entries(Some(entries)).send().await;
+        if let Err(error) = deleted {
+            tracing::warn!("handled messages could not be deleted and come again: {}", logging::chain(&error));
         }
     }
 
     /// A message as Lambda puts it into an event.
-    fn record(&self, message: &Received) -> Value {
-        let given = message.attributes.as_ref().and_then(Value::as_object).into_iter().flatten();
-        let attribute = |(name, value): (&String, &Value)| {
-            let value = json!({
-                "stringValue": value["StringValue"],
-                "dataType": value["DataType"],
-                "stringListValues": [],
-                "binaryListValues": [],
-            });
-            (name.clone(), value)
-        };
-        let message_attributes: Map<String, Value> = given.map(attribute).collect();
+    fn record(&self, message: &Message) -> Value {
+        let attributes: Map<String, Value> = message
+            .attributes()
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.as_str().to_owned(), value.as_str().into()))
+            .collect();
+        let message_attributes: Map<String, Value> = message
+            .message_attributes()
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| {
+                let value = json!({
+                    "stringValue": value.string_value(),
+                    "dataType": value.data_type(),
+                    "stringListValues": [],
+                    "binaryListValues": [],
+                });
+                (name.clone(), value)
+            })
+            .collect();
         json!({
-            "messageId": message.id,
-            "receiptHandle": message.receipt,
-            "body": message.body,
-            "attributes": system_attributes(message),
+            "messageId": message.message_id(),
+            "receiptHandle": message.receipt_handle(),
+            "body": message.body(),
+            "attributes": attributes,
             "messageAttributes": message_attributes,
-            "md5OfBody": md5(&message.body),
+            "md5OfBody": message.md5_of_body(),
             "eventSource": "aws:sqs",
-            "eventSourceARN": queue_arn(&self.name),
+            "eventSourceARN": queue_arn(&self.queue),
             "awsRegion": REGION,
         })
     }

@@ -1,6 +1,7 @@
-//! Secrets: ministack, which stands for Secrets Manager, and for S3 where geo-IP databases are to be published in a bucket.
-//! It keeps everything in memory, so whenever it starts, it is given the secrets anew, as the files have them at that
-//! moment: an operator's program may have changed one since.
+//! Queues and secrets: ministack, which stands for SQS and Secrets Manager, and for S3 where geo-IP databases are to be
+//! published in a bucket. It keeps everything in memory, so whenever it starts, it is given the queues and the secrets
+//! anew, as the files have them at that moment: an operator's program may have changed one since. A queue's lost messages
+//! are only hints; the sweep repeats what they said.
 
 use std::{
     net::SocketAddr,
@@ -10,13 +11,15 @@ use std::{
 };
 
 use aws_sdk_secretsmanager::error::DisplayErrorContext;
+use aws_sdk_sqs::types::QueueAttributeName;
+use deployment::Queue;
+use serde_json::json;
 use shared::{geo_ip::StoreAddress, logging};
 use tokio::{net::TcpStream, time};
 
 use crate::{
     aws::{ACCOUNT, Endpoints, REGION},
     processes::{ProcessGroup, Supervised},
-    queues::Queues,
     secrets::{Secrets, SecretsError},
 };
 
@@ -29,12 +32,12 @@ pub struct Services {
     address: SocketAddr,
     endpoints: Endpoints,
     secrets_prefix: String,
-    queues: Queues,
+    queues: Vec<Queue>,
     secrets: PathBuf,
     bucket: Option<String>,
 }
 
-/// Why there are no secrets.
+/// Why there are no queues or secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum ServicesError {
     /// It does not listen.
@@ -46,7 +49,7 @@ pub enum ServicesError {
     /// It does not take what it is given.
     #[error("ministack refused {what}: {reason}")]
     Refused {
-        /// A secret or a bucket, by name.
+        /// A queue or a secret, by name.
         what: String,
         /// What it says.
         reason: String,
@@ -71,7 +74,7 @@ pub fn start(group: &Arc<ProcessGroup>, program: &Path, scratch: &Path, address:
             .current_dir(&scratch)
             .env("GATEWAY_PORT", address.port().to_string())
             .env("BIND_HOST", address.ip().to_string())
-            .env("SERVICES", "secretsmanager,s3")
+            .env("SERVICES", "sqs,secretsmanager,s3")
             .env("LOG_LEVEL", "WARNING")
             .env("TMPDIR", &scratch)
             // It would also open ports for these, and look for containers of earlier runs.
@@ -82,15 +85,18 @@ pub fn start(group: &Arc<ProcessGroup>, program: &Path, scratch: &Path, address:
 }
 
 impl Services {
-    /// The stand-in at this address, with the secrets of a folder. The queues are not in it, and share its fate.
+    /// The stand-in for what the template declares, with the secrets of a folder.
     pub fn new(
         process: Supervised,
         address: SocketAddr,
         endpoints: Endpoints,
         secrets_prefix: String,
-        queues: Queues,
+        queues: &[Queue],
         secrets: PathBuf,
     ) -> Self {
+        let mut queues = queues.to_vec();
+        // A dead-letter queue must be there before the queue that names it.
+        queues.sort_by_key(|queue| queue.dead_letter.is_some());
         Self { process, address, endpoints, secrets_prefix, queues, secrets, bucket: None }
     }
 
@@ -112,21 +118,40 @@ impl Services {
             }
             time::sleep(Duration::from_millis(10)).await;
         }
+        // Secrets first: a provider whose secret is missing counts as taken away, while a missing queue is only an outage.
         self.load_secrets().await?;
+        self.create_queues().await?;
         self.create_bucket().await
     }
 
-    /// Gives it everything anew whenever it had to be started again. The queues forget with it: whoever ends it wants to
-    /// see what becomes of a bundle whose services have lost everything.
+    /// Gives it everything anew whenever it had to be started again.
     pub async fn keep_filled(self) {
         let mut deaths = self.process.deaths.clone();
         while deaths.changed().await.is_ok() {
-            self.queues.forget();
             match self.fill().await {
-                Ok(()) => tracing::info!("the secrets are there again"),
+                Ok(()) => tracing::info!("queues and secrets are there again"),
                 Err(error) => tracing::error!("{}", logging::chain(&error)),
             }
         }
+    }
+
+    async fn create_queues(&self) -> Result<(), ServicesError> {
+        let client = self.endpoints.sqs();
+        for queue in &self.queues {
+            let mut request = client.create_queue().queue_name(&queue.logical_id);
+            for (name, value) in queue.attributes() {
+                request = request.attributes(QueueAttributeName::from(name), value);
+            }
+            if let Some((dead_letters, receives)) = &queue.dead_letter {
+                let policy = json!({ "deadLetterTargetArn": queue_arn(dead_letters), "maxReceiveCount": receives });
+                request = request.attributes(QueueAttributeName::RedrivePolicy, policy.to_string());
+            }
+            request.send().await.map_err(|error| ServicesError::Refused {
+                what: format!("the queue {}", queue.logical_id),
+                reason: DisplayErrorContext(error).to_string(),
+            })?;
+        }
+        Ok(())
     }
 
     async fn create_bucket(&self) -> Result<(), ServicesError> {

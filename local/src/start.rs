@@ -1,6 +1,13 @@
 //! Puts the parts together, in the order in which they need each other and otherwise at once, and takes them down again.
 
-use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use deployment::Template;
 use shared::{
@@ -25,7 +32,6 @@ use crate::{
     aws::Endpoints,
     bundle::{Bundle, ENVIRONMENT, EnvironmentError},
     data::{DataError, DataFolder, write_private},
-    front,
     gateway::Gateway,
     invoke::Invoker,
     lambda_api,
@@ -34,13 +40,12 @@ use crate::{
     preflight::{self, Missing, Programs},
     processes::ProcessGroup,
     queue_pump::QueuePump,
-    queues::{self, Queues},
     readiness::{NotReady, Probe},
     runtime_api::RuntimeApi,
     schedule_pump::SchedulePump,
     secrets::{DEMO_APPLICATION, PLATFORM_APPLICATION, Secrets, SecretsError},
     service_env::{self, MANAGING_ENTITY, ServiceEnv},
-    services::{self, Services, ServicesError},
+    services::{self, Services, ServicesError, queue_url},
     settings::{Settings, SettingsError},
     shutdown,
     table::{TABLE_NAME, TableError, TableServer},
@@ -81,10 +86,6 @@ pub enum StartError {
     Environment(#[from] EnvironmentError),
     #[error(transparent)]
     NotReady(#[from] NotReady),
-    #[error("the template has a function with messages of the queue {0}, and no such queue")]
-    NoQueue(String),
-    #[error("the server of queues and secrets cannot be started")]
-    Front(#[source] io::Error),
     #[error("the functions' server cannot be started")]
     RuntimeApi(#[source] io::Error),
     #[error("the gateway ended")]
@@ -166,20 +167,17 @@ async fn start(
 ) -> Result<Running, StartError> {
     let gateway_address = listener.local_addr().map_err(StartError::Gateway)?;
     let base_url = format!("http://{gateway_address}");
-    let front = ports::listen(placement.services_port.unwrap_or(0))?;
-    let services_address = front.local_addr().map_err(StartError::Front)?;
-    let ministack_address = ports::free()?;
-    let (clock, random): (SharedClock, SharedRandom) = (Arc::new(SystemClock), Arc::new(SystemRandom));
-    let queues = Queues::new(Arc::clone(&clock), Arc::clone(&random));
-    create_queues(template, &queues);
-    tokio::spawn(front::serve(front, queues.clone(), ministack_address));
+    let services_address = match placement.services_port {
+        Some(port) => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+        None => ports::free()?,
+    };
     let geo_ip = settings.geo_ip_store.clone().unwrap_or_else(|| StoreAddress::Folder(data.geo_ip()));
     let geo_ip_store = geo_ip.to_string();
     let bundle =
         Bundle { template, settings, base_url: &base_url, services: services_address, geo_ip_store: &geo_ip_store };
 
     // The slow one first; it comes up while the table is opened.
-    let ministack = services::start(group, &programs.ministack, &data.scratch(), ministack_address);
+    let ministack = services::start(group, &programs.ministack, &data.scratch(), services_address);
     let secrets = Secrets::open(&data.secrets())?;
     secrets.check_geo_ip()?;
     secrets.check_providers(&data.secrets(), &settings.address_rules())?;
@@ -193,13 +191,14 @@ async fn start(
 
     let prefix = format!("waypost/{ENVIRONMENT}/");
     let services =
-        Services::new(ministack, ministack_address, endpoints.clone(), prefix, queues.clone(), data.secrets())
+        Services::new(ministack, services_address, endpoints.clone(), prefix, template.queues(), data.secrets())
             .with_bucket_of(&geo_ip);
     let filled = async { services.fill().await.map_err(StartError::from) };
     let provided = async { provide(&endpoints, &secrets, &demo, &platform).await.map_err(StartError::from) };
     tokio::try_join!(filled, provided)?;
     tokio::spawn(services.keep_filled());
 
+    let (clock, random): (SharedClock, SharedRandom) = (Arc::new(SystemClock), Arc::new(SystemRandom));
     let names = template.functions().iter().map(|function| function.name.as_str());
     let runtime_api = RuntimeApi::start(names, Arc::clone(&random)).await.map_err(StartError::RuntimeApi)?;
     let mut processes = Vec::new();
@@ -221,8 +220,8 @@ async fn start(
     Probe::new(gateway_address, invoker.clone()).wait(template, &demo).await?;
     for function in template.functions() {
         if let Some(trigger) = &function.queue {
-            let queue = queues.find(&trigger.queue).ok_or_else(|| StartError::NoQueue(trigger.queue.clone()))?;
-            tokio::spawn(QueuePump::new(&function.name, trigger, queue, invoker.clone()).run());
+            let url = queue_url(services_address, &trigger.queue);
+            QueuePump::new(&function.name, trigger, url, endpoints.sqs(), invoker.clone()).run();
         }
         if let Some(trigger) = &function.schedule {
             let pump = SchedulePump {
@@ -250,20 +249,6 @@ async fn start(
     write_private(&data.service_env(), service_env.content().as_bytes())?;
     eprintln!("{}", service_env::greeting(&base_url, data));
     Ok(Running { gateway, close_gateway, invoker, _table: table })
-}
-
-fn create_queues(template: &Template, queues: &Queues) {
-    let mut declared: Vec<_> = template.queues().iter().collect();
-    // A dead-letter queue must be there before the queue that names it.
-    declared.sort_by_key(|queue| queue.dead_letter.is_some());
-    for queue in declared {
-        let attributes: Vec<(&str, String)> = queue.attributes().collect();
-        let settings = queues::Settings {
-            dead_letters: queue.dead_letter.clone(),
-            ..queues::Settings::default().with(attributes.iter().map(|(name, value)| (*name, value.as_str())))
-        };
-        queues.create(&queue.logical_id, settings);
-    }
 }
 
 async fn open_table(template: &Template, data: &DataFolder, port: u16) -> Result<TableServer, StartError> {
