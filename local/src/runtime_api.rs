@@ -9,7 +9,7 @@ use std::{
     collections::{HashMap, VecDeque},
     error::Error,
     io,
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard},
 };
 
@@ -28,7 +28,10 @@ use shared::{
     clock::Time,
     random::{self, SharedRandom},
 };
-use tokio::{net::TcpListener, sync::oneshot};
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    sync::oneshot,
+};
 
 use crate::aws::{ACCOUNT, REGION};
 
@@ -96,7 +99,7 @@ pub struct Attachment {
 impl RuntimeApi {
     /// Serves these functions on a free port until the process ends.
     pub async fn start<'a>(functions: impl IntoIterator<Item = &'a str>, random: SharedRandom) -> io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let listener = listen()?;
         let lines = functions.into_iter().map(|function| (function.to_owned(), Arc::default()));
         let api = Self { address: listener.local_addr()?, lines: Arc::new(lines.collect()), random };
         let service = Router::new()
@@ -132,6 +135,15 @@ impl RuntimeApi {
     fn line(&self, function: &str) -> Option<Arc<Line>> {
         self.lines.get(function).map(Arc::clone)
     }
+}
+
+/// Listens for everybody at once: a function that is good for a thousand invocations connects as often when it starts, and
+/// whoever is not let into a shorter queue comes back only after a second, then three, then seven.
+fn listen() -> io::Result<TcpListener> {
+    const WAITING_CONNECTIONS: u32 = 4096;
+    let socket = TcpSocket::new_v4()?;
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+    socket.listen(WAITING_CONNECTIONS)
 }
 
 impl LineState {

@@ -66,9 +66,10 @@ pub async fn power_cuts(suite: &Suite, rounds: usize, publishes: usize) {
         });
         let killing = async {
             let moment = usize::from(u16::from_le_bytes(random::bytes(&SystemRandom))) % publishes;
-            let come = async || (acknowledged.load(Ordering::Relaxed) >= moment).then_some(());
-            until("the moment has come", LONG, come).await;
-            sleep(Duration::from_secs_f64(random::unit(&SystemRandom) / 10.0)).await;
+            while acknowledged.load(Ordering::Relaxed) < moment {
+                sleep(Duration::from_millis(1)).await;
+            }
+            sleep(Duration::from_secs_f64(random::unit(&SystemRandom) / 20.0)).await;
             let began = Instant::now();
             bundle.cut_power().await;
             kills.push(began..Instant::now());
