@@ -3,8 +3,9 @@
 //!
 //! The local SQS looks for new messages only every 100 ms while a receiver waits, so a waiting receiver is for what
 //! becomes visible with time. What a function has just sent is fetched at once: the invoker rings when one of those
-//! that know the queue has answered. Every call costs the local SQS about a millisecond of its one thread, so under load
-//! messages are left to gather for a few milliseconds: one call then takes ten, and one more deletes them.
+//! that know the queue has answered. Every call costs the local SQS a third of a millisecond of its one thread, whether for
+//! one message or for ten, so under load messages are left to gather for a while: one call then takes ten, and one more
+//! deletes them.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -16,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use shared::logging;
 use tokio::{
-    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
     time::{self, Instant},
 };
 
@@ -28,9 +29,13 @@ const WAITING_RECEIVERS: u32 = 4;
 const LOOK: Duration = Duration::from_millis(100);
 /// The longest that SQS lets a receiver wait.
 const WAIT_SECONDS: i32 = 20;
-/// The least time between two receives while the queue is not known to hold more than one takes. Longer than a receive,
-/// and shorter than anybody notices; when less comes than a message in this time, nothing waits at all.
-const GATHERING: Duration = Duration::from_millis(5);
+/// The least time between two receives while the queue is not known to hold more than one takes: so many times what the
+/// last one took, which is short when nothing else is to do, and between these bounds. When less comes than a message in
+/// this time, nothing waits at all.
+const GATHERING: (u32, Duration, Duration) = (3, Duration::from_millis(4), Duration::from_millis(20));
+/// As many messages as one call deletes, and how long the first of them waits for company.
+const DELETED_AT_ONCE: usize = 10;
+const COMPANY: Duration = Duration::from_millis(50);
 /// The pause after a receive that failed.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -46,6 +51,8 @@ pub struct QueuePump {
     invoker: Invoker,
     /// One permit for each batch that the function can take, so that messages wait on the queue and not here.
     batches: Arc<Semaphore>,
+    /// Receipts of what was handled.
+    handled: mpsc::UnboundedSender<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -61,15 +68,10 @@ struct Failure {
 }
 
 impl QueuePump {
-    /// A pump from the queue at `url` to the function that declares the trigger.
-    pub fn new(
-        function: &str,
-        trigger: &deployment::QueueTrigger,
-        url: String,
-        client: Client,
-        invoker: Invoker,
-    ) -> Self {
-        Self {
+    /// Pumps from the queue at `url` to the function that declares the trigger, until the process ends.
+    pub fn start(function: &str, trigger: &deployment::QueueTrigger, url: String, client: Client, invoker: Invoker) {
+        let (handled, receipts) = mpsc::unbounded_channel();
+        let pump = Self {
             queue: trigger.queue.clone(),
             url,
             function: function.to_owned(),
@@ -78,16 +80,13 @@ impl QueuePump {
             client,
             invoker,
             batches: Arc::new(Semaphore::new(workers::concurrency(function))),
-        }
-    }
-
-    /// Pumps until the process ends.
-    pub fn run(self) {
+            handled,
+        };
         for receiver in 0..WAITING_RECEIVERS {
-            tokio::spawn(self.clone().receive_waiting(LOOK / WAITING_RECEIVERS * receiver));
+            tokio::spawn(pump.clone().receive_waiting(LOOK / WAITING_RECEIVERS * receiver));
         }
-        let bell = self.invoker.bell();
-        tokio::spawn(self.receive_at(bell));
+        tokio::spawn(pump.clone().delete_handled(receipts));
+        tokio::spawn(pump.receive_at_bell());
     }
 
     async fn receive_waiting(self, offset: Duration) {
@@ -104,19 +103,17 @@ impl QueuePump {
         }
     }
 
-    async fn receive_at(self, bell: Arc<Notify>) {
-        let mut next = Instant::now();
+    async fn receive_at_bell(self) {
+        let bell = self.invoker.bell();
+        let (times, least, most) = GATHERING;
         loop {
             bell.notified().await;
-            loop {
-                time::sleep_until(next).await;
-                next = Instant::now() + GATHERING;
-                match self.receive(0).await {
-                    None => return,
-                    // There may be more, and nothing to wait for.
-                    Some(messages) if messages == self.batch_size => next = Instant::now(),
-                    Some(_) => break,
-                }
+            let begun = Instant::now();
+            match self.receive(0).await {
+                None => return,
+                // There may be more, and nothing to wait for.
+                Some(messages) if messages == self.batch_size => bell.notify_one(),
+                Some(_) => time::sleep_until(begun + (begun.elapsed() * times).clamp(least, most)).await,
             }
         }
     }
@@ -166,20 +163,37 @@ impl QueuePump {
             // All of them come again when their visibility time-out is over.
             Err(error) => return tracing::warn!("{}: {}", self.function, logging::chain(&error)),
         };
-        self.delete(messages.iter().filter(|message| !failed.contains(message.message_id().unwrap_or_default()))).await;
+        let handled = messages.iter().filter(|message| !failed.contains(message.message_id().unwrap_or_default()));
+        for receipt in handled.filter_map(Message::receipt_handle) {
+            // The other end is dropped only with the process.
+            let _ = self.handled.send(receipt.to_owned());
+        }
     }
 
-    async fn delete(&self, handled: impl Iterator<Item = &Message>) {
-        let entries: Vec<_> = handled
+    /// Deletes what was handled, by whatever invocations, as many in a call as it takes.
+    async fn delete_handled(self, mut handled: mpsc::UnboundedReceiver<String>) {
+        while let Some(first) = handled.recv().await {
+            let mut receipts = vec![first];
+            let company = async {
+                while receipts.len() < DELETED_AT_ONCE {
+                    receipts.extend(handled.recv().await);
+                }
+            };
+            // Too late is early enough: for two minutes nobody else sees them.
+            let _ = time::timeout(COMPANY, company).await;
+            self.delete(receipts).await;
+        }
+    }
+
+    async fn delete(&self, receipts: Vec<String>) {
+        let entries: Vec<_> = receipts
+            .into_iter()
             .enumerate()
-            .filter_map(|(index, message)| {
+            .filter_map(|(index, receipt)| {
                 let entry = DeleteMessageBatchRequestEntry::builder().id(index.to_string());
-                entry.receipt_handle(message.receipt_handle()?).build().ok()
+                entry.receipt_handle(receipt).build().ok()
             })
             .collect();
-        if entries.is_empty() {
-            return;
-        }
         let deleted = self.client.delete_message_batch().queue_url(&self.url).set_entries(Some(entries)).send().await;
         if let Err(error) = deleted {
             tracing::warn!("handled messages could not be deleted and come again: {}", logging::chain(&error));

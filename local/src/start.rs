@@ -221,7 +221,7 @@ async fn start(
     for function in template.functions() {
         if let Some(trigger) = &function.queue {
             let url = queue_url(services_address, &trigger.queue);
-            QueuePump::new(&function.name, trigger, url, endpoints.sqs(), invoker.clone()).run();
+            QueuePump::start(&function.name, trigger, url, endpoints.sqs(), invoker.clone());
         }
         if let Some(trigger) = &function.schedule {
             let pump = SchedulePump {
