@@ -140,7 +140,7 @@ fn open(file: &str, table: &Table) -> Result<Database, TableError> {
     // What this really does is to set SQLite's `synchronous` to NORMAL: a commit is written, and the disk is waited for
     // only when the log is merged into the file. Whatever kills processes loses nothing, since the kernel has every
     // commit. What a failure of power or kernel takes is the last commits, and never the order or the form of what is
-    // left. Waiting for the disk at each commit, as on AWS nobody here would have to, costs a third of the speed.
+    // left. Waiting for the disk at each commit would cost more than all the rest of a write.
     database.disable_bulk_loading().map_err(|error| TableError::Open(error.to_string()))?;
 
     let name = json!({ "TableName": TABLE_NAME });

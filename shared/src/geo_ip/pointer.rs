@@ -1,8 +1,6 @@
 //! The pointer: one small object per edition that says which release is published, and the only thing that ever changes in
 //! the store. A release is a file whose name is its SHA-256.
 
-use std::fmt::Write;
-
 use serde::{Deserialize, Serialize};
 
 use super::edition::EditionName;
@@ -130,12 +128,13 @@ impl Release {
 
 /// The day of a build, `2026-11-17`. A time that is none has no day; whoever has one to show refuses it before.
 pub fn build_date(epoch: u64) -> String {
-    let time = i64::try_from(epoch).ok().and_then(|seconds| seconds.checked_mul(1000)).map(Time::from_millis);
-    let mut text = String::new();
-    match time.map(|time| write!(text, "{time}")) {
-        Some(Ok(())) => text.split_once('T').map_or(text.clone(), |(day, _)| day.to_owned()),
-        _ => "unknown".to_owned(),
-    }
+    /// The first second of the year 10000.
+    const END: i64 = 253_402_300_800;
+    let Some(seconds) = i64::try_from(epoch).ok().filter(|seconds| *seconds < END) else {
+        return "unknown".to_owned();
+    };
+    let text = Time::from_millis(seconds * 1000).to_string();
+    text.split_once('T').map_or(text.clone(), |(day, _)| day.to_owned())
 }
 
 #[cfg(test)]
