@@ -98,7 +98,10 @@ impl Publisher {
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         for _ in 0..events {
             interval.tick().await;
-            ticks.send(())?;
+            // When all clients have ended, each has a reason, which is told below.
+            if ticks.send(()).is_err() {
+                break;
+            }
         }
         drop(ticks);
         all(clients).await
