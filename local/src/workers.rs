@@ -21,7 +21,9 @@ use crate::{
 pub fn concurrency(function: &str) -> usize {
     match function {
         "dispatch-deliveries" => 1000,
-        "token" | "publish-event" | "list-events" | "show-delivery" => 16,
+        "token" | "list-events" | "show-delivery" => 16,
+        // The more of them wait for the table together, the more share a call.
+        "publish-event" => 64,
         // It waits for providers, up to 10 s each, with a person in front of it.
         "provider-callback" => 16,
         // One works, and the others wait for its outcome.
