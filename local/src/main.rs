@@ -14,7 +14,6 @@ mod open_files;
 mod placement;
 mod ports;
 mod preflight;
-mod private_file;
 mod processes;
 mod queue_pump;
 mod readiness;

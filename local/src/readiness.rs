@@ -33,6 +33,10 @@ const HOPELESS: u64 = 3;
 const EVENT_FOR_NOBODY: &str =
     r#"{"id":"readiness","detail":{"type":"webhook.test","managingEntityIdentifier":"local:nobody","data":{}}}"#;
 
+/// What Secrets Manager asks when a rotation is configured: a version that does not exist has nothing that could be tested.
+const ROTATION_OF_NOTHING: &str =
+    r#"{"Step":"testSecret","SecretId":"waypost/local/signing-key","ClientRequestToken":"readiness"}"#;
+
 /// Something does not answer as it should.
 #[derive(Debug, thiserror::Error)]
 pub enum NotReady {
@@ -105,6 +109,7 @@ impl Probe {
                 let nothing = match function {
                     Function { queue: Some(_), .. } => r#"{"Records":[]}"#,
                     Function { bus: true, .. } => EVENT_FOR_NOBODY,
+                    Function { rotates: true, .. } => ROTATION_OF_NOTHING,
                     _ => "{}",
                 };
                 self.invoker.invoke(&function.name, nothing).await.map(drop).map_err(|error| error.to_string())

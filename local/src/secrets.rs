@@ -8,6 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 use shared::{
+    auth::signing::SigningAlgorithm,
     geo_ip::configuration::{self, Configuration, ConfigurationError},
     logging,
     outbound::addresses::AddressRules,
@@ -64,11 +65,12 @@ pub enum SecretsError {
 }
 
 impl Secrets {
-    /// Reads every secret in the folder, those included that somebody put there; makes the ones that must exist.
-    pub fn open(folder: &Path) -> Result<Self, SecretsError> {
+    /// Reads every secret in the folder, those included that somebody put there; makes the ones that must exist. Keys that
+    /// sign tokens are made for this algorithm.
+    pub fn open(folder: &Path, algorithm: SigningAlgorithm) -> Result<Self, SecretsError> {
         let credentials = || serde_json::to_value(fresh_credentials()).unwrap_or_default();
         let applications = [(DEMO_APPLICATION, credentials()), (PLATFORM_APPLICATION, credentials())];
-        let own = fresh_secrets().into_iter().chain(applications).chain([(DEMO_PROVIDER, demo_provider())]);
+        let own = fresh_secrets(algorithm).into_iter().chain(applications).chain([(DEMO_PROVIDER, demo_provider())]);
         let path = |name: &str| folder.join(format!("{name}.json"));
         let providers = provider_secrets(|name| !path(name).exists());
         for (name, value) in own.map(|(name, value)| (name.to_owned(), value)).chain(providers) {
@@ -167,8 +169,8 @@ mod tests {
     #[test]
     fn secrets_are_made_once_and_kept() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let first = Secrets::open(folder.path()).expect("made");
-        let again = Secrets::open(folder.path()).expect("read");
+        let first = Secrets::open(folder.path(), SigningAlgorithm::Es256).expect("made");
+        let again = Secrets::open(folder.path(), SigningAlgorithm::Es256).expect("read");
         assert_eq!(first.0, again.0);
         assert!(first.credentials(DEMO_APPLICATION).is_ok());
         assert_ne!(first.value("task-key"), &Value::Null);
@@ -180,7 +182,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let rules =
             AddressRules { allow_http: true, allowed_networks: vec!["127.0.0.1/32".parse().expect("a network")] };
-        let secrets = Secrets::open(folder.path()).expect("made");
+        let secrets = Secrets::open(folder.path(), SigningAlgorithm::Es256).expect("made");
         let names: Vec<&str> = secrets.iter().filter_map(|(name, _)| name.strip_prefix("provider-")).collect();
         assert_eq!(names, ["adyen", "demo", "mollie", "paypal", "revolut", "square", "stripe"]);
         for rules in [&rules, &AddressRules::default()] {
@@ -201,14 +203,18 @@ mod tests {
     fn what_somebody_put_there_is_read_and_a_broken_one_is_named() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::write(folder.path().join("geo-ip.json"), "{\"editions\": []}").expect("written");
-        let read = Secrets::open(folder.path()).expect("read");
+        let read = Secrets::open(folder.path(), SigningAlgorithm::Es256).expect("read");
         assert_eq!(read.value("geo-ip"), &serde_json::json!({"editions": []}));
         fs::write(folder.path().join("geo-ip.json"), r#"{"editions": [{"edition": "A", "source": "url"}]}"#)
             .expect("written");
-        let error = Secrets::open(folder.path()).expect("read").check_geo_ip().expect_err("no address").to_string();
+        let error = Secrets::open(folder.path(), SigningAlgorithm::Es256)
+            .expect("read")
+            .check_geo_ip()
+            .expect_err("no address")
+            .to_string();
         assert!(error.contains("`editions[0].url` is missing"), "{error}");
         fs::write(folder.path().join("geo-ip.json"), "{secret").expect("written");
-        let error = Secrets::open(folder.path()).err().expect("broken").to_string();
+        let error = Secrets::open(folder.path(), SigningAlgorithm::Es256).err().expect("broken").to_string();
         assert!(error.contains("geo-ip.json") && !error.contains("{secret"));
     }
 }

@@ -11,12 +11,13 @@ use std::{
 
 use deployment::Template;
 use shared::{
-    auth::scope::Scope,
+    applications::new_application::NewApplication,
+    auth::{entity::Entities, scope::Scopes},
     clock::{SharedClock, SystemClock},
     geo_ip::StoreAddress,
     provision::{Credentials, ProvisionError, publish_signing_key, register_application},
     random::{SharedRandom, SystemRandom},
-    settings::{EndpointSettings, PanelSettings, ScheduleSettings, TokenSettings},
+    settings::{EndpointSettings, PanelSettings, ScheduleSettings, SigningSettings, TokenSettings},
     table::Table,
     webhooks::breaker::BreakerSettings,
 };
@@ -54,6 +55,9 @@ use crate::{
 
 /// How long running invocations may take to end.
 const LAST_ORDERS: Duration = Duration::from_secs(5);
+
+/// How tokens are issued, and how the keys are rotated that sign them.
+type Issuing = (TokenSettings, SigningSettings);
 
 /// Why the service does not run. Each says what to do, where there is something to do.
 #[derive(Debug, thiserror::Error)]
@@ -102,7 +106,7 @@ pub async fn run(arguments: &Arguments) -> Result<(), StartError> {
     #[expect(clippy::disallowed_methods, reason = "the settings of a local run are its environment")]
     let settings = Settings::read(&template, |name| std::env::var(name).ok())?;
     // As the functions will read them: better said here, by name, than by a function that does not start.
-    shared::settings::read::<(TokenSettings, EndpointSettings, ScheduleSettings, BreakerSettings)>()?;
+    let (issuing, ..) = shared::settings::read::<(Issuing, EndpointSettings, ScheduleSettings, BreakerSettings)>()?;
     if settings.parameters.get("AdminPanelUrl").is_some_and(|address| !address.is_empty()) {
         shared::settings::read::<PanelSettings>()?;
     }
@@ -112,7 +116,7 @@ pub async fn run(arguments: &Arguments) -> Result<(), StartError> {
     let group = ProcessGroup::start(data.logs()).map_err(StartError::Processes)?;
     let mut shutdown = pin!(shutdown::requested(arguments.stop_with_parent));
     let outcome = tokio::select! {
-        started = start(listener, &template, &programs, &settings, placement, &data, &group) => match started {
+        started = start(listener, &template, &programs, (&settings, issuing), placement, &data, &group) => match started {
             Ok(running) => running.until(&mut shutdown, &data).await,
             Err(error) => Err(error),
         },
@@ -160,7 +164,7 @@ async fn start(
     listener: TcpListener,
     template: &Template,
     programs: &Programs,
-    settings: &Settings,
+    (settings, (tokens, signing)): (&Settings, Issuing),
     placement: &Placement,
     data: &DataFolder,
     group: &Arc<ProcessGroup>,
@@ -178,7 +182,7 @@ async fn start(
 
     // The slow one first; it comes up while the table is opened.
     let ministack = services::start(group, &programs.ministack, &data.scratch(), services_address);
-    let secrets = Secrets::open(&data.secrets())?;
+    let secrets = Secrets::open(&data.secrets(), signing.algorithm)?;
     secrets.check_geo_ip()?;
     secrets.check_providers(&data.secrets(), &settings.address_rules())?;
     let (demo, platform) = (secrets.credentials(DEMO_APPLICATION)?, secrets.credentials(PLATFORM_APPLICATION)?);
@@ -194,7 +198,7 @@ async fn start(
         Services::new(ministack, services_address, endpoints.clone(), prefix, template.queues(), data.secrets())
             .with_bucket_of(&geo_ip);
     let filled = async { services.fill().await.map_err(StartError::from) };
-    let provided = async { provide(&endpoints, &secrets, &demo, &platform).await.map_err(StartError::from) };
+    let provided = async { provide(&endpoints, &secrets, tokens, &demo, &platform).await.map_err(StartError::from) };
     tokio::try_join!(filled, provided)?;
     tokio::spawn(services.keep_filled());
 
@@ -262,13 +266,16 @@ async fn open_table(template: &Template, data: &DataFolder, port: u16) -> Result
 async fn provide(
     endpoints: &Endpoints,
     secrets: &Secrets,
+    tokens: TokenSettings,
     demo: &Credentials,
     platform: &Credentials,
 ) -> Result<(), ProvisionError> {
     let table = Table::new(endpoints.dynamodb(), TABLE_NAME);
     let pepper = secrets.value("client-secret-pepper");
-    publish_signing_key(&table, secrets.value("signing-key")).await?;
-    let entity = [MANAGING_ENTITY.to_owned()];
-    register_application(&table, pepper, demo, "Demo", &Scope::ALL, &entity).await?;
-    register_application(&table, pepper, platform, "Platform", &Scope::ALL, &["*".to_owned()]).await
+    publish_signing_key(&table, secrets.value("signing-key"), tokens.lifetime).await?;
+    let application = |name: &str, entity: &str| {
+        NewApplication::of_operator(name.to_owned(), Scopes::ALL, Entities::new([entity.to_owned()]))
+    };
+    register_application(&table, pepper, demo, application("Demo", MANAGING_ENTITY)).await?;
+    register_application(&table, pepper, platform, application("Platform", Entities::EVERY)).await
 }

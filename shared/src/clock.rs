@@ -56,6 +56,11 @@ impl Time {
         self.0.div_euclid(1000)
     }
 
+    /// The day in UTC: `2026-11-20`.
+    pub fn day(self) -> String {
+        self.to_string().chars().take(10).collect()
+    }
+
     /// The time that a client wrote: RFC 3339 with a `T`, a `Z` or an offset, and nothing finer than milliseconds, so that
     /// none is lost. A time before the first that can be reckoned with is that one, and one after the last the last: clients
     /// write such for "ever" and "never".

@@ -83,6 +83,8 @@ identifiers! {
     DeliveryId = "dlv_";
     /// One connection: a managing entity's account at a payment provider, as it was connected once.
     ConnectionId = "con_";
+    /// One client secret of an application; not the secret itself.
+    ClientSecretId = "sec_";
 }
 
 impl DeliveryId {

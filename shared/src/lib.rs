@@ -5,7 +5,11 @@
 //! [`events::rejected`] and [`geo_ip::store`] only;
 //! the clock, randomness and the environment are read in [`clock`], [`random`] and [`settings`] only.
 
+// Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
+#![recursion_limit = "256"]
+
 pub mod applications;
+pub mod audit;
 pub mod auth;
 pub mod aws;
 pub mod clock;

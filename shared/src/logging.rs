@@ -6,7 +6,8 @@ use std::{
     io::{Write as _, stdout},
 };
 
-use serde_json::{Map, json};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use tracing_subscriber::{
     Layer,
     filter::{LevelFilter, Targets},
@@ -46,12 +47,19 @@ pub struct Metric<'a> {
 impl Metric<'_> {
     /// Tells it, in a line of the log of its own.
     pub fn tell(self) {
-        // Beside the lines of the log, which have no place for members of this form. Nobody can be told that it failed.
-        let _ = writeln!(stdout().lock(), "{}", self.line());
+        write(self.line());
+    }
+
+    /// Tells it, in a line that has one more member.
+    pub fn tell_beside(self, name: &str, member: &impl Serialize) {
+        let mut line = self.line();
+        // What is told beside a metric is made of texts, which can always be written.
+        line.insert(name.to_owned(), serde_json::to_value(member).unwrap_or_default());
+        write(line);
     }
 
     /// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
-    fn line(self) -> serde_json::Value {
+    fn line(self) -> Map<String, Value> {
         let names: Vec<_> = self.dimensions.iter().map(|(name, _)| *name).collect();
         let mut line = Map::new();
         line.insert(
@@ -67,8 +75,13 @@ impl Metric<'_> {
         );
         line.extend(self.dimensions.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
         line.insert(self.name.into(), self.value.into());
-        line.into()
+        line
     }
+}
+
+fn write(line: Map<String, Value>) {
+    // Beside the lines of the log, which have no place for members of this form. Nobody can be told that it failed.
+    let _ = writeln!(stdout().lock(), "{}", Value::from(line));
 }
 
 /// An error with everything that caused it, in one line: each `Display` says its own stage only.
@@ -92,7 +105,7 @@ mod tests {
         let dimensions = [("Environment", "staging"), ("Edition", "GeoLite2-City")];
         let metric = Metric { name: "Age", value: 1.5, dimensions: &dimensions, at: Time::from_millis(7) };
         assert_eq!(
-            metric.line(),
+            Value::from(metric.line()),
             json!({
                 "_aws": {
                     "Timestamp": 7,

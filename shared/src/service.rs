@@ -14,7 +14,9 @@ use serde_json::value::RawValue;
 use crate::{
     auth::{
         keys::{KeyCache, PublishedKeys},
+        revocations::{RevocationList, Revocations},
         token::Audience,
+        verifier::Verifier,
     },
     aws::Aws,
     clock::{SharedClock, SystemClock},
@@ -35,12 +37,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A running function.
 pub struct Service {
     settings: Settings,
-    audience: Audience,
     clock: SharedClock,
     random: SharedRandom,
     aws: Aws,
     table: Table,
-    keys: KeyCache,
+    tokens: Arc<Verifier>,
 }
 
 /// Why a function could not start or go on.
@@ -70,9 +71,11 @@ impl Service {
         let table = Table::new(aws.dynamodb(), &settings.table_name);
         let clock: SharedClock = Arc::new(SystemClock);
         let keys = KeyCache::new(PublishedKeys::new(table.clone()), clock.clone());
+        let revocations = Revocations::new(RevocationList::new(table.clone()), clock.clone());
         let audience = Audience { issuer: settings.auth_url.clone(), audience: settings.base_url.clone() };
+        let tokens = Arc::new(Verifier::new(keys, revocations, audience, clock.clone()));
         let random = Arc::new(SystemRandom);
-        Ok((Self { settings, audience, clock, random, aws, table, keys }, own))
+        Ok((Self { settings, clock, random, aws, table, tokens }, own))
     }
 
     /// What every function needs to know.
@@ -82,7 +85,7 @@ impl Service {
 
     /// Whom tokens are from and for.
     pub fn audience(&self) -> &Audience {
-        &self.audience
+        self.tokens.audience()
     }
 
     /// The clock.
@@ -112,7 +115,17 @@ impl Service {
 
     /// The keys that vouch for tokens.
     pub fn keys(&self) -> &KeyCache {
-        &self.keys
+        self.tokens.keys()
+    }
+
+    /// What is revoked.
+    pub fn revocations(&self) -> &Revocations {
+        self.tokens.revocations()
+    }
+
+    /// What verifies tokens.
+    pub fn tokens(&self) -> &Arc<Verifier> {
+        &self.tokens
     }
 
     /// Serves an endpoint until Lambda ends the process.
@@ -141,7 +154,7 @@ impl Service {
         B: Future<Output = Result<R, X>> + Send + 'static,
     {
         if endpoint.reads_tokens() {
-            self.keys.warm_up().await;
+            self.tokens.warm_up().await;
         }
         let (service, handler) = (Arc::new(self), Arc::new(move |call| handler(call).boxed()));
         let http = Adapter::from(service_fn(move |request: Request| {
@@ -168,7 +181,7 @@ impl Service {
     /// Not generic, so that the runtime is compiled once, in this library, and not in each function.
     async fn serve_boxed(self, endpoint: Endpoint, handler: Arc<Handler>) -> Result<(), StartError> {
         if endpoint.reads_tokens() {
-            self.keys.warm_up().await;
+            self.tokens.warm_up().await;
         }
         let service = Arc::new(self);
         let serve = move |request: Request| {
@@ -196,8 +209,9 @@ impl Service {
         lambda_runtime::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime)
     }
 
-    /// Serves a trigger that invokes asynchronously, until Lambda ends the process. What fails is tried again by Lambda.
-    pub async fn serve_asynchronous<E, R, X, F, A>(handler: F) -> Result<(), StartError>
+    /// Serves events that come neither over HTTP nor from a schedule, until Lambda ends the process. What fails is tried again
+    /// by Lambda or by whoever sent the event.
+    pub async fn serve_invocations<E, R, X, F, A>(handler: F) -> Result<(), StartError>
     where
         E: DeserializeOwned + Send + 'static,
         R: Serialize + Send + 'static,

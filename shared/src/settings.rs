@@ -7,8 +7,10 @@ use ipnet::IpNet;
 use url::Url;
 
 use crate::{
+    auth::signing::SigningAlgorithm,
     deliveries::schedule::{RetrySchedule, Wait},
     geo_ip::StoreAddress,
+    oauth::guesses::GuessSettings,
     webhooks::breaker::BreakerSettings,
 };
 
@@ -86,6 +88,15 @@ pub struct RejectedEventsSettings {
 pub struct TokenSettings {
     /// In seconds; 3600 unless set.
     pub lifetime: u32,
+}
+
+/// How the keys that sign tokens are rotated: `SIGNING_ALGORITHM` and `SIGNING_KEY_LEAD`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SigningSettings {
+    /// What new keys are for; ES256 unless set.
+    pub algorithm: SigningAlgorithm,
+    /// How long a key is published before it signs; 10 minutes unless set.
+    pub lead: Duration,
 }
 
 /// When deliveries are tried and for how long they are kept: `RETRY_SCHEDULE` and `DELIVERY_RETENTION`.
@@ -301,6 +312,16 @@ impl FromEnvironment for TokenSettings {
     }
 }
 
+impl FromEnvironment for SigningSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        // Twice as long as published keys are kept by whoever verifies with them.
+        const LEAD: Wait = Wait(Duration::from_secs(10 * 60));
+        let algorithm = environment.parsed("SIGNING_ALGORITHM", SigningAlgorithm::default());
+        let lead = environment.parsed("SIGNING_KEY_LEAD", LEAD);
+        Some(Self { algorithm: algorithm?, lead: lead?.0 })
+    }
+}
+
 impl FromEnvironment for ScheduleSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
         const RETENTION: Wait = Wait(Duration::from_secs(90 * 24 * 60 * 60));
@@ -332,6 +353,15 @@ impl FromEnvironment for BreakerSettings {
             failing_after: failing_after?.0,
             disable_after: disable_after?.0,
         })
+    }
+}
+
+impl FromEnvironment for GuessSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        let default = Self::default();
+        let per_client = environment.parsed("TOKEN_GUESSES_PER_CLIENT", AtLeastOne(default.per_client));
+        let per_address = environment.parsed("TOKEN_GUESSES_PER_ADDRESS", AtLeastOne(default.per_address));
+        Some(Self { per_client: per_client?.0, per_address: per_address?.0 })
     }
 }
 
@@ -492,6 +522,27 @@ mod tests {
         assert_eq!(token.lifetime, 3600);
         assert!(!endpoints.allow_http && endpoints.allowed_networks.is_empty());
         assert_eq!(schedule.schedule.attempts(), 10);
+    }
+
+    #[test]
+    fn keys_are_rotated_as_it_is_usual_unless_something_else_is_set() {
+        let settings = read_from::<SigningSettings>(|_| None).expect("defaults");
+        let expected = SigningSettings { algorithm: SigningAlgorithm::Es256, lead: Duration::from_secs(600) };
+        assert_eq!(settings, expected);
+        let error = read_from::<SigningSettings>(|_| Some("RS256".into())).expect_err("refused").0;
+        assert!(
+            error[0].starts_with("SIGNING_ALGORITHM is `RS256`") && error[1].starts_with("SIGNING_KEY_LEAD"),
+            "{error:?}"
+        );
+    }
+
+    #[test]
+    fn guessing_is_limited_as_the_contract_says_unless_something_else_is_set() {
+        let settings = read_from::<GuessSettings>(|_| None).expect("defaults");
+        assert_eq!(settings, GuessSettings { per_client: 100, per_address: 1000 });
+        let error = read_from::<GuessSettings>(|_| Some("0".into())).expect_err("refused").0;
+        let about = |number: usize, name: &str| error[number].starts_with(name);
+        assert!(about(0, "TOKEN_GUESSES_PER_CLIENT") && about(1, "TOKEN_GUESSES_PER_ADDRESS"), "{error:?}");
     }
 
     #[test]

@@ -94,10 +94,10 @@ async fn a_token_that_the_issuer_did_not_make_is_refused(suite: Arc<Suite>) {
         with_claim("aud", json!(["https://api.example.com"])),
         with_claim("exp", Value::Null),
         with_claim("exp", "tomorrow".into()),
-        forge.token_of_texts(&header.to_string(), &twice(&claims.to_string(), r#""exp":99999999999"#)),
-        forge.token_of_texts(&header.to_string(), &twice(&claims.to_string(), r#""managing_entities":["*"]"#)),
-        forge.token_of_texts(&header.to_string(), "[]"),
-        forge.token_of_texts(&header.to_string(), "null"),
+        forge.token_of_texts(header.to_string(), twice(&claims.to_string(), r#""exp":99999999999"#)),
+        forge.token_of_texts(header.to_string(), twice(&claims.to_string(), r#""managing_entities":["*"]"#)),
+        forge.token_of_texts(header.to_string(), "[]"),
+        forge.token_of_texts(header.to_string(), "null"),
         suite.forge().with_another_key().token(&header, &claims),
     ];
     for token in tokens {

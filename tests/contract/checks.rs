@@ -18,6 +18,11 @@ const NO_DELIVERY: &str = "dlv_00000000000000000000000000";
 /// The same of webhooks.
 const NO_WEBHOOK: &str = "whk_00000000000000000000000000";
 
+/// The same of applications, of their secrets and their keys.
+const NO_APPLICATION: &str = "app0000000000000000000000";
+const NO_SECRET: &str = "sec_00000000000000000000000000";
+const NO_KEY: &str = "no-key";
+
 /// One operation under `/api`, with a request that passes every check that can be passed without anything made before.
 struct Row {
     operation: &'static str,
@@ -35,6 +40,51 @@ const PROVIDER: &str = "sim-basic";
 
 /// Every operation under `/api` that has a managing entity. A new one goes in here, or the first test fails.
 const TABLE: &[Row] = &[
+    Row { operation: "createApplication", method: "POST", path: "/application", body: Some(application), status: 201 },
+    Row { operation: "listApplications", method: "GET", path: "/application/list", body: None, status: 200 },
+    // Check 8: there is no such application.
+    Row {
+        operation: "showApplication",
+        method: "GET",
+        path: "/application/app0000000000000000000000",
+        body: None,
+        status: 404,
+    },
+    Row {
+        operation: "removeApplication",
+        method: "DELETE",
+        path: "/application/app0000000000000000000000",
+        body: None,
+        status: 404,
+    },
+    Row {
+        operation: "addApplicationSecret",
+        method: "POST",
+        path: "/application/app0000000000000000000000/secret",
+        body: Some(nothing),
+        status: 404,
+    },
+    Row {
+        operation: "removeApplicationSecret",
+        method: "DELETE",
+        path: "/application/app0000000000000000000000/secret/sec_00000000000000000000000000",
+        body: None,
+        status: 404,
+    },
+    Row {
+        operation: "addApplicationKey",
+        method: "POST",
+        path: "/application/app0000000000000000000000/key",
+        body: Some(public_key),
+        status: 404,
+    },
+    Row {
+        operation: "removeApplicationKey",
+        method: "DELETE",
+        path: "/application/app0000000000000000000000/key/no-key",
+        body: None,
+        status: 404,
+    },
     Row { operation: "listEvents", method: "GET", path: "/webhook/event/list", body: None, status: 200 },
     Row { operation: "publishEvent", method: "POST", path: "/webhook/event", body: Some(event), status: 202 },
     Row { operation: "createWebhook", method: "POST", path: "/webhook", body: Some(webhook), status: 201 },
@@ -142,6 +192,15 @@ fn webhook() -> Value {
     json!({ "name": "table", "eventUrl": "http://127.0.0.1:9/", "eventList": ["booking.expired"], "enabled": false })
 }
 
+fn application() -> Value {
+    // What the token of this row has itself: nobody gives more.
+    json!({ "name": "table", "scopes": ["account.write"] })
+}
+
+fn public_key() -> Value {
+    json!({ "publicKey": { "kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" } })
+}
+
 /// The ways to break a request, in the order of the contract's checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Breach {
@@ -232,6 +291,9 @@ async fn every_operation_under_api_stands_in_the_table(suite: Arc<Suite>) {
     let documented_as = |path: &str| {
         path.replace(NO_DELIVERY, "{deliveryIdentifier}")
             .replace(NO_WEBHOOK, "{webhookIdentifier}")
+            .replace(NO_APPLICATION, "{clientId}")
+            .replace(NO_SECRET, "{secretId}")
+            .replace(NO_KEY, "{kid}")
             .replace(PROVIDER, "{provider}")
     };
     let table: BTreeSet<(&str, String)> = TABLE.iter().map(|row| (row.operation, documented_as(row.path))).collect();

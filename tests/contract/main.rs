@@ -8,9 +8,12 @@
 mod access;
 mod addresses;
 mod addresses_alone;
+mod applications;
+mod audit;
 mod bodies;
 mod browser;
 mod checks;
+mod client_authentication;
 mod crash;
 mod crash_at_length;
 mod crash_points;
@@ -18,17 +21,21 @@ mod deliveries;
 mod delivery_list;
 mod dispatching;
 mod events;
+mod forged_tokens;
 mod geo_ip;
 mod geo_ip_bucket;
 mod geo_ip_crash;
 mod geo_ip_providers;
+mod guesses;
 mod harness;
 mod health;
 mod ingest;
+mod introspection;
 mod isolation;
 mod isolation_measured;
 mod key_rotation;
 mod local_run;
+mod oauth_clients;
 mod openapi;
 mod operational_events;
 mod payments;
@@ -43,8 +50,10 @@ mod receivers;
 mod recover;
 mod resend;
 mod retries;
+mod revocation;
 mod routes;
 mod samples;
+mod signing_keys;
 mod table_chaos;
 mod token;
 mod webhook_changes;
@@ -59,13 +68,15 @@ use harness::Test;
 
 fn main() -> ExitCode {
     // The slow ones come first, so that the quick ones run beside them.
-    let modules: [&[Test]; 46] = [
+    let modules: [&[Test]; 55] = [
         payments_refresh::TESTS,
+        revocation::TESTS,
         geo_ip_providers::TESTS,
         geo_ip_crash::TESTS,
         geo_ip_bucket::TESTS,
         addresses::TESTS,
         addresses_alone::TESTS,
+        applications::TESTS,
         crash_points::TESTS,
         crash::TESTS,
         crash_at_length::TESTS,
@@ -74,6 +85,7 @@ fn main() -> ExitCode {
         isolation::TESTS,
         isolation_measured::TESTS,
         key_rotation::TESTS,
+        signing_keys::TESTS,
         health::TESTS,
         dispatching::TESTS,
         operational_events::TESTS,
@@ -99,7 +111,13 @@ fn main() -> ExitCode {
         routes::TESTS,
         access::TESTS,
         bodies::TESTS,
+        oauth_clients::TESTS,
+        client_authentication::TESTS,
+        guesses::TESTS,
         token::TESTS,
+        introspection::TESTS,
+        forged_tokens::TESTS,
+        audit::TESTS,
         events::TESTS,
         geo_ip::TESTS,
         samples::TESTS,

@@ -47,21 +47,28 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
         assert!(!failed, "{name} failed: {answer}");
         let answer: Value = serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{name}: {answer}"));
         let expected: Value = match name.as_str() {
-            // What is in the sample is nobody's credentials, and no delivery, connection or state of this bundle's.
-            "token" if !sample.contains("CLIENT_ID") => 401.into(),
+            // What is in the sample is nobody's credentials, and no delivery, application, connection or state of this bundle's.
+            "token" | "revoke-token" | "introspect-token" if !sample.contains("CLIENT_ID") => 401.into(),
             "show-delivery" | "webhook-stats" | "disconnect-provider" | "fallback" => 404.into(),
             "resend-delivery" | "recover-deliveries" => 404.into(),
             "show-webhook" | "change-webhook" | "remove-webhook" | "rotate-webhook-secret" | "test-webhook" => {
                 404.into()
             }
+            "show-application"
+            | "remove-application"
+            | "add-application-secret"
+            | "remove-application-secret"
+            | "add-application-key"
+            | "remove-application-key" => 404.into(),
             "provider-callback" => 400.into(),
-            "create-webhook" | "connect-provider" => 201.into(),
+            "create-webhook" | "connect-provider" | "create-application" => 201.into(),
             "publish-event" => 202.into(),
             "dispatch-deliveries"
             | "sweep-deliveries"
             | "refresh-connections"
             | "geo-ip-update.schedule"
-            | "ingest-event" => Value::Null,
+            | "ingest-event"
+            | "rotate-signing-key" => Value::Null,
             _ => 200.into(),
         };
         assert_eq!(answer["statusCode"], expected, "{name}: {answer:#}");

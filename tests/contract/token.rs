@@ -9,7 +9,7 @@ use base64::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Api, Application, Call, Suite, now, python, tests};
+use crate::harness::{Answer, Api, Application, Call, Suite, now, tests};
 
 tests![
     a_client_may_authenticate_in_the_form_or_with_basic,
@@ -35,7 +35,6 @@ tests![
     the_metadata_describe_the_issuer,
     the_published_keys_can_be_cached,
     a_request_that_is_too_large_is_a_problem,
-    an_oauth_library_gets_tokens_and_understands_errors,
 ];
 
 const GRANT: (&str, &str) = ("grant_type", "client_credentials");
@@ -322,7 +321,14 @@ async fn the_metadata_describe_the_issuer(suite: Arc<Suite>) {
     assert_eq!(metadata["jwks_uri"], format!("{issuer}/oauth2/jwks"));
     assert_eq!(metadata["scopes_supported"].as_array().map(Vec::len), Some(30));
     assert_eq!(metadata["grant_types_supported"], json!(["client_credentials"]));
-    assert_eq!(metadata["token_endpoint_auth_methods_supported"], json!(["client_secret_basic", "client_secret_post"]));
+    for endpoint in ["token", "introspection", "revocation"] {
+        let methods = &metadata[format!("{endpoint}_endpoint_auth_methods_supported")];
+        assert_eq!(*methods, json!(["client_secret_basic", "client_secret_post", "private_key_jwt"]), "{endpoint}");
+        let algorithms = &metadata[format!("{endpoint}_endpoint_auth_signing_alg_values_supported")];
+        assert_eq!(*algorithms, json!(["ES256", "ES384", "EdDSA", "RS256", "PS256"]), "{endpoint}");
+    }
+    assert_eq!(metadata["introspection_endpoint"], format!("{issuer}/oauth2/introspect"));
+    assert_eq!(metadata["revocation_endpoint"], format!("{issuer}/oauth2/revoke"));
 }
 
 async fn the_published_keys_can_be_cached(suite: Arc<Suite>) {
@@ -334,27 +340,4 @@ async fn the_published_keys_can_be_cached(suite: Arc<Suite>) {
 async fn a_request_that_is_too_large_is_a_problem(suite: Arc<Suite>) {
     let padding = "x".repeat(7 * 1024 * 1024);
     request(&suite.api, &[("padding", &padding)]).expect(413).await;
-}
-
-async fn an_oauth_library_gets_tokens_and_understands_errors(suite: Arc<Suite>) {
-    let api = &suite.api;
-    let (id, secret) = (&api.env["CLIENT_ID"], &api.env["CLIENT_SECRET"]);
-    let attempt = |method: &str, id: &str, secret: &str, scope: &str| {
-        json!({
-            "endpoint": format!("{}/oauth2/token", api.env["AUTH_URL"]),
-            "method": method, "clientId": id, "clientSecret": secret, "scope": scope,
-        })
-    };
-    let attempts = json!([
-        attempt("client_secret_basic", id, secret, "booking.read"),
-        attempt("client_secret_post", id, secret, "booking.read"),
-        attempt("client_secret_basic", id, "wrong", "booking.read"),
-        attempt("client_secret_post", id, "wrong", "booking.read"),
-        attempt("client_secret_basic", id, secret, "nonsense"),
-        attempt("client_secret_post", id, secret, "nonsense"),
-    ]);
-    let outcomes = python("oauth_client.py", &attempts).await;
-    let granted = json!({ "token_type": "Bearer", "scope": "booking.read", "expires_in": 3600 });
-    let errors = [json!({ "error": "invalid_client" }), json!({ "error": "invalid_scope" })];
-    assert_eq!(outcomes, json!([granted, granted, errors[0], errors[0], errors[1], errors[1]]));
 }

@@ -17,7 +17,7 @@ async fn main() -> Result<(), StartError> {
         rejected: RejectedEvents::connect(service.aws(), rejected.url),
         environment: service.settings().environment.clone(),
     });
-    Service::serve_asynchronous(move |event| {
+    Service::serve_invocations(move |event| {
         let ingestion = ingestion.clone();
         async move { ingestion.ingest(event).await }
     })

@@ -3,17 +3,18 @@
 use shared::{
     Service, StartError,
     auth::keys::PublishedKeys,
+    clock::Time,
     http::{Endpoint, Problem, Reply},
 };
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    let keys = PublishedKeys::new(service.table().clone());
-    service.serve(Endpoint::public(), move |_| list(keys.clone())).await
+    let (keys, clock) = (PublishedKeys::new(service.table().clone()), service.clock().clone());
+    service.serve(Endpoint::public(), move |_| list(keys.clone(), clock.now())).await
 }
 
-async fn list(keys: PublishedKeys) -> Result<Reply, Problem> {
+async fn list(keys: PublishedKeys, now: Time) -> Result<Reply, Problem> {
     // As long as our own functions keep the set; a new key is published longer than that before it signs.
-    Ok(Reply::ok(&keys.read().await?)?.cacheable(300))
+    Ok(Reply::ok(&keys.read().await?.alive(now))?.cacheable(300))
 }

@@ -4,25 +4,26 @@ use std::sync::Arc;
 
 use shared::{
     Service, StartError,
-    applications::Applications,
+    audit::Action,
     http::Endpoint,
     oauth::{
-        client_credentials::ClientCredentials,
-        issuer::{Issuer, IssuerSource},
+        client_authentication::ClientAuthentication, client_credentials::ClientCredentials, guesses::GuessSettings,
+        issuer::Issuer,
     },
-    secrets::Secrets,
     settings::{SecretSettings, TokenSettings},
 };
 
-const ENDPOINT: Endpoint = Endpoint::public().with_oauth_errors();
+const ENDPOINT: Endpoint = Endpoint::public().with_oauth_errors().audited(Action::IssueToken);
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
-    let (service, (secrets, tokens)) = Service::start::<(SecretSettings, TokenSettings)>().await?;
-    let secrets = Secrets::connect(service.aws(), secrets.prefix);
+    let (service, (secrets, limits, tokens)) =
+        Service::start::<(SecretSettings, GuessSettings, TokenSettings)>().await?;
+    let (clients, issuer) =
+        tokio::join!(ClientAuthentication::start(&service, secrets.clone(), limits), Issuer::start(&service, secrets),);
     let grant = Arc::new(ClientCredentials {
-        applications: Applications::new(service.table().clone()),
-        issuer: Issuer::warm(IssuerSource(secrets), service.clock().clone()).await,
+        clients,
+        issuer,
         audience: service.audience().clone(),
         lifetime: tokens.lifetime,
         clock: service.clock().clone(),

@@ -1,16 +1,20 @@
-//! The operator's command for a new deployment on AWS: gives empty secrets their values, publishes the public half of
-//! the signing key, and registers the first application. Run again, it registers one more and leaves what is there.
+//! The operator's command for a new deployment on AWS: gives empty secrets their values, publishes the public halves of
+//! the signing keys, and registers the first application. Run again, it registers one more and leaves what is there.
 //!
 //! It takes credentials and region as every AWS tool does.
 
-use std::{collections::BTreeMap, io::stderr, process::ExitCode};
+use std::{collections::BTreeMap, process::ExitCode};
 
 use aws_sdk_secretsmanager::{Client, error::DisplayErrorContext};
 use clap::Parser;
 use serde_json::Value;
 use shared::{
-    auth::scope::Scope,
-    logging,
+    applications::new_application::{NewApplication, checked_entities, checked_entity, checked_name},
+    auth::{
+        scope::{Scope, Scopes},
+        signing::SigningAlgorithm,
+    },
+    oauth::pepper,
     provision::{ProvisionError, fresh_credentials, fresh_secrets, publish_signing_key, register_application},
     table::Table,
 };
@@ -24,11 +28,17 @@ struct Arguments {
     /// What the secrets' names begin with: the stack's output `SecretsPrefix`.
     #[arg(long)]
     secrets_prefix: String,
+    /// What keys that sign tokens are made for, ES256 or EdDSA: the stack's parameter `SigningAlgorithm`.
+    #[arg(long, default_value_t)]
+    signing_algorithm: SigningAlgorithm,
+    /// Seconds that a token lives: the stack's parameter `TokenLifetime`.
+    #[arg(long, default_value_t = 3600)]
+    token_lifetime: u32,
     /// What the application is called.
-    #[arg(long)]
+    #[arg(long, value_parser = checked_name)]
     application_name: String,
     /// A managing entity that the application may act for; repeat for several, `*` for all.
-    #[arg(long, required = true)]
+    #[arg(long, required = true, value_parser = checked_entity)]
     managing_entity: Vec<String>,
     /// A scope of the application; repeat for several. All scopes when none is given.
     #[arg(long, value_parser = scope)]
@@ -48,6 +58,9 @@ enum Failure {
     /// The secret has a value that is none of ours.
     #[error("the secret {0} holds something else than JSON")]
     Form(String),
+    /// The list of managing entities is too long.
+    #[error("the list of managing entities {0}")]
+    Entities(String),
     /// The table did not take it.
     #[error("the table cannot be provided with keys and applications")]
     Table(#[from] ProvisionError),
@@ -55,39 +68,33 @@ enum Failure {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    tracing_subscriber::fmt()
-        .with_writer(stderr)
-        .with_env_filter("warn,provision=info")
-        .without_time()
-        .with_target(false)
-        .init();
-    match provision(&Arguments::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!("{}", logging::chain(&error));
-            ExitCode::FAILURE
-        }
-    }
+    operator::begin("provision");
+    operator::end(provision(&Arguments::parse()).await)
 }
 
 async fn provision(arguments: &Arguments) -> Result<(), Failure> {
     let aws = aws_config::load_from_env().await;
-    let secrets = fill_secrets(&Client::new(&aws), &arguments.secrets_prefix).await?;
+    let secrets = fill_secrets(&Client::new(&aws), &arguments.secrets_prefix, arguments.signing_algorithm).await?;
     let table = Table::new(aws_sdk_dynamodb::Client::new(&aws), arguments.table.clone());
-    publish_signing_key(&table, &secrets["signing-key"]).await?;
+    publish_signing_key(&table, &secrets["signing-key"], arguments.token_lifetime).await?;
 
     let credentials = fresh_credentials();
-    let scopes = if arguments.scope.is_empty() { &Scope::ALL[..] } else { &arguments.scope };
-    let (name, entities) = (&arguments.application_name, &arguments.managing_entity);
-    register_application(&table, &secrets["client-secret-pepper"], &credentials, name, scopes, entities).await?;
-    tracing::info!("registered {name}; its secret is shown this once");
+    let scopes = if arguments.scope.is_empty() { Scopes::ALL } else { arguments.scope.iter().copied().collect() };
+    let entities = checked_entities(arguments.managing_entity.clone()).map_err(Failure::Entities)?;
+    let application = NewApplication::of_operator(arguments.application_name.clone(), scopes, entities);
+    register_application(&table, &secrets[pepper::SECRET], &credentials, application).await?;
+    tracing::info!("registered {}; its secret is shown this once", arguments.application_name);
     println!("CLIENT_ID={}\nCLIENT_SECRET={}", credentials.client_id, credentials.client_secret);
     Ok(())
 }
 
 /// The deployment's secrets, those made now that had no value.
-async fn fill_secrets(client: &Client, prefix: &str) -> Result<BTreeMap<&'static str, Value>, Failure> {
-    let mut secrets = fresh_secrets();
+async fn fill_secrets(
+    client: &Client,
+    prefix: &str,
+    algorithm: SigningAlgorithm,
+) -> Result<BTreeMap<&'static str, Value>, Failure> {
+    let mut secrets = fresh_secrets(algorithm);
     for (name, value) in &mut secrets {
         let name = format!("{prefix}{name}");
         match present_value(client, &name).await? {

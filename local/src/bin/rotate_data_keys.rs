@@ -4,25 +4,20 @@
 //! It may be stopped at any moment: every key stays in the ring until it is asked to forget those that nothing needs,
 //! and `--reseal-only` does what was left to do.
 
-#[path = "../private_file.rs"]
-mod private_file;
-
 use std::{
-    collections::BTreeMap,
-    fs::{self, File, TryLockError},
-    io::{self, stderr},
-    path::{Path, PathBuf},
+    fs::{self, File},
+    io,
+    path::PathBuf,
     process::ExitCode,
     time::Duration,
 };
 
-use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_sdk_secretsmanager::{Client, config::Credentials, error::DisplayErrorContext};
+use aws_sdk_secretsmanager::{Client, error::DisplayErrorContext};
 use clap::Parser;
+use operator::{OperatorError, Which, private_file};
 use serde_json::Value;
 use shared::{
     clock::{Clock, SystemClock},
-    logging,
     provision::{
         key_ring::KeyRingSecret,
         reseal::{Counts, Resealing},
@@ -44,15 +39,8 @@ const TOLD_EVERY: u64 = 1000;
 /// Makes a new key for what is sealed in the table, and seals everything anew.
 #[derive(Parser)]
 struct Arguments {
-    /// The table's name: the stack's output `TableName`.
-    #[arg(long, requires = "secrets_prefix", required_unless_present = "data")]
-    table: Option<String>,
-    /// What the secrets' names begin with: the stack's output `SecretsPrefix`.
-    #[arg(long, requires = "table")]
-    secrets_prefix: Option<String>,
-    /// The data folder of a service that runs on this machine, in place of a stack.
-    #[arg(long, conflicts_with_all = ["table", "secrets_prefix"])]
-    data: Option<PathBuf>,
+    #[command(flatten)]
+    which: Which,
     /// Make no new key; seal anew what the current one has not sealed.
     #[arg(long)]
     reseal_only: bool,
@@ -65,18 +53,12 @@ struct Arguments {
 /// Why the keys are not rotated, or not all of it is done.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
-    /// No service runs here.
-    #[error("no service runs with the data in {0}; start it with `make run`")]
-    NoService(PathBuf),
-    /// What the service says to its clients is not all there.
-    #[error("{path} does not say {name}")]
-    ServiceEnv { path: PathBuf, name: &'static str },
+    /// There is no such deployment.
+    #[error(transparent)]
+    Operator(#[from] OperatorError),
     /// A file cannot be used.
     #[error("{path} cannot be used")]
     File { path: PathBuf, source: io::Error },
-    /// Two rotations at once could lose a key.
-    #[error("another rotation is under way in {0}")]
-    UnderWay(PathBuf),
     /// Secrets Manager did not answer, or refused.
     #[error("the secret {name} cannot be read or written: {reason}")]
     Secret { name: String, reason: String },
@@ -99,23 +81,12 @@ enum Failure {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    tracing_subscriber::fmt()
-        .with_writer(stderr)
-        .with_env_filter("warn,rotate_data_keys=info")
-        .without_time()
-        .with_target(false)
-        .init();
-    match rotate(&Arguments::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!("{}", logging::chain(&error));
-            ExitCode::FAILURE
-        }
-    }
+    operator::begin("rotate_data_keys");
+    operator::end(rotate(&Arguments::parse()).await)
 }
 
 async fn rotate(arguments: &Arguments) -> Result<(), Failure> {
-    let deployment = Deployment::of(arguments).await?;
+    let deployment = Deployment::of(&arguments.which).await?;
     let Present { mut ring, mut version } = deployment.read().await?;
     if !arguments.reseal_only && !arguments.forget {
         ring = ring.with_new_key(SystemClock.now(), &SystemRandom);
@@ -182,45 +153,10 @@ struct Present {
 }
 
 impl Deployment {
-    async fn of(arguments: &Arguments) -> Result<Self, Failure> {
-        if let Some(data) = &arguments.data {
-            return Self::on_one_machine(data).await;
-        }
-        let aws = aws_config::load_from_env().await;
-        let prefix = arguments.secrets_prefix.as_deref().unwrap_or_default();
-        Ok(Self {
-            table: Table::new(aws_sdk_dynamodb::Client::new(&aws), arguments.table.as_deref().unwrap_or_default()),
-            secrets: Client::new(&aws),
-            secret: format!("{prefix}{}", sealing::SECRET),
-            file: None,
-        })
-    }
-
-    /// The service says in its `service.env` where its parts are.
-    async fn on_one_machine(data: &Path) -> Result<Self, Failure> {
-        let path = data.join("service.env");
-        let text = fs::read_to_string(&path).map_err(|_| Failure::NoService(data.to_owned()))?;
-        let told: BTreeMap<&str, &str> = text.lines().filter_map(|line| line.split_once('=')).collect();
-        let value = |name| told.get(name).copied().ok_or_else(|| Failure::ServiceEnv { path: path.clone(), name });
-        let aws = nobodys_credentials().await;
-        let dynamodb = aws_sdk_dynamodb::config::Builder::from(&aws).endpoint_url(value("DYNAMODB_ENDPOINT")?);
-        let secrets = aws_sdk_secretsmanager::config::Builder::from(&aws).endpoint_url(value("SERVICES_ENDPOINT")?);
-
-        let file = data.join(format!("secrets/{}.json", sealing::SECRET));
-        let lock_path = data.join("rotation.lock");
-        let lock = File::options().create(true).write(true).truncate(false).open(&lock_path);
-        let lock = lock.map_err(|source| Failure::File { path: lock_path.clone(), source })?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Failure::UnderWay(data.to_owned())),
-            Err(TryLockError::Error(source)) => return Err(Failure::File { path: lock_path, source }),
-        }
-        Ok(Self {
-            table: Table::new(aws_sdk_dynamodb::Client::from_conf(dynamodb.build()), value("TABLE_NAME")?),
-            secrets: Client::from_conf(secrets.build()),
-            secret: format!("waypost/{}/{}", value("ENVIRONMENT")?, sealing::SECRET),
-            file: Some((file, lock)),
-        })
+    async fn of(which: &Which) -> Result<Self, Failure> {
+        let operator::Deployment { table, secrets, secrets_prefix, here } = operator::Deployment::of(which).await?;
+        let file = here.map(|here| Ok::<_, OperatorError>((here.secret_file(sealing::SECRET), here.lock()?)));
+        Ok(Self { table, secrets, secret: format!("{secrets_prefix}{}", sealing::SECRET), file: file.transpose()? })
     }
 
     /// The ring as the next start will find it.
@@ -270,14 +206,4 @@ impl Deployment {
 fn ring(text: &str) -> Result<KeyRingSecret, Failure> {
     let value: Value = serde_json::from_str(text).map_err(Failure::Form)?;
     Ok(KeyRingSecret::read(&value)?)
-}
-
-/// The stand-ins of one machine take any credentials.
-async fn nobodys_credentials() -> SdkConfig {
-    let credentials = Credentials::new("local", "local", None, None, "local");
-    aws_config::defaults(BehaviorVersion::latest())
-        .region(Region::new("us-east-1"))
-        .credentials_provider(credentials)
-        .load()
-        .await
 }

@@ -29,6 +29,8 @@ pub struct Function {
     pub schedule: Option<ScheduleTrigger>,
     /// Whether a rule of an event bus invokes it.
     pub bus: bool,
+    /// Whether Secrets Manager invokes it, to rotate a secret.
+    pub rotates: bool,
 }
 
 /// A verb and a path that reach a function.
@@ -90,6 +92,7 @@ impl Function {
             queue: None,
             schedule: None,
             bus: false,
+            rotates: false,
             name,
         };
         for event in properties["Events"].as_object().into_iter().flat_map(Map::values) {

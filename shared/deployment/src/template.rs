@@ -55,9 +55,16 @@ impl Template {
                 .filter(move |(_, resource)| resource["Type"] == kind)
                 .map(|(id, resource)| (id.as_str(), &resource["Properties"]))
         };
+        let rotates = |function: &str| {
+            of_type("AWS::SecretsManager::RotationSchedule")
+                .any(|(_, properties)| properties["RotationLambdaARN"]["Fn::GetAtt"][0] == function)
+        };
         Ok(Self {
             functions: of_type("AWS::Serverless::Function")
-                .map(|(id, properties)| Function::read(id, properties, globals))
+                .map(|(id, properties)| {
+                    let function = Function::read(id, properties, globals)?;
+                    Ok(Function { rotates: rotates(id), ..function })
+                })
                 .collect::<Result<_, _>>()?,
             tables: of_type("AWS::DynamoDB::Table")
                 .map(|(id, properties)| Table::read(id, properties))
@@ -162,6 +169,8 @@ Resources:
           Properties: {Queue: !GetAtt Queue.Arn, BatchSize: 10, FunctionResponseTypes: [ReportBatchItemFailures]}
         Minute: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 minute)}}
         Bus: {Type: EventBridgeRule, Properties: {Pattern: {detail-type: [something.happened]}}}
+  Rotate: {Type: 'AWS::Serverless::Function', Properties: {CodeUri: target/lambda/rotate}}
+  Rotation: {Type: 'AWS::SecretsManager::RotationSchedule', Properties: {RotationLambdaARN: !GetAtt Rotate.Arn}}
   Table:
     Type: AWS::DynamoDB::Table
     Properties:
@@ -212,6 +221,7 @@ Resources:
         let schedule = dispatch.schedule.as_ref().expect("declared above");
         assert_eq!(schedule.every, Duration::from_secs(60));
         assert!(dispatch.bus && !template.function("problem-page").expect("declared above").bus);
+        assert!(template.function("rotate").expect("declared above").rotates && !dispatch.rotates);
     }
 
     #[test]

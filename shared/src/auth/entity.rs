@@ -109,6 +109,11 @@ impl Entities {
         Self(identifiers.into_iter().collect())
     }
 
+    /// Them all, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
     /// Whether this entity is among them. The identifier may be any text, a malformed one too.
     pub fn cover(&self, entity: &str) -> bool {
         self.0.iter().any(|covered| covered == Self::EVERY || covered == entity)

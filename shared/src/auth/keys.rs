@@ -3,23 +3,30 @@
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use crate::{
-    clock::SharedClock,
-    refreshed::{Refreshed, Source},
-    table::{Table, TableError},
-};
-use jsonwebtoken::{Algorithm, DecodingKey};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use jsonwebtoken::DecodingKey;
 use serde::{Deserialize, Serialize};
+
+use super::signing::{SigningAlgorithm, SigningKeys};
+use crate::{
+    clock::{SharedClock, Time},
+    refreshed::{Refreshed, Source},
+    table::{Table, TableError, number, write_item},
+};
 
 /// How soon it may be read again for the sake of an unknown key: forged tokens must not become load on the table.
 /// A new key is published long before it signs, so no valid token meets this pause.
 const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(5);
 
-/// One public key, as it is published (RFC 7518 §6.2).
+/// How often a change is tried again that another one came before. Changes are made once a month.
+const CHANGES: u32 = 10;
+
+/// One public key, as it is published (RFC 7518 §6.2, RFC 8037 §2).
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "Jwk", into = "Jwk")]
 pub struct PublicKey {
     jwk: Jwk,
+    algorithm: SigningAlgorithm,
     public: DecodingKey,
 }
 
@@ -32,13 +39,38 @@ struct Jwk {
     alg: String,
     kid: String,
     x: String,
-    y: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    y: Option<String>,
 }
 
+/// A public key that is none of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a published key is neither one on P-256 for ES256 nor an Ed25519 key for EdDSA")]
+pub struct BadPublicKey;
+
 impl PublicKey {
-    /// A key on the curve P-256; the coordinates are in URL-safe base 64.
-    pub fn es256(kid: String, x: String, y: String) -> Result<Self, jsonwebtoken::errors::Error> {
-        let [kty, crv, usage, alg] = ["EC", "P-256", "sig", "ES256"].map(str::to_owned);
+    /// A key on the curve P-256: an uncompressed point, which is 0x04, then x and y of 32 bytes each (SEC 1 §2.3.3).
+    pub fn es256(kid: &str, point: &[u8]) -> Result<Self, BadPublicKey> {
+        let coordinates = point.strip_prefix(&[4]).filter(|coordinates| coordinates.len() == 64).ok_or(BadPublicKey)?;
+        let (x, y) = coordinates.split_at(32);
+        Self::of("EC", "P-256", SigningAlgorithm::Es256, kid, x, Some(y))
+    }
+
+    /// An Ed25519 key: 32 bytes.
+    pub fn ed25519(kid: &str, x: &[u8]) -> Result<Self, BadPublicKey> {
+        Self::of("OKP", "Ed25519", SigningAlgorithm::EdDsa, kid, x, None)
+    }
+
+    fn of(
+        kty: &str,
+        crv: &str,
+        algorithm: SigningAlgorithm,
+        kid: &str,
+        x: &[u8],
+        y: Option<&[u8]>,
+    ) -> Result<Self, BadPublicKey> {
+        let [kty, crv, usage, alg, kid] = [kty, crv, "sig", algorithm.as_str(), kid].map(str::to_owned);
+        let (x, y) = (BASE64_URL_SAFE_NO_PAD.encode(x), y.map(|y| BASE64_URL_SAFE_NO_PAD.encode(y)));
         Jwk { kty, crv, usage, alg, kid, x, y }.try_into()
     }
 
@@ -48,13 +80,8 @@ impl PublicKey {
     }
 
     /// The only algorithm that may be used with the key.
-    pub fn algorithm(&self) -> Algorithm {
-        Algorithm::ES256
-    }
-
-    /// The algorithm's name (RFC 7518 §3.1).
-    pub fn algorithm_name(&self) -> &str {
-        &self.jwk.alg
+    pub fn algorithm(&self) -> SigningAlgorithm {
+        self.algorithm
     }
 
     pub(super) fn public(&self) -> &DecodingKey {
@@ -63,11 +90,15 @@ impl PublicKey {
 }
 
 impl TryFrom<Jwk> for PublicKey {
-    type Error = jsonwebtoken::errors::Error;
+    type Error = BadPublicKey;
 
-    fn try_from(jwk: Jwk) -> Result<Self, Self::Error> {
-        let public = DecodingKey::from_ec_components(&jwk.x, &jwk.y)?;
-        Ok(Self { jwk, public })
+    fn try_from(jwk: Jwk) -> Result<Self, BadPublicKey> {
+        let (algorithm, public) = match (jwk.kty.as_str(), jwk.crv.as_str(), jwk.alg.as_str(), &jwk.y) {
+            ("EC", "P-256", "ES256", Some(y)) => (SigningAlgorithm::Es256, DecodingKey::from_ec_components(&jwk.x, y)),
+            ("OKP", "Ed25519", "EdDSA", None) => (SigningAlgorithm::EdDsa, DecodingKey::from_ed_components(&jwk.x)),
+            _ => return Err(BadPublicKey),
+        };
+        Ok(Self { algorithm, public: public.map_err(|_| BadPublicKey)?, jwk })
     }
 }
 
@@ -83,26 +114,121 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// The published keys: what `/oauth2/jwks` answers.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+/// What `/oauth2/jwks` answers.
+#[derive(Debug, Clone, Serialize)]
 pub struct JsonWebKeys {
     /// In the order of their publication.
     pub keys: Vec<PublicKey>,
 }
 
-/// The keys, by name.
-#[derive(Debug, Default)]
-pub struct KeySet(HashMap<String, PublicKey>);
+/// A key in the published set.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PublishedKey {
+    /// The key.
+    #[serde(flatten)]
+    pub key: PublicKey,
+    /// When it was published.
+    #[serde(rename = "publishedDate")]
+    pub published: Time,
+    /// From when it vouches for nothing any more; never, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Time>,
+}
 
-impl KeySet {
-    /// These keys.
-    pub fn of(keys: impl IntoIterator<Item = PublicKey>) -> Self {
-        Self(keys.into_iter().map(|key| (key.kid().to_owned(), key)).collect())
+impl PublishedKey {
+    fn lives(&self, now: Time) -> bool {
+        self.until.is_none_or(|until| now < until)
+    }
+}
+
+/// The published set as it was read, to be changed and written back.
+#[derive(Debug, Clone, Default)]
+pub struct Published {
+    /// In the order of their publication.
+    pub keys: Vec<PublishedKey>,
+    /// Counts the changes; 0 before the first.
+    version: u64,
+}
+
+impl Published {
+    /// What everybody may know of the keys that vouch for something.
+    pub fn alive(&self, now: Time) -> JsonWebKeys {
+        let alive = self.keys.iter().filter(|published| published.lives(now));
+        JsonWebKeys { keys: alive.map(|published| published.key.clone()).collect() }
     }
 
-    /// The key of this name.
-    pub fn get(&self, kid: &str) -> Option<&PublicKey> {
-        self.0.get(kid)
+    /// The key of this name, if it vouches for something.
+    pub fn get(&self, kid: &str, now: Time) -> Option<&PublishedKey> {
+        self.keys.iter().find(|published| published.key.kid() == kid && published.lives(now))
+    }
+
+    /// Makes the set what a deployment's keys want it to be: both are in it, every other one ends when the last token that it
+    /// may have signed is over, and those that have ended are forgotten. `lifetime` is that of tokens, in seconds.
+    pub fn settle(&mut self, keys: &SigningKeys, lifetime: u32, now: Time) {
+        self.prune(now);
+        self.add(keys.current.public_key(), now);
+        self.add(keys.next.public_key(), now);
+        self.end_others(&[keys.current.kid(), keys.next.kid()], last_token_of_a_retired_key(lifetime, now));
+    }
+
+    /// Publishes a key for good; one that is published already keeps its date.
+    pub fn add(&mut self, key: PublicKey, now: Time) {
+        match self.keys.iter_mut().find(|published| published.key.kid() == key.kid()) {
+            Some(published) => published.until = None,
+            None => self.keys.push(PublishedKey { key, published: now, until: None }),
+        }
+    }
+
+    /// Lets every key but these end then, unless its end is known already.
+    fn end_others(&mut self, staying: &[&str], until: Time) {
+        for published in &mut self.keys {
+            if !staying.contains(&published.key.kid()) {
+                published.until.get_or_insert(until);
+            }
+        }
+    }
+
+    /// Forgets the keys that have ended.
+    fn prune(&mut self, now: Time) {
+        self.keys.retain(|published| published.lives(now));
+    }
+
+    /// Forgets every key but these at once, and tells their names.
+    pub fn remove_others(&mut self, staying: &[&str]) -> Vec<String> {
+        let removed = self.keys.extract_if(.., |published| !staying.contains(&published.key.kid()));
+        removed.map(|published| published.key.kid().to_owned()).collect()
+    }
+}
+
+/// When every token is over that a key may have signed which signs no more from now on: functions that are warm go on with
+/// it for five minutes, and a minute is for clocks and for an answer that is late.
+pub fn last_token_of_a_retired_key(lifetime: u32, now: Time) -> Time {
+    now + Duration::from_secs(6 * 60 + u64::from(lifetime))
+}
+
+/// The keys, by name.
+#[derive(Debug, Default)]
+pub struct KeySet(HashMap<String, PublishedKey>);
+
+impl KeySet {
+    /// These keys, each for ever.
+    pub fn of(keys: impl IntoIterator<Item = PublicKey>) -> Self {
+        let published = Time::from_millis(0);
+        Self::published(keys.into_iter().map(|key| PublishedKey { key, published, until: None }))
+    }
+
+    fn published(keys: impl IntoIterator<Item = PublishedKey>) -> Self {
+        Self(keys.into_iter().map(|published| (published.key.kid().to_owned(), published)).collect())
+    }
+
+    /// The key of this name, unless its time is over.
+    pub fn get(&self, kid: &str, now: Time) -> Option<&PublicKey> {
+        self.0.get(kid).filter(|published| published.lives(now)).map(|published| &published.key)
+    }
+
+    /// Whether there is a key of this name, be its time over or not.
+    pub fn knows(&self, kid: &str) -> bool {
+        self.0.contains_key(kid)
     }
 }
 
@@ -111,8 +237,14 @@ impl KeySet {
 struct KeysItem {
     pk: String,
     sk: String,
-    keys: Vec<PublicKey>,
+    keys: Vec<PublishedKey>,
+    #[serde(default)]
+    version: u64,
 }
+
+const PK: &str = "KEYS";
+const SK: &str = "JWKS";
+const PUBLISHING: &str = "publishing the keys";
 
 /// The published keys in the table.
 #[derive(Debug, Clone)]
@@ -125,16 +257,43 @@ impl PublishedKeys {
     }
 
     /// Reads the set; an empty one when nothing was ever published.
-    pub async fn read(&self) -> Result<JsonWebKeys, TableError> {
-        let item: Option<KeysItem> =
-            self.0.get(("KEYS".into(), "JWKS".into()), false, "reading the published keys").await?;
-        Ok(JsonWebKeys { keys: item.map(|item| item.keys).unwrap_or_default() })
+    pub async fn read(&self) -> Result<Published, TableError> {
+        // Consistent: once in five minutes, or after a change that nobody may miss.
+        let item: Option<KeysItem> = self.0.get((PK.into(), SK.into()), true, "reading the published keys").await?;
+        Ok(item.map(|item| Published { keys: item.keys, version: item.version }).unwrap_or_default())
     }
 
-    /// Replaces the set.
-    pub async fn publish(&self, keys: JsonWebKeys) -> Result<(), TableError> {
-        let item = KeysItem { pk: "KEYS".into(), sk: "JWKS".into(), keys: keys.keys };
-        self.0.put(&item, "publishing the keys").await
+    /// Changes the set: on condition that it is as it was read, so that no change undoes another. The change may be made
+    /// several times over, each time from what there is then; what it gives the last time is given back.
+    pub async fn change<C>(&self, change: impl Fn(&mut Published) -> C) -> Result<C, TableError> {
+        for _ in 0..CHANGES {
+            let mut published = self.read().await?;
+            let outcome = change(&mut published);
+            if self.replace(published).await? {
+                return Ok(outcome);
+            }
+        }
+        Err(TableError::code(PUBLISHING, "TransactionConflict"))
+    }
+
+    /// Writes the set if it is still as it was read; says whether it was.
+    async fn replace(&self, published: Published) -> Result<bool, TableError> {
+        let (keys, before) = (published.keys, published.version);
+        let item = KeysItem { pk: PK.into(), sk: SK.into(), keys, version: before + 1 };
+        let put = self.0.client.put_item().table_name(&self.0.name).set_item(Some(write_item(&item, PUBLISHING)?));
+        let put = match before {
+            0 => put.condition_expression("attribute_not_exists(version)"),
+            _ => put.condition_expression("version = :before").expression_attribute_values(":before", number(before)),
+        };
+        match put.send().await {
+            Ok(_) => Ok(true),
+            Err(error)
+                if error.as_service_error().is_some_and(|error| error.is_conditional_check_failed_exception()) =>
+            {
+                Ok(false)
+            }
+            Err(error) => Err(TableError::sdk(PUBLISHING)(error)),
+        }
     }
 }
 
@@ -143,7 +302,7 @@ impl Source for PublishedKeys {
     type Error = TableError;
 
     async fn load(&self) -> Result<KeySet, TableError> {
-        self.read().await.map(|published| KeySet::of(published.keys))
+        self.read().await.map(|published| KeySet::published(published.keys))
     }
 }
 
@@ -162,9 +321,72 @@ impl KeyCache {
     }
 
     /// The keys to check a token with that names this one. A known key keeps working on old knowledge while the table is
-    /// out of reach.
+    /// out of reach; whether an unknown one is good, nobody can say then, and that is an error.
     pub async fn for_key(&self, kid: &str) -> Result<Arc<KeySet>, TableError> {
-        let keys = self.0.get().await?;
-        if keys.get(kid).is_some() { Ok(keys) } else { self.0.younger_than(UNKNOWN_KEY_PAUSE).await }
+        self.0.suitable(UNKNOWN_KEY_PAUSE, |keys| keys.knows(kid)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::signing::{SigningKey, SigningSecret};
+
+    const NOW: Time = Time::from_millis(1_795_167_900_123);
+
+    fn keys() -> SigningKeys {
+        SigningSecret::fresh(SigningAlgorithm::EdDsa).keys().expect("keys")
+    }
+
+    #[test]
+    fn a_key_vouches_until_its_end_and_is_shown_no_longer() {
+        let (old, new) = (keys(), keys());
+        let mut published = Published::default();
+        published.settle(&old, 60, NOW);
+        published.settle(&new, 60, NOW);
+        let end = NOW + Duration::from_secs(7 * 60);
+        let last = end - Duration::from_millis(1);
+        assert_eq!(published.alive(last).keys.len(), 4);
+        let left: Vec<_> = published.alive(end).keys.iter().map(|key| key.kid().to_owned()).collect();
+        assert_eq!(left, [new.current.kid(), new.next.kid()]);
+
+        let set = KeySet::published(published.keys.clone());
+        assert!(set.get(old.current.kid(), last).is_some() && set.get(old.current.kid(), end).is_none());
+        assert!(set.knows(old.current.kid()) && set.get(new.next.kid(), end).is_some());
+        assert!(!set.knows("another"));
+
+        published.settle(&new, 60, end);
+        assert_eq!(published.keys.len(), 2);
+    }
+
+    #[test]
+    fn the_end_of_a_key_is_never_put_off_and_a_key_that_is_needed_again_has_none() {
+        let (old, new) = (keys(), keys());
+        let mut published = Published::default();
+        published.settle(&old, 60, NOW);
+        published.settle(&new, 60, NOW);
+        let end = |published: &Published, key: &SigningKey| published.get(key.kid(), NOW).expect("published").until;
+        let first = end(&published, &old.current);
+        published.settle(&new, 60, NOW + Duration::from_secs(60));
+        assert_eq!(end(&published, &old.current), first);
+        published.settle(&old, 60, NOW + Duration::from_secs(60));
+        assert_eq!(end(&published, &old.current), None);
+        assert!(end(&published, &new.current).is_some());
+    }
+
+    #[test]
+    fn a_key_is_published_in_the_form_of_its_rfc_and_read_back() {
+        for (algorithm, members) in [
+            (SigningAlgorithm::Es256, vec!["alg", "crv", "kid", "kty", "use", "x", "y"]),
+            (SigningAlgorithm::EdDsa, vec!["alg", "crv", "kid", "kty", "use", "x"]),
+        ] {
+            let key = SigningKey::generate(algorithm).public_key();
+            let jwk = serde_json::to_value(&key).expect("JSON");
+            assert_eq!(jwk.as_object().expect("an object").keys().collect::<Vec<_>>(), members);
+            let item = write_item(&PublishedKey { key, published: NOW, until: Some(NOW) }, "a key").expect("an item");
+            let read: PublishedKey = crate::table::read_item(item, "a key").expect("a key");
+            assert_eq!(serde_json::to_value(&read.key).expect("JSON"), jwk);
+            assert_eq!((read.published, read.until, read.key.algorithm()), (NOW, Some(NOW), algorithm));
+        }
     }
 }

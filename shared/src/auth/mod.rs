@@ -1,7 +1,11 @@
 //! Who calls, and what they may do: scopes, tokens and the keys that vouch for them, entities.
 
 pub mod entity;
+pub mod jws;
 pub mod keys;
+pub mod revocations;
+pub mod rotation;
 pub mod scope;
 pub mod signing;
 pub mod token;
+pub mod verifier;

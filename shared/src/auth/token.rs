@@ -1,13 +1,14 @@
 //! Access tokens: JWTs after RFC 9068, made in one function and checked in one other.
-//!
-//! `jsonwebtoken` does the cryptography. What a token must say is checked here, since the library's own checks let
-//! through an unknown `crit`, `b64: false`, a wrong `typ`, absent claims, times in the future and doubled members.
 
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use jsonwebtoken::crypto;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 
-use super::{entity::Entities, keys::KeySet, scope::Scopes, signing::SigningKey};
+use super::{
+    entity::Entities,
+    jws::{self, Jws, JwsFault},
+    keys::KeySet,
+    scope::Scopes,
+    signing::SigningKey,
+};
 use crate::{
     clock::Time,
     random::{self, Random},
@@ -15,6 +16,9 @@ use crate::{
 
 /// Longer than any token that we issue; what is longer is not even decoded.
 pub const MAX_LENGTH: usize = 8 * 1024;
+
+/// Longer than any identifier that we issue; it has to fit into a key of the table when the token is revoked.
+const MAX_TOKEN_ID: usize = 256;
 
 /// How far the clocks of two of our machines may be apart, in seconds: a token may seem to come from that far ahead.
 /// No such leeway exists at its end.
@@ -36,10 +40,16 @@ pub struct Claims {
     pub client_id: String,
     /// The token's own identifier.
     pub token_id: String,
+    /// The name of the key that vouches for it.
+    pub key_id: String,
     /// What it may do.
     pub scopes: Scopes,
     /// For whom.
     pub entities: Entities,
+    /// When it was issued; in the token a whole second.
+    pub issued: Time,
+    /// From when it is over; in the token a whole second.
+    pub expires: Time,
 }
 
 /// The claims as they stand in the token. A struct and not a map, so that a member that comes twice is an error.
@@ -51,7 +61,7 @@ struct WireClaims {
     client_id: String,
     iat: i64,
     exp: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "jws::present", skip_serializing_if = "Option::is_none")]
     nbf: Option<i64>,
     jti: String,
     scope: String,
@@ -61,32 +71,16 @@ struct WireClaims {
 /// `aud` is one text or several (RFC 7519 §4.1.3).
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
-enum OneOrMore {
+pub(crate) enum OneOrMore {
     One(String),
     More(Vec<String>),
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Header {
-    alg: String,
-    typ: String,
-    kid: String,
-    /// Extensions that must be understood (RFC 7515 §4.1.11): we understand none, so its mere presence is refused.
-    #[serde(default, skip_serializing)]
-    crit: Present,
-    /// An unencoded payload (RFC 7797): not ours.
-    #[serde(default, skip_serializing)]
-    b64: Present,
-}
-
-/// Whether a member is there at all, whatever its value, null included.
-#[derive(Debug, Default)]
-struct Present(bool);
-
-impl<'de> Deserialize<'de> for Present {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self(true))
-    }
+#[derive(Debug, Serialize)]
+struct Header<'a> {
+    alg: &'static str,
+    typ: &'static str,
+    kid: &'a str,
 }
 
 /// Why a token is not accepted. The sentence goes to the log; the caller is told only that it is invalid or expired.
@@ -113,33 +107,44 @@ pub enum TokenFault {
     /// It is from the future.
     #[error("it is not valid yet")]
     NotYet,
+    /// It, its application or its key was revoked.
+    #[error("it was revoked")]
+    Revoked,
 }
 
-/// Makes a token of these claims.
-pub fn issue(
-    claims: &Claims,
-    audience: &Audience,
-    key: &SigningKey,
-    now: Time,
-    lifetime: u32,
-) -> Result<String, jsonwebtoken::errors::Error> {
-    let iat = now.as_seconds();
+impl From<JwsFault> for TokenFault {
+    fn from(fault: JwsFault) -> Self {
+        match fault {
+            JwsFault::Malformed => Self::Malformed,
+            JwsFault::Extension | JwsFault::Algorithm => Self::Header,
+            JwsFault::Signature => Self::Signature,
+        }
+    }
+}
+
+/// Why a token could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("a token could not be signed")]
+pub struct NotIssued;
+
+/// Makes a token of these claims; the key's name goes into its header, whatever the claims say of it.
+pub fn issue(claims: &Claims, audience: &Audience, key: &SigningKey) -> Result<String, NotIssued> {
     let wire = WireClaims {
         iss: audience.issuer.clone(),
         aud: OneOrMore::One(audience.audience.clone()),
         sub: claims.client_id.clone(),
         client_id: claims.client_id.clone(),
-        iat,
-        exp: iat + i64::from(lifetime),
+        iat: claims.issued.as_seconds(),
+        exp: claims.expires.as_seconds(),
         nbf: None,
         jti: claims.token_id.clone(),
         scope: claims.scopes.to_string(),
         managing_entities: claims.entities.clone(),
     };
-    let mut header = jsonwebtoken::Header::new(key.algorithm());
-    header.typ = Some("at+jwt".to_owned());
-    header.kid = Some(key.kid().to_owned());
-    jsonwebtoken::encode(&header, &wire, key.private())
+    let header = Header { alg: key.algorithm().as_str(), typ: "at+jwt", kid: key.kid() };
+    let unsigned = jws::unsigned(&header, &wire).map_err(|_| NotIssued)?;
+    let signature = key.sign(unsigned.as_bytes()).map_err(|_| NotIssued)?;
+    Ok(jws::with_signature(unsigned, signature.as_ref()))
 }
 
 /// A new token's identifier: 128 random bits.
@@ -147,66 +152,78 @@ pub fn new_token_id(random: &dyn Random) -> String {
     random::alphanumeric(random, 22)
 }
 
-/// The name of the key that a token says it is signed with; nothing of it is to be trusted yet.
-pub fn key_of(token: &str) -> Result<String, TokenFault> {
-    Ok(header_of(token)?.kid)
+/// A token taken apart, whose header is as it should be; nothing of it is to be trusted yet.
+#[derive(Debug)]
+pub struct Presented<'a> {
+    jws: Jws<'a>,
+    kid: String,
 }
 
-fn header_of(token: &str) -> Result<Header, TokenFault> {
-    if token.len() > MAX_LENGTH {
-        return Err(TokenFault::Malformed);
+impl<'a> Presented<'a> {
+    /// Takes a token apart.
+    pub fn parse(token: &'a str) -> Result<Self, TokenFault> {
+        let jws = Jws::parse(token, MAX_LENGTH)?;
+        let typ = jws.header().typ.as_deref().ok_or(TokenFault::Malformed)?;
+        if !["at+jwt", "application/at+jwt"].iter().any(|good| typ.eq_ignore_ascii_case(good)) {
+            return Err(TokenFault::Header); // RFC 9068 §4
+        }
+        let kid = jws.header().kid.clone().ok_or(TokenFault::Malformed)?;
+        Ok(Self { jws, kid })
     }
-    part(token.split('.').next().unwrap_or_default())
+
+    /// The name of the key that the token says it is signed with.
+    pub fn kid(&self) -> &str {
+        &self.kid
+    }
+
+    /// Checks the token: key, signature, issuer, audience and times. Everything that could let a forged or foreign token
+    /// pass is closed here and where it is taken apart, and nowhere else.
+    pub fn validate(&self, keys: &KeySet, expected: &Audience, now: Time) -> Result<Claims, TokenFault> {
+        let key = keys.get(&self.kid, now).ok_or(TokenFault::UnknownKey)?;
+        self.jws.verify(key.public(), &[key.algorithm().verified_as()])?;
+        let claims: WireClaims = self.jws.claims()?;
+        let meant_for_us = match &claims.aud {
+            OneOrMore::One(audience) => *audience == expected.audience,
+            OneOrMore::More(audiences) => audiences.contains(&expected.audience),
+        };
+        if claims.iss != expected.issuer || !meant_for_us {
+            return Err(TokenFault::Audience);
+        }
+        let now = now.as_seconds();
+        if claims.exp <= now {
+            return Err(TokenFault::Expired);
+        }
+        if claims.iat > now + CLOCK_SKEW || claims.nbf.is_some_and(|nbf| nbf > now + CLOCK_SKEW) {
+            return Err(TokenFault::NotYet);
+        }
+        if claims.jti.is_empty() || claims.jti.len() > MAX_TOKEN_ID {
+            return Err(TokenFault::Malformed);
+        }
+        let scopes = Scopes::parse(&claims.scope).map_err(|_| TokenFault::Malformed)?;
+        Ok(Claims {
+            client_id: claims.client_id,
+            token_id: claims.jti,
+            key_id: self.kid.clone(),
+            scopes,
+            entities: claims.managing_entities,
+            issued: of_seconds(claims.iat),
+            expires: of_seconds(claims.exp),
+        })
+    }
 }
 
-/// One part of a token: strict base 64 with JSON in it, and nothing after the JSON.
-fn part<T: DeserializeOwned>(encoded: &str) -> Result<T, TokenFault> {
-    let json = BASE64_URL_SAFE_NO_PAD.decode(encoded).map_err(|_| TokenFault::Malformed)?;
-    serde_json::from_slice(&json).map_err(|_| TokenFault::Malformed)
-}
-
-/// Checks a token: form, header, key, signature, issuer, audience and times. Everything that could let a forged or
-/// foreign token pass is closed here and nowhere else.
-pub fn validate(token: &str, keys: &KeySet, expected: &Audience, now: Time) -> Result<Claims, TokenFault> {
-    let header = header_of(token)?;
-    let typed = ["at+jwt", "application/at+jwt"].iter().any(|typ| header.typ.eq_ignore_ascii_case(typ)); // RFC 9068 §4
-    if !typed || header.crit.0 || header.b64.0 {
-        return Err(TokenFault::Header);
-    }
-    let key = keys.get(&header.kid).ok_or(TokenFault::UnknownKey)?;
-    if header.alg != key.algorithm_name() {
-        return Err(TokenFault::Header); // the key decides the algorithm, never the token (RFC 8725 §3.1)
-    }
-    let (signed, signature) = token.rsplit_once('.').ok_or(TokenFault::Malformed)?;
-    let (_, payload) = signed.split_once('.').ok_or(TokenFault::Malformed)?;
-    match crypto::verify(signature, signed.as_bytes(), key.public(), key.algorithm()) {
-        Ok(true) => {}
-        Ok(false) => return Err(TokenFault::Signature),
-        Err(_) => return Err(TokenFault::Malformed),
-    }
-    let claims: WireClaims = part(payload)?;
-    let meant_for_us = match &claims.aud {
-        OneOrMore::One(audience) => *audience == expected.audience,
-        OneOrMore::More(audiences) => audiences.contains(&expected.audience),
-    };
-    if claims.iss != expected.issuer || !meant_for_us {
-        return Err(TokenFault::Audience);
-    }
-    let now = now.as_seconds();
-    if claims.exp <= now {
-        return Err(TokenFault::Expired);
-    }
-    if claims.iat > now + CLOCK_SKEW || claims.nbf.is_some_and(|nbf| nbf > now + CLOCK_SKEW) {
-        return Err(TokenFault::NotYet);
-    }
-    let scopes = Scopes::parse(&claims.scope).map_err(|_| TokenFault::Malformed)?;
-    Ok(Claims { client_id: claims.client_id, token_id: claims.jti, scopes, entities: claims.managing_entities })
+fn of_seconds(seconds: i64) -> Time {
+    Time::from_millis(seconds.saturating_mul(1000))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{auth::scope::Scope, random::SystemRandom};
+    use crate::{
+        auth::{scope::Scope, signing::SigningAlgorithm},
+        random::SystemRandom,
+    };
+    use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
     use serde_json::{Value, json};
 
     const NOW: Time = Time::from_millis(1_795_167_900_123);
@@ -219,9 +236,20 @@ mod tests {
         Claims {
             client_id: "appX".into(),
             token_id: "id".into(),
+            key_id: String::new(),
             scopes: [Scope::BookingRead].into_iter().collect(),
             entities: Entities::new(["hotel".to_owned()]),
+            issued: NOW,
+            expires: NOW + std::time::Duration::from_secs(60),
         }
+    }
+
+    fn key() -> SigningKey {
+        SigningKey::generate(SigningAlgorithm::Es256)
+    }
+
+    fn validate(token: &str, keys: &KeySet, expected: &Audience, now: Time) -> Result<Claims, TokenFault> {
+        Presented::parse(token)?.validate(keys, expected, now)
     }
 
     fn good_header(key: &SigningKey) -> Value {
@@ -237,8 +265,8 @@ mod tests {
     /// A token with any header and payload, properly signed.
     fn signed(key: &SigningKey, header: &str, payload: &str) -> String {
         let text = format!("{}.{}", BASE64_URL_SAFE_NO_PAD.encode(header), BASE64_URL_SAFE_NO_PAD.encode(payload));
-        let signature = crypto::sign(text.as_bytes(), key.private(), key.algorithm()).expect("signs");
-        format!("{text}.{signature}")
+        let signature = key.sign(text.as_bytes()).expect("signs");
+        jws::with_signature(text, signature.as_ref())
     }
 
     fn with(mut object: Value, member: &str, value: Value) -> String {
@@ -251,22 +279,24 @@ mod tests {
 
     #[test]
     fn an_issued_token_is_accepted_until_its_last_second() {
-        let key = SigningKey::generate();
-        let token = issue(&claims(), &expected(), &key, NOW, 60).expect("a token");
-        let keys = KeySet::of([key.public_key()]);
-        let last = NOW + std::time::Duration::from_millis(59_800);
-        for now in [NOW, last] {
-            let claims = validate(&token, &keys, &expected(), now).expect("valid");
-            assert_eq!((claims.client_id.as_str(), claims.token_id.as_str()), ("appX", "id"));
-            assert!(claims.scopes.contains(Scope::BookingRead) && claims.entities.cover("hotel"));
+        for key in SigningAlgorithm::ALL.map(SigningKey::generate) {
+            let token = issue(&claims(), &expected(), &key).expect("a token");
+            let keys = KeySet::of([key.public_key()]);
+            let last = NOW + std::time::Duration::from_millis(59_800);
+            for now in [NOW, last] {
+                let claims = validate(&token, &keys, &expected(), now).expect("valid");
+                assert_eq!((claims.client_id.as_str(), claims.token_id.as_str()), ("appX", "id"));
+                assert_eq!((claims.key_id.as_str(), claims.issued.as_seconds()), (key.kid(), NOW.as_seconds()));
+                assert!(claims.scopes.contains(Scope::BookingRead) && claims.entities.cover("hotel"));
+            }
+            let over = NOW + std::time::Duration::from_secs(60);
+            assert_eq!(validate(&token, &keys, &expected(), over).expect_err("over"), TokenFault::Expired);
         }
-        let over = NOW + std::time::Duration::from_secs(60);
-        assert_eq!(validate(&token, &keys, &expected(), over).expect_err("over"), TokenFault::Expired);
     }
 
     #[test]
     fn every_properly_signed_header_that_is_not_ours_is_refused() {
-        let key = SigningKey::generate();
+        let key = key();
         let keys = KeySet::of([key.public_key()]);
         let cases = [
             ("typ", json!("JWT"), TokenFault::Header),
@@ -288,6 +318,9 @@ mod tests {
             let token = signed(&key, &with(good_header(&key), member, value.clone()), &good_claims().to_string());
             assert_eq!(validate(&token, &keys, &expected(), NOW).expect_err(member), fault, "{member}: {value}");
         }
+        let array = json!(["ES256", "at+jwt", key.kid()]).to_string();
+        let token = signed(&key, &array, &good_claims().to_string());
+        assert_eq!(validate(&token, &keys, &expected(), NOW).expect_err("an array"), TokenFault::Malformed);
         let null_crit = format!(r#"{{"alg":"ES256","typ":"at+jwt","kid":"{}","crit":null}}"#, key.kid());
         let token = signed(&key, &null_crit, &good_claims().to_string());
         assert_eq!(validate(&token, &keys, &expected(), NOW).expect_err("crit: null"), TokenFault::Header);
@@ -295,7 +328,7 @@ mod tests {
 
     #[test]
     fn every_properly_signed_claim_that_is_not_ours_is_refused() {
-        let key = SigningKey::generate();
+        let key = key();
         let keys = KeySet::of([key.public_key()]);
         let iat = NOW.as_seconds();
         let cases = [
@@ -332,7 +365,7 @@ mod tests {
 
     #[test]
     fn a_member_that_comes_twice_is_refused_wherever_it_stands() {
-        let key = SigningKey::generate();
+        let key = key();
         let keys = KeySet::of([key.public_key()]);
         let twice =
             |object: Value, member: &str, value: Value| format!(r#"{{"{member}":{value},{}"#, &object.to_string()[1..]);
@@ -349,9 +382,9 @@ mod tests {
 
     #[test]
     fn a_token_of_a_wrong_form_or_signature_is_refused() {
-        let (key, stranger) = (SigningKey::generate(), SigningKey::generate());
+        let (key, stranger) = (key(), key());
         let keys = KeySet::of([key.public_key()]);
-        let token = issue(&claims(), &expected(), &key, NOW, 60).expect("a token");
+        let token = issue(&claims(), &expected(), &key).expect("a token");
         let parts: Vec<&str> = token.split('.').collect();
         let forged = signed(&stranger, &good_header(&key).to_string(), &good_claims().to_string());
         assert_eq!(validate(&forged, &keys, &expected(), NOW).expect_err("forged"), TokenFault::Signature);
@@ -376,11 +409,11 @@ mod tests {
 
     #[test]
     fn no_single_changed_character_leaves_a_token_valid() {
-        let key = SigningKey::generate();
+        let key = key();
         let keys = KeySet::of([key.public_key()]);
         let mut claims = claims();
         claims.token_id = new_token_id(&SystemRandom);
-        let token = issue(&claims, &expected(), &key, NOW, 60).expect("a token");
+        let token = issue(&claims, &expected(), &key).expect("a token");
         for (position, letter) in token.char_indices() {
             let other = if letter == 'A' { 'B' } else { 'A' };
             let changed = format!("{}{other}{}", &token[..position], &token[position + 1..]);

@@ -4,7 +4,10 @@ use http::{HeaderMap, HeaderName};
 use lambda_http::{RequestExt, request::RequestContext};
 use std::net::IpAddr;
 
-use crate::auth::{entity::AuthorizedEntity, token::Claims};
+use crate::{
+    audit::Notes,
+    auth::{entity::AuthorizedEntity, token::Claims},
+};
 
 /// What the caller wants, after the gate has found that it may.
 #[derive(Debug)]
@@ -15,6 +18,8 @@ pub struct Call {
     pub claims: Option<Claims>,
     /// The body, as it came.
     pub body: Vec<u8>,
+    /// Where the audit trail learns what only the handler knows.
+    pub notes: Notes,
     pub(super) entity: Option<AuthorizedEntity>,
     pub(super) request: lambda_http::Request,
 }
@@ -65,9 +70,13 @@ impl Call {
 
     /// Where the request came from: the gateway's own reading, never a header.
     pub fn source_address(&self) -> Option<IpAddr> {
-        match self.request.request_context_ref()? {
-            RequestContext::ApiGatewayV2(context) => context.http.source_ip.as_deref()?.parse().ok(),
-            _ => None,
-        }
+        source_address(&self.request)
+    }
+}
+
+pub(super) fn source_address(request: &lambda_http::Request) -> Option<IpAddr> {
+    match request.request_context_ref()? {
+        RequestContext::ApiGatewayV2(context) => context.http.source_ip.as_deref()?.parse().ok(),
+        _ => None,
     }
 }

@@ -15,13 +15,14 @@ use lambda_http::{Body, Request, RequestExt};
 use tokio::time::timeout;
 use tracing::Instrument;
 
-use super::{ACCEPTED_VERSIONS, Call, Problem, ProblemKind, Reply, SERVICE_VERSION, SERVICE_VERSION_HEADER};
+use super::{ACCEPTED_VERSIONS, Call, Problem, ProblemKind, Reply, SERVICE_VERSION, SERVICE_VERSION_HEADER, call};
 use crate::{
     Service,
+    audit::{Action, Entry, Notes, Outcome},
     auth::{
         entity::{AuthorizedEntity, EntityId},
         scope::Scope,
-        token::{self, Claims},
+        token::{Claims, TokenFault},
     },
     logging,
 };
@@ -40,6 +41,7 @@ pub struct Endpoint {
     takes_json: bool,
     errors: ErrorStyle,
     deadline: Duration,
+    audited: Option<Action>,
     beside: &'static [PathBeside],
 }
 
@@ -94,7 +96,7 @@ impl Endpoint {
     }
 
     const fn open_to(access: Access) -> Self {
-        Self { access, takes_json: false, errors: ErrorStyle::Problem, deadline: DEADLINE, beside: &[] }
+        Self { access, takes_json: false, errors: ErrorStyle::Problem, deadline: DEADLINE, audited: None, beside: &[] }
     }
 
     /// The same, but a token that comes all the same must be valid and have this scope. What it covers is for the handler
@@ -128,6 +130,11 @@ impl Endpoint {
         Self { deadline, ..self }
     }
 
+    /// The same with a line in the audit trail for every call, however it ends.
+    pub const fn audited(self, action: Action) -> Self {
+        Self { audited: Some(action), ..self }
+    }
+
     /// The same, where other paths have names in the place of a parameter of this one's.
     pub const fn beside(self, beside: &'static [PathBeside]) -> Self {
         Self { beside, ..self }
@@ -152,12 +159,16 @@ pub async fn handle(service: &Service, endpoint: Endpoint, handler: &Handler, re
     let span = tracing::info_span!("request", requestId = %request_id);
     async {
         let (method, path) = (request.method().clone(), request.raw_http_path().to_owned());
-        let admitted = AssertUnwindSafe(admit(service, endpoint, handler, request, &request_id)).catch_unwind();
+        let notes = notes_of(&request, &request_id);
+        let admitted = AssertUnwindSafe(admit(service, endpoint, handler, request, &request_id, &notes)).catch_unwind();
         let outcome = match timeout(endpoint.deadline, admitted).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err(Problem::internal("the handler panicked; see the log above")),
             Err(late) => Err(Problem::unavailable(late)),
         };
+        if let Some(action) = endpoint.audited {
+            audit(service, action, &outcome, &notes);
+        }
         let response = match outcome {
             Ok(reply) => respond(reply),
             Err(problem) => refuse(service, endpoint, problem, &request_id),
@@ -176,6 +187,7 @@ async fn admit(
     handler: &Handler,
     request: Request,
     request_id: &str,
+    notes: &Notes,
 ) -> Result<Reply, Problem> {
     endpoint.is_meant(&request)?; // 2
     let mut claims = None;
@@ -183,6 +195,7 @@ async fn admit(
     match endpoint.access {
         Access::Scope(_) | Access::AnyScope => {
             let token = authenticate(service, &request).await?; // 3
+            notes.client(&token.client_id);
             if let Access::Scope(scope) = endpoint.access {
                 entity = authorize(&token, scope, &request)?; // 4
             }
@@ -208,7 +221,8 @@ async fn admit(
         other => other.to_vec(),
     };
     let request = Request::from_parts(parts, Body::Empty);
-    handler(Call { request_id: request_id.to_owned(), claims, body, entity, request }).await
+    let notes = notes.clone();
+    handler(Call { request_id: request_id.to_owned(), claims, body, notes, entity, request }).await
 }
 
 async fn authenticate(service: &Service, request: &Request) -> Result<Claims, Problem> {
@@ -218,12 +232,8 @@ async fn authenticate(service: &Service, request: &Request) -> Result<Claims, Pr
     };
     let token = value.to_str().ok().and_then(bearer_token);
     match token {
-        Some(token) if values.next().is_none() => {
-            let kid = token::key_of(token).map_err(Problem::bad_token)?;
-            let keys = service.keys().for_key(&kid).await?;
-            token::validate(token, &keys, service.audience(), service.clock().now()).map_err(Problem::bad_token)
-        }
-        Some(_) => Err(Problem::bad_token(token::TokenFault::Malformed)),
+        Some(token) if values.next().is_none() => Ok(service.tokens().verify(token).await?),
+        Some(_) => Err(Problem::bad_token(TokenFault::Malformed)),
         None => Err(Problem::no_token()), // another scheme is no bearer token at all
     }
 }
@@ -292,6 +302,25 @@ fn respond(reply: Reply) -> Response<Body> {
         response.headers_mut().append(name, value);
     }
     response
+}
+
+/// What the audit trail can know of a request before anything of it is checked.
+fn notes_of(request: &Request, request_id: &str) -> Notes {
+    let notes = Notes::of_request(request_id, call::source_address(request));
+    let entity = request.path_parameters_ref().and_then(|parameters| parameters.first(ENTITY_PARAMETER));
+    if let Some(Ok(entity)) = entity.map(EntityId::parse) {
+        notes.entity(entity.as_str());
+    }
+    notes
+}
+
+fn audit(service: &Service, action: Action, outcome: &Result<Reply, Problem>, notes: &Notes) {
+    let outcome = match outcome {
+        Ok(_) => Outcome::Done,
+        Err(problem) => Outcome::of_problem(problem.kind.slug(), problem.kind.status()),
+    };
+    let environment = &service.settings().environment;
+    Entry { action, outcome, notes, environment, at: service.clock().now() }.tell();
 }
 
 fn refuse(service: &Service, endpoint: Endpoint, problem: Problem, request_id: &str) -> Response<Body> {

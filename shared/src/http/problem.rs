@@ -13,7 +13,11 @@ use serde_json::{Map, Value, json};
 
 use super::{ACCEPTED_VERSIONS, ProblemKind, json_body::Violation};
 use crate::{
-    auth::{scope::Scope, token::TokenFault},
+    auth::{
+        scope::{Scope, Scopes},
+        token::TokenFault,
+        verifier::Unverified,
+    },
     clock::Time,
     ids::{DeliveryId, WebhookId},
     sealing::SealError,
@@ -49,6 +53,11 @@ impl Problem {
         // Only texts of our own get here: scopes, verbs, numbers. One that is no header value is left out.
         self.headers.extend(HeaderValue::from_str(value.as_ref()).ok().map(|value| (name, value)));
         self
+    }
+
+    /// Adds the time after which to try again, in seconds.
+    pub fn with_retry_after(self, seconds: u64) -> Self {
+        self.with_header(RETRY_AFTER, seconds.to_string())
     }
 
     /// Adds a property.
@@ -109,6 +118,22 @@ impl Problem {
         Self::new(ProblemKind::EntityNotCovered, detail)
     }
 
+    /// Somebody wants an application to have scopes that their own token lacks.
+    pub fn grants_more_scopes(lacking: Scopes) -> Self {
+        let detail =
+            format!("Your token lacks scopes of the application: {lacking}. Nobody gives more than they have.");
+        Self::new(ProblemKind::InsufficientScope, detail)
+            .with_header(WWW_AUTHENTICATE, format!(r#"Bearer error="insufficient_scope", scope="{lacking}""#))
+            .with_property("requiredScope", lacking.to_string())
+    }
+
+    /// Somebody wants an application to act for managing entities that their own token does not cover.
+    pub fn grants_more_entities(foreign: &[&str]) -> Self {
+        let detail =
+            "Your token does not cover all managing entities of the application; nobody gives more than they have.";
+        Self::new(ProblemKind::EntityNotCovered, detail).with_property("notCovered", json!(foreign))
+    }
+
     /// A version that does not exist.
     pub fn unsupported_version() -> Self {
         let detail = format!("The header Service-Version must be absent or one of {}.", ACCEPTED_VERSIONS.join(", "));
@@ -138,6 +163,18 @@ impl Problem {
     pub fn webhook_not_found() -> Self {
         let detail = "This managing entity has no webhook with the identifier in the path, or no longer.";
         Self::new(ProblemKind::WebhookNotFound, detail)
+    }
+
+    /// The entity has no such application; another entity's looks the same.
+    pub fn application_not_found() -> Self {
+        let detail = "This managing entity has no application with the identifier in the path, or no longer.";
+        Self::new(ProblemKind::ApplicationNotFound, detail)
+    }
+
+    /// The application has no such secret or key.
+    pub fn credential_not_found() -> Self {
+        let detail = "The application has no secret or key with the identifier in the path, or no longer.";
+        Self::new(ProblemKind::CredentialNotFound, detail)
     }
 
     /// The entity has no such delivery; another entity's looks the same.
@@ -182,6 +219,44 @@ impl Problem {
             "The webhook's version is {current} by now; read it again, and send your change with that version."
         );
         Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
+    }
+
+    /// The application was changed by somebody else at this very moment.
+    pub fn application_changed(current: u64) -> Self {
+        let detail = format!(
+            "The application was changed by somebody else at this very moment, and its version is {current} by now; nothing \
+             was done. Look at it again, and repeat the request if it is still wanted."
+        );
+        Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
+    }
+
+    /// The entity has as many applications as it may have.
+    pub fn too_many_applications(limit: usize) -> Self {
+        let detail = format!("A managing entity may have {limit} applications; remove one first.");
+        Self::new(ProblemKind::ApplicationLimit, detail).with_property("limit", limit)
+    }
+
+    /// The application has as many live secrets as it may have, the older of them until then.
+    pub fn too_many_client_secrets(limit: usize, oldest_ends: Time) -> Self {
+        let detail = format!(
+            "The application has {limit} live secrets; the older ends at {oldest_ends}. Wait until then, or remove one."
+        );
+        Self::new(ProblemKind::ClientSecretLimit, detail)
+            .with_property("limit", limit)
+            .with_property("oldestEndsDate", oldest_ends.to_string())
+    }
+
+    /// The application has a key of this name.
+    pub fn key_exists(kid: &str) -> Self {
+        let detail =
+            format!("The application has a key with the `kid` `{kid}`; remove it first, or give the new one another.");
+        Self::new(ProblemKind::KeyExists, detail).with_property("kid", kid)
+    }
+
+    /// The application has as many keys as it may have.
+    pub fn too_many_keys(limit: usize) -> Self {
+        let detail = format!("An application may have {limit} public keys; remove one first.");
+        Self::new(ProblemKind::KeyLimit, detail).with_property("limit", limit)
     }
 
     /// The webhook has as many live secrets as it may have, the oldest of them until then.
@@ -259,6 +334,15 @@ impl From<TableError> for Problem {
         match error {
             TableError::Unavailable { .. } => Self::unavailable(error),
             TableError::Refused { .. } | TableError::Item { .. } | TableError::Missing(_) => Self::internal(error),
+        }
+    }
+}
+
+impl From<Unverified> for Problem {
+    fn from(error: Unverified) -> Self {
+        match error {
+            Unverified::Fault(fault) => Self::bad_token(fault),
+            Unverified::Table(error) => error.into(),
         }
     }
 }

@@ -50,9 +50,9 @@ kinds! {
     Unauthorized = "unauthorized", UNAUTHORIZED, "A valid access token is needed",
         "The request carried no access token, or one that is malformed, expired, revoked or meant for another service. Get one from the token endpoint with the client_credentials grant and send it as `Authorization: Bearer …`. Tokens of staging do not work in production, nor the other way round.";
     InsufficientScope = "insufficient-scope", FORBIDDEN, "The access token lacks a scope",
-        "The token is valid, but was not issued for the scope that this operation needs; the WWW-Authenticate header names it. Ask for a token with that scope; if the issuer refuses it, have the application registered for it. One scope does not imply another.";
+        "The token is valid, but was not issued for the scope that this operation needs; the WWW-Authenticate header names it. Ask for a token with that scope; if the issuer refuses it, have the application registered for it. One scope does not imply another. Whoever makes an application, or a secret or a key of one, needs all scopes of that application as well.";
     EntityNotCovered = "entity-not-covered", FORBIDDEN, "The access token does not cover this managing entity",
-        "The token is valid, but was issued to an application that may not act for the managing entity that the request is about: the one in the path, or in a payment provider's callback the one that the connection is for.";
+        "The token is valid, but was issued to an application that may not act for the managing entity that the request is about: the one in the path, in a payment provider's callback the one that the connection is for, or one that an application is registered for which is to be made or to get a secret or a key (`properties.notCovered` then lists those).";
     TaskRefused = "task-refused", FORBIDDEN, "The task was refused",
         "An operational task needs the task key of this deployment in `key` and this deployment's name in `environment`. One of the two is wrong; which is not said. Check that the key is the one of this environment.";
     UnsupportedVersion = "unsupported-version", BAD_REQUEST, "There is no such version of the service",
@@ -63,6 +63,10 @@ kinds! {
         "One or more values of the path, the query or the body are missing, malformed or unknown. `properties.violations` lists every one of them with its field and what it should be. Members that the operation does not know are refused as well, so that a misspelt name is never silently lost.";
     WebhookNotFound = "webhook-not-found", NOT_FOUND, "There is no such webhook",
         "The managing entity has no webhook with this identifier. Its webhooks are listed at …/webhook/list.";
+    ApplicationNotFound = "application-not-found", NOT_FOUND, "There is no such application",
+        "The managing entity has no application with this client identifier. Its applications are listed at …/application/list.";
+    CredentialNotFound = "credential-not-found", NOT_FOUND, "The application has no such secret or key",
+        "The application has no live secret, or no key, with this identifier. What it has stands in `secrets` and `publicKeys` of the application.";
     DeliveryNotFound = "delivery-not-found", NOT_FOUND, "There is no such delivery",
         "The managing entity has no delivery with this identifier, or it is older than the time for which deliveries are kept.";
     ProviderNotFound = "provider-not-found", NOT_FOUND, "There is no such payment provider",
@@ -72,9 +76,17 @@ kinds! {
     InvalidState = "invalid-state", BAD_REQUEST, "The link back from the payment provider is not valid",
         "The `state` that came back from the payment provider is unknown, used, older than ten minutes, or was made for another provider. Go back to the admin panel and connect again; nothing was connected.";
     VersionConflict = "version-conflict", CONFLICT, "The resource was changed in the meantime",
-        "The version that was sent is no longer the current one. Read the resource again, apply the change to what it is now, and send the new version.";
+        "The version that was sent, or that the service read itself for this request, is no longer the current one: somebody else has changed the resource meanwhile, and nothing was done. Read the resource again, and repeat the change if it is still wanted, with the new version where one is sent.";
     WebhookLimit = "webhook-limit", CONFLICT, "The managing entity has as many webhooks as it may have",
         "A managing entity may have a limited number of webhooks, which the detail names. Remove one that is no longer needed, or let one webhook subscribe to more event types.";
+    ApplicationLimit = "application-limit", CONFLICT, "The managing entity has as many applications as it may have",
+        "A managing entity may have a limited number of applications, which the detail names. Remove one that is no longer needed.";
+    ClientSecretLimit = "client-secret-limit", CONFLICT, "The application has as many secrets as it may have",
+        "A secret that was replaced is accepted beside its successor for the overlap that was asked for. An application may have two secrets at once. Wait until the older has ended, which `properties.oldestEndsDate` tells, or remove one of the two.";
+    KeyExists = "key-exists", CONFLICT, "The application has a key of this name",
+        "The keys of an application are told apart by their `kid`. Give the new key another one, or remove the old key first.";
+    KeyLimit = "key-limit", CONFLICT, "The application has as many public keys as it may have",
+        "An application may have a limited number of public keys, which the detail names. Remove one that is no longer used; `publicKeys` of the application tells when each was used last.";
     SigningSecretLimit = "signing-secret-limit", CONFLICT, "The webhook has as many signing secrets as it may have",
         "A secret that was replaced goes on signing for a day beside its successor, so that no delivery is unsigned meanwhile. A webhook may have a limited number of them at once, which the detail names. Replace the secret again when the oldest has ended; `properties.oldestEndsDate` says when that is.";
     WebhookRemoved = "webhook-removed", CONFLICT, "The webhook was removed",
@@ -94,9 +106,15 @@ kinds! {
     InternalError = "internal-error", INTERNAL_SERVER_ERROR, "The service failed",
         "Something unforeseen went wrong on our side. Send the request again later; if it keeps failing, tell support the `instance` of the Problem.";
     InvalidTokenRequest = "invalid-token-request", BAD_REQUEST, "The token request is malformed",
-        "The token endpoint takes a form (application/x-www-form-urlencoded) with grant_type, and the client's credentials either in the form or in HTTP Basic, never both. No parameter may come twice.";
+        "The endpoints of the token issuer take a form (application/x-www-form-urlencoded), and the client's credentials in one way: in HTTP Basic, or as client_secret or client_assertion in the form. No parameter may come twice; the detail says which is missing or malformed.";
     InvalidClient = "invalid-client", UNAUTHORIZED, "The client could not be authenticated",
-        "The client identifier is unknown or the secret is wrong; which of the two is not said. Check the credentials, and that they are those of this environment.";
+        "The client identifier is unknown or its proof is not good; which of the two is not said. Check the credentials, and that they are those of this environment. A client assertion needs iss and sub (both the client identifier), aud (the token issuer's address or the endpoint's), exp (an hour ahead at most) and a jti that was never used before, and the signature of a registered key with that key's algorithm.";
+    TooManyAttempts = "too-many-attempts", TOO_MANY_REQUESTS, "Too many attempts to authenticate have failed",
+        "From the caller's address too many attempts to authenticate as this client, or as many clients, have failed within five minutes. For the time in the Retry-After header nobody gets in from there, whatever is sent; from other addresses the client does. Check the credentials before trying again.";
+    ForeignToken = "foreign-token", BAD_REQUEST, "The token was issued to another application",
+        "An application can revoke its own tokens only. A platform-wide one can revoke any.";
+    TooManyRevocations = "too-many-revocations", TOO_MANY_REQUESTS, "The application has revoked as many tokens as it may",
+        "A revoked token stays on a list until it would have expired, and an application may have a limited number of tokens there. Revoke more after the time in the Retry-After header. To end all tokens of an application at once, remove the application.";
     InvalidScope = "invalid-scope", BAD_REQUEST, "A requested scope cannot be granted",
         "One of the requested scopes does not exist, or the application is not registered for it. The whole request fails, so that no client works with fewer rights than it believes to have. Without the scope parameter a token has all scopes of the application.";
     UnsupportedGrantType = "unsupported-grant-type", BAD_REQUEST, "This grant is not supported",

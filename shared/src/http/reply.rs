@@ -31,6 +31,17 @@ impl Reply {
         Ok(Self::text(status, "application/json", body))
     }
 
+    /// 200 for what was removed, with a sentence on what that means.
+    pub fn removed(id: &impl Serialize, message: &'static str) -> Result<Self, Problem> {
+        #[derive(Serialize)]
+        struct Removed<'a, I> {
+            id: &'a I,
+            success: bool,
+            message: &'static str,
+        }
+        Self::ok(&Removed { id, success: true, message })
+    }
+
     /// 200 with a text of this media type.
     pub fn ok_text(content_type: &'static str, body: impl Into<String>) -> Self {
         Self::text(StatusCode::OK, content_type, body.into())
@@ -38,6 +49,11 @@ impl Reply {
 
     fn text(status: StatusCode, content_type: &'static str, body: String) -> Self {
         Self { status, headers: vec![(CONTENT_TYPE, HeaderValue::from_static(content_type))], body }
+    }
+
+    /// 200 without a body.
+    pub fn empty() -> Self {
+        Self { status: StatusCode::OK, headers: Vec::new(), body: String::new() }
     }
 
     /// Lets everybody keep the answer for so many seconds.

@@ -1,14 +1,13 @@
 //! The client_credentials grant: authenticate the application, decide the scopes, issue the token.
 
+use std::time::Duration;
+
 use http::header::{CACHE_CONTROL, PRAGMA};
 use serde::Serialize;
 
-use super::{
-    form::{TokenRequest, unauthenticated},
-    issuer::Issuer,
-};
+use super::{client_authentication::ClientAuthentication, credentials::Credentials, form::Form, issuer::Issuer};
 use crate::{
-    applications::Applications,
+    applications::Application,
     auth::{
         scope::Scopes,
         token::{self, Audience, Claims},
@@ -20,9 +19,9 @@ use crate::{
 
 /// Everything that the grant needs.
 pub struct ClientCredentials {
-    /// The applications, by client identifier.
-    pub applications: Applications,
-    /// The key and the pepper.
+    /// Says who is asking.
+    pub clients: ClientAuthentication,
+    /// Signs.
     pub issuer: Issuer,
     /// What tokens say of the issuer and their audience.
     pub audience: Audience,
@@ -46,43 +45,40 @@ struct TokenResponse {
 impl ClientCredentials {
     /// Answers a token request.
     pub async fn grant(&self, call: &Call) -> Result<Reply, Problem> {
-        let request = TokenRequest::read(call.headers(), &call.body)?;
-        let secrets = self.issuer.get().await?;
-        let found = self.applications.find(&request.client_id).await?;
-        // The hash is computed and compared also for a client that does not exist, so that time tells nothing.
-        let application = match found {
-            Some(application) if application.accepts(&request.client_secret, &secrets.pepper, self.clock.now()) => {
-                application
-            }
-            Some(_) => return Err(unauthenticated(request.by_basic)),
-            None => {
-                Applications::compare_with_nothing(&request.client_secret, &secrets.pepper);
-                return Err(unauthenticated(request.by_basic));
-            }
-        };
-        if request.grant_type != "client_credentials" {
+        let mut form = Form::read(call.headers(), &call.body)?;
+        let missing = "The parameter grant_type is missing; it must be client_credentials.";
+        let (grant_type, scope) = (form.required("grant_type", missing)?, form.take("scope"));
+        let credentials = Credentials::read(call.headers(), &mut form)?;
+        let application = self.clients.authenticate(call, credentials).await?;
+        if grant_type != "client_credentials" {
             let detail = "This grant is not supported; use grant_type=client_credentials.";
             return Err(Problem::new(ProblemKind::UnsupportedGrantType, detail));
         }
+        let scopes = granted(scope.as_deref(), application.scopes)?;
+        let response = self.issue(call, application, scopes).await?;
+        Ok(Reply::ok(&response)?.with_header(CACHE_CONTROL, "no-store").with_header(PRAGMA, "no-cache"))
+    }
+
+    async fn issue(&self, call: &Call, application: Application, scopes: Scopes) -> Result<TokenResponse, Problem> {
+        let issued = self.clock.now();
+        let expires = issued + Duration::from_secs(self.lifetime.into());
+        let keys = self.issuer.keys_until(expires).await?;
         let claims = Claims {
-            client_id: request.client_id,
+            client_id: application.client_id,
             token_id: token::new_token_id(&*self.random),
-            scopes: granted(request.scope.as_deref(), application.scopes)?,
+            key_id: keys.current.kid().to_owned(),
+            scopes,
             entities: application.entities,
+            issued,
+            expires,
         };
-        let access_token = token::issue(&claims, &self.audience, &secrets.key, self.clock.now(), self.lifetime)
-            .map_err(Problem::internal)?;
+        let access_token = token::issue(&claims, &self.audience, &keys.current).map_err(Problem::internal)?;
         if access_token.len() > token::MAX_LENGTH {
             return Err(Problem::internal("the application has more managing entities than a token can carry"));
         }
-        tracing::info!(clientId = claims.client_id, tokenId = claims.token_id, scope = %claims.scopes, "issued a token");
-        let response = TokenResponse {
-            access_token,
-            token_type: "Bearer",
-            expires_in: self.lifetime,
-            scope: claims.scopes.to_string(),
-        };
-        Ok(Reply::ok(&response)?.with_header(CACHE_CONTROL, "no-store").with_header(PRAGMA, "no-cache"))
+        call.notes.subject(&claims.token_id);
+        let scope = claims.scopes.to_string();
+        Ok(TokenResponse { access_token, token_type: "Bearer", expires_in: self.lifetime, scope })
     }
 }
 

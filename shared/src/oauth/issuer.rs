@@ -1,66 +1,100 @@
-//! The issuer's own secrets: the key that signs tokens and the pepper of client secrets.
+//! The issuer's own secret: the keys that sign tokens. A key signs only what it outlives as one that vouches for tokens.
 
-use serde::Deserialize;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
-    auth::signing::{self, BadSigningKey, SigningKey},
+    Service,
+    auth::{
+        signing::{self, BadSigningKey, SigningKey, SigningKeys, SigningSecret},
+        verifier::Verifier,
+    },
+    clock::Time,
     http::Problem,
     refreshed::{Refreshed, Source},
-    secrets::{SecretBytes, SecretError, Secrets},
+    secrets::{SecretError, Secrets},
+    settings::SecretSettings,
+    table::TableError,
 };
 
-/// The name of the pepper's secret after the prefix.
-pub const PEPPER_SECRET: &str = "client-secret-pepper";
+/// How soon the secret is read again because its key may not sign any more: somebody is about to replace it, or just did.
+const RETIRED_KEY_PAUSE: Duration = Duration::from_secs(5);
 
-/// What an issuer needs to issue.
-#[derive(Debug)]
-pub struct IssuerSecrets {
-    /// Signs tokens.
-    pub key: SigningKey,
-    /// Goes into the hash of every client secret.
-    pub pepper: SecretBytes,
-}
-
-/// The pepper as it stands in Secrets Manager.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PepperSecret {
-    pepper: SecretBytes,
-}
-
-/// Why the issuer's secrets could not be had.
+/// Why no key can be had to sign with.
 #[derive(Debug, thiserror::Error)]
 pub enum IssuerError {
-    /// One could not be read.
-    #[error("the issuer's secrets could not be read")]
+    /// The secret could not be read.
+    #[error("the issuer's keys could not be read")]
     Secret(#[from] SecretError),
-    /// The key is unusable.
+    /// It is unusable.
     #[error(transparent)]
     Key(#[from] BadSigningKey),
+    /// The published keys or the revoked ones could not be read.
+    #[error("nobody can say whether the issuer's key vouches for anything")]
+    Table(#[from] TableError),
+    /// The key is revoked or not published, or it ends before the token would.
+    #[error("the key `{0}` does not vouch for as long as a token would live, and there is no other")]
+    Retired(String),
 }
 
 impl From<IssuerError> for Problem {
     fn from(error: IssuerError) -> Self {
         match error {
             IssuerError::Secret(error) => error.into(),
+            IssuerError::Table(error) => error.into(),
             IssuerError::Key(error) => Problem::internal(error),
+            IssuerError::Retired(_) => Problem::unavailable(error),
         }
     }
 }
 
-/// The secrets in memory.
-pub type Issuer = Refreshed<IssuerSource>;
+/// The keys in memory.
+pub struct Issuer {
+    secret: Refreshed<IssuerSource>,
+    /// Knows which keys vouch for tokens, and which do no more.
+    tokens: Arc<Verifier>,
+}
 
-/// Where the issuer's secrets are read.
+impl Issuer {
+    /// Reads the keys before the first request; a failure is logged, and tried again by the first request.
+    pub async fn start(service: &Service, secrets: SecretSettings) -> Self {
+        let source = IssuerSource(Secrets::connect(service.aws(), secrets.prefix));
+        let tokens = service.tokens().clone();
+        let (secret, ()) = tokio::join!(Refreshed::warm(source, service.clock().clone()), tokens.warm_up());
+        Self { secret, tokens }
+    }
+
+    /// The keys, of which the current one vouches for a token that lives until then. When the key that is known here does
+    /// not, it was replaced: the secret is read again at once.
+    pub async fn keys_until(&self, end: Time) -> Result<Arc<SigningKeys>, IssuerError> {
+        let keys = self.secret.get().await?;
+        if self.vouches(&keys.current, end).await? {
+            return Ok(keys);
+        }
+        let retired = keys.current.kid();
+        let keys = self.secret.suitable(RETIRED_KEY_PAUSE, |keys| keys.current.kid() != retired).await?;
+        if self.vouches(&keys.current, end).await? {
+            Ok(keys)
+        } else {
+            Err(IssuerError::Retired(keys.current.kid().to_owned()))
+        }
+    }
+
+    async fn vouches(&self, key: &SigningKey, end: Time) -> Result<bool, TableError> {
+        let (published, revoked) =
+            tokio::try_join!(self.tokens.keys().for_key(key.kid()), self.tokens.revocations().key_revoked(key.kid()))?;
+        Ok(!revoked && published.get(key.kid(), end).is_some())
+    }
+}
+
+/// Where the keys are read.
 pub struct IssuerSource(pub Secrets);
 
 impl Source for IssuerSource {
-    type Value = IssuerSecrets;
+    type Value = SigningKeys;
     type Error = IssuerError;
 
-    async fn load(&self) -> Result<IssuerSecrets, IssuerError> {
-        let (key, pepper) =
-            tokio::join!(self.0.read::<serde_json::Value>(signing::SECRET), self.0.read::<PepperSecret>(PEPPER_SECRET));
-        Ok(IssuerSecrets { key: SigningKey::from_secret(&key?)?, pepper: pepper?.pepper })
+    async fn load(&self) -> Result<SigningKeys, IssuerError> {
+        let secret: serde_json::Value = self.0.read(signing::SECRET).await?;
+        Ok(SigningSecret::read(&secret)?.keys()?)
     }
 }

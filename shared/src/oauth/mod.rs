@@ -1,11 +1,29 @@
 //! The token issuer: OAuth 2's client_credentials grant (RFC 6749 §4.4) and what the issuer says of itself (RFC 8414).
 
+pub mod assertion;
+pub mod client_authentication;
 pub mod client_credentials;
+pub mod credentials;
 pub mod form;
+pub mod guesses;
+pub mod introspect;
 pub mod issuer;
 pub mod metadata;
+pub mod pepper;
+pub mod revoke;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
-use crate::http::ProblemKind;
+use crate::{
+    applications::Application,
+    auth::{entity::Entities, token::Claims},
+    http::ProblemKind,
+};
+
+/// Whether an application may look at a token, and end it: its own, or any if it is platform-wide.
+fn may_ask_about(client: &Application, claims: &Claims) -> bool {
+    client.client_id == claims.client_id || client.entities.cover(Entities::EVERY)
+}
 
 /// The `error` of RFC 6749 §5.2 for a kind of Problem. What the RFC has no word for has the nearest of RFC 6749
 /// §4.1.2.1, which clients know as well.
@@ -14,7 +32,10 @@ pub const fn error_code(kind: ProblemKind) -> &'static str {
         ProblemKind::InvalidClient => "invalid_client",
         ProblemKind::InvalidScope => "invalid_scope",
         ProblemKind::UnsupportedGrantType => "unsupported_grant_type",
-        ProblemKind::ServiceUnavailable => "temporarily_unavailable",
+        ProblemKind::ForeignToken => "unauthorized_client",
+        ProblemKind::ServiceUnavailable | ProblemKind::TooManyAttempts | ProblemKind::TooManyRevocations => {
+            "temporarily_unavailable"
+        }
         ProblemKind::InternalError => "server_error",
         _ => "invalid_request",
     }

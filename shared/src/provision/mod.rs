@@ -16,20 +16,21 @@ use serde_json::{Value, json};
 
 use self::key_ring::KeyRingSecret;
 use crate::{
-    applications::{Applications, HashedSecret, NewApplication},
+    applications::{
+        Applications, ClientSecret, client_secret,
+        new_application::{NewApplication, fresh_client_id},
+    },
     auth::{
-        entity::Entities,
-        keys::{JsonWebKeys, PublishedKeys},
-        scope::Scope,
-        signing::{self, BadSigningKey, SigningKey},
+        keys::PublishedKeys,
+        signing::{self, BadSigningKey, SigningAlgorithm, SigningSecret},
     },
     clock::{Clock, SystemClock},
     geo_ip::configuration,
-    oauth::issuer::PEPPER_SECRET,
+    oauth::pepper,
     payments::{builtin, providers::SECRET_PREFIX},
     random::{self, SystemRandom},
     sealing,
-    secrets::SecretBytes,
+    secrets::{SecretBytes, SecretText},
     table::{Table, TableError},
 };
 
@@ -58,11 +59,11 @@ pub enum ProvisionError {
 }
 
 /// The secrets that a deployment begins with, by name: fresh random ones, and a configuration of nothing.
-pub fn fresh_secrets() -> BTreeMap<&'static str, Value> {
+pub fn fresh_secrets(algorithm: SigningAlgorithm) -> BTreeMap<&'static str, Value> {
     let bytes = || BASE64_STANDARD.encode(random::bytes::<32>(&SystemRandom));
     BTreeMap::from([
-        (signing::SECRET, SigningKey::fresh_secret()),
-        (PEPPER_SECRET, json!({ "pepper": bytes() })),
+        (signing::SECRET, SigningSecret::fresh(algorithm).value()),
+        (pepper::SECRET, json!({ "pepper": bytes() })),
         (sealing::SECRET, KeyRingSecret::new(SystemClock.now(), &SystemRandom).value()),
         ("task-key", json!({ "key": random::alphanumeric(&SystemRandom, 43) })),
         // Which databases are kept is for the operator to say; until then, none.
@@ -97,43 +98,45 @@ fn fresh_private_key() -> String {
 
 /// A fresh client id and secret.
 pub fn fresh_credentials() -> Credentials {
-    let client_id = format!("app{}", random::alphanumeric(&SystemRandom, 22));
-    Credentials { client_id, client_secret: random::alphanumeric(&SystemRandom, 43) }
+    let client_secret = client_secret::fresh(&SystemRandom).expose().to_owned();
+    Credentials { client_id: fresh_client_id(&SystemRandom), client_secret }
 }
 
-/// Publishes the public half of the `signing-key` secret beside what is published already.
-pub async fn publish_signing_key(table: &Table, signing_key: &Value) -> Result<(), ProvisionError> {
-    let key = SigningKey::from_secret(signing_key)?.public_key();
-    let published = PublishedKeys::new(table.clone());
-    let JsonWebKeys { mut keys } = published.read().await?;
-    keys.retain(|known| known.kid() != key.kid());
-    keys.push(key);
-    Ok(published.publish(JsonWebKeys { keys }).await?)
+/// Publishes the public halves of the `signing-key` secret beside what is published already, and lets the keys end that it
+/// has no more: a rotation may have been stopped halfway. `lifetime` is that of tokens, in seconds.
+pub async fn publish_signing_key(table: &Table, signing_key: &Value, lifetime: u32) -> Result<(), ProvisionError> {
+    let keys = SigningSecret::read(signing_key)?.keys()?;
+    let now = SystemClock.now();
+    Ok(PublishedKeys::new(table.clone()).change(|published| published.settle(&keys, lifetime, now)).await?)
 }
 
-/// Writes an application.
-pub async fn register_application(
-    table: &Table,
-    pepper: &Value,
-    credentials: &Credentials,
-    name: &str,
-    scopes: &[Scope],
-    managing_entities: &[String],
-) -> Result<(), ProvisionError> {
+/// The pepper in the value of its secret.
+pub fn pepper_of(secret: &Value) -> Result<SecretBytes, ProvisionError> {
     #[derive(Deserialize)]
     struct Pepper {
         pepper: SecretBytes,
     }
-    let Pepper { pepper } = Pepper::deserialize(pepper).map_err(ProvisionError::Pepper)?;
-    let application = NewApplication {
-        client_id: &credentials.client_id,
-        name,
-        scopes: scopes.iter().copied().collect(),
-        entities: Entities::new(managing_entities.iter().cloned()),
-        secret: HashedSecret::of(&credentials.client_secret, &pepper),
-        created: SystemClock.now(),
-    };
-    Ok(Applications::new(table.clone()).put(application).await?)
+    Pepper::deserialize(secret).map(|Pepper { pepper }| pepper).map_err(ProvisionError::Pepper)
+}
+
+/// Writes an application with these credentials, unless it is there and accepts them: what its owner has changed of it
+/// since stays as it is.
+pub async fn register_application(
+    table: &Table,
+    pepper: &Value,
+    credentials: &Credentials,
+    new: NewApplication,
+) -> Result<(), ProvisionError> {
+    let (applications, pepper, now) = (Applications::new(table.clone()), pepper_of(pepper)?, SystemClock.now());
+    let Credentials { client_id, client_secret } = credentials;
+    // One that cannot be read is one of an older form, in which it would be of no use.
+    if let Ok(Some(known)) = applications.find(client_id).await
+        && known.secret(client_secret, &pepper, now).is_some()
+    {
+        return Ok(());
+    }
+    let secret = ClientSecret::of(&SecretText::new(client_secret), &pepper, now, &SystemRandom);
+    Ok(applications.put(new.with(client_id.clone(), Some(secret), now)).await?)
 }
 
 #[cfg(test)]

@@ -4,8 +4,6 @@
 //! deliveries. A crash leaves all of it or nothing. A delivery that the job does not meet, since it was published at this
 //! very moment, is cancelled at its next attempt: there is no webhook any more.
 
-use serde::Serialize;
-
 use super::{Webhooks, health::Healths};
 use crate::{
     clock::SharedClock,
@@ -27,13 +25,6 @@ pub struct Removal {
     pub clock: SharedClock,
 }
 
-#[derive(Serialize)]
-struct Removed<'a> {
-    id: &'a WebhookId,
-    success: bool,
-    message: &'static str,
-}
-
 impl Removal {
     /// Answers a request to remove a webhook.
     pub async fn remove(&self, call: &Call) -> Result<Reply, Problem> {
@@ -45,7 +36,6 @@ impl Removal {
             return Err(Problem::webhook_not_found());
         }
         tracing::info!(webhookId = %id, entity = %entity.id(), "removed a webhook");
-        let message = "The webhook is removed; deliveries to it that are still open are being cancelled.";
-        Reply::ok(&Removed { id: &id, success: true, message })
+        Reply::removed(&id, "The webhook is removed; deliveries to it that are still open are being cancelled.")
     }
 }

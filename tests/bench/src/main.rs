@@ -1,5 +1,5 @@
 //! `make bench`: what a cold start, a warm request, a binary and its memory cost, beside a hello world in the same run;
-//! an update of a large geo-IP database; and publishing and delivering.
+//! an update of a large geo-IP database; publishing and delivering; and issuing and validating tokens.
 //!
 //! Machines are noisy, so only the comparison within one run says something. The measured functions are the binaries that
 //! are deployed; what stands beside them is a bundle as `make run` starts it.
@@ -12,11 +12,13 @@ mod endpoint;
 mod function;
 mod geo_ip;
 mod load;
+mod memory_table;
 mod process;
 mod report;
 mod runtime_api;
 mod stand;
 mod times;
+mod tokens;
 mod usage;
 
 use std::error::Error;
@@ -35,12 +37,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "start" => measure_start().await,
         "geo-ip" => measure_update().await,
         "deliveries" => deliveries::measure().await,
+        "tokens" => tokens::measure().await,
         "" => {
             measure_start().await?;
             measure_update().await?;
-            deliveries::measure().await
+            deliveries::measure().await?;
+            tokens::measure().await
         }
-        part => Err(format!("there is no part `{part}`: start, geo-ip, deliveries").into()),
+        part => Err(format!("there is no part `{part}`: start, geo-ip, deliveries, tokens").into()),
     }
 }
 

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use crate::{
     deliveries::{Requests, Run},
     emulators, function, geo_ip,
-    usage::{ROWS, Usage},
+    tokens::{Alone, Load, Piece},
+    usage::{ROWS, TOKEN_ROWS, Usage},
 };
 
 /// Figures of the open-source Svix server 1.100.0 with PostgreSQL 15 and Redis 7, in the same load on two cores of such a
@@ -70,6 +71,46 @@ pub fn update(measured: &geo_ip::Measured) {
         millis(measured.unchanged),
         measured.lookup.as_secs_f64() * 1e6,
     );
+}
+
+/// What a token costs.
+pub fn tokens(pieces: &[Piece], alone: &Alone) {
+    println!("\n| tokens | CPU | a second and core | instructions |");
+    println!("|---|---|---|---|");
+    let row = |name: &str, time: Duration, instructions: &str| {
+        println!("| {name} | {:.1} µs | {:.0} | {instructions} |", time.as_secs_f64() * 1e6, 1.0 / time.as_secs_f64());
+    };
+    for piece in pieces {
+        let instructions = piece.instructions.map_or_else(|| "–".to_owned(), |count| format!("{count:.0}"));
+        row(piece.name, piece.time, &instructions);
+    }
+    row("the function `token`, alone: a token", alone.time, "–");
+    println!(
+        "\nIssued: the form read, the client authenticated by its secret, the scopes decided, the token signed, the answer \
+         written. Validated: the header read, the key looked up, signature and claims checked, the revocations asked. Both \
+         in one thread with application, keys and revocations in memory: without gate, audit line, Lambda and AWS's SDK. \
+         The function alone has all of that, over HTTP to a runtime API and a table that answer from memory. It gets one event \
+         at a time ({:.2} ms each), so that no two share a read of the table, as they do under load.",
+        millis(alone.waiting)
+    );
+    if pieces.iter().any(|piece| piece.instructions.is_none()) {
+        println!("No instructions were counted: valgrind is not installed.");
+    } else {
+        println!(
+            "Instructions are those of the processor that valgrind plays, which lacks some extensions of this one."
+        );
+    }
+}
+
+/// How many tokens there are in a second.
+pub fn token_load(load: &Load, clients: usize) {
+    println!("\n| tokens through the local gateway, {clients} clients | |");
+    println!("|---|---|");
+    println!("| tokens/s | {:.0} |", load.tokens as f64 / load.time.as_secs_f64());
+    println!("| p50 / p95 / p99 ms | {} |", load.waiting.in_millis());
+    for name in TOKEN_ROWS {
+        println!("| CPU per token: {name} | {:.3} ms |", millis(load.usage.row(name)) / load.tokens as f64);
+    }
 }
 
 /// What the stand-ins can do alone.

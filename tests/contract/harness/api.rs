@@ -1,7 +1,11 @@
 //! A client of the service. Every answer is held against openapi.yaml and against what the contract says of all
 //! answers, whatever the test is about.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
@@ -47,14 +51,18 @@ pub struct Answer {
 impl Api {
     /// A client of this bundle, with connections of its own.
     pub fn of(bundle: &Bundle, contract: &Arc<Contract>) -> Self {
-        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build();
         Self {
             env: Arc::new(bundle.service_env()),
-            http: http.expect("a client without TLS needs nothing"),
+            http: client(Ipv4Addr::LOCALHOST),
             contract: Arc::clone(contract),
             tokens: Arc::default(),
             seen: Arc::default(),
         }
+    }
+
+    /// The same client at another address of the loopback interface.
+    pub fn at_address(&self, address: Ipv4Addr) -> Self {
+        Self { http: client(address), ..self.clone() }
     }
 
     /// The address of the API.
@@ -89,20 +97,33 @@ impl Api {
         if let Some(token) = tokens.get(&(application, scope.to_owned())) {
             return token.clone();
         }
-        let (id, secret) = application.variables();
-        let mut form = vec![
-            ("grant_type", "client_credentials"),
-            ("client_id", &self.env[id]),
-            ("client_secret", &self.env[secret]),
-        ];
-        if !scope.is_empty() {
-            form.push(("scope", scope));
-        }
-        let answer = self.post("/oauth2/token").form(&form).expect(200).await;
-        let token = answer.json()["access_token"].as_str().expect("openapi.yaml says so").to_owned();
+        let token = self.new_token(application, scope).await;
         tokens.insert((application, scope.to_owned()), token.clone());
         token
     }
+
+    /// The same, issued anew, for a test that does away with it.
+    pub async fn new_token(&self, application: Application, scope: &str) -> String {
+        let mut form = vec![("grant_type", "client_credentials")];
+        if !scope.is_empty() {
+            form.push(("scope", scope));
+        }
+        let answer = self.as_client("/oauth2/token", application, &form).expect(200).await;
+        answer.json()["access_token"].as_str().expect("openapi.yaml says so").to_owned()
+    }
+
+    /// A request of an application to the token issuer, with its credentials in the form.
+    pub fn as_client(&self, path: &str, application: Application, parameters: &[(&str, &str)]) -> Call {
+        let (id, secret) = application.variables();
+        let credentials = [("client_id", self.env[id].as_str()), ("client_secret", self.env[secret].as_str())];
+        self.post(path).form(&[parameters, &credentials].concat())
+    }
+}
+
+/// Connections from this address.
+fn client(address: Ipv4Addr) -> reqwest::Client {
+    let plain = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+    plain.local_address(IpAddr::V4(address)).build().expect("a client without TLS needs nothing")
 }
 
 impl Call {
@@ -255,7 +276,8 @@ fn time_faults(value: &Value, faults: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
             for (name, member) in members.iter().filter(|(name, _)| *name != "data") {
-                let is_time = name.ends_with("Date") || name == "lastUpdate" || name == "timestamp";
+                let is_day = name == "lastUsedDate"; // of a credential; not even its owner needs to know more
+                let is_time = name.ends_with("Date") && !is_day || name == "lastUpdate" || name == "timestamp";
                 // What is no text is openapi.yaml's to judge; the served document has members of these names, too.
                 if is_time && member.as_str().is_some_and(|text| !is_timestamp(text)) {
                     faults.push(format!("{name} is no time as the contract writes them: {member}"));

@@ -29,7 +29,7 @@ impl Forge {
     pub fn of(bundle: &Bundle) -> Self {
         let secret = fs::read(bundle.data().join("secrets/signing-key.json")).expect("the bundle has made a key");
         let secret: Value = serde_json::from_slice(&secret).expect("secrets are JSON");
-        let text = |name: &str| secret[name].as_str().expect("the secret has its members").to_owned();
+        let text = |name: &str| secret["current"][name].as_str().expect("the secret has its members").to_owned();
         let pkcs8 = BASE64_STANDARD.decode(text("pkcs8")).expect("the key is in base64");
         let env = bundle.service_env();
         Self {
@@ -61,11 +61,11 @@ impl Forge {
 
     /// A token with this header and these claims, signed.
     pub fn token(&self, header: &Value, claims: &Value) -> String {
-        self.token_of_texts(&header.to_string(), &claims.to_string())
+        self.token_of_texts(header.to_string(), claims.to_string())
     }
 
     /// The same for texts that are not what a JSON library writes.
-    pub fn token_of_texts(&self, header: &str, claims: &str) -> String {
+    pub fn token_of_texts(&self, header: impl AsRef<[u8]>, claims: impl AsRef<[u8]>) -> String {
         let message = format!("{}.{}", encoded(header), encoded(claims));
         let signature = self.key.sign(&SystemRandom::new(), message.as_bytes()).expect("signing cannot fail");
         format!("{message}.{}", encoded(signature))
@@ -78,6 +78,12 @@ impl Forge {
         let public = self.key.public_key().as_der().expect("a public key can be written");
         let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, public.as_ref());
         format!("{message}.{}", encoded(aws_lc_rs::hmac::sign(&key, message.as_bytes())))
+    }
+
+    /// The public half as a key that a token could bring along.
+    pub fn public_jwk(&self) -> Value {
+        let (x, y) = self.key.public_key().as_ref()[1..].split_at(32);
+        json!({ "kty": "EC", "crv": "P-256", "x": encoded(x), "y": encoded(y) })
     }
 
     /// A token without a signature, which says so.

@@ -222,6 +222,11 @@ impl Interposer {
         locked(&self.state.seen).iter().find(|call| call.operation == operation).cloned()
     }
 
+    /// The calls so far with this text in their bodies, in their order.
+    pub fn calls_mentioning(&self, text: &str) -> Vec<AwsCall> {
+        locked(&self.state.seen).iter().filter(|call| call.mentions(text)).cloned().collect()
+    }
+
     fn add(&self, times: usize, treatment: Treatment, wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static) {
         locked(&self.state.rules).push(Rule { wanted: Box::new(wanted), times, treatment });
     }

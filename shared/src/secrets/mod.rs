@@ -1,8 +1,14 @@
 //! Secrets Manager, and the type of a value that must not be printed.
 
+pub mod versions;
+
 use std::fmt;
 
-use aws_sdk_secretsmanager::{Client, error::SdkError, operation::get_secret_value::GetSecretValueError};
+use aws_sdk_secretsmanager::{
+    Client,
+    error::{ProvideErrorMetadata, SdkError},
+    operation::get_secret_value::GetSecretValueError,
+};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::aws::Aws;
@@ -77,7 +83,7 @@ pub enum SecretError {
         name: String,
     },
     /// Secrets Manager did not answer, or does not give it to this function.
-    #[error("the secret `{name}` could not be read: {reason}")]
+    #[error("the secret `{name}` could not be read or written: {reason}")]
     Unavailable {
         /// Its name, prefix included.
         name: String,
@@ -122,7 +128,7 @@ fn is_gone(error: &GetSecretValueError) -> bool {
 }
 
 /// What is told of an error: never the answer itself, which could have the secret in it.
-fn reason(error: &SdkError<GetSecretValueError>) -> String {
+fn reason<E: ProvideErrorMetadata>(error: &SdkError<E>) -> String {
     match error {
         SdkError::ServiceError(service) => service.err().meta().to_string(),
         SdkError::TimeoutError(_) => "no answer in time".to_owned(),

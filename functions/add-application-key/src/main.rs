@@ -1,0 +1,26 @@
+//! POST …/application/{clientId}/key: gives an application a further public key.
+
+use std::sync::Arc;
+
+use shared::{
+    Service, StartError,
+    applications::{Applications, keys::Keys},
+    audit::Action,
+    auth::scope::Scope,
+    http::Endpoint,
+};
+
+const ENDPOINT: Endpoint = Endpoint::needs(Scope::AccountWrite).taking_json().audited(Action::CreateKey);
+
+#[tokio::main]
+async fn main() -> Result<(), StartError> {
+    let (service, ()) = Service::start().await?;
+    let applications = Applications::new(service.table().clone());
+    let keys = Arc::new(Keys { applications, clock: service.clock().clone() });
+    service
+        .serve(ENDPOINT, move |call| {
+            let keys = keys.clone();
+            async move { keys.add(&call).await }
+        })
+        .await
+}

@@ -1,0 +1,23 @@
+//! GET …/application/{clientId}: one application, without its secrets.
+
+use shared::{
+    Service, StartError,
+    applications::{Applications, PATHS_BESIDE, show::Showing},
+    auth::scope::Scope,
+    http::Endpoint,
+};
+
+const ENDPOINT: Endpoint = Endpoint::needs(Scope::AccountRead).beside(PATHS_BESIDE);
+
+#[tokio::main]
+async fn main() -> Result<(), StartError> {
+    let (service, ()) = Service::start().await?;
+    let applications = Applications::new(service.table().clone());
+    let showing = Showing { applications, clock: service.clock().clone() };
+    service
+        .serve(ENDPOINT, move |call| {
+            let showing = showing.clone();
+            async move { showing.show(&call).await }
+        })
+        .await
+}

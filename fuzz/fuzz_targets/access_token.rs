@@ -1,0 +1,59 @@
+//! An access token, properly signed, with any header and any claims: what is taken says what it must, and is good now.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use shared::{
+    auth::{
+        keys::KeySet,
+        signing::{SigningAlgorithm, SigningKey},
+        token::{Audience, Claims, Presented, TokenFault},
+    },
+    clock::Time,
+};
+
+const NOW: Time = Time::from_millis(1_795_167_900_123);
+
+static KEY: LazyLock<SigningKey> = LazyLock::new(|| SigningKey::generate(SigningAlgorithm::EdDsa));
+static KEYS: LazyLock<KeySet> = LazyLock::new(|| KeySet::of([KEY.public_key()]));
+static EXPECTED: LazyLock<Audience> = LazyLock::new(|| Audience {
+    issuer: "https://auth.waypost.example".to_owned(),
+    audience: "https://api.waypost.example".to_owned(),
+});
+
+fuzz_target!(|text: &str| {
+    let _ = validate(text);
+    let Some((header, claims)) = text.split_once('\n') else { return };
+    // The name of the key is random, so that the text cannot know it.
+    let header = header.replace("KID", KEY.kid());
+    let Ok(taken) = validate(&signed(&header, claims)) else { return };
+
+    // What nobody reads may have numbers that are too large for this parser.
+    let parsed = serde_json::from_str::<Value>(&header).ok().zip(serde_json::from_str::<Value>(claims).ok());
+    let Some((header, claims)) = parsed else { return };
+    assert_eq!((&header["alg"], &header["kid"]), (&"EdDSA".into(), &KEY.kid().into()));
+    assert!(header.get("crit").is_none() && header.get("b64").is_none());
+    assert_eq!(claims["iss"], EXPECTED.issuer);
+    assert!(
+        claims["aud"] == EXPECTED.audience
+            || claims["aud"].as_array().is_some_and(|all| all.contains(&EXPECTED.audience.as_str().into()))
+    );
+    assert!(claims["exp"].as_i64() > Some(NOW.as_seconds()) && claims["iat"].as_i64() <= Some(NOW.as_seconds() + 2));
+    assert_eq!((&claims["client_id"], &claims["jti"]), (&taken.client_id.into(), &taken.token_id.into()));
+    let scopes = claims["scope"].as_str().expect("scopes");
+    assert!(taken.scopes.iter().all(|scope| scopes.split(' ').any(|named| named == scope.as_str())));
+});
+
+fn validate(token: &str) -> Result<Claims, TokenFault> {
+    Presented::parse(token)?.validate(&KEYS, &EXPECTED, NOW)
+}
+
+fn signed(header: &str, claims: &str) -> String {
+    let [header, claims] = [header, claims].map(|part| BASE64_URL_SAFE_NO_PAD.encode(part));
+    let text = format!("{header}.{claims}");
+    let signature = KEY.sign(text.as_bytes()).expect("signs");
+    format!("{text}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature))
+}

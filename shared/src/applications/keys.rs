@@ -1,0 +1,73 @@
+//! The public keys of an application, which sign in its stead: it proves with an assertion that it has the private half
+//! (RFC 7523).
+
+use serde_json::Value;
+
+use super::{Applications, ClientKey, grants, remove::credential_removed, store::Changed};
+use crate::{
+    clock::{SharedClock, Time},
+    http::{Call, JsonBody, Problem, Reply},
+};
+
+/// How many keys an application may have.
+pub const MAX_KEYS: usize = 5;
+
+/// Everything that adding and removing keys needs.
+pub struct Keys {
+    /// Where applications are kept.
+    pub applications: Applications,
+    /// The clock.
+    pub clock: SharedClock,
+}
+
+impl Keys {
+    /// Answers a request for a further key.
+    pub async fn add(&self, call: &Call) -> Result<Reply, Problem> {
+        let now = self.clock.now();
+        let key = public_key(&call.body, now)?;
+        let mut application = self.applications.of_path(call).await?;
+        grants::check(call, application.scopes, &application.entities)?;
+        call.notes.subject(&format!("{}/{}", application.client_id, key.kid));
+        if application.keys.iter().any(|known| known.kid == key.kid) {
+            return Err(Problem::key_exists(&key.kid));
+        }
+        if application.keys.len() >= MAX_KEYS {
+            return Err(Problem::too_many_keys(MAX_KEYS));
+        }
+        let keys = [application.keys.as_slice(), &[key]].concat();
+        match self.applications.change_credentials(&application, &application.secrets, &keys, now).await? {
+            Changed::Lost => Err(self.applications.lost(call).await),
+            Changed::Yes => {
+                (application.keys, application.last_update) = (keys, now);
+                application.version += 1;
+                Reply::json(http::StatusCode::CREATED, &application.view(now, None))
+            }
+        }
+    }
+
+    /// Answers a request to remove a key.
+    pub async fn remove(&self, call: &Call) -> Result<Reply, Problem> {
+        let (application, now) = (self.applications.of_path(call).await?, self.clock.now());
+        let kid = call.path("kid");
+        let (gone, left): (Vec<_>, Vec<_>) = application.keys.iter().cloned().partition(|key| key.kid == kid);
+        if gone.is_empty() {
+            return Err(Problem::credential_not_found());
+        }
+        call.notes.subject(&format!("{}/{kid}", application.client_id));
+        match self.applications.change_credentials(&application, &application.secrets, &left, now).await? {
+            Changed::Yes => {
+                let none_is_left = left.is_empty() && application.live_secrets(now).next().is_none();
+                credential_removed(&kid, none_is_left)
+            }
+            Changed::Lost => Err(self.applications.lost(call).await),
+        }
+    }
+}
+
+fn public_key(body: &[u8], now: Time) -> Result<ClientKey, Problem> {
+    let mut body = JsonBody::read(body)?;
+    let jwk = body.required::<Value>("publicKey", "a public key, a JSON Web Key");
+    let key = jwk.and_then(|jwk| body.violations.note("publicKey", ClientKey::parse(&jwk, now)));
+    body.finish()?;
+    key.ok_or_else(|| Problem::internal("a key is missing without a violation"))
+}

@@ -1,0 +1,52 @@
+//! Making an application.
+
+use http::{
+    StatusCode,
+    header::{CACHE_CONTROL, LOCATION},
+};
+
+use super::{Applications, grants, new_application::NewApplication};
+use crate::{
+    clock::SharedClock,
+    http::{Call, Problem, Reply},
+    oauth::pepper::Pepper,
+    random::SharedRandom,
+};
+
+/// How many applications an entity may have: one answer lists them.
+pub const MAX_APPLICATIONS: usize = 100;
+
+/// Everything that making an application needs.
+pub struct Registration {
+    /// Where applications are kept.
+    pub applications: Applications,
+    /// What their secrets are hashed with.
+    pub pepper: Pepper,
+    /// The API's address, for `Location`.
+    pub base_url: String,
+    /// The clock.
+    pub clock: SharedClock,
+    /// The dice.
+    pub random: SharedRandom,
+}
+
+impl Registration {
+    /// Answers a request for a new application.
+    pub async fn create(&self, call: &Call) -> Result<Reply, Problem> {
+        let (entity, now) = (call.entity(), self.clock.now());
+        let new = NewApplication::read(&call.body, entity.id(), now)?;
+        grants::check(call, new.scopes, &new.entities)?;
+        // Two at once may pass together: the limit keeps lists short, and one more does no harm.
+        if self.applications.count_of(entity).await? >= MAX_APPLICATIONS {
+            return Err(Problem::too_many_applications(MAX_APPLICATIONS));
+        }
+        let (application, secret) = new.make(&*self.pepper.get().await?, now, &*self.random);
+        call.notes.subject(&application.client_id);
+        self.applications.put(application.clone()).await?;
+        let location =
+            format!("{}/api/managing-entity/{}/application/{}", self.base_url, entity.id(), application.client_id);
+        Reply::json(StatusCode::CREATED, &application.view(now, secret.as_ref()))?
+            .with_header(CACHE_CONTROL, "no-store")
+            .with_computed_header(LOCATION, &location)
+    }
+}

@@ -1,0 +1,386 @@
+//! Which tokens are over before their time: the list of revocations, kept in memory, so that no request pays a read.
+//!
+//! A function that is warm reads what is new of the list every half minute. What was revoked stops working within a minute
+//! everywhere.
+
+mod list;
+
+use std::{
+    collections::HashMap,
+    sync::{PoisonError, RwLock},
+    time::Duration,
+};
+
+use tokio::{sync::Mutex, time::timeout};
+
+use super::token::Claims;
+use crate::{
+    clock::{SharedClock, Time},
+    logging,
+    table::TableError,
+};
+pub use list::{Kind, Listed, Revocation, RevocationList, RevocationSource};
+
+/// For so long nobody reads again.
+const YOUNG: Duration = Duration::from_secs(30);
+/// From then on all wait for the one who reads; before, the others go on with what is known.
+const OLD: Duration = Duration::from_secs(45);
+/// How long a request may be held up for something newer when there is something old to use.
+const READING_LIMIT: Duration = Duration::from_secs(2);
+/// How long nobody tries to read again after a failure.
+const FAILURE_PAUSE: Duration = Duration::from_secs(5);
+/// How far back a reading goes before the last: a revocation stands at the time of its writer's clock, and a little after that in
+/// the table.
+const OVERLAP: Duration = Duration::from_secs(60);
+
+/// The revocations that are known.
+pub struct Revocations<S = RevocationList> {
+    source: S,
+    clock: SharedClock,
+    known: RwLock<Known>,
+    /// Held by the one who reads.
+    reading: Mutex<()>,
+}
+
+#[derive(Default)]
+struct Known {
+    tokens: HashMap<String, Time>,
+    clients: HashMap<String, Time>,
+    keys: HashMap<String, Time>,
+    /// When the last reading began that succeeded.
+    read: Option<Time>,
+    /// Until then nobody tries to read again.
+    rest: Option<Time>,
+}
+
+impl Known {
+    fn of(&mut self, kind: Kind) -> &mut HashMap<String, Time> {
+        match kind {
+            Kind::Token => &mut self.tokens,
+            Kind::Client => &mut self.clients,
+            Kind::Key => &mut self.keys,
+        }
+    }
+
+    fn add(&mut self, Revocation { kind, id, until }: Revocation) {
+        let known = self.of(kind).entry(id).or_insert(until);
+        *known = until.max(*known);
+    }
+
+    fn forget_what_is_over(&mut self, now: Time) {
+        for kind in [Kind::Token, Kind::Client, Kind::Key] {
+            self.of(kind).retain(|_, until| *until > now);
+        }
+    }
+
+    fn hold(&self, claims: &Claims) -> bool {
+        self.tokens.contains_key(&claims.token_id)
+            || self.clients.contains_key(&claims.client_id)
+            || self.keys.contains_key(&claims.key_id)
+    }
+
+    /// How old this is; as good as new for as long as nobody is to try again. Nothing before the first reading.
+    fn age(&self, now: Time) -> Option<Duration> {
+        let resting = self.rest.is_some_and(|rest| now < rest);
+        self.read.map(|read| if resting { Duration::ZERO } else { now.since(read) })
+    }
+}
+
+impl Revocations {
+    /// Revokes a token for a client: here at once.
+    pub async fn revoke(&self, claims: &Claims, client_id: &str) -> Result<Listed, TableError> {
+        let listed = self.source.token(claims, client_id, self.clock.now()).await?;
+        if let Listed::Yes(revocation) = &listed {
+            self.add(revocation.clone());
+        }
+        Ok(listed)
+    }
+}
+
+impl<S: RevocationSource> Revocations<S> {
+    /// Nothing was read yet; the first token reads.
+    pub fn new(source: S, clock: SharedClock) -> Self {
+        Self { source, clock, known: RwLock::default(), reading: Mutex::new(()) }
+    }
+
+    /// Reads the list before the first request. A failure is logged, and tried again by the first request.
+    pub async fn warm_up(&self) {
+        if let Err(error) = self.refresh().await {
+            tracing::warn!(error = %logging::chain(&error), "the revocations could not be read at the start");
+        }
+    }
+
+    /// Whether a token is revoked: it, its application or its key. An error only when nothing was ever read.
+    pub async fn revoked(&self, claims: &Claims) -> Result<bool, TableError> {
+        self.refresh().await?;
+        Ok(self.hold(claims))
+    }
+
+    /// Whether a key is revoked, with every token that it signed.
+    pub async fn key_revoked(&self, kid: &str) -> Result<bool, TableError> {
+        self.refresh().await?;
+        Ok(self.with_known(|known| known.keys.contains_key(kid)))
+    }
+
+    /// The same by what stands in the table now.
+    pub async fn revoked_by_now(&self, claims: &Claims) -> Result<bool, TableError> {
+        let asked = self.clock.now();
+        let _one_at_a_time = self.reading.lock().await;
+        // Who waited while somebody read has to read; who waited for several finds that the last began late enough.
+        if self.with_known(|known| known.read.is_none_or(|read| read <= asked)) {
+            self.read().await?;
+        }
+        Ok(self.hold(claims))
+    }
+
+    /// Takes note of what was just put on the list, so that it holds here at once.
+    fn add(&self, revocation: Revocation) {
+        self.known.write().unwrap_or_else(PoisonError::into_inner).add(revocation);
+    }
+
+    fn hold(&self, claims: &Claims) -> bool {
+        self.with_known(|known| known.hold(claims))
+    }
+
+    fn age(&self) -> Option<Duration> {
+        let now = self.clock.now();
+        self.with_known(|known| known.age(now))
+    }
+
+    fn with_known<T>(&self, look: impl FnOnce(&Known) -> T) -> T {
+        look(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads what is new, if it is time. Whoever has something to go on with goes on with it when that fails.
+    async fn refresh(&self) -> Result<(), TableError> {
+        let _one_at_a_time = match self.age() {
+            Some(age) if age < YOUNG => return Ok(()),
+            Some(age) if age < OLD => match self.reading.try_lock() {
+                Ok(alone) => alone,
+                Err(_) => return Ok(()),
+            },
+            _ => self.reading.lock().await,
+        };
+        match self.age() {
+            Some(age) if age < YOUNG => return Ok(()), // somebody else just read it
+            None => return self.read().await,
+            Some(_) => {}
+        }
+        let error = match timeout(READING_LIMIT, self.read()).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => logging::chain(&error),
+            Err(late) => late.to_string(),
+        };
+        tracing::error!(error, "the revocations could not be refreshed; those that are known go on");
+        self.known.write().unwrap_or_else(PoisonError::into_inner).rest = Some(self.clock.now() + FAILURE_PAUSE);
+        Ok(())
+    }
+
+    async fn read(&self) -> Result<(), TableError> {
+        let began = self.clock.now();
+        let from = self.with_known(|known| known.read).map(|read| read - OVERLAP);
+        let new = self.source.made_since(from, began).await?;
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        for revocation in new {
+            known.add(revocation);
+        }
+        known.forget_what_is_over(began);
+        known.read = Some(began);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    };
+
+    use futures::FutureExt;
+
+    use super::*;
+    use crate::{
+        auth::{entity::Entities, scope::Scopes},
+        testing::FixedClock,
+    };
+
+    const START: Time = Time::from_millis(1_795_167_900_000);
+
+    fn after(seconds: u64) -> Time {
+        START + Duration::from_secs(seconds)
+    }
+
+    fn claims(token: &str) -> Claims {
+        Claims {
+            client_id: "app".into(),
+            token_id: token.into(),
+            key_id: "kid".into(),
+            scopes: Scopes::ALL,
+            entities: Entities::new([]),
+            issued: START,
+            expires: after(3600),
+        }
+    }
+
+    /// A list that can fail or hang, and counts how often it is read and from when.
+    #[derive(Default)]
+    struct List {
+        made: std::sync::Mutex<Vec<(Time, Revocation)>>,
+        reads: AtomicU32,
+        last_from: std::sync::Mutex<Option<Time>>,
+        fails: AtomicBool,
+        hangs: AtomicBool,
+    }
+
+    impl List {
+        fn make(&self, at: Time, kind: Kind, id: &str, until: Time) {
+            self.made.lock().expect("no panic").push((at, Revocation { kind, id: id.to_owned(), until }));
+        }
+
+        fn reads(&self) -> u32 {
+            self.reads.load(Ordering::SeqCst)
+        }
+    }
+
+    impl RevocationSource for Arc<List> {
+        async fn made_since(&self, from: Option<Time>, _now: Time) -> Result<Vec<Revocation>, TableError> {
+            self.reads.fetch_add(1, Ordering::SeqCst);
+            *self.last_from.lock().expect("no panic") = from;
+            if self.hangs.load(Ordering::SeqCst) {
+                std::future::pending::<()>().await;
+            }
+            if self.fails.load(Ordering::SeqCst) {
+                return Err(TableError::Missing("the list"));
+            }
+            let made = self.made.lock().expect("no panic");
+            let new = made.iter().filter(|(at, _)| from.is_none_or(|from| *at >= from));
+            Ok(new.map(|(_, revocation)| revocation.clone()).collect())
+        }
+    }
+
+    fn stand() -> (Arc<List>, FixedClock, Revocations<Arc<List>>) {
+        let (list, clock) = (Arc::new(List::default()), FixedClock::at(START));
+        let revocations = Revocations::new(list.clone(), Arc::new(clock.clone()));
+        (list, clock, revocations)
+    }
+
+    #[tokio::test]
+    async fn a_token_is_revoked_by_itself_by_its_application_or_by_its_key() {
+        for (kind, id) in [(Kind::Token, "token"), (Kind::Client, "app"), (Kind::Key, "kid")] {
+            let (list, _, revocations) = stand();
+            assert!(!revocations.revoked(&claims("token")).await.expect("read"));
+            list.make(START, kind, id, after(100));
+            assert!(revocations.revoked_by_now(&claims("token")).await.expect("read"), "{kind:?}");
+            let (list, _, revocations) = stand();
+            list.make(START, kind, id, after(100));
+            assert!(revocations.revoked(&claims("token")).await.expect("read"), "{kind:?}");
+            for other in [Kind::Token, Kind::Client, Kind::Key].into_iter().filter(|other| *other != kind) {
+                let (list, _, revocations) = stand();
+                list.make(START, other, id, after(100));
+                assert!(!revocations.revoked(&claims("token")).await.expect("read"), "{kind:?} by {other:?}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_new_is_read_every_half_minute_and_nothing_else() {
+        let (list, clock, revocations) = stand();
+        assert!(!revocations.revoked(&claims("token")).await.expect("read"));
+        list.make(after(1), Kind::Token, "token", after(1000));
+        clock.set(after(29));
+        assert!(!revocations.revoked(&claims("token")).await.expect("known"));
+        assert_eq!(list.reads(), 1);
+        clock.set(after(30));
+        assert!(revocations.revoked(&claims("token")).await.expect("read again"));
+        assert_eq!((list.reads(), *list.last_from.lock().expect("no panic")), (2, Some(START - OVERLAP)));
+        clock.set(after(60));
+        assert!(revocations.revoked(&claims("token")).await.expect("still"));
+        assert_eq!(*list.last_from.lock().expect("no panic"), Some(after(30) - OVERLAP));
+    }
+
+    #[tokio::test]
+    async fn while_one_reads_the_others_go_on_until_what_they_know_is_old() {
+        let (list, clock, revocations) = stand();
+        revocations.warm_up().await;
+        list.hangs.store(true, Ordering::SeqCst);
+        clock.set(after(44));
+        let first = claims("first");
+        let mut first = std::pin::pin!(revocations.revoked(&first));
+        assert!((&mut first).now_or_never().is_none(), "the first reads");
+        assert!(revocations.revoked(&claims("second")).now_or_never().is_some(), "the second goes on");
+        clock.set(after(45));
+        assert!(revocations.revoked(&claims("third")).now_or_never().is_none(), "the third waits");
+        assert_eq!(list.reads(), 2);
+    }
+
+    #[tokio::test]
+    async fn when_the_list_cannot_be_read_what_is_known_goes_on_and_nobody_tries_for_a_while() {
+        let (list, clock, revocations) = stand();
+        list.make(START, Kind::Token, "token", after(1000));
+        revocations.warm_up().await;
+        list.fails.store(true, Ordering::SeqCst);
+        clock.set(after(100));
+        assert!(revocations.revoked(&claims("token")).await.expect("known"));
+        assert!(!revocations.revoked(&claims("other")).await.expect("known"));
+        assert_eq!(list.reads(), 2);
+        list.fails.store(false, Ordering::SeqCst);
+        list.hangs.store(true, Ordering::SeqCst);
+        clock.set(after(105));
+        assert!(revocations.revoked(&claims("token")).await.expect("after two seconds"));
+        assert_eq!(list.reads(), 3);
+    }
+
+    #[tokio::test]
+    async fn before_anything_was_read_nobody_can_say() {
+        let (list, _, revocations) = stand();
+        list.fails.store(true, Ordering::SeqCst);
+        revocations.warm_up().await;
+        assert!(revocations.revoked(&claims("token")).await.is_err());
+        list.fails.store(false, Ordering::SeqCst);
+        assert!(!revocations.revoked(&claims("token")).await.expect("read"));
+    }
+
+    #[tokio::test]
+    async fn who_must_know_reads_at_once_and_is_told_when_that_fails() {
+        let (list, clock, revocations) = stand();
+        revocations.warm_up().await;
+        clock.set(after(1));
+        list.make(after(1), Kind::Token, "token", after(1000));
+        assert!(!revocations.revoked(&claims("token")).await.expect("known"));
+        assert!(revocations.revoked_by_now(&claims("token")).await.expect("read"));
+        list.fails.store(true, Ordering::SeqCst);
+        assert!(revocations.revoked_by_now(&claims("token")).await.is_err());
+        assert!(revocations.revoked(&claims("token")).await.expect("known"));
+    }
+
+    #[tokio::test]
+    async fn those_who_wait_for_a_reading_share_the_next_one() {
+        let (list, clock, revocations) = stand();
+        list.hangs.store(true, Ordering::SeqCst);
+        let one = claims("token");
+        let mut reader = Box::pin(revocations.revoked_by_now(&one));
+        assert!((&mut reader).now_or_never().is_none());
+        let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(revocations.revoked_by_now(&one))).collect();
+        assert!(waiting.iter_mut().all(|one| one.now_or_never().is_none()));
+        drop(reader);
+        list.hangs.store(false, Ordering::SeqCst);
+        clock.set(after(1));
+        for one in waiting {
+            assert!(!one.await.expect("read"));
+        }
+        assert_eq!(list.reads(), 2);
+    }
+
+    #[tokio::test]
+    async fn what_is_over_is_forgotten() {
+        let (list, clock, revocations) = stand();
+        list.make(START, Kind::Token, "short", after(40));
+        list.make(START, Kind::Token, "long", after(4000));
+        list.make(START, Kind::Token, "long", after(50));
+        revocations.warm_up().await;
+        clock.set(after(200));
+        assert!(revocations.revoked(&claims("long")).await.expect("read"));
+        assert_eq!(revocations.with_known(|known| known.tokens.len()), 1);
+    }
+}

@@ -1,0 +1,147 @@
+//! Who is asking: the one place where clients of the token issuer are authenticated, by a secret (RFC 6749 §2.3) or by an
+//! assertion (RFC 7523), and where guessing ends.
+
+use std::time::Duration;
+
+use http::{HeaderValue, header::RETRY_AFTER};
+
+use super::{
+    assertion::{AssertionFault, ClientAssertion, UsedAssertions},
+    credentials::{Credentials, Proof},
+    guesses::{GuessSettings, Guesses},
+    pepper::{Pepper, PepperSource},
+};
+use crate::{
+    Service,
+    applications::{Application, Applications},
+    clock::{SharedClock, Time},
+    http::{Call, Problem, ProblemKind},
+    logging,
+    secrets::{SecretBytes, SecretText, Secrets},
+    settings::SecretSettings,
+};
+
+/// Authenticates clients.
+pub struct ClientAuthentication {
+    applications: Applications,
+    pepper: Pepper,
+    guesses: Guesses,
+    used: UsedAssertions,
+    /// The issuer's address, without a slash at its end.
+    issuer: String,
+    clock: SharedClock,
+}
+
+/// Why credentials are not accepted. For the log: the client is told only that it was not authenticated.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error("there is no such application, or the secret is none of its live ones")]
+    Secret,
+    #[error(transparent)]
+    Assertion(#[from] AssertionFault),
+}
+
+impl ClientAuthentication {
+    /// Reads the pepper, so that the first request need not.
+    pub async fn start(service: &Service, secrets: SecretSettings, limits: GuessSettings) -> Self {
+        let secrets = Secrets::connect(service.aws(), secrets.prefix);
+        Self {
+            applications: Applications::new(service.table().clone()),
+            pepper: Pepper::warm(PepperSource(secrets), service.clock().clone()).await,
+            guesses: Guesses::new(service.table().clone(), limits),
+            used: UsedAssertions::new(service.table().clone()),
+            issuer: service.settings().auth_url.clone(),
+            clock: service.clock().clone(),
+        }
+    }
+
+    /// The application that these credentials are good for.
+    ///
+    /// # Errors
+    /// 401 `invalid-client`, the same for whatever is wrong with them; 429 after too many failed attempts from the caller's
+    /// address; 503 when one could not be counted.
+    pub async fn authenticate(&self, call: &Call, credentials: Credentials) -> Result<Application, Problem> {
+        call.notes.client(&credentials.client_id);
+        let (found, tally, pepper) = tokio::join!(
+            self.applications.find(&credentials.client_id),
+            self.guesses.tally(call.source_address(), &credentials.client_id),
+            self.pepper.get(),
+        );
+        let (found, tally, pepper, now) = (found?, tally?, pepper?, self.clock.now());
+        if let Some(wait) = tally.blocked(now) {
+            return Err(Problem::too_many_guesses(wait));
+        }
+        let proven = match &credentials.proof {
+            Proof::Secret(secret) => by_secret(found, secret, &pepper, now).ok_or(Refusal::Secret),
+            Proof::Assertion(assertion) => self.by_assertion(call, found, assertion, now).await?.map_err(Refusal::from),
+        };
+        match proven {
+            Ok((application, credential)) => {
+                call.notes.credential(&credential);
+                self.note_use(&application, &credential, now).await;
+                Ok(application)
+            }
+            Err(refusal) => {
+                let tally = self.guesses.count(&tally, now).await?;
+                let exceeded = tally.exceeded(now).then(|| tally.blocked(now)).flatten();
+                Err(exceeded.map_or_else(|| credentials.refused(), Problem::too_many_guesses).caused_by(refusal))
+            }
+        }
+    }
+
+    async fn by_assertion(
+        &self,
+        call: &Call,
+        found: Option<Application>,
+        assertion: &ClientAssertion,
+        now: Time,
+    ) -> Result<Result<(Application, String), AssertionFault>, Problem> {
+        let [token, own] = ["/oauth2/token", call.whole_path()].map(|path| format!("{}{path}", self.issuer));
+        let keys = found.as_ref().map_or(&[][..], |application| &application.keys);
+        let signer = match assertion.check(&[&self.issuer, &token, &own], now).and_then(|()| assertion.signer(keys)) {
+            Ok(key) => key.kid.clone(),
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let first = self.used.note(assertion, &call.request_id, now).await?;
+        Ok(first.and_then(|()| found.map(|application| (application, signer)).ok_or(AssertionFault::Signature)))
+    }
+
+    /// A use is noted once a day, so that a token costs no write. What could not be noted is noted at the next use.
+    async fn note_use(&self, application: &Application, credential: &str, now: Time) {
+        let today = now.day();
+        if application.last_used.get(credential).is_some_and(|day| *day == today) {
+            return;
+        }
+        if let Err(error) = self.applications.note_use(&application.client_id, credential, &today).await {
+            tracing::warn!(error = %logging::chain(&error), "the use of a credential could not be noted");
+        }
+    }
+}
+
+/// The application and its secret's identifier. The hash is computed and compared also for a client that does not exist, so
+/// that time tells nothing.
+fn by_secret(
+    found: Option<Application>,
+    secret: &SecretText,
+    pepper: &SecretBytes,
+    now: Time,
+) -> Option<(Application, String)> {
+    let Some(application) = found else {
+        Applications::compare_with_nothing(secret.expose(), pepper);
+        return None;
+    };
+    let credential = application.secret(secret.expose(), pepper, now)?.id.to_string();
+    Some((application, credential))
+}
+
+impl Problem {
+    /// There were too many failed attempts to authenticate, from the caller's address, until so much later.
+    fn too_many_guesses(wait: Duration) -> Self {
+        let seconds = wait.as_millis().div_ceil(1000).max(1);
+        let detail =
+            format!("Too many attempts to authenticate have failed from this address; try again in {seconds} seconds.");
+        let mut problem = Self::new(ProblemKind::TooManyAttempts, detail);
+        problem.headers.extend(HeaderValue::from_str(&seconds.to_string()).ok().map(|value| (RETRY_AFTER, value)));
+        problem
+    }
+}

@@ -1,0 +1,73 @@
+//! Revocation (RFC 7009): a client ends one of its tokens before its time.
+
+use std::{sync::Arc, time::Duration};
+
+use http::header::{CACHE_CONTROL, PRAGMA};
+
+use super::{client_authentication::ClientAuthentication, credentials::Credentials, form::Form, may_ask_about};
+use crate::{
+    auth::{
+        revocations::Listed,
+        verifier::{Unverified, Verifier},
+    },
+    clock::SharedClock,
+    http::{Call, Problem, ProblemKind, Reply},
+};
+
+/// Everything that a revocation needs.
+pub struct Revocation {
+    /// Who may ask.
+    pub clients: ClientAuthentication,
+    /// What tells good tokens, and ends them.
+    pub tokens: Arc<Verifier>,
+    /// The clock.
+    pub clock: SharedClock,
+}
+
+impl Revocation {
+    /// Answers a request to revoke a token: it is revoked when this says so. One that is not good, or no longer, needs no
+    /// revocation (RFC 7009 §2.2).
+    ///
+    /// # Errors
+    /// 400 when no token came, or another application's; 429 when the client has revoked too many; what authenticating the
+    /// client can fail with; 503 when it cannot be written.
+    pub async fn revoke(&self, call: &Call) -> Result<Reply, Problem> {
+        let mut form = Form::read(call.headers(), &call.body)?;
+        let credentials = Credentials::read(call.headers(), &mut form)?;
+        // There is one kind of token only, so that token_type_hint says nothing.
+        let token = form.required("token", "The parameter token is missing: the access token to revoke.")?;
+        let client = self.clients.authenticate(call, credentials).await?;
+        let claims = match self.tokens.verify(&token).await {
+            Ok(claims) => claims,
+            Err(Unverified::Fault(_)) => return Ok(revoked()),
+            Err(Unverified::Table(error)) => return Err(error.into()),
+        };
+        call.notes.subject(&claims.token_id);
+        if !may_ask_about(&client, &claims) {
+            return Err(Problem::foreign_token());
+        }
+        match self.tokens.revoke(&claims, &client.client_id).await? {
+            Listed::Yes(_) => Ok(revoked()),
+            Listed::LimitUntil(end) => Err(Problem::too_many_revocations(end.since(self.clock.now()))),
+        }
+    }
+}
+
+fn revoked() -> Reply {
+    Reply::empty().with_header(CACHE_CONTROL, "no-store").with_header(PRAGMA, "no-cache")
+}
+
+impl Problem {
+    /// The token was issued to another application.
+    fn foreign_token() -> Self {
+        let detail = "The token was issued to another application; an application can revoke its own tokens only.";
+        Self::new(ProblemKind::ForeignToken, detail)
+    }
+
+    /// The client has revoked as many tokens as it may, until so much later.
+    fn too_many_revocations(wait: Duration) -> Self {
+        let seconds = wait.as_secs() + 1;
+        let detail = format!("The application has revoked as many tokens as it may; try again in {seconds} seconds.");
+        Self::new(ProblemKind::TooManyRevocations, detail).with_retry_after(seconds)
+    }
+}

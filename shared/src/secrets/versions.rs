@@ -1,0 +1,144 @@
+//! The versions of one secret, as Secrets Manager keeps them while the secret is rotated: each has a name and labels, and the
+//! one that is labelled `AWSCURRENT` is what everybody reads.
+//! <https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.html#term_version>
+
+use std::{fmt, future::Future};
+
+use aws_sdk_secretsmanager::{
+    Client,
+    error::{ProvideErrorMetadata, SdkError},
+    operation::get_secret_value::{GetSecretValueError, GetSecretValueOutput},
+};
+use serde_json::Value;
+
+use super::{SecretError, Secrets, reason};
+
+/// The label of the version that everybody reads.
+pub const CURRENT: &str = "AWSCURRENT";
+/// The label of the version that a rotation is making.
+pub const PENDING: &str = "AWSPENDING";
+
+/// One version.
+#[derive(Clone)]
+pub struct Version {
+    /// Its name: the rotation's token.
+    pub id: String,
+    /// What it is labelled with.
+    pub labels: Vec<String>,
+    /// What it holds. Never printed.
+    pub value: Value,
+}
+
+impl Version {
+    /// Whether it has this label.
+    pub fn is(&self, label: &str) -> bool {
+        self.labels.iter().any(|own| own == label)
+    }
+}
+
+impl fmt::Debug for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Version").field("id", &self.id).field("labels", &self.labels).finish_non_exhaustive()
+    }
+}
+
+/// A secret whose versions can be looked at and made.
+pub trait Versioned: Send + Sync {
+    /// Whether this is what the secret is called: its name, or its ARN.
+    fn is_called(&self, id: &str) -> bool;
+
+    /// The version that everybody reads.
+    fn current(&self) -> impl Future<Output = Result<Version, SecretError>> + Send;
+
+    /// The version of this name, if there is one with a value.
+    fn version(&self, id: &str) -> impl Future<Output = Result<Option<Version>, SecretError>> + Send;
+
+    /// Makes a version of this name, with this label only. One that exists with another value is an error.
+    fn put(&self, id: &str, value: &Value, label: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
+
+    /// Lets everybody read this version, on condition that what they read until now is that other one.
+    fn make_current(&self, id: &str, in_place_of: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
+}
+
+/// A secret in Secrets Manager.
+#[derive(Debug, Clone)]
+pub struct SecretVersions {
+    client: Client,
+    name: String,
+}
+
+impl SecretVersions {
+    /// The secret with this whole name.
+    pub fn new(client: Client, name: String) -> Self {
+        Self { client, name }
+    }
+
+    /// One of a deployment's secrets.
+    pub fn of(secrets: &Secrets, name: &str) -> Self {
+        Self::new(secrets.client.clone(), format!("{}{name}", secrets.prefix))
+    }
+
+    /// Ends a rotation that is under way: the version that it made is labelled so no more. Nothing, where none is.
+    pub async fn abandon_pending(&self) -> Result<(), SecretError> {
+        let pending = self.client.get_secret_value().secret_id(&self.name).version_stage(PENDING).send().await;
+        let Some(pending) = self.found(pending)? else { return Ok(()) };
+        if pending.is(CURRENT) {
+            return Ok(());
+        }
+        let change = self.client.update_secret_version_stage().secret_id(&self.name).version_stage(PENDING);
+        change.remove_from_version_id(pending.id).send().await.map(drop).map_err(|error| self.failure(&error))
+    }
+
+    /// The version in an answer; none where there is none with a value.
+    fn found(
+        &self,
+        answer: Result<GetSecretValueOutput, SdkError<GetSecretValueError>>,
+    ) -> Result<Option<Version>, SecretError> {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) if error.as_service_error().is_some_and(|error| error.is_resource_not_found_exception()) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(self.failure(&error)),
+        };
+        let Some(text) = answer.secret_string.filter(|text| !text.is_empty()) else { return Ok(None) };
+        let malformed = |source| SecretError::Malformed { name: self.name.clone(), source };
+        let value = serde_json::from_str(&text).map_err(malformed)?;
+        let (id, labels) = (answer.version_id.unwrap_or_default(), answer.version_stages.unwrap_or_default());
+        Ok(Some(Version { id, labels, value }))
+    }
+
+    fn failure<E: ProvideErrorMetadata>(&self, error: &SdkError<E>) -> SecretError {
+        SecretError::Unavailable { name: self.name.clone(), reason: reason(error) }
+    }
+}
+
+impl Versioned for SecretVersions {
+    fn is_called(&self, id: &str) -> bool {
+        // Secrets Manager puts a hyphen and six characters behind the name in an ARN.
+        let in_arn = id.split_once(":secret:").and_then(|(_, name)| name.rsplit_once('-')).map(|(name, _)| name);
+        id == self.name || in_arn == Some(&self.name)
+    }
+
+    async fn current(&self) -> Result<Version, SecretError> {
+        let answer = self.client.get_secret_value().secret_id(&self.name).send().await;
+        self.found(answer)?.ok_or_else(|| SecretError::Missing { name: self.name.clone() })
+    }
+
+    async fn version(&self, id: &str) -> Result<Option<Version>, SecretError> {
+        let answer = self.client.get_secret_value().secret_id(&self.name).version_id(id).send().await;
+        self.found(answer)
+    }
+
+    async fn put(&self, id: &str, value: &Value, label: &str) -> Result<(), SecretError> {
+        let put = self.client.put_secret_value().secret_id(&self.name).client_request_token(id);
+        let put = put.secret_string(value.to_string()).version_stages(label).send().await;
+        put.map(drop).map_err(|error| self.failure(&error))
+    }
+
+    async fn make_current(&self, id: &str, in_place_of: &str) -> Result<(), SecretError> {
+        let change = self.client.update_secret_version_stage().secret_id(&self.name).version_stage(CURRENT);
+        let changed = change.move_to_version_id(id).remove_from_version_id(in_place_of).send().await;
+        changed.map(drop).map_err(|error| self.failure(&error))
+    }
+}

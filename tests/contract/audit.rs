@@ -1,0 +1,169 @@
+//! The audit trail: who did what from where and how it ended, in the functions' logs; and no secret there, nor a token.
+
+use std::{fs, sync::Arc};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Application, Bundle, LONG, Suite, tests, until};
+
+tests![
+    what_is_issued_revoked_and_asked_stands_in_the_trail,
+    what_is_refused_stands_in_the_trail_with_its_reason,
+    a_change_of_an_application_stands_in_the_trail,
+    no_secret_and_no_token_stands_in_a_log,
+];
+
+/// The line of the trail for a request, from the log of a function.
+async fn line(suite: &Suite, function: &str, answer: &Answer) -> Value {
+    let log = suite.bundle.data().join(format!("logs/{function}.log"));
+    let request = answer.header("x-request-id");
+    until(&format!("{request} in the trail of {function}"), LONG, async || {
+        let text = fs::read_to_string(&log).ok()?;
+        let lines = text.lines().filter(|line| line.contains("\"audit\"") && line.contains(request));
+        let mut lines: Vec<Value> = lines.filter_map(|line| serde_json::from_str(line).ok()).collect();
+        assert!(lines.len() < 2, "one line for each request: {lines:#?}");
+        lines.pop()
+    })
+    .await
+}
+
+/// Fails unless the line is also a metric, and says this beside when and for which request.
+fn says(line: &Value, expected: &Value) {
+    let mut said = line["audit"].clone();
+    let members = said.as_object_mut().expect("an object");
+    for always in ["time", "requestId"] {
+        assert!(members.remove(always).is_some_and(|value| value.is_string()), "{line:#}");
+    }
+    assert_eq!(said, *expected, "{line:#}");
+    assert_eq!(line["Audited"], 1.0);
+    assert_eq!((&line["Action"], &line["Outcome"]), (&expected["action"], &expected["outcome"]));
+    let metrics = &line["_aws"]["CloudWatchMetrics"][0];
+    assert_eq!(metrics["Dimensions"], json!([["Environment", "Action", "Outcome"], ["Environment"]]));
+    assert_eq!((&metrics["Namespace"], &metrics["Metrics"][0]["Name"]), (&json!("Waypost"), &json!("Audited")));
+}
+
+/// The claims of a token.
+fn claims(token: &str) -> Value {
+    use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+    let payload = token.split('.').nth(1).expect("three parts");
+    serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(payload).expect("base 64")).expect("JSON")
+}
+
+async fn what_is_issued_revoked_and_asked_stands_in_the_trail(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let client = &api.env["CLIENT_ID"];
+    let grant = [("grant_type", "client_credentials")];
+    let issued = api.as_client("/oauth2/token", Application::Demo, &grant).expect(200).await;
+    let body = issued.json();
+    let token = body["access_token"].as_str().expect("openapi.yaml says so");
+    let jti = &claims(token)["jti"];
+    let trail = line(&suite, "token", &issued).await;
+    let credential = &trail["audit"]["credential"];
+    assert!(credential.as_str().is_some_and(|id| id.starts_with("sec_")), "{trail:#}");
+    let expected = |action: &str| {
+        json!({
+            "action": action, "outcome": "done", "client": client, "credential": credential, "subject": jti,
+            "sourceAddress": "127.0.0.1",
+        })
+    };
+    says(&trail, &expected("token.issue"));
+    let form = [("token", token)];
+    let asked = api.as_client("/oauth2/introspect", Application::Demo, &form).expect(200).await;
+    says(&line(&suite, "introspect-token", &asked).await, &expected("token.introspect"));
+    let revoked = api.as_client("/oauth2/revoke", Application::Demo, &form).expect(200).await;
+    says(&line(&suite, "revoke-token", &revoked).await, &expected("token.revoke"));
+}
+
+async fn what_is_refused_stands_in_the_trail_with_its_reason(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let (client, secret) = (api.env["CLIENT_ID"].as_str(), api.env["CLIENT_SECRET"].as_str());
+    let grant = ("grant_type", "client_credentials");
+    let wrong = [grant, ("client_id", client), ("client_secret", "wrong")];
+    let refused = api.post("/oauth2/token").form(&wrong).expect(401).await;
+    let expected = json!({
+        "action": "token.issue", "outcome": "refused", "reason": "invalid-client", "client": client,
+        "sourceAddress": "127.0.0.1",
+    });
+    says(&line(&suite, "token", &refused).await, &expected);
+    // Identifier and secret confused: the secret is not noted as the client.
+    let confused = [grant, ("client_id", secret), ("client_secret", client)];
+    let refused = api.post("/oauth2/token").form(&confused).expect(401).await;
+    let expected = json!({
+        "action": "token.issue", "outcome": "refused", "reason": "invalid-client", "sourceAddress": "127.0.0.1",
+    });
+    says(&line(&suite, "token", &refused).await, &expected);
+
+    let scope = [grant, ("scope", "nonsense")];
+    let refused = api.as_client("/oauth2/token", Application::Demo, &scope).expect(400).await;
+    let trail = line(&suite, "token", &refused).await;
+    assert_eq!((&trail["audit"]["reason"], &trail["audit"]["client"]), (&json!("invalid-scope"), &json!(client)));
+
+    let foreign = api.new_token(Application::Platform, "mcp.read").await;
+    let refused = api.as_client("/oauth2/revoke", Application::Demo, &[("token", &foreign)]).expect(400).await;
+    let trail = line(&suite, "revoke-token", &refused).await;
+    let audit = &trail["audit"];
+    assert_eq!((&audit["reason"], &audit["client"]), (&json!("foreign-token"), &json!(client)));
+    assert_eq!(audit["subject"], claims(&foreign)["jti"], "it says which token");
+}
+
+async fn a_change_of_an_application_stands_in_the_trail(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let own = &api.env["MANAGING_ENTITY"];
+    let (client, me) = (&api.env["CLIENT_ID"], format!("/api/managing-entity/{own}"));
+    let token = api.new_token(Application::Demo, "account.write account.remove").await;
+    let application = json!({ "name": "Audited", "scopes": ["account.write"] });
+    let made = api.post(format!("{me}/application")).bearer(&token).json(&application).expect(201).await;
+    let made_json = made.json();
+    let id = made_json["clientId"].as_str().expect("openapi.yaml says so");
+    let expected = |action: &str, outcome: &str| {
+        json!({
+            "action": action, "outcome": outcome, "client": client, "entity": own, "subject": id,
+            "sourceAddress": "127.0.0.1",
+        })
+    };
+    says(&line(&suite, "create-application", &made).await, &expected("application.create", "done"));
+    let beyond = json!({ "name": "Audited", "scopes": ["booking.remove"] });
+    let refused = api.post(format!("{me}/application")).bearer(&token).json(&beyond).expect(403).await;
+    let trail = line(&suite, "create-application", &refused).await;
+    assert_eq!((&trail["audit"]["reason"], &trail["audit"]["client"]), (&json!("insufficient-scope"), &json!(client)));
+    let removed = api.call("DELETE", format!("{me}/application/{id}")).bearer(&token).expect(200).await;
+    says(&line(&suite, "remove-application", &removed).await, &expected("application.remove", "done"));
+    // What the gate itself refuses stands there too.
+    let reader = api.token(Application::Demo, "account.read").await;
+    let refused = api.call("DELETE", format!("{me}/application/{id}")).bearer(&reader).expect(403).await;
+    let trail = line(&suite, "remove-application", &refused).await;
+    assert_eq!((&trail["audit"]["outcome"], &trail["audit"]["entity"]), (&json!("refused"), &json!(own)));
+}
+
+async fn no_secret_and_no_token_stands_in_a_log(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let mut secrets: Vec<String> = Vec::new();
+    for application in [Application::Demo, Application::Platform] {
+        secrets.push(api.env[application.variables().1].clone());
+        let token = api.new_token(application, "").await;
+        let form = [("token", token.as_str())];
+        api.as_client("/oauth2/introspect", application, &form).expect(200).await;
+        let last = api.as_client("/oauth2/revoke", application, &form).expect(200).await;
+        line(&suite, "revoke-token", &last).await; // by then the lines before it are written
+        // The payload says nothing that the trail may not say; the signature is what makes it a token.
+        secrets.push(token.rsplit('.').next().expect("three parts").to_owned());
+        secrets.push(token);
+    }
+    let confused = [("grant_type", "client_credentials"), ("client_id", secrets[0].as_str()), ("client_secret", "x")];
+    let refused = api.post("/oauth2/token").form(&confused).expect(401).await;
+    line(&suite, "token", &refused).await;
+    let logs = logs(&suite.bundle);
+    assert!(logs.len() > 10, "{} logs", logs.len());
+    for (name, log) in logs {
+        for secret in &secrets {
+            assert!(!log.contains(secret), "a secret or a token stands in {name}");
+        }
+    }
+}
+
+/// What every function has logged so far.
+fn logs(bundle: &Bundle) -> Vec<(String, String)> {
+    let entries = fs::read_dir(bundle.data().join("logs")).expect("there are logs").flatten();
+    let read = |path: std::path::PathBuf| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
+    entries.map(|entry| (entry.file_name().display().to_string(), read(entry.path()))).collect()
+}

@@ -1,0 +1,248 @@
+//! Applications that prove with a key of their own who they are (`private_key_jwt`, RFC 7523), at every endpoint where a
+//! client authenticates.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use shared::oauth::testing::AssertionKey;
+
+use crate::harness::{Answer, Api, Call, Suite, now, tests};
+
+tests![
+    an_assertion_of_every_type_of_key_gets_a_token,
+    every_endpoint_takes_an_assertion_that_is_meant_for_it,
+    an_assertion_is_good_once_however_often_it_comes_at_once,
+    an_assertion_that_is_not_as_it_should_be_is_an_invalid_client,
+    a_key_that_was_removed_vouches_for_nothing,
+    an_application_with_keys_alone_has_no_secret,
+    credentials_come_in_one_way_and_whole,
+    the_last_use_of_a_key_is_shown_by_its_day,
+];
+
+const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+/// An application with one key and no secret.
+struct Client {
+    api: Api,
+    id: String,
+    key: AssertionKey,
+    /// The application as its owner sees it.
+    path: String,
+    token: String,
+}
+
+/// An identifier that no other assertion has.
+fn jti() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+impl Client {
+    async fn register(suite: &Suite, algorithm: &str) -> Self {
+        let (api, entity) = (suite.api.clone(), suite.entity().await);
+        let key = AssertionKey::generate(algorithm);
+        let body =
+            json!({ "name": "Signs", "scopes": ["booking.read"], "publicKeys": [key.jwk()], "withSecret": false });
+        let made = entity.post("/application").json(&body).expect(201).await.json();
+        let id = made["clientId"].as_str().expect("openapi.yaml says so").to_owned();
+        let token = api.token(crate::harness::Application::Platform, "").await;
+        Self { path: entity.path(&format!("/application/{id}")), api, id, key, token }
+    }
+
+    fn claims(&self) -> Value {
+        json!({ "iss": self.id, "sub": self.id, "aud": self.api.env["AUTH_URL"], "exp": now() + 60, "jti": jti() })
+    }
+
+    fn claims_with(&self, member: &str, value: impl Into<Value>) -> Value {
+        let mut claims = self.claims();
+        claims[member] = value.into();
+        claims
+    }
+
+    fn call(&self, path: &str, assertion: &str, more: &[(&str, &str)]) -> Call {
+        let mut form = vec![("client_assertion_type", TYPE), ("client_assertion", assertion)];
+        form.extend(more);
+        self.api.post(path).form(&form)
+    }
+
+    fn ask(&self, assertion: &str) -> Call {
+        self.call("/oauth2/token", assertion, &[("grant_type", "client_credentials")])
+    }
+
+    async fn shown(&self) -> Value {
+        self.api.get(&self.path).bearer(&self.token).expect(200).await.json()
+    }
+}
+
+async fn invalid_client(call: Call) -> Answer {
+    let answer = call.expect(401).await;
+    assert_eq!(answer.json()["error"], "invalid_client", "{}", answer.exchange);
+    answer
+}
+
+async fn an_assertion_of_every_type_of_key_gets_a_token(suite: Arc<Suite>) {
+    for algorithm in ["ES256", "ES384", "EdDSA", "RS256", "PS256"] {
+        let client = Client::register(&suite, algorithm).await;
+        let answer = client.ask(&client.key.assertion(&client.claims())).expect(200).await.json();
+        assert_eq!(answer["scope"], "booking.read", "{algorithm}");
+        let id = client.id.as_str();
+        let both = [("grant_type", "client_credentials"), ("client_id", id), ("scope", "booking.read")];
+        client.call("/oauth2/token", &client.key.assertion(&client.claims()), &both).expect(200).await;
+    }
+}
+
+async fn every_endpoint_takes_an_assertion_that_is_meant_for_it(suite: Arc<Suite>) {
+    let client = Client::register(&suite, "EdDSA").await;
+    let issuer = &client.api.env["AUTH_URL"];
+    let token = client.ask(&client.key.assertion(&client.claims())).expect(200).await.json();
+    let token = token["access_token"].as_str().expect("openapi.yaml says so");
+    let more = [("grant_type", "client_credentials"), ("token", token)];
+    for (path, other) in [
+        ("/oauth2/token", "/oauth2/revoke"),
+        ("/oauth2/introspect", "/oauth2/revoke"),
+        ("/oauth2/revoke", "/oauth2/introspect"),
+    ] {
+        let endpoint = format!("{issuer}{path}");
+        let token_endpoint = format!("{issuer}/oauth2/token");
+        for audience in [json!(issuer), json!(token_endpoint), json!(endpoint), json!([issuer, endpoint])] {
+            let assertion = client.key.assertion(&client.claims_with("aud", audience));
+            client.call(path, &assertion, &more).expect(200).await;
+        }
+        let elsewhere = client.claims_with("aud", format!("{issuer}{other}"));
+        invalid_client(client.call(path, &client.key.assertion(&elsewhere), &more)).await;
+    }
+}
+
+async fn an_assertion_is_good_once_however_often_it_comes_at_once(suite: Arc<Suite>) {
+    let client = Client::register(&suite, "ES256").await;
+    let assertion = client.key.assertion(&client.claims());
+    let answers = join_all((0..20).map(|_| client.ask(&assertion).send())).await;
+    let mut statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
+    statuses.sort_unstable();
+    assert_eq!((statuses[0], &statuses[1..]), (200, &[401; 19][..]));
+    // The same identifier in another assertion, and at another endpoint.
+    let claims = client.claims();
+    client.ask(&client.key.assertion(&claims)).expect(200).await;
+    let mut again = claims.clone();
+    again["exp"] = (now() + 90).into();
+    invalid_client(client.call("/oauth2/revoke", &client.key.assertion(&again), &[("token", "x")])).await;
+    // Another application may have chosen the same.
+    let other = Client::register(&suite, "ES256").await;
+    let same = other.claims_with("jti", claims["jti"].clone());
+    other.ask(&other.key.assertion(&same)).expect(200).await;
+}
+
+async fn an_assertion_that_is_not_as_it_should_be_is_an_invalid_client(suite: Arc<Suite>) {
+    let client = Client::register(&suite, "ES256").await;
+    let stranger = AssertionKey::generate("ES256");
+    let other_client = client.api.env["CLIENT_ID"].as_str();
+    let signed = |header: &Value, claims: &Value| client.key.sign(&header.to_string(), &claims.to_string());
+    let good = client.key.assertion(&client.claims());
+    let (start, signature) = good.rsplit_once('.').expect("three parts");
+    let without = |member: &str| {
+        let mut claims = client.claims();
+        claims.as_object_mut().expect("an object").remove(member);
+        client.key.assertion(&claims)
+    };
+    let doubled = format!(r#"{{"sub":"{}",{}"#, client.id, &client.claims().to_string()[1..]);
+    let bad = [
+        "x".to_owned(),
+        "..".to_owned(),
+        format!("{start}."),
+        format!("{start}.{}", signature.chars().rev().collect::<String>()),
+        stranger.assertion(&client.claims()),
+        client.key.assertion(&client.claims_with("iss", other_client)),
+        client.key.assertion(&json!({ "iss": other_client, "sub": other_client, "aud": client.api.env["AUTH_URL"],
+            "exp": now() + 60, "jti": jti() })),
+        client.key.assertion(&client.claims_with("sub", "appNobody")),
+        client.key.assertion(&client.claims_with("aud", "https://other.example.com")),
+        client
+            .key
+            .assertion(&client.claims_with("aud", json!([client.api.env["AUTH_URL"], "https://other.example.com"]))),
+        client.key.assertion(&client.claims_with("exp", now() - 1)),
+        client.key.assertion(&client.claims_with("exp", now() + 2 * 60 * 60)),
+        client.key.assertion(&client.claims_with("iat", now() + 300)),
+        client.key.assertion(&client.claims_with("nbf", now() + 300)),
+        client.key.assertion(&client.claims_with("jti", "")),
+        client.key.assertion(&client.claims_with("jti", "x".repeat(300))),
+        signed(&json!({ "alg": "none" }), &client.claims()),
+        signed(&json!({ "alg": "HS256" }), &client.claims()),
+        signed(&json!({ "alg": "EdDSA" }), &client.claims()),
+        signed(&json!({ "alg": "ES256", "typ": "at+jwt" }), &client.claims()),
+        signed(&json!({ "alg": "ES256", "kid": "other" }), &client.claims()),
+        signed(&json!({ "alg": "ES256", "crit": ["x"] }), &client.claims()),
+        signed(&json!({ "alg": "ES256", "b64": false }), &client.claims()),
+        client.key.sign(r#"{"alg":"ES256"}"#, &doubled),
+        without("iss"),
+        without("sub"),
+        without("aud"),
+        without("exp"),
+        without("jti"),
+    ];
+    for assertion in bad {
+        let answer = invalid_client(client.ask(&assertion)).await;
+        assert!(answer.header("www-authenticate").is_empty(), "{}", answer.exchange);
+    }
+    let other = [("grant_type", "client_credentials"), ("client_id", other_client)];
+    invalid_client(client.call("/oauth2/token", &client.key.assertion(&client.claims()), &other)).await;
+    client.ask(&good).expect(200).await;
+}
+
+async fn a_key_that_was_removed_vouches_for_nothing(suite: Arc<Suite>) {
+    let client = Client::register(&suite, "EdDSA").await;
+    let second = AssertionKey::generate("RS256");
+    let body = json!({ "publicKey": second.jwk() });
+    let path = format!("{}/key", client.path);
+    client.api.post(&path).bearer(&client.token).json(&body).expect(201).await;
+    let first = client.shown().await["publicKeys"][0]["kid"].as_str().expect("a key").to_owned();
+    client.ask(&client.key.assertion(&client.claims())).expect(200).await;
+    client.ask(&second.assertion(&client.claims())).expect(200).await;
+    client.api.call("DELETE", format!("{path}/{first}")).bearer(&client.token).expect(200).await;
+    invalid_client(client.ask(&client.key.assertion(&client.claims()))).await;
+    client.ask(&second.assertion(&client.claims())).expect(200).await;
+}
+
+async fn an_application_with_keys_alone_has_no_secret(suite: Arc<Suite>) {
+    let client = Client::register(&suite, "EdDSA").await;
+    for secret in ["", "undefined", "x"] {
+        let form = [("grant_type", "client_credentials"), ("client_id", client.id.as_str()), ("client_secret", secret)];
+        invalid_client(client.api.post("/oauth2/token").form(&form)).await;
+    }
+}
+
+async fn credentials_come_in_one_way_and_whole(suite: Arc<Suite>) {
+    let client = Client::register(&suite, "EdDSA").await;
+    let assertion = client.key.assertion(&client.claims());
+    let secret = client.api.env["CLIENT_SECRET"].as_str();
+    let grant = ("grant_type", "client_credentials");
+    for form in [
+        vec![grant, ("client_assertion_type", TYPE), ("client_assertion", &assertion), ("client_secret", secret)],
+        vec![grant, ("client_assertion", &assertion)],
+        vec![
+            grant,
+            ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:saml2-bearer"),
+            ("client_assertion", &assertion),
+        ],
+        vec![grant, ("client_assertion_type", TYPE), ("client_id", &client.id), ("client_secret", secret)],
+    ] {
+        let answer = client.api.post("/oauth2/token").form(&form).expect(400).await;
+        assert_eq!(answer.json()["error"], "invalid_request", "{}", answer.exchange);
+    }
+    let basic = client.ask(&assertion).header("authorization", "Basic YTpi").expect(400).await;
+    assert_eq!(basic.json()["error"], "invalid_request");
+    client.ask(&assertion).expect(200).await;
+}
+
+async fn the_last_use_of_a_key_is_shown_by_its_day(suite: Arc<Suite>) {
+    let client = Client::register(&suite, "EdDSA").await;
+    assert!(client.shown().await["publicKeys"][0].get("lastUsedDate").is_none());
+    let before = shared::clock::Time::from_millis(now() * 1000).day();
+    client.ask(&client.key.assertion(&client.claims())).expect(200).await;
+    let shown = client.shown().await["publicKeys"][0]["lastUsedDate"].clone();
+    let after = shared::clock::Time::from_millis(now() * 1000).day();
+    assert!(shown == before.as_str() || shown == after.as_str(), "{shown}");
+}

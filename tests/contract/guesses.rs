@@ -1,0 +1,120 @@
+//! Guessing at the token issuer: failed attempts are limited by client identifier and address, without anybody being locked
+//! out who comes from elsewhere, and without a write for those who succeed.
+
+use std::{net::Ipv4Addr, sync::Arc};
+
+use futures::{StreamExt, stream};
+use serde_json::json;
+
+use crate::harness::{Answer, Api, Call, Settings, Suite, tests};
+
+tests![
+    guesses_at_one_client_end_for_that_client_and_address_alone,
+    guesses_at_many_clients_end_for_the_address,
+    guesses_that_come_all_at_once_are_limited_all_the_same,
+    a_guess_that_cannot_be_counted_is_not_answered,
+    who_succeeds_writes_nothing,
+];
+
+const GRANT: (&str, &str) = ("grant_type", "client_credentials");
+
+fn ask(api: &Api, id: &str, secret: &str) -> Call {
+    api.post("/oauth2/token").form(&[GRANT, ("client_id", id), ("client_secret", secret)])
+}
+
+/// A request of the demo application with its real secret.
+fn good(api: &Api) -> Call {
+    ask(api, &api.env["CLIENT_ID"], &api.env["CLIENT_SECRET"])
+}
+
+fn is_turned_away(answer: &Answer) {
+    let body = answer.json();
+    assert_eq!(body["error"], "temporarily_unavailable", "{}", answer.exchange);
+    assert!(body["type"].as_str().is_some_and(|kind| kind.ends_with("/problems/too-many-attempts")), "{body}");
+    assert_eq!(answer.header("cache-control"), "no-store");
+    let wait: u32 = answer.header("retry-after").parse().expect("seconds");
+    assert!((1..=60).contains(&wait), "{}", answer.exchange);
+}
+
+async fn turned_away(call: Call) {
+    is_turned_away(&call.expect(429).await);
+}
+
+async fn guesses_at_one_client_end_for_that_client_and_address_alone(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let attacker = api.at_address(Ipv4Addr::new(127, 0, 0, 7));
+    let victim = &api.env["CLIENT_ID"];
+    for number in 0..100 {
+        ask(&attacker, victim, &format!("guess{number}")).expect(401).await;
+    }
+    turned_away(ask(&attacker, victim, "guess")).await;
+    turned_away(good(&attacker)).await;
+    for path in ["/oauth2/introspect", "/oauth2/revoke"] {
+        let form = [("token", "x"), ("client_id", victim.as_str()), ("client_secret", "guess")];
+        turned_away(attacker.post(path).form(&form)).await;
+    }
+    // The header that proxies write is anybody's word.
+    turned_away(good(&attacker).header("x-forwarded-for", "192.0.2.1")).await;
+    good(api).expect(200).await;
+    good(&api.at_address(Ipv4Addr::new(127, 0, 0, 8))).expect(200).await;
+    let (id, secret) = (&api.env["PLATFORM_CLIENT_ID"], &api.env["PLATFORM_CLIENT_SECRET"]);
+    ask(&attacker, id, secret).expect(200).await;
+}
+
+async fn guesses_at_many_clients_end_for_the_address(suite: Arc<Suite>) {
+    let settings = Settings::default().with("TOKEN_GUESSES_PER_ADDRESS", "20").with("TOKEN_GUESSES_PER_CLIENT", "3");
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    let attacker = api.at_address(Ipv4Addr::new(127, 0, 0, 9));
+    for guess in 0..3 {
+        ask(&attacker, "*", &guess.to_string()).expect(401).await;
+    }
+    turned_away(ask(&attacker, "*", "x")).await;
+    for number in 3..20 {
+        ask(&attacker, &format!("app{number}"), "x").expect(401).await;
+    }
+    turned_away(ask(&attacker, "app20", "x")).await;
+    turned_away(good(&attacker)).await;
+    let basic = attacker.post("/oauth2/token").header("authorization", "Basic YTpi").form(&[GRANT]);
+    turned_away(basic).await;
+    good(&api).expect(200).await;
+    // What is malformed is no guess, and says so.
+    let malformed = [GRANT, ("client_id", "a"), ("client_secret", "b"), ("client_assertion", "c")];
+    attacker.post("/oauth2/token").form(&malformed).expect(400).await;
+    assert!(bundle.stop().await.success());
+}
+
+async fn guesses_that_come_all_at_once_are_limited_all_the_same(suite: Arc<Suite>) {
+    let attacker = suite.api.at_address(Ipv4Addr::new(127, 0, 0, 10));
+    let guesses = (0..300).map(|number| ask(&attacker, "appAtOnce", &number.to_string()).send());
+    let answers: Vec<_> = stream::iter(guesses).buffer_unordered(50).collect().await;
+    let refused = answers.iter().filter(|answer| answer.status == 401).count();
+    assert_eq!(refused, 100);
+    answers.iter().filter(|answer| answer.status != 401).for_each(is_turned_away);
+}
+
+async fn a_guess_that_cannot_be_counted_is_not_answered(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let counts = |call: &crate::harness::AwsCall| call.operation == "UpdateItem" && call.mentions("GUESSES#");
+    good(&stood.api).expect(200).await;
+    // As often as the SDK tries.
+    stood.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", counts);
+    let answer = ask(&stood.api, "appNobody", "guess").expect(503).await;
+    assert_eq!(answer.json()["error"], "temporarily_unavailable", "{}", answer.exchange);
+    assert!(!answer.header("retry-after").is_empty(), "{}", answer.exchange);
+    good(&stood.api).expect(200).await;
+    assert!(stood.bundle.stop().await.success());
+}
+
+async fn who_succeeds_writes_nothing(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let id = stood.api.env["CLIENT_ID"].clone();
+    good(&stood.api).expect(200).await; // the first of the day is noted
+    let about = stood.table.calls_mentioning(&id);
+    for _ in 0..5 {
+        good(&stood.api).expect(200).await;
+    }
+    let operations: Vec<_> = stood.table.calls_mentioning(&id).split_off(about.len());
+    assert!(operations.iter().all(|call| call.operation == "BatchGetItem"), "{operations:?}");
+    assert_eq!(json!(operations.len()), 5);
+    assert!(stood.bundle.stop().await.success());
+}

@@ -1,0 +1,102 @@
+//! Introspection: what a token is good for, for those who may know.
+
+use std::sync::Arc;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Api, Application, Suite, now, tests};
+
+tests![
+    an_active_token_is_described_as_it_is,
+    of_a_token_that_is_not_active_nothing_is_told,
+    another_applications_token_looks_inactive,
+    a_question_needs_a_token_and_an_authenticated_client,
+];
+
+async fn introspect(api: &Api, application: Application, token: &str) -> Answer {
+    let answer = api.as_client("/oauth2/introspect", application, &[("token", token)]).expect(200).await;
+    assert_eq!(answer.header("cache-control"), "no-store", "{}", answer.exchange);
+    assert_eq!(answer.header("pragma"), "no-cache", "{}", answer.exchange);
+    answer
+}
+
+async fn an_active_token_is_described_as_it_is(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let before = now();
+    let token = api.new_token(Application::Demo, "mcp.read integrations.read").await;
+    let own = introspect(api, Application::Demo, &token).await.json();
+    assert_eq!(
+        own,
+        introspect(api, Application::Platform, &token).await.json(),
+        "a platform-wide application sees it too"
+    );
+    let (id, [issued, expires]) =
+        (&api.env["CLIENT_ID"], ["iat", "exp"].map(|name| own[name].as_i64().expect("a time")));
+    assert!((before..=now()).contains(&issued) && expires == issued + 3600, "{own}");
+    let jti = own["jti"].as_str().expect("a text").to_owned();
+    assert_eq!(
+        own,
+        json!({
+            "active": true, "token_type": "Bearer", "scope": "integrations.read mcp.read", "client_id": id, "sub": id,
+            "aud": api.env["BASE_URL"], "iss": api.env["AUTH_URL"], "iat": issued, "exp": expires, "jti": jti,
+            "managing_entities": [api.env["MANAGING_ENTITY"]],
+        })
+    );
+}
+
+async fn of_a_token_that_is_not_active_nothing_is_told(suite: Arc<Suite>) {
+    let (api, forge) = (&suite.api, suite.forge());
+    let revoked = api.new_token(Application::Demo, "").await;
+    api.as_client("/oauth2/revoke", Application::Demo, &[("token", &revoked)]).expect(200).await;
+    let with = |name: &str, value: Value| {
+        let mut claims = forge.claims();
+        claims[name] = value;
+        forge.token(&forge.header(), &claims)
+    };
+    for token in [
+        "garbage".to_owned(),
+        revoked,
+        with("exp", (now() - 1).into()),
+        with("nbf", (now() + 60).into()),
+        with("aud", "https://api.example.com".into()),
+        with("iss", "https://auth.example.com".into()),
+        suite.forge().with_another_key().token(&forge.header(), &forge.claims()),
+        forge.token_without_signature(&forge.claims()),
+    ] {
+        for application in [Application::Demo, Application::Platform] {
+            assert_eq!(introspect(api, application, &token).await.json(), json!({ "active": false }), "{token}");
+        }
+    }
+}
+
+async fn another_applications_token_looks_inactive(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let token = api.new_token(Application::Platform, "mcp.read").await;
+    assert_eq!(introspect(api, Application::Demo, &token).await.json(), json!({ "active": false }));
+    assert_eq!(introspect(api, Application::Platform, &token).await.json()["active"], true);
+}
+
+async fn a_question_needs_a_token_and_an_authenticated_client(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let token = api.token(Application::Demo, "").await;
+    let (id, secret) = (api.env["CLIENT_ID"].as_str(), api.env["CLIENT_SECRET"].as_str());
+    for form in [
+        vec![("token", token.as_str())],
+        vec![("token", &token), ("client_id", id), ("client_secret", "wrong")],
+        vec![("token", &token), ("client_id", "app0000000000000000000000"), ("client_secret", secret)],
+    ] {
+        let refused = api.post("/oauth2/introspect").form(&form).refused(401, "invalid-client").await;
+        assert_eq!(refused["error"], "invalid_client");
+    }
+    // Who asks with a token only is nobody, as with GET.
+    api.post("/oauth2/introspect").bearer(&token).form(&[("token", &token)]).refused(401, "invalid-client").await;
+    api.get(format!("/oauth2/introspect?token={token}")).refused(405, "method-not-allowed").await;
+    api.as_client("/oauth2/introspect", Application::Demo, &[]).refused(400, "invalid-token-request").await;
+    let basic = format!("Basic {}", BASE64_STANDARD.encode(format!("{id}:{secret}")));
+    let by_basic = api.post("/oauth2/introspect").header("authorization", &basic).form(&[("token", &token)]);
+    assert_eq!(by_basic.expect(200).await.json()["active"], true);
+    let twice =
+        api.as_client("/oauth2/introspect", Application::Demo, &[("token", &token)]).header("authorization", &basic);
+    twice.refused(400, "invalid-token-request").await;
+}

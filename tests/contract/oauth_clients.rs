@@ -1,0 +1,178 @@
+//! The token issuer as libraries of other hands see it, each as its users call it: every one gets tokens in each way in which
+//! it can authenticate, and tells a wrong secret from a wrong scope.
+
+use std::sync::Arc;
+
+use aws_lc_rs::{
+    encoding::AsBigEndian,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair},
+};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use oauth2::{
+    AuthType, ClientId, ClientSecret, HttpRequest, HttpResponse, RequestTokenError, Scope, TokenUrl, basic::BasicClient,
+};
+use serde_json::{Value, json};
+
+use crate::harness::{Api, Suite, node, python, tests};
+
+tests![
+    authlib_gets_tokens_and_understands_errors,
+    requests_oauthlib_gets_tokens_and_understands_errors,
+    openid_client_gets_tokens_and_understands_errors,
+    simple_oauth2_gets_tokens_and_understands_errors,
+    the_oauth2_crate_gets_tokens_and_understands_errors,
+    authlib_and_openid_client_authenticate_with_a_private_key,
+    authlib_and_openid_client_ask_about_a_token_and_revoke_it,
+];
+
+const BASIC: &str = "client_secret_basic";
+const POST: &str = "client_secret_post";
+const PRIVATE_KEY: &str = "private_key_jwt";
+
+/// What every attempt asks for, and what suffices for the list of event types.
+const SCOPE: &str = "integrations.read";
+
+/// An attempt to get a token, by the demo application.
+fn attempt(api: &Api, method: &str) -> Value {
+    let endpoint = |name: &str| format!("{}/oauth2/{name}", api.env["AUTH_URL"]);
+    json!({
+        "issuer": api.env["AUTH_URL"],
+        "tokenEndpoint": endpoint("token"),
+        "introspectionEndpoint": endpoint("introspect"),
+        "revocationEndpoint": endpoint("revoke"),
+        "method": method,
+        "clientId": api.env["CLIENT_ID"],
+        "clientSecret": api.env["CLIENT_SECRET"],
+        "scope": SCOPE,
+        "revoke": false,
+    })
+}
+
+/// The same with one thing changed.
+fn with(mut attempt: Value, member: &str, value: impl Into<Value>) -> Value {
+    attempt[member] = value.into();
+    attempt
+}
+
+/// Every outcome that a library has to report, of clients that authenticate with a secret in either way.
+fn attempts(api: &Api) -> Value {
+    [BASIC, POST]
+        .into_iter()
+        .flat_map(|method| {
+            let right = attempt(api, method);
+            let wrong_secret = with(right.clone(), "clientSecret", "wrong");
+            let wrong_scope = with(right.clone(), "scope", "nonsense");
+            [right, wrong_secret, wrong_scope]
+        })
+        .collect()
+}
+
+/// Fails unless these are the outcomes of [`attempts`].
+async fn are_right(api: &Api, outcomes: &Value) {
+    assert_eq!(outcomes.as_array().map(Vec::len), Some(6), "{outcomes}");
+    for outcomes in outcomes.as_array().into_iter().flat_map(|outcomes| outcomes.chunks(3)) {
+        is_granted(api, &api.env["MANAGING_ENTITY"], &outcomes[0]).await;
+        assert_eq!(outcomes[1], json!({ "error": "invalid_client" }));
+        assert_eq!(outcomes[2], json!({ "error": "invalid_scope" }));
+    }
+}
+
+/// Fails unless the outcome is a token that the API takes for this managing entity.
+async fn is_granted(api: &Api, entity: &str, outcome: &Value) {
+    let token = &outcome["token"];
+    let token_type = token["token_type"].as_str().unwrap_or_default();
+    assert!(token_type.eq_ignore_ascii_case("bearer"), "{outcome}");
+    assert_eq!((&token["scope"], &token["expires_in"]), (&json!(SCOPE), &json!(3600)));
+    let access_token = token["access_token"].as_str().expect("a token is a text");
+    let path = format!("/api/managing-entity/{entity}/webhook/event/list");
+    api.get(path).bearer(access_token).expect(200).await;
+}
+
+async fn authlib_gets_tokens_and_understands_errors(suite: Arc<Suite>) {
+    are_right(&suite.api, &python("authlib_client.py", &attempts(&suite.api)).await).await;
+}
+
+async fn requests_oauthlib_gets_tokens_and_understands_errors(suite: Arc<Suite>) {
+    are_right(&suite.api, &python("requests_oauthlib_client.py", &attempts(&suite.api)).await).await;
+}
+
+async fn openid_client_gets_tokens_and_understands_errors(suite: Arc<Suite>) {
+    are_right(&suite.api, &node("openid_client.js", &attempts(&suite.api)).await).await;
+}
+
+async fn simple_oauth2_gets_tokens_and_understands_errors(suite: Arc<Suite>) {
+    are_right(&suite.api, &node("simple_oauth2.js", &attempts(&suite.api)).await).await;
+}
+
+async fn the_oauth2_crate_gets_tokens_and_understands_errors(suite: Arc<Suite>) {
+    let mut outcomes = Vec::new();
+    for attempt in attempts(&suite.api).as_array().into_iter().flatten() {
+        outcomes.push(outcome_with_the_oauth2_crate(attempt).await);
+    }
+    are_right(&suite.api, &outcomes.into()).await;
+}
+
+/// What the scripts do with their libraries.
+async fn outcome_with_the_oauth2_crate(attempt: &Value) -> Value {
+    let text = |name: &str| attempt[name].as_str().unwrap_or_default().to_owned();
+    let client = BasicClient::new(ClientId::new(text("clientId")))
+        .set_client_secret(ClientSecret::new(text("clientSecret")))
+        .set_auth_type(if attempt["method"] == BASIC { AuthType::BasicAuth } else { AuthType::RequestBody })
+        .set_token_uri(TokenUrl::new(text("tokenEndpoint")).expect("an address"));
+    let request = client.exchange_client_credentials().add_scope(Scope::new(text("scope")));
+    match request.request_async(&send).await {
+        Ok(token) => json!({ "token": token }),
+        Err(RequestTokenError::ServerResponse(answer)) => json!({ "error": answer.error() }),
+        Err(other) => panic!("the library does not understand the answer: {other:?}"),
+    }
+}
+
+/// The HTTP client of the library, which brings none that does without TLS.
+async fn send(request: HttpRequest) -> Result<HttpResponse, reqwest::Error> {
+    let client = reqwest::Client::builder().no_proxy().build()?;
+    let (parts, body) = request.into_parts();
+    let request = client.request(parts.method, parts.uri.to_string()).headers(parts.headers).body(body);
+    let answer = request.send().await?;
+    let mut response = HttpResponse::default();
+    *response.status_mut() = answer.status();
+    *response.headers_mut() = answer.headers().clone();
+    *response.body_mut() = answer.bytes().await?.to_vec();
+    Ok(response)
+}
+
+/// A new private key as a JWK, and its public half.
+fn fresh_key(kid: &str) -> (Value, Value) {
+    let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("a key");
+    let (x, y) = pair.public_key().as_ref()[1..].split_at(32); // after the 4 of an uncompressed point (SEC 1 §2.3.3)
+    let d = pair.private_key().as_be_bytes().expect("a key that was just made can be told");
+    let encoded = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
+    let public = json!({ "kty": "EC", "crv": "P-256", "alg": "ES256", "kid": kid, "x": encoded(x), "y": encoded(y) });
+    (with(public.clone(), "d", encoded(d.as_ref())), public)
+}
+
+async fn authlib_and_openid_client_authenticate_with_a_private_key(suite: Arc<Suite>) {
+    let (private, public) = fresh_key("of-a-library");
+    let (stranger, _) = fresh_key("of-a-library");
+    let entity = suite.entity().await;
+    let application = json!({ "name": "With a key", "scopes": [SCOPE], "publicKeys": [public], "withSecret": false });
+    let application = entity.post("/application").json(&application).expect(201).await.json();
+    let right = with(attempt(&suite.api, PRIVATE_KEY), "clientId", application["clientId"].clone());
+    let right = with(right, "privateKey", private);
+    let attempts =
+        json!([right, with(right.clone(), "privateKey", stranger), with(right.clone(), "scope", "nonsense")]);
+    for outcomes in [python("authlib_client.py", &attempts).await, node("openid_client.js", &attempts).await] {
+        is_granted(&suite.api, &entity.id, &outcomes[0]).await;
+        assert_eq!(outcomes[1], json!({ "error": "invalid_client" }));
+        assert_eq!(outcomes[2], json!({ "error": "invalid_scope" }));
+    }
+}
+
+async fn authlib_and_openid_client_ask_about_a_token_and_revoke_it(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let attempts: Value = [BASIC, POST].map(|method| with(attempt(api, method), "revoke", true)).into_iter().collect();
+    for outcomes in [python("authlib_client.py", &attempts).await, node("openid_client.js", &attempts).await] {
+        for outcome in outcomes.as_array().into_iter().flatten() {
+            assert_eq!(outcome["active"], json!([true, false]), "{outcome}");
+        }
+    }
+}

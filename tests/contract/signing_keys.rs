@@ -1,0 +1,334 @@
+//! The keys that sign tokens are replaced while tokens are asked for and used: no good token is refused, and none is good
+//! for longer than its key.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    process::Stdio,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use futures::{StreamExt, stream};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use shared::clock::Time;
+use tokio::{process::Command, time};
+
+use crate::harness::{Api, AwsCall, Bundle, Forge, LONG, Settings, Suite, Table, local, now, tests, until};
+
+tests![
+    keys_rotate_under_load_and_no_good_token_is_refused,
+    in_an_emergency_every_token_of_the_old_keys_is_refused_within_a_minute,
+    a_rotation_that_is_cut_off_anywhere_leaves_a_service_that_issues_and_verifies,
+    a_deployment_chooses_its_algorithm_and_may_change_it,
+    a_key_that_would_end_before_its_token_signs_nothing_and_the_next_one_does,
+    a_key_that_nobody_knows_is_no_fault_of_the_token_while_the_table_is_out_of_reach,
+];
+
+const GRANT: (&str, &str) = ("grant_type", "client_credentials");
+const TOKENS: usize = 2_000;
+/// How often each token is used.
+const USES: usize = 10;
+
+/// Keys sign as soon as they are published.
+fn without_lead() -> Settings {
+    Settings::default().with("SIGNING_KEY_LEAD", "0s")
+}
+
+/// Runs the operator's program, which must succeed; what it says at the end.
+async fn rotate(bundle: &Bundle, options: &[&str]) -> String {
+    let program = local().expect("the bundle runs it").with_file_name("signing-keys");
+    let mut command = Command::new(program);
+    command.arg("--data").arg(bundle.data()).args(options).stdin(Stdio::null()).kill_on_drop(true);
+    let output = time::timeout(LONG, command.output()).await.expect("it ends").expect("it can be run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Does a step of a rotation, as Secrets Manager does; an error is one that it would try again.
+async fn step(api: &Api, step: &str, version: &str) -> Result<(), String> {
+    let url = format!("{}/2015-03-31/functions/rotate-signing-key/invocations", api.env["LAMBDA_ENDPOINT"]);
+    let event = json!({ "Step": step, "SecretId": "waypost/local/signing-key", "ClientRequestToken": version });
+    let answer = reqwest::Client::new().post(url).json(&event).send().await.expect("functions can be invoked");
+    let failed = !answer.status().is_success() || answer.headers().contains_key("x-amz-function-error");
+    let text = answer.text().await.expect("the answer is text");
+    if failed { Err(text) } else { Ok(()) }
+}
+
+/// A client that looks at nothing but the status.
+struct Client {
+    http: reqwest::Client,
+    env: Arc<BTreeMap<String, String>>,
+}
+
+impl Client {
+    fn of(api: &Api) -> Self {
+        let http = reqwest::Client::builder().no_proxy().build().expect("a client without TLS needs nothing");
+        Self { http, env: Arc::clone(&api.env) }
+    }
+
+    /// A new token. A function that is being replaced by a new one may fail to answer, and is asked again.
+    async fn token(&self) -> String {
+        until("a token", LONG, async || self.issue().await?["access_token"].as_str().map(str::to_owned)).await
+    }
+
+    /// What comes of asking for a token, if anything does.
+    async fn issue(&self) -> Option<Value> {
+        let form = [GRANT, ("scope", "integrations.read")];
+        let request = self.http.post(format!("{}/oauth2/token", self.env["AUTH_URL"])).form(&form);
+        let sent = request.basic_auth(&self.env["CLIENT_ID"], Some(&self.env["CLIENT_SECRET"])).send();
+        sent.await.ok()?.json().await.ok()
+    }
+
+    /// What becomes of a request with this token.
+    async fn uses(&self, token: &str) -> StatusCode {
+        let path = format!("api/managing-entity/{}/webhook/event/list", self.env["MANAGING_ENTITY"]);
+        let request = self.http.get(format!("{}/{path}", self.env["BASE_URL"])).bearer_auth(token);
+        request.send().await.expect("the service answers").status()
+    }
+}
+
+fn header(token: &str) -> Value {
+    let encoded = token.split('.').next().expect("there is always a first part");
+    serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(encoded).expect("base64")).expect("JSON")
+}
+
+fn kid(token: &str) -> String {
+    header(token)["kid"].as_str().expect("tokens name their key").to_owned()
+}
+
+/// The names of the published keys, in their order.
+async fn published(api: &Api) -> Vec<String> {
+    let keys = api.get("/oauth2/jwks").expect(200).await.json();
+    let keys = keys["keys"].as_array().expect("openapi.yaml says so");
+    keys.iter().map(|key| key["kid"].as_str().expect("openapi.yaml says so").to_owned()).collect()
+}
+
+/// The keys with which the next start would sign now and next.
+fn kept(bundle: &Bundle) -> [String; 2] {
+    let text = fs::read_to_string(bundle.data().join("secrets/signing-key.json")).expect("the bundle has keys");
+    let secret: Value = serde_json::from_str(&text).expect("secrets are JSON");
+    ["current", "next"].map(|name| secret[name]["kid"].as_str().expect("each has a name").to_owned())
+}
+
+/// Gives a function's process an end, so that the next request starts one that knows nothing of before: on AWS functions
+/// come and go all the time.
+async fn replace(bundle: &Bundle, function: &str) {
+    bundle.process(function).await.kill();
+}
+
+/// Lets a published key end then, in seconds since the Unix epoch.
+async fn end_key(table: &Table, kid: &str, end: i64) {
+    let mut item = table.item("KEYS", "JWKS").await.expect("keys are published");
+    let keys = item["keys"]["L"].as_array_mut().expect("a list");
+    let key = keys.iter_mut().find(|key| key["M"]["kid"]["S"] == kid).expect("it is published");
+    key["M"]["until"] = json!({ "S": Time::from_millis(end * 1000).to_string() });
+    table.put(item).await;
+}
+
+async fn keys_rotate_under_load_and_no_good_token_is_refused(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(without_lead()).await;
+    let client = Client::of(&api);
+    let [first, second] = kept(&bundle);
+    let begun = Instant::now();
+    let (kids, issued) = (RefCell::new(BTreeMap::<String, String>::new()), RefCell::new(0));
+    let load = stream::iter(0..TOKENS).for_each_concurrent(8, async |_| {
+        let token = client.token().await;
+        *issued.borrow_mut() += 1;
+        for _ in 0..USES {
+            assert_eq!(client.uses(&token).await, 200, "a token of {}", kid(&token));
+        }
+        kids.borrow_mut().entry(kid(&token)).or_insert(token);
+    });
+    let rotations = async {
+        for part in 1..=3 {
+            until("a part of the load", LONG * 3, async || (*issued.borrow() >= TOKENS * part / 4).then_some(())).await;
+            rotate(&bundle, &[]).await;
+            replace(&bundle, "token").await;
+        }
+    };
+    tokio::join!(load, rotations);
+    let kids = kids.into_inner();
+    eprintln!("{TOKENS} tokens, each used {USES} times, with {} keys: {:?}", kids.len(), begun.elapsed());
+    assert_eq!(kids.len(), 4, "each of four keys signed: {kids:?}");
+    assert_eq!(published(&api).await[..2], [first.clone(), second.clone()], "old keys stay for their tokens");
+
+    // As if the time of the first key had passed.
+    let table = Table::of(&api.env);
+    let item = table.item("KEYS", "JWKS").await.expect("keys are published");
+    for key in item["keys"]["L"].as_array().expect("a list") {
+        let ends = key["M"].get("until").is_some();
+        let staying = kept(&bundle).iter().any(|kid| key["M"]["kid"]["S"] == kid.as_str());
+        assert_ne!(ends, staying, "the keys that sign no more have an end: {key}");
+    }
+    end_key(&table, &first, now() - 1).await;
+    replace(&bundle, "list-events").await;
+    until("a function that has read the keys", LONG, async || (client.uses(&kids[&first]).await == 401).then_some(()))
+        .await;
+    assert!(!published(&api).await.contains(&first));
+    for (kid, token) in &kids {
+        assert_eq!(client.uses(token).await, if *kid == first { 401 } else { 200 }, "{kid}");
+    }
+    assert!(bundle.stop().await.success());
+}
+
+async fn in_an_emergency_every_token_of_the_old_keys_is_refused_within_a_minute(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let (client, forge) = (Client::of(&api), Forge::of(&bundle));
+    let old = client.token().await;
+    assert_eq!(client.uses(&old).await, 200);
+    let before = kept(&bundle);
+
+    let begun = Instant::now();
+    let said = rotate(&bundle, &["--emergency"]).await;
+    assert!(before.iter().all(|kid| said.contains(kid)), "{said}");
+    let after = kept(&bundle);
+    assert_eq!(published(&api).await, after, "nothing else is published any more");
+    until("an old token that is refused", LONG, async || {
+        let status = client.uses(&old).await;
+        assert!(status == 200 || status == 401, "{status}");
+        (status == 401).then_some(())
+    })
+    .await;
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    // Neither what the key signed before nor what a thief signs with it now.
+    let stolen = forge.token(&forge.header(), &forge.claims());
+    assert_eq!(client.uses(&stolen).await, 401);
+
+    let new = until("a token of the new key", LONG, async || {
+        let token = client.token().await;
+        (kid(&token) == after[0]).then_some(token)
+    })
+    .await;
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert_eq!(client.uses(&new).await, 200);
+
+    assert!(bundle.stop().await.success());
+    bundle.start_again(Settings::default()).await;
+    let client = Client::of(&Api::of(&bundle, &suite.contract));
+    assert_eq!(
+        (client.uses(&old).await, client.uses(&stolen).await),
+        (StatusCode::UNAUTHORIZED, StatusCode::UNAUTHORIZED)
+    );
+    assert_eq!((client.uses(&new).await, kid(&client.token().await)), (StatusCode::OK, after[0].clone()));
+    assert!(bundle.stop().await.success());
+}
+
+async fn a_rotation_that_is_cut_off_anywhere_leaves_a_service_that_issues_and_verifies(suite: Arc<Suite>) {
+    const STEPS: [&str; 4] = ["createSecret", "setSecret", "testSecret", "finishSecret"];
+    let (bundle, mut api, _permit) = suite.other_bundle(without_lead()).await;
+    let mut tokens = vec![Client::of(&api).token().await];
+    for done in 1..=STEPS.len() {
+        let version = format!("00000000-0000-4000-8000-00000000000{done}");
+        for name in &STEPS[..done] {
+            step(&api, name, &version).await.expect("done");
+            step(&api, name, &version).await.expect("done again");
+        }
+        let before = kept(&bundle);
+        bundle.cut_power().await;
+        bundle.start_again(without_lead()).await;
+        api = Api::of(&bundle, &suite.contract);
+        let client = Client::of(&api);
+        assert_eq!(kept(&bundle), before, "nobody but the operator's command writes the file");
+        tokens.push(client.token().await);
+        let published: BTreeSet<_> = published(&api).await.into_iter().collect();
+        assert!(before.iter().all(|kid| published.contains(kid)), "{published:?}");
+        for token in &tokens {
+            assert_eq!(client.uses(token).await, 200, "after {done} steps");
+        }
+    }
+
+    // The command finishes what it began, and what it says holds after the next start.
+    let [_, next] = kept(&bundle);
+    let said = rotate(&bundle, &[]).await;
+    assert!(said.starts_with(&format!("{next} signs from now on")), "{said}");
+    assert_eq!(kept(&bundle)[0], next);
+    bundle.cut_power().await;
+    bundle.start_again(without_lead()).await;
+    api = Api::of(&bundle, &suite.contract);
+    let client = Client::of(&api);
+    let token = client.token().await;
+    assert_eq!(kid(&token), next);
+    for token in tokens.iter().chain([&token]) {
+        assert_eq!(client.uses(token).await, 200);
+    }
+    let gone = step(&api, "finishSecret", "00000000-0000-4000-8000-000000000001").await;
+    assert!(gone.expect_err("refused").contains("begin with createSecret"));
+    assert!(bundle.stop().await.success());
+}
+
+async fn a_deployment_chooses_its_algorithm_and_may_change_it(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(without_lead().with("SIGNING_ALGORITHM", "EdDSA")).await;
+    let client = Client::of(&api);
+    let old = client.token().await;
+    assert_eq!((header(&old)["alg"].as_str(), client.uses(&old).await), (Some("EdDSA"), StatusCode::OK));
+    let keys = api.get("/oauth2/jwks").expect(200).await.json();
+    let key = &keys["keys"][0];
+    assert_eq!((&key["kty"], &key["crv"], &key["alg"]), (&json!("OKP"), &json!("Ed25519"), &json!("EdDSA")));
+    assert!(key.get("y").is_none());
+    let decoded = |text: &str| BASE64_URL_SAFE_NO_PAD.decode(text).expect("base64");
+    let (message, signature) = old.rsplit_once('.').expect("three parts");
+    UnparsedPublicKey::new(&ED25519, decoded(key["x"].as_str().expect("openapi.yaml says so")))
+        .verify(message.as_bytes(), &decoded(signature))
+        .expect("the published key verifies the token");
+
+    // The other algorithm comes with the next keys, one after the other.
+    assert!(bundle.stop().await.success());
+    bundle.start_again(without_lead()).await;
+    for expected in ["EdDSA", "ES256"] {
+        rotate(&bundle, &[]).await;
+        replace(&bundle, "token").await;
+        let client = Client::of(&Api::of(&bundle, &suite.contract));
+        let token = client.token().await;
+        assert_eq!((header(&token)["alg"].as_str(), client.uses(&token).await), (Some(expected), StatusCode::OK));
+        assert_eq!(client.uses(&old).await, 200);
+    }
+    assert!(bundle.stop().await.success());
+}
+
+async fn a_key_that_would_end_before_its_token_signs_nothing_and_the_next_one_does(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(without_lead()).await;
+    let [current, next] = kept(&bundle);
+    let client = Client::of(&api);
+    let token = client.token().await;
+    end_key(&Table::of(&api.env), &current, now() + 600).await;
+    replace(&bundle, "token").await;
+    let refused = until("a refusal to issue", LONG, async || {
+        let answer = client.issue().await?;
+        (answer["error"] == "temporarily_unavailable" || answer.get("access_token").is_some()).then_some(answer)
+    });
+    assert_eq!(refused.await["status"], 503);
+    assert_eq!(client.uses(&token).await, 200, "what it signed before is good until its end");
+    rotate(&bundle, &[]).await;
+    assert_eq!(kid(&client.token().await), next, "the function has the new key as soon as it needs it");
+    assert!(bundle.stop().await.success());
+}
+
+async fn a_key_that_nobody_knows_is_no_fault_of_the_token_while_the_table_is_out_of_reach(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let (client, forge) = (Client::of(&stood.api), Forge::of(&stood.bundle));
+    let token = client.token().await;
+    assert_eq!(client.uses(&token).await, 200);
+    let mut unknown = forge.header();
+    unknown["kid"] = "nobodys".into();
+    let unknown = forge.token(&unknown, &forge.claims());
+    assert_eq!(client.uses(&unknown).await, 401);
+    time::sleep(Duration::from_secs(6)).await; // until it may be asked for again
+
+    let keys = |call: &AwsCall| call.operation == "GetItem" && call.mentions("JWKS");
+    let refused_until = now() + 5;
+    stood.table.refuse(usize::MAX, "InternalServerError", move |call| keys(call) && now() < refused_until);
+    assert_eq!(client.uses(&unknown).await, 503);
+    assert_eq!(client.uses(&token).await, 200, "what is known is good");
+    until("an answer about the unknown key", LONG, async || {
+        let status = client.uses(&unknown).await;
+        assert!(status == 401 || status == 503, "{status}");
+        (status == 401).then_some(())
+    })
+    .await;
+    assert!(stood.bundle.stop().await.success());
+}
