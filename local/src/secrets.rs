@@ -13,7 +13,7 @@ use shared::{
     logging,
     outbound::addresses::AddressRules,
     payments::{ProviderError, providers},
-    provision::{Credentials, fresh_credentials, fresh_secrets, provider_secrets},
+    provision::{Credentials, fresh_credentials, fresh_secrets, provider_secrets, renewed},
     random::{self, SystemRandom},
 };
 
@@ -65,8 +65,8 @@ pub enum SecretsError {
 }
 
 impl Secrets {
-    /// Reads every secret in the folder, those included that somebody put there; makes the ones that must exist. Keys that
-    /// sign tokens are made for this algorithm.
+    /// Reads every secret in the folder, those included that somebody put there; makes the ones that must exist, and renews
+    /// those of an earlier form. Keys that sign tokens are made for this algorithm.
     pub fn open(folder: &Path, algorithm: SigningAlgorithm) -> Result<Self, SecretsError> {
         let credentials = || serde_json::to_value(fresh_credentials()).unwrap_or_default();
         let applications = [(DEMO_APPLICATION, credentials()), (PLATFORM_APPLICATION, credentials())];
@@ -79,7 +79,14 @@ impl Secrets {
                 write_private(&path, format!("{value}\n").as_bytes()).map_err(SecretsError::Keep)?;
             }
         }
-        Self::read(folder)
+        let mut secrets = Self::read(folder)?;
+        for (name, value) in &mut secrets.0 {
+            if let Some(renewed) = renewed(name, value, algorithm) {
+                write_private(&path(name), format!("{renewed}\n").as_bytes()).map_err(SecretsError::Keep)?;
+                *value = renewed;
+            }
+        }
+        Ok(secrets)
     }
 
     /// Reads every secret in the folder, as it is there at this moment.
@@ -175,6 +182,18 @@ mod tests {
         assert!(first.credentials(DEMO_APPLICATION).is_ok());
         assert_ne!(first.value("task-key"), &Value::Null);
         first.check_geo_ip().expect("a configuration of nothing");
+    }
+
+    #[test]
+    fn a_single_signing_key_of_earlier_stays_and_gets_a_next_one_once() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let single = fresh_secrets(SigningAlgorithm::Es256)["signing-key"]["current"].clone();
+        fs::write(folder.path().join("signing-key.json"), single.to_string()).expect("written");
+        let first = Secrets::open(folder.path(), SigningAlgorithm::Es256).expect("renewed");
+        assert_eq!(first.value("signing-key")["current"], single);
+        assert!(first.value("signing-key")["next"]["kid"].is_string());
+        let again = Secrets::open(folder.path(), SigningAlgorithm::Es256).expect("read");
+        assert_eq!(first.0, again.0);
     }
 
     #[test]

@@ -10,7 +10,9 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::harness::{Answer, Api, Call, Entity, LONG, Suite, local, now, tests, time, until};
+use crate::harness::{
+    Answer, Api, AwsCall, Call, Entity, LONG, Moment, Settings, Suite, local, now, tests, time, until,
+};
 
 tests![
     the_tokens_of_a_removed_application_end_within_a_minute,
@@ -35,7 +37,10 @@ tests![
     the_day_of_the_last_use_is_shown_and_is_no_change,
     of_fifty_rotations_at_once_one_is_made,
     fifty_rotations_and_removals_at_once_leave_nothing_half_done,
+    a_change_whose_answer_was_lost_is_made_once_and_acknowledged,
     an_operator_makes_and_looks_after_applications,
+    an_operator_ends_one_secret_or_key_at_once,
+    what_its_owner_has_changed_of_the_demo_application_outlives_a_restart,
 ];
 
 const KEY: &str = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
@@ -562,6 +567,65 @@ async fn the_tokens_of_a_removed_application_end_within_a_minute(suite: Arc<Suit
     assert!(removed.elapsed() < Duration::from_secs(60), "it took {:?}", removed.elapsed());
 }
 
+async fn a_change_whose_answer_was_lost_is_made_once_and_acknowledged(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&stood.api, "lossy".to_owned()).await;
+    let application = made(&entity).await;
+    let changing = || {
+        let partition = format!("APP#{}", application.id);
+        stood.table.hold("the change", Moment::After, move |call: &AwsCall| {
+            call.operation == "UpdateItem" && call.mentions(&partition)
+        })
+    };
+    let key = json!({ "publicKey": { "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "lossy" } });
+    let first = text(&shown(&entity, &application).await["secrets"][0], "id");
+    for (call, status) in [
+        (entity.post(&of(&application, "/secret")).json(&json!({})), 200),
+        (entity.post(&of(&application, "/key")).json(&key), 201),
+        (entity.call("DELETE", &of(&application, "/key/lossy")), 200),
+        (entity.call("DELETE", &of(&application, &format!("/secret/{first}"))), 200),
+    ] {
+        let mut held = changing();
+        let losing = async {
+            held.reached().await;
+            held.lose();
+        };
+        let (answer, ()) = tokio::join!(call.expect(status), losing);
+        if let Some(secret) = answer.json()["clientSecret"].as_str() {
+            assert!(accepted(&stood.api, &application.id, secret).await);
+        }
+    }
+    let after = shown(&entity, &application).await;
+    assert_eq!((&after["version"], &after["publicKeys"]), (&json!(5), &json!([])), "each once: {after:#}");
+    assert!(stood.bundle.stop().await.success());
+}
+
+async fn what_its_owner_has_changed_of_the_demo_application_outlives_a_restart(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let entity = Entity::new(&api, api.env["MANAGING_ENTITY"].clone()).await;
+    let demo = Made { id: api.env["CLIENT_ID"].clone(), secret: api.env["CLIENT_SECRET"].clone() };
+    let key = json!({ "publicKey": { "kty": "OKP", "crv": "Ed25519", "x": KEY } });
+    entity.post(&of(&demo, "/key")).json(&key).expect(201).await;
+    let secret = text(&shown(&entity, &demo).await["secrets"][0], "id");
+    entity.call("DELETE", &of(&demo, &format!("/secret/{secret}"))).expect(200).await;
+    let changed = shown(&entity, &demo).await;
+    assert_eq!((&changed["version"], &changed["secrets"]), (&json!(3), &json!([])));
+    assert!(bundle.stop().await.success());
+    bundle.start_again(Settings::default()).await;
+    assert_eq!(shown(&entity, &demo).await, changed);
+    assert!(!accepted(&api, &demo.id, &demo.secret).await);
+    assert!(bundle.logs().contains("is no longer good"), "{}", bundle.logs());
+
+    // One that is gone is made anew, as it was in the beginning.
+    entity.call("DELETE", &of(&demo, "")).expect(200).await;
+    assert!(bundle.stop().await.success());
+    bundle.start_again(Settings::default()).await;
+    let anew = shown(&entity, &demo).await;
+    assert_eq!((&anew["version"], &anew["publicKeys"]), (&json!(1), &json!([])));
+    assert!(accepted(&api, &demo.id, &demo.secret).await);
+    assert!(bundle.stop().await.success());
+}
+
 /// Runs the operator's command against the bundle; what it says, if it succeeds.
 async fn operator(suite: &Suite, arguments: &[&str]) -> Result<String, String> {
     let program = local().expect("the bundle runs it").with_file_name("application");
@@ -615,4 +679,29 @@ async fn an_operator_makes_and_looks_after_applications(suite: Arc<Suite>) {
         let arguments = ["create", "--name", "n", "--entity", "good", bad[0], bad[1]];
         operator(&suite, &arguments).await.expect_err("refused");
     }
+}
+
+async fn an_operator_ends_one_secret_or_key_at_once(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let created = ["create", "--name", "All", "--entity", "*", "--owner", &entity.id];
+    let [id, leaked] = <[String; 2]>::try_from(values(&operator(&suite, &created).await.expect("made"))).expect("both");
+    let application = Made { id: id.clone(), secret: leaked.clone() };
+    let leaked_id = text(&shown(&entity, &application).await["secrets"][0], "id");
+    let good = values(&operator(&suite, &["add-secret", &id]).await.expect("added")).pop().expect("a secret");
+    let refusal = operator(&suite, &["add-secret", &id]).await.expect_err("there are two");
+    assert!(refusal.contains("remove-secret"), "{refusal}");
+    operator(&suite, &["remove-secret", &id, &leaked_id]).await.expect("removed");
+    assert!(accepted(api, &id, &good).await && !accepted(api, &id, &leaked).await);
+    for missing in [leaked_id.as_str(), "sec_1", &leaked] {
+        operator(&suite, &["remove-secret", &id, missing]).await.expect_err("there is no such secret");
+    }
+    operator(&suite, &["remove-secret", "appNobody", &leaked_id]).await.expect_err("there is no such application");
+
+    let key = json!({ "publicKey": { "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "laptop" } });
+    entity.post(&of(&application, "/key")).json(&key).expect(201).await;
+    operator(&suite, &["remove-key", &id, "laptop"]).await.expect("removed");
+    let after = shown(&entity, &application).await;
+    assert_eq!((&after["publicKeys"], after["secrets"].as_array().map(Vec::len)), (&json!([]), Some(1)));
+    let refusal = operator(&suite, &["remove-key", &id, "laptop"]).await.expect_err("there is no such key");
+    assert!(refusal.contains("laptop"), "{refusal}");
 }

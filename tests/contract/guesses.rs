@@ -11,6 +11,7 @@ use crate::harness::{Answer, Api, Call, Settings, Suite, tests};
 tests![
     guesses_at_one_client_end_for_that_client_and_address_alone,
     guesses_at_many_clients_end_for_the_address,
+    what_nobody_can_read_is_a_guess_as_well,
     guesses_that_come_all_at_once_are_limited_all_the_same,
     a_guess_that_cannot_be_counted_is_not_answered,
     who_succeeds_writes_nothing,
@@ -80,6 +81,34 @@ async fn guesses_at_many_clients_end_for_the_address(suite: Arc<Suite>) {
     // What is malformed is no guess, and says so.
     let malformed = [GRANT, ("client_id", "a"), ("client_secret", "b"), ("client_assertion", "c")];
     attacker.post("/oauth2/token").form(&malformed).expect(400).await;
+    assert!(bundle.stop().await.success());
+}
+
+async fn what_nobody_can_read_is_a_guess_as_well(suite: Arc<Suite>) {
+    let settings = Settings::default().with("TOKEN_GUESSES_PER_ADDRESS", "7").with("TOKEN_GUESSES_PER_CLIENT", "3");
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    let attacker = api.at_address(Ipv4Addr::new(127, 0, 0, 11));
+    // Neither `Basic` nor anything in base 64, and an assertion that is none, with and without a client identifier.
+    let basic = |path: &str| attacker.post(path).header("authorization", "Basic §").form(&[GRANT, ("token", "x")]);
+    let assertion = |client: &str| {
+        let kind = ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer");
+        attacker.post("/oauth2/token").form(&[GRANT, kind, ("client_assertion", "a.b.c"), ("client_id", client)])
+    };
+    for path in ["/oauth2/token", "/oauth2/introspect", "/oauth2/revoke"] {
+        let answer = basic(path).expect(401).await;
+        assert!(answer.header("www-authenticate").starts_with("Basic"), "{}", answer.exchange);
+    }
+    turned_away(basic("/oauth2/token")).await;
+    turned_away(assertion("")).await;
+    let victim = &api.env["CLIENT_ID"];
+    for _ in 0..3 {
+        assertion(victim).expect(401).await;
+    }
+    turned_away(assertion(victim)).await;
+    turned_away(ask(&attacker, victim, "guess")).await;
+    ask(&attacker, "appOther", "guess").expect(401).await;
+    turned_away(assertion("appAnother")).await;
+    good(&api).expect(200).await;
     assert!(bundle.stop().await.success());
 }
 

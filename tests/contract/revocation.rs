@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures::{StreamExt, future::join_all, stream};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::harness::{Answer, Api, Application, Call, Suite, now, tests};
@@ -17,7 +17,8 @@ tests![
     an_application_revokes_its_own_tokens_only,
     a_platform_wide_application_revokes_any_token,
     a_revocation_needs_a_token_and_an_authenticated_client,
-    an_application_revokes_a_limited_number_of_tokens,
+    the_applications_of_an_entity_revoke_a_limited_number_of_tokens,
+    a_token_that_is_not_valid_yet_is_not_said_to_be_revoked,
 ];
 
 /// How long a revocation may take to be known everywhere.
@@ -136,28 +137,48 @@ async fn a_revocation_needs_a_token_and_an_authenticated_client(suite: Arc<Suite
     assert!(is_active(api, &token).await);
 }
 
-async fn an_application_revokes_a_limited_number_of_tokens(suite: Arc<Suite>) {
-    let (api, forge) = (&suite.api, suite.forge());
-    // Tokens that live as long as no others do, so that they are counted apart from those of other tests.
-    let token = |number: usize| {
-        let mut claims = forge.claims();
-        claims["client_id"] = api.env["PLATFORM_CLIENT_ID"].as_str().into();
-        claims["exp"] = (claims["iat"].as_i64().expect("a time") + 80_000).into();
-        claims["jti"] = format!("limited{number}").into();
-        forge.token(&forge.header(), &claims)
+async fn the_applications_of_an_entity_revoke_a_limited_number_of_tokens(suite: Arc<Suite>) {
+    let (api, forge, entity) = (&suite.api, suite.forge(), suite.entity().await);
+    // They are counted by the hour: none is to end meanwhile.
+    sleep(Duration::from_secs(u64::try_from(now() % 3600 - 3480).unwrap_or(0))).await;
+    let made = || async {
+        entity.post("/application").json(&json!({ "name": "limited", "scopes": ["mcp.read"] })).expect(201).await.json()
     };
-    let revocations =
-        stream::iter(0..510).map(async |number| revoke(api, Application::Platform, &token(number)).send().await);
+    let (application, other) = (made().await, made().await);
+    let revoke = |by: &Value, number: usize| {
+        let mut claims = forge.claims();
+        claims["client_id"] = by["clientId"].clone();
+        claims["jti"] = format!("limited{number}").into();
+        let [id, secret] = ["clientId", "clientSecret"].map(|name| by[name].as_str().expect("a text").to_owned());
+        let token = forge.token(&forge.header(), &claims);
+        api.post("/oauth2/revoke").form(&[("token", &token), ("client_id", &id), ("client_secret", &secret)])
+    };
+    let revocations = stream::iter(0..1010).map(async |number| revoke(&application, number).send().await);
     let answers: Vec<_> = revocations.buffer_unordered(8).collect().await;
     let refused: Vec<_> = answers.iter().filter(|answer| answer.status != 200).collect();
     assert_eq!(refused.len(), 10, "{:?}", refused.first().map(|answer| &answer.exchange));
-    for answer in refused {
+    let of_other = revoke(&other, 2000).send().await;
+    for answer in refused.into_iter().chain([&of_other]) {
         assert_eq!((answer.status, answer.json()["error"].as_str()), (429, Some("temporarily_unavailable")));
-        let wait: u64 = answer.header("retry-after").parse().expect("a number of seconds");
-        assert!((1..=80_000).contains(&wait), "{wait}");
+        assert!((1..=3600).contains(&wait(answer)), "{}", answer.exchange);
     }
-    // Of tokens with another life there may be more.
-    says_nothing(
-        &revoke(api, Application::Platform, &api.new_token(Application::Platform, "mcp.read").await).expect(200).await,
-    );
+    // An application that is removed stands on the list as well.
+    let path = format!("/application/{}", application["clientId"].as_str().expect("a text"));
+    let kept = entity.call("DELETE", &path).expect(429).await;
+    assert!(kept.json()["type"].as_str().is_some_and(|kind| kind.ends_with("/problems/too-many-revocations")));
+    assert!((1..=3600).contains(&wait(&kept)), "{}", kept.exchange);
+    entity.get(&path).expect(200).await;
+}
+
+fn wait(answer: &Answer) -> u64 {
+    answer.header("retry-after").parse().expect("a number of seconds")
+}
+
+async fn a_token_that_is_not_valid_yet_is_not_said_to_be_revoked(suite: Arc<Suite>) {
+    let (api, forge) = (&suite.api, suite.forge());
+    let mut claims = forge.claims();
+    claims["iat"] = (now() + 60).into();
+    claims["exp"] = (now() + 120).into();
+    let answer = revoke(api, Application::Demo, &forge.token(&forge.header(), &claims)).expect(503).await;
+    assert_eq!(answer.json()["error"], "temporarily_unavailable", "{}", answer.exchange);
 }

@@ -258,6 +258,21 @@ async fn a_rotation_that_is_cut_off_anywhere_leaves_a_service_that_issues_and_ve
     }
     let gone = step(&api, "finishSecret", "00000000-0000-4000-8000-000000000001").await;
     assert!(gone.expect_err("refused").contains("begin with createSecret"));
+
+    // An emergency ends a rotation that is under way, and the next one begins anew.
+    let version = "00000000-0000-4000-8000-000000000009";
+    for name in &STEPS[..3] {
+        step(&api, name, version).await.expect("done");
+    }
+    rotate(&bundle, &["--emergency"]).await;
+    for name in ["setSecret", "finishSecret"] {
+        assert!(step(&api, name, version).await.expect_err("given up").contains("begin with createSecret"));
+    }
+    let [current, next] = kept(&bundle);
+    assert_eq!(published(&api).await, [current.clone(), next.clone()]);
+    let said = rotate(&bundle, &[]).await;
+    assert!(said.starts_with(&format!("{next} signs from now on")), "{said}");
+    assert_eq!(published(&api).await, [current, next, kept(&bundle)[1].clone()]);
     assert!(bundle.stop().await.success());
 }
 

@@ -7,10 +7,10 @@ use clap::{Parser, Subcommand};
 use operator::{Deployment, OperatorError, Which};
 use shared::{
     applications::{
-        Application, Applications, ClientSecret, client_secret,
+        Application, Applications, ClientKey, ClientSecret, client_secret, keys,
         new_application::{NewApplication, checked_entities, checked_entity, checked_name},
         remove::Removal,
-        secrets::{TooMany, with_new},
+        secrets::{self, TooMany, with_new},
         store::Changed,
     },
     auth::{
@@ -19,6 +19,7 @@ use shared::{
         scope::{Scope, Scopes},
     },
     clock::{Clock, SystemClock, Time},
+    ids::ClientSecretId,
     oauth::pepper,
     provision::{ProvisionError, pepper_of},
     random::SystemRandom,
@@ -71,6 +72,21 @@ enum Command {
         #[arg(long, default_value_t = 86_400, value_parser = clap::value_parser!(u32).range(..=604_800))]
         overlap_seconds: u32,
     },
+    /// Ends a secret of an application at once. Tokens that were issued for it stay valid until they expire.
+    RemoveSecret {
+        /// The application's client identifier.
+        client_id: String,
+        /// The secret's identifier, as `show` tells it.
+        #[arg(value_parser = secret_id)]
+        secret_id: ClientSecretId,
+    },
+    /// Removes a public key of an application at once. Tokens that were issued for it stay valid until they expire.
+    RemoveKey {
+        /// The application's client identifier.
+        client_id: String,
+        /// The key's name, as `show` tells it.
+        kid: String,
+    },
     /// Removes an application and revokes its tokens.
     Remove {
         /// Its client identifier.
@@ -80,6 +96,10 @@ enum Command {
 
 fn scope(name: &str) -> Result<Scope, String> {
     Scope::parse(name).ok_or_else(|| "there is no such scope".to_owned())
+}
+
+fn secret_id(text: &str) -> Result<ClientSecretId, String> {
+    ClientSecretId::parse(text).ok_or_else(|| "an identifier of a secret begins with `sec_`".to_owned())
 }
 
 /// Why nothing was done.
@@ -99,9 +119,12 @@ enum Failure {
     NoApplication(String),
     /// The application has two secrets.
     #[error(
-        "the application has two live secrets, and the older ends at {0}; wait until then, or remove one over HTTP"
+        "the application has two live secrets, and the older ends at {0}; wait until then, or end one with `remove-secret`"
     )]
     TooManySecrets(Time),
+    /// The application has no such secret or key.
+    #[error("the application has no secret and no key {0}")]
+    NoCredential(String),
     /// Somebody else has changed it.
     #[error("somebody else has changed the application at this very moment; nothing was done")]
     Changed,
@@ -134,6 +157,8 @@ async fn obey(arguments: Arguments) -> Result<(), Failure> {
         Command::AddSecret { client_id, overlap_seconds } => {
             office.add_secret(&client_id, Duration::from_secs(overlap_seconds.into())).await
         }
+        Command::RemoveSecret { client_id, secret_id } => office.remove_secret(&client_id, &secret_id).await,
+        Command::RemoveKey { client_id, kid } => office.remove_key(&client_id, &kid).await,
         Command::Remove { client_id } => office.remove(&client_id).await,
     }
 }
@@ -173,6 +198,35 @@ impl Office {
             None => tracing::info!("the new secret is shown this once"),
         }
         tell(client_id, Some(&secret));
+        Ok(())
+    }
+
+    async fn remove_secret(&self, client_id: &str, id: &ClientSecretId) -> Result<(), Failure> {
+        let (application, now) = (self.find(client_id).await?, SystemClock.now());
+        let left =
+            secrets::without(&application, id, now).ok_or_else(|| Failure::NoCredential(id.as_str().to_owned()))?;
+        self.leave(&application, &left, &application.keys, now).await
+    }
+
+    async fn remove_key(&self, client_id: &str, kid: &str) -> Result<(), Failure> {
+        let (application, now) = (self.find(client_id).await?, SystemClock.now());
+        let left = keys::without(&application, kid).ok_or_else(|| Failure::NoCredential(kid.to_owned()))?;
+        let secrets: Vec<_> = application.live_secrets(now).cloned().collect();
+        self.leave(&application, &secrets, &left, now).await
+    }
+
+    async fn leave(
+        &self,
+        application: &Application,
+        secrets: &[ClientSecret],
+        keys: &[ClientKey],
+        now: Time,
+    ) -> Result<(), Failure> {
+        changed(self.applications.change_credentials(application, secrets, keys, now).await?)?;
+        tracing::info!("it is no longer accepted; tokens that were issued for it stay valid until they expire");
+        if secrets.is_empty() && keys.is_empty() {
+            tracing::info!("it was the last: the application gets no tokens until it is given a secret or a key");
+        }
         Ok(())
     }
 

@@ -12,10 +12,10 @@ use shared::{
     applications::new_application::{NewApplication, checked_entities, checked_entity, checked_name},
     auth::{
         scope::{Scope, Scopes},
-        signing::SigningAlgorithm,
+        signing::{self, SigningAlgorithm},
     },
     oauth::pepper,
-    provision::{ProvisionError, fresh_credentials, fresh_secrets, publish_signing_key, register_application},
+    provision::{ProvisionError, fresh_credentials, fresh_secrets, publish_signing_key, register_application, renewed},
     table::Table,
 };
 
@@ -74,9 +74,20 @@ async fn main() -> ExitCode {
 
 async fn provision(arguments: &Arguments) -> Result<(), Failure> {
     let aws = aws_config::load_from_env().await;
-    let secrets = fill_secrets(&Client::new(&aws), &arguments.secrets_prefix, arguments.signing_algorithm).await?;
+    let client = Client::new(&aws);
+    let fill = || fill_secrets(&client, &arguments.secrets_prefix, arguments.signing_algorithm);
+    let mut secrets = fill().await?;
     let table = Table::new(aws_sdk_dynamodb::Client::new(&aws), arguments.table.clone());
-    publish_signing_key(&table, &secrets["signing-key"], arguments.token_lifetime).await?;
+    loop {
+        let published = publish_signing_key(&table, &secrets[signing::SECRET], arguments.token_lifetime).await;
+        // A rotation or an emergency may have replaced the keys since they were read.
+        let now = fill().await?;
+        if now[signing::SECRET] == secrets[signing::SECRET] {
+            published?;
+            break;
+        }
+        secrets = now;
+    }
 
     let credentials = fresh_credentials();
     let scopes = if arguments.scope.is_empty() { Scopes::ALL } else { arguments.scope.iter().copied().collect() };
@@ -95,21 +106,27 @@ async fn fill_secrets(
     algorithm: SigningAlgorithm,
 ) -> Result<BTreeMap<&'static str, Value>, Failure> {
     let mut secrets = fresh_secrets(algorithm);
-    for (name, value) in &mut secrets {
-        let name = format!("{prefix}{name}");
+    for (own, value) in &mut secrets {
+        let name = format!("{prefix}{own}");
         match present_value(client, &name).await? {
-            Some(present) => *value = present,
-            None => {
-                let put = client.put_secret_value().secret_id(&name).secret_string(value.to_string()).send().await;
-                put.map_err(|error| Failure::Secret {
-                    name: name.clone(),
-                    reason: error.into_service_error().to_string(),
-                })?;
-                tracing::info!("made a value for the secret {name}");
-            }
+            Some(present) => match renewed(own, &present, algorithm) {
+                Some(renewed) => {
+                    *value = renewed;
+                    put_value(client, &name, value).await?;
+                }
+                None => *value = present,
+            },
+            None => put_value(client, &name, value).await?,
         }
     }
     Ok(secrets)
+}
+
+async fn put_value(client: &Client, name: &str, value: &Value) -> Result<(), Failure> {
+    let put = client.put_secret_value().secret_id(name).secret_string(value.to_string()).send().await;
+    put.map_err(|error| Failure::Secret { name: name.to_owned(), reason: error.into_service_error().to_string() })?;
+    tracing::info!("made a value for the secret {name}");
+    Ok(())
 }
 
 /// The secret's value; nothing while the stack has created it, but nobody has filled it.

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use shared::{
     audit::{Action, Entry, Notes, Outcome},
     auth::{
-        keys::{PublishedKeys, last_token_of_a_retired_key},
+        keys::{PublishedKeys, RevokedKey, last_token_of_a_retired_key},
         revocations::RevocationList,
         rotation::Step,
         signing::{BadSigningKey, SECRET, SigningAlgorithm, SigningSecret},
@@ -94,6 +94,9 @@ enum Failure {
     /// The rotation made nothing.
     #[error("the version that the rotation made is gone")]
     Gone,
+    /// Another emergency came in between.
+    #[error("not everything is done; run this again")]
+    Revoked(#[from] RevokedKey),
     /// The table did not answer.
     #[error("not everything is done; run this again")]
     Table(#[from] TableError),
@@ -198,22 +201,26 @@ impl Keys {
         let new = secret.keys()?;
         let (published, now) = (PublishedKeys::new(self.deployment.table.clone()), SystemClock.now());
         let publish = published.change(|published| {
-            published.add(new.current.public_key(), now);
-            published.add(new.next.public_key(), now);
+            published.add(new.current.public_key(), now)?;
+            published.add(new.next.public_key(), now)
         });
-        publish.await?;
+        publish.await??;
 
-        // A rotation that is under way would bring one of the old keys back.
-        self.versions.abandon_pending().await?;
+        // A rotation that is under way would bring one of the old keys back, and leave a label in the way of the next one.
+        let mut abandoned: Vec<_> = self.versions.abandon_pending().await?.into_iter().collect();
         self.keep(&secret.value())?;
         let version = random::uuid(&SystemRandom);
         self.versions.put(&version, &secret.value(), UNFINISHED).await?;
         self.versions.make_current(&version, &replaced.id).await?;
+        abandoned.extend(self.versions.abandon_pending().await?);
         tracing::info!("{} signs from now on", new.current.kid());
 
         let staying = [new.current.kid(), new.next.kid()];
         let mut revoked: Vec<_> = published.read().await?.keys.iter().map(|key| key.key.kid().to_owned()).collect();
-        revoked.extend([old.current.kid().to_owned(), old.next.kid().to_owned()]);
+        // What a rotation made but did not publish may be known as well as the others.
+        let made = abandoned.iter().filter_map(|version| SigningSecret::read(&version.value).ok()?.keys().ok());
+        let unwanted = made.chain([old]).flat_map(|keys| [keys.current, keys.next]);
+        revoked.extend(unwanted.map(|key| key.kid().to_owned()));
         revoked.retain(|kid| !staying.contains(&kid.as_str()));
         revoked.sort();
         revoked.dedup();
@@ -222,7 +229,7 @@ impl Keys {
         for kid in &revoked {
             revocations.key(kid, until, SystemClock.now()).await?;
         }
-        published.change(|published| drop(published.remove_others(&staying))).await?;
+        published.change(|published| published.revoke_others(&new, &revoked, now)).await??;
         self.tell(new.current.kid());
         println!("{} signs from now on; every token that {} signed is refused", new.current.kid(), revoked.join(", "));
         Ok(())

@@ -40,6 +40,11 @@ pub struct Application {
 }
 
 impl Application {
+    /// On whom it is counted what the application does: its owner, and itself where it has none.
+    pub fn accountable(&self) -> &str {
+        self.owner.as_ref().map_or(&self.client_id, EntityId::as_str)
+    }
+
     /// The secrets that are accepted at this moment, the newest first.
     pub fn live_secrets(&self, now: Time) -> impl Iterator<Item = &ClientSecret> {
         self.secrets.iter().filter(move |secret| secret.is_live(now))
@@ -80,5 +85,14 @@ mod tests {
         assert_eq!(accepted("old", &pepper, end), None);
         assert!(accepted("new", &pepper, end).is_some());
         assert!(accepted("new", &other, before).is_none() && accepted("", &pepper, before).is_none());
+    }
+
+    #[test]
+    fn an_application_is_counted_on_its_owner_or_on_itself() {
+        let new = NewApplication::of_operator("n".into(), Scopes::ALL, Entities::new([]));
+        let alone = new.with("app".into(), None, Time::from_millis(0));
+        assert_eq!(alone.accountable(), "app");
+        let owner = EntityId::parse("hotel").ok();
+        assert_eq!(Application { owner, ..alone }.accountable(), "hotel");
     }
 }

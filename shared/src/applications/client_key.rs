@@ -96,7 +96,7 @@ impl ClientKey {
             Some(kid) => kid.as_str().filter(|kid| is_kid(kid)).map(str::to_owned).ok_or_else(|| {
                 format!(
                     "must have a `kid` of 1 to {MAX_KID} of the characters A–Z, a–z, 0–9, `.`, `_`, `~`, `:`, `@`, `-` that \
-                     does not begin with `{SECRET_PREFIX}`, or none"
+                     does not begin with `{SECRET_PREFIX}` and is not dots alone, or none"
                 )
             })?,
         };
@@ -131,10 +131,11 @@ impl ClientKey {
     }
 }
 
-/// Whether a text can be a key's name: it stands in paths and logs.
+/// Whether a text can be a key's name: it stands in paths, where clients leave out `.` and `..` (RFC 3986 §5.2.4), and logs.
 fn is_kid(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._~:@-".contains(&byte);
-    (1..=MAX_KID).contains(&text.len()) && text.bytes().all(allowed) && !text.starts_with(SECRET_PREFIX)
+    let dots_alone = text.bytes().all(|byte| byte == b'.');
+    (1..=MAX_KID).contains(&text.len()) && text.bytes().all(allowed) && !dots_alone && !text.starts_with(SECRET_PREFIX)
 }
 
 /// The algorithm that the key is for, if it says so. A key that is for something else than verifying signatures is refused.
@@ -297,10 +298,13 @@ mod tests {
         let jwk = json!({ "kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" });
         assert_eq!(ClientKey::parse(&jwk, NOW).expect("a key").kid, "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
         assert_eq!(ClientKey::parse(&with(jwk.clone(), "kid", json!("2026:a")), NOW).expect("a key").kid, "2026:a");
-        for kid in [json!(""), json!("a/b"), json!("ä"), json!("sec_1"), json!("x".repeat(129)), json!(1), Value::Null]
-        {
+        for kid in ["", ".", "..", "...", "a/b", "ä", "sec_1", &"x".repeat(129)].map(Value::from) {
             assert!(refusal(&with(jwk.clone(), "kid", kid)).contains("`kid`"));
         }
+        for kid in [json!(1), Value::Null] {
+            assert!(refusal(&with(jwk.clone(), "kid", kid)).contains("`kid`"));
+        }
+        assert!(ClientKey::parse(&with(jwk, "kid", json!("..a")), NOW).is_ok());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{Applications, ClientKey, grants, remove::credential_removed, store::Changed};
+use super::{Application, Applications, ClientKey, grants, remove::credential_removed, store::Changed};
 use crate::{
     clock::{SharedClock, Time},
     http::{Call, JsonBody, Problem, Reply},
@@ -49,10 +49,7 @@ impl Keys {
     pub async fn remove(&self, call: &Call) -> Result<Reply, Problem> {
         let (application, now) = (self.applications.of_path(call).await?, self.clock.now());
         let kid = call.path("kid");
-        let (gone, left): (Vec<_>, Vec<_>) = application.keys.iter().cloned().partition(|key| key.kid == kid);
-        if gone.is_empty() {
-            return Err(Problem::credential_not_found());
-        }
+        let left = without(&application, kid).ok_or_else(Problem::credential_not_found)?;
         call.notes.subject(&format!("{}/{kid}", application.client_id));
         match self.applications.change_credentials(&application, &application.secrets, &left, now).await? {
             Changed::Yes => {
@@ -62,6 +59,12 @@ impl Keys {
             Changed::Lost => Err(self.applications.lost(call).await),
         }
     }
+}
+
+/// The keys that are left when the one of this name goes; nothing, when there is none.
+pub fn without(application: &Application, kid: &str) -> Option<Vec<ClientKey>> {
+    let (gone, left): (Vec<_>, Vec<_>) = application.keys.iter().cloned().partition(|key| key.kid == kid);
+    (!gone.is_empty()).then_some(left)
 }
 
 fn public_key(body: &[u8], now: Time) -> Result<ClientKey, Problem> {

@@ -24,10 +24,14 @@ pub struct Removal {
 }
 
 impl Removal {
-    /// Answers a request to remove an application.
+    /// Answers a request to remove an application: 429 when too many were removed, with tokens revoked, for its owner.
     pub async fn remove(&self, call: &Call) -> Result<Reply, Problem> {
         let application = self.applications.of_path(call).await?;
-        match self.end(&application, self.clock.now()).await? {
+        let now = self.clock.now();
+        if let Some(end) = self.revocations.limited(application.accountable(), now).await? {
+            return Err(Problem::too_many_revocations(end.since(now)));
+        }
+        match self.end(&application, now).await? {
             Changed::Yes => Reply::removed(
                 &application.client_id,
                 "The application is removed; it gets no more tokens, and those that it has end within a minute.",
@@ -36,7 +40,7 @@ impl Removal {
         }
     }
 
-    /// Removes the application that was read, and revokes its tokens.
+    /// Removes the application that was read, and revokes its tokens. How often is not limited here.
     pub async fn end(&self, application: &Application, now: Time) -> Result<Changed, TableError> {
         let revocation = self.revocations.client(&application.client_id, now)?;
         self.applications.remove(application, vec![revocation]).await

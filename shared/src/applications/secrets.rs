@@ -90,10 +90,7 @@ impl SecretRemoval {
         let (application, now) = (self.applications.of_path(call).await?, self.clock.now());
         let id = ClientSecretId::parse(call.path("secretId")).ok_or_else(Problem::credential_not_found)?;
         call.notes.subject(&format!("{}/{id}", application.client_id));
-        let (gone, left): (Vec<_>, Vec<_>) = application.live_secrets(now).cloned().partition(|secret| secret.id == id);
-        if gone.is_empty() {
-            return Err(Problem::credential_not_found());
-        }
+        let left = without(&application, &id, now).ok_or_else(Problem::credential_not_found)?;
         match self.applications.change_credentials(&application, &left, &application.keys, now).await? {
             Changed::Yes => credential_removed(&id, left.is_empty() && application.keys.is_empty()),
             Changed::Lost => Err(self.applications.lost(call).await),
@@ -134,6 +131,12 @@ pub fn with_new(
         ClientSecret { expires_date: Some(end), ..secret.clone() }
     });
     Ok([new].into_iter().chain(previous).collect())
+}
+
+/// The secrets that are left when this one goes, and those that have ended; nothing, when it is none that is accepted.
+pub fn without(application: &Application, id: &ClientSecretId, now: Time) -> Option<Vec<ClientSecret>> {
+    let (gone, left): (Vec<_>, Vec<_>) = application.live_secrets(now).cloned().partition(|secret| secret.id == *id);
+    (!gone.is_empty()).then_some(left)
 }
 
 #[cfg(test)]
@@ -210,6 +213,18 @@ mod tests {
         let both = application(both.expect("room"));
         assert_eq!(with_new(&both, secret("c", after(1)), hour(1), after(1)), Err(TooMany(after(24))));
         assert_eq!(with_new(&both, secret("c", after(24)), hour(1), after(24)).expect("room").len(), 2);
+    }
+
+    #[test]
+    fn only_a_secret_that_is_accepted_can_go() {
+        let (first, other) = (secret("a", after(0)), secret("c", after(9)));
+        let both = with_new(&application(vec![first.clone()]), secret("b", after(1)), hour(2), after(1)).expect("room");
+        let new = both[0].clone();
+        let both = application(both);
+        assert_eq!(without(&both, &first.id, after(2)), Some(vec![new.clone()]));
+        assert_eq!(without(&both, &first.id, after(3)), None, "it has ended");
+        assert_eq!(without(&both, &new.id, after(3)), Some(Vec::new()));
+        assert_eq!(without(&both, &other.id, after(2)), None);
     }
 
     proptest! {

@@ -183,7 +183,8 @@ impl Applications {
         self.0.transact(writes, DOING).await.map(drop)
     }
 
-    /// Gives the application these credentials, if it is still as it was read, and counts its version.
+    /// Gives the application these credentials, if it is still as it was read, and counts its version. The SDK asks again when
+    /// an answer was lost; what the first request wrote is then no change of somebody else's, but this very one.
     pub async fn change_credentials(
         &self,
         read: &Application,
@@ -204,7 +205,10 @@ impl Applications {
             .update_expression(format!(
                 "SET secrets = :secrets, #keys = :keys, #version = :next, lastUpdate = :now{forgotten}"
             ))
-            .condition_expression("#version = :read")
+            .condition_expression(
+                "#version = :read \
+                 OR (#version = :next AND secrets = :secrets AND #keys = :keys AND lastUpdate = :now)",
+            )
             .set_expression_attribute_names(Some(names))
             .expression_attribute_names("#keys", "keys")
             .expression_attribute_names("#version", "version")

@@ -13,8 +13,8 @@ use crate::{
     secrets::SecretText,
 };
 
-/// An application on the wire.
-#[derive(Debug, Serialize)]
+/// An application on the wire. Without `Debug`: nobody is to print a secret.
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationView<'a> {
     client_id: &'a str,

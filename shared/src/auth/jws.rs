@@ -4,6 +4,8 @@
 //! `jsonwebtoken` and `aws-lc-rs` do the cryptography. The form is checked here, since libraries let through an unknown
 //! `crit`, `b64: false` and doubled members.
 
+use std::fmt;
+
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKey, crypto};
 use serde::{
@@ -12,13 +14,19 @@ use serde::{
 };
 
 /// A signed text, taken apart. Nothing of it is to be trusted before [`Jws::verify`].
-#[derive(Debug)]
 pub struct Jws<'a> {
     header: Header,
     /// Header and payload as they came: what is signed.
     signed: &'a str,
     payload: &'a str,
     signature: &'a str,
+}
+
+impl fmt::Debug for Jws<'_> {
+    /// Without the text, which is somebody's credential.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Jws").field("header", &self.header).finish_non_exhaustive()
+    }
 }
 
 /// What is said of the signature, beside it. Members that nobody here knows are ignored, as they must be (RFC 7515 §4); a

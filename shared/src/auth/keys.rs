@@ -21,6 +21,9 @@ const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(5);
 /// How often a change is tried again that another one came before. Changes are made once a month.
 const CHANGES: u32 = 10;
 
+/// How long it is remembered that a key was revoked: much longer than anybody goes on with what was read before.
+const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 3600);
+
 /// One public key, as it is published (RFC 7518 §6.2, RFC 8037 §2).
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "Jwk", into = "Jwk")]
@@ -127,8 +130,8 @@ pub struct PublishedKey {
     /// The key.
     #[serde(flatten)]
     pub key: PublicKey,
-    /// When it was published.
-    #[serde(rename = "publishedDate")]
+    /// When it was published: long ago, where nothing is said of it.
+    #[serde(rename = "publishedDate", default = "long_ago")]
     pub published: Time,
     /// From when it vouches for nothing any more; never, when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -141,11 +144,29 @@ impl PublishedKey {
     }
 }
 
+fn long_ago() -> Time {
+    Time::from_millis(0)
+}
+
+/// A key that nobody may publish again, and for how long that is remembered.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Tombstone {
+    kid: String,
+    until: Time,
+}
+
+/// A key was to be published that was revoked in an emergency: whoever wants it knows nothing of that yet.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the key {0} was revoked, and is never published again")]
+pub struct RevokedKey(String);
+
 /// The published set as it was read, to be changed and written back.
 #[derive(Debug, Clone, Default)]
 pub struct Published {
     /// In the order of their publication.
     pub keys: Vec<PublishedKey>,
+    /// Those that were revoked of late. They stand in the same item, so that no write that is under way brings one back.
+    revoked: Vec<Tombstone>,
     /// Counts the changes; 0 before the first.
     version: u64,
 }
@@ -163,20 +184,30 @@ impl Published {
     }
 
     /// Makes the set what a deployment's keys want it to be: both are in it, every other one ends when the last token that it
-    /// may have signed is over, and those that have ended are forgotten. `lifetime` is that of tokens, in seconds.
-    pub fn settle(&mut self, keys: &SigningKeys, lifetime: u32, now: Time) {
+    /// may have signed is over, and those that have ended are forgotten. `lifetime` is that of tokens, in seconds. Nothing
+    /// changes when one of the two was revoked.
+    pub fn settle(&mut self, keys: &SigningKeys, lifetime: u32, now: Time) -> Result<(), RevokedKey> {
+        let mine = [keys.current.kid(), keys.next.kid()];
+        mine.iter().try_for_each(|kid| self.check(kid))?;
         self.prune(now);
-        self.add(keys.current.public_key(), now);
-        self.add(keys.next.public_key(), now);
-        self.end_others(&[keys.current.kid(), keys.next.kid()], last_token_of_a_retired_key(lifetime, now));
+        self.add(keys.current.public_key(), now)?;
+        self.add(keys.next.public_key(), now)?;
+        self.end_others(&mine, last_token_of_a_retired_key(lifetime, now));
+        Ok(())
     }
 
-    /// Publishes a key for good; one that is published already keeps its date.
-    pub fn add(&mut self, key: PublicKey, now: Time) {
+    /// Publishes a key for good, unless it was revoked; one that is published already keeps its date.
+    pub fn add(&mut self, key: PublicKey, now: Time) -> Result<(), RevokedKey> {
+        self.check(key.kid())?;
         match self.keys.iter_mut().find(|published| published.key.kid() == key.kid()) {
             Some(published) => published.until = None,
             None => self.keys.push(PublishedKey { key, published: now, until: None }),
         }
+        Ok(())
+    }
+
+    fn check(&self, kid: &str) -> Result<(), RevokedKey> {
+        if self.revoked.iter().any(|revoked| revoked.kid == kid) { Err(RevokedKey(kid.to_owned())) } else { Ok(()) }
     }
 
     /// Lets every key but these end then, unless its end is known already.
@@ -188,15 +219,28 @@ impl Published {
         }
     }
 
-    /// Forgets the keys that have ended.
+    /// Forgets the keys that have ended, and those that were revoked long ago.
     fn prune(&mut self, now: Time) {
         self.keys.retain(|published| published.lives(now));
+        self.revoked.retain(|revoked| now < revoked.until);
     }
 
-    /// Forgets every key but these at once, and tells their names.
-    pub fn remove_others(&mut self, staying: &[&str]) -> Vec<String> {
-        let removed = self.keys.extract_if(.., |published| !staying.contains(&published.key.kid()));
-        removed.map(|published| published.key.kid().to_owned()).collect()
+    /// Takes back every key but these two at once, and sees to it that none of them is published again, nor one of these
+    /// others. The two are published for good, whatever somebody did to them who knew nothing of the emergency.
+    pub fn revoke_others(&mut self, staying: &SigningKeys, others: &[String], now: Time) -> Result<(), RevokedKey> {
+        let kids = [staying.current.kid(), staying.next.kid()];
+        kids.iter().try_for_each(|kid| self.check(kid))?;
+        self.prune(now);
+        let removed = self.keys.extract_if(.., |published| !kids.contains(&published.key.kid()));
+        let mut revoked: Vec<_> = removed.map(|published| published.key.kid().to_owned()).collect();
+        revoked.extend(others.iter().filter(|kid| !kids.contains(&kid.as_str())).cloned());
+        for kid in revoked {
+            if self.check(&kid).is_ok() {
+                self.revoked.push(Tombstone { kid, until: now + REMEMBERED });
+            }
+        }
+        self.add(staying.current.public_key(), now)?;
+        self.add(staying.next.public_key(), now)
     }
 }
 
@@ -213,7 +257,7 @@ pub struct KeySet(HashMap<String, PublishedKey>);
 impl KeySet {
     /// These keys, each for ever.
     pub fn of(keys: impl IntoIterator<Item = PublicKey>) -> Self {
-        let published = Time::from_millis(0);
+        let published = long_ago();
         Self::published(keys.into_iter().map(|key| PublishedKey { key, published, until: None }))
     }
 
@@ -238,8 +282,16 @@ struct KeysItem {
     pk: String,
     sk: String,
     keys: Vec<PublishedKey>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    revoked: Vec<Tombstone>,
     #[serde(default)]
     version: u64,
+}
+
+impl From<KeysItem> for Published {
+    fn from(KeysItem { keys, revoked, version, .. }: KeysItem) -> Self {
+        Self { keys, revoked, version }
+    }
 }
 
 const PK: &str = "KEYS";
@@ -260,7 +312,7 @@ impl PublishedKeys {
     pub async fn read(&self) -> Result<Published, TableError> {
         // Consistent: once in five minutes, or after a change that nobody may miss.
         let item: Option<KeysItem> = self.0.get((PK.into(), SK.into()), true, "reading the published keys").await?;
-        Ok(item.map(|item| Published { keys: item.keys, version: item.version }).unwrap_or_default())
+        Ok(item.map(Published::from).unwrap_or_default())
     }
 
     /// Changes the set: on condition that it is as it was read, so that no change undoes another. The change may be made
@@ -278,8 +330,8 @@ impl PublishedKeys {
 
     /// Writes the set if it is still as it was read; says whether it was.
     async fn replace(&self, published: Published) -> Result<bool, TableError> {
-        let (keys, before) = (published.keys, published.version);
-        let item = KeysItem { pk: PK.into(), sk: SK.into(), keys, version: before + 1 };
+        let Published { keys, revoked, version: before } = published;
+        let item = KeysItem { pk: PK.into(), sk: SK.into(), keys, revoked, version: before + 1 };
         let put = self.0.client.put_item().table_name(&self.0.name).set_item(Some(write_item(&item, PUBLISHING)?));
         let put = match before {
             0 => put.condition_expression("attribute_not_exists(version)"),
@@ -342,8 +394,8 @@ mod tests {
     fn a_key_vouches_until_its_end_and_is_shown_no_longer() {
         let (old, new) = (keys(), keys());
         let mut published = Published::default();
-        published.settle(&old, 60, NOW);
-        published.settle(&new, 60, NOW);
+        published.settle(&old, 60, NOW).expect("none is revoked");
+        published.settle(&new, 60, NOW).expect("none is revoked");
         let end = NOW + Duration::from_secs(7 * 60);
         let last = end - Duration::from_millis(1);
         assert_eq!(published.alive(last).keys.len(), 4);
@@ -355,7 +407,7 @@ mod tests {
         assert!(set.knows(old.current.kid()) && set.get(new.next.kid(), end).is_some());
         assert!(!set.knows("another"));
 
-        published.settle(&new, 60, end);
+        published.settle(&new, 60, end).expect("none is revoked");
         assert_eq!(published.keys.len(), 2);
     }
 
@@ -363,13 +415,13 @@ mod tests {
     fn the_end_of_a_key_is_never_put_off_and_a_key_that_is_needed_again_has_none() {
         let (old, new) = (keys(), keys());
         let mut published = Published::default();
-        published.settle(&old, 60, NOW);
-        published.settle(&new, 60, NOW);
+        published.settle(&old, 60, NOW).expect("none is revoked");
+        published.settle(&new, 60, NOW).expect("none is revoked");
         let end = |published: &Published, key: &SigningKey| published.get(key.kid(), NOW).expect("published").until;
         let first = end(&published, &old.current);
-        published.settle(&new, 60, NOW + Duration::from_secs(60));
+        published.settle(&new, 60, NOW + Duration::from_secs(60)).expect("none is revoked");
         assert_eq!(end(&published, &old.current), first);
-        published.settle(&old, 60, NOW + Duration::from_secs(60));
+        published.settle(&old, 60, NOW + Duration::from_secs(60)).expect("none is revoked");
         assert_eq!(end(&published, &old.current), None);
         assert!(end(&published, &new.current).is_some());
     }
@@ -388,5 +440,51 @@ mod tests {
             assert_eq!(serde_json::to_value(&read.key).expect("JSON"), jwk);
             assert_eq!((read.published, read.until, read.key.algorithm()), (NOW, Some(NOW), algorithm));
         }
+    }
+
+    #[test]
+    fn a_key_that_was_revoked_is_not_published_again_and_who_wants_it_changes_nothing() {
+        let (old, new, unpublished) = (keys(), keys(), keys());
+        let mut published = Published::default();
+        published.settle(&old, 60, NOW).expect("none is revoked");
+        published.settle(&new, 60, NOW).expect("none is revoked");
+        // Somebody who knows nothing of the emergency yet gives the new keys an end.
+        published.settle(&old, 60, NOW).expect("not yet revoked");
+        let others = [unpublished.next.kid(), new.next.kid()].map(str::to_owned);
+        published.revoke_others(&new, &others, NOW).expect("the new ones are good");
+        let is_as_it_should_be = |published: &Published| {
+            let left: Vec<_> = published.keys.iter().map(|key| (key.key.kid(), key.until)).collect();
+            assert_eq!(left, [(new.current.kid(), None), (new.next.kid(), None)]);
+        };
+        is_as_it_should_be(&published);
+
+        // Remembered in the item, across a repetition, and for as long as anybody could go on with what was read before.
+        published.revoke_others(&new, &others, NOW).expect("again");
+        let (pk, sk) = (PK.to_owned(), SK.to_owned());
+        let item = KeysItem { pk, sk, keys: published.keys, revoked: published.revoked, version: 1 };
+        let item = write_item(&item, "keys").expect("an item");
+        let item: KeysItem = crate::table::read_item(item, "keys").expect("keys");
+        let mut published = Published::from(item);
+        let later = NOW + REMEMBERED - Duration::from_millis(1);
+        for revoked in [&old.current, &old.next, &unpublished.next] {
+            let refused = published.add(revoked.public_key(), later).expect_err("revoked");
+            assert_eq!(refused, RevokedKey(revoked.kid().to_owned()));
+        }
+        assert_eq!(published.settle(&old, 60, later), Err(RevokedKey(old.current.kid().to_owned())));
+        assert!(published.revoke_others(&old, &[], later).is_err());
+        is_as_it_should_be(&published);
+        assert_eq!(published.revoked.len(), 3);
+        published.settle(&new, 60, NOW + REMEMBERED).expect("the new ones are good");
+        assert!(published.revoked.is_empty());
+    }
+
+    #[test]
+    fn what_was_published_when_keys_had_neither_dates_nor_versions_is_read() {
+        let key = keys().current.public_key();
+        let item = write_item(&serde_json::json!({ "pk": PK, "sk": SK, "keys": [key] }), "keys").expect("an item");
+        let item: KeysItem = crate::table::read_item(item, "keys").expect("the earlier form");
+        let published = Published::from(item);
+        let read = published.get(key.kid(), NOW).expect("it vouches");
+        assert_eq!((read.published, read.until, published.version), (Time::from_millis(0), None, 0));
     }
 }

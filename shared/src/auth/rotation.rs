@@ -22,7 +22,7 @@ use serde::Deserialize;
 
 use super::{
     jws::{self, Jws, JwsFault},
-    keys::{Published, PublishedKeys},
+    keys::{Published, PublishedKeys, RevokedKey},
     signing::{BadSigningKey, SECRET, SigningKey, SigningKeys, SigningSecret},
 };
 use crate::{
@@ -31,7 +31,7 @@ use crate::{
     clock::{SharedClock, Time},
     secrets::{
         SecretError, Secrets,
-        versions::{CURRENT, PENDING, SecretVersions, Version, Versioned},
+        versions::{PENDING, SecretVersions, Version, Versioned},
     },
     settings::{SecretSettings, SigningSettings, TokenSettings},
     table::TableError,
@@ -94,8 +94,11 @@ pub enum RotationError {
     #[error(transparent)]
     Key(#[from] BadSigningKey),
     /// The steps did not come in their order, or the rotation was given up.
-    #[error("there is no version that is labelled {PENDING} and has this name; begin with createSecret")]
+    #[error("no version of this name is labelled {PENDING} and follows the current one; begin with createSecret")]
     NotPending,
+    /// The keys were replaced in an emergency.
+    #[error(transparent)]
+    Revoked(#[from] RevokedKey),
     /// A key that is to sign is not published.
     #[error("the key {0} is not published, or not any more, and can sign nothing")]
     NotPublished(String),
@@ -128,6 +131,7 @@ impl RotationError {
             Self::Secret(_) | Self::Table(_) => "service-unavailable",
             Self::Key(_) => "malformed-secret",
             Self::NotPending => "not-pending",
+            Self::Revoked(_) => "key-revoked",
             Self::NotPublished(_) => "key-not-published",
             Self::TooYoung { .. } => "key-too-young",
             Self::CannotSign(_) | Self::Unverifiable { .. } => "key-unusable",
@@ -141,10 +145,10 @@ pub trait Publication: Send + Sync {
     fn read(&self) -> impl Future<Output = Result<Published, TableError>> + Send;
 
     /// Changes them, on condition that nobody else does meanwhile.
-    fn change(
+    fn change<C: Send>(
         &self,
-        change: impl Fn(&mut Published) + Send + Sync,
-    ) -> impl Future<Output = Result<(), TableError>> + Send;
+        change: impl Fn(&mut Published) -> C + Send + Sync,
+    ) -> impl Future<Output = Result<C, TableError>> + Send;
 }
 
 impl Publication for PublishedKeys {
@@ -152,7 +156,7 @@ impl Publication for PublishedKeys {
         Self::read(self).await
     }
 
-    async fn change(&self, change: impl Fn(&mut Published) + Send + Sync) -> Result<(), TableError> {
+    async fn change<C: Send>(&self, change: impl Fn(&mut Published) -> C + Send + Sync) -> Result<C, TableError> {
         Self::change(self, change).await
     }
 }
@@ -211,19 +215,17 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         if self.secret.version(id).await?.is_some() {
             return Ok(());
         }
-        let secret = SigningSecret::read(&self.secret.current().await?.value)?;
-        let keys = secret.keys()?;
         // An earlier rotation may have been stopped before the old key was given its end.
-        self.settle(&keys).await?;
-        self.may_sign(&keys.next).await?;
+        let secret = self.settle().await?;
+        self.may_sign(&secret.keys()?.next).await?;
         let rotated = secret.rotated(self.settings.algorithm);
         Ok(self.secret.put(id, &rotated.value(), PENDING).await?)
     }
 
     async fn set(&self, id: &str) -> Result<(), RotationError> {
-        let new = keys_of(&self.pending(id).await?)?.next;
+        let new = keys_of(&self.pending(id).await?.made)?.next;
         let now = self.clock.now();
-        Ok(self.published.change(|published| published.add(new.public_key(), now)).await?)
+        Ok(self.published.change(|published| published.add(new.public_key(), now)).await??)
     }
 
     /// Secrets Manager takes this step also when the rotation is configured: with a version that has no value.
@@ -237,28 +239,55 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
     }
 
     async fn finish(&self, id: &str) -> Result<(), RotationError> {
-        let version = self.pending(id).await?;
-        let keys = keys_of(&version)?;
-        if !version.is(CURRENT) {
+        let Pending { made, current } = self.pending(id).await?;
+        let keys = keys_of(&made)?;
+        if made.id != current {
             self.may_sign(&keys.current).await?;
-            let replaced = self.secret.current().await?;
-            self.secret.make_current(id, &replaced.id).await?;
+            self.secret.make_current(id, &current).await?;
+        }
+        self.settle().await?;
+        // The label goes last: where it is gone, everything is done and told.
+        if made.is(PENDING) {
             let notes = Notes::default();
             notes.subject(keys.current.kid());
             self.tell(Outcome::Done, &notes);
+            self.secret.take_label(id, PENDING).await?;
         }
-        self.settle(&keys).await
+        Ok(())
     }
 
-    /// The version that the rotation made.
-    async fn pending(&self, id: &str) -> Result<Version, RotationError> {
-        let version = self.secret.version(id).await?;
-        version.filter(|version| version.is(PENDING) || version.is(CURRENT)).ok_or(RotationError::NotPending)
+    /// The version that the rotation made, if it can still become the current one, or is that now. One that an emergency
+    /// overtook has not the keys that are to follow: it must not stand in the way of the next rotation.
+    async fn pending(&self, id: &str) -> Result<Pending, RotationError> {
+        let made = self.secret.version(id).await?.ok_or(RotationError::NotPending)?;
+        let current = self.secret.current().await?;
+        if made.id == current.id {
+            return Ok(Pending { made, current: current.id });
+        }
+        if !made.is(PENDING) {
+            return Err(RotationError::NotPending);
+        }
+        if !SigningSecret::read(&made.value)?.follows(&SigningSecret::read(&current.value)?) {
+            self.secret.take_label(id, PENDING).await?;
+            return Err(RotationError::NotPending);
+        }
+        Ok(Pending { made, current: current.id })
     }
 
-    async fn settle(&self, keys: &SigningKeys) -> Result<(), RotationError> {
-        let now = self.clock.now();
-        Ok(self.published.change(|published| published.settle(keys, self.lifetime, now)).await?)
+    /// Publishes what the current secret wants published, and gives it back. When it was replaced meanwhile, what was written
+    /// for the old one is put right for the new one.
+    async fn settle(&self) -> Result<SigningSecret, RotationError> {
+        let mut current = self.secret.current().await?;
+        loop {
+            let secret = SigningSecret::read(&current.value)?;
+            let (keys, now) = (secret.keys()?, self.clock.now());
+            let settled = self.published.change(|published| published.settle(&keys, self.lifetime, now)).await?;
+            let after = self.secret.current().await?;
+            if after.id == current.id {
+                return Ok(settled.map(|()| secret)?);
+            }
+            current = after;
+        }
     }
 
     /// Whether everybody who verifies tokens knows the key by now.
@@ -274,6 +303,13 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         let (environment, at) = (&self.environment, self.clock.now());
         Entry { action: Action::RotateSigningKey, outcome, notes, environment, at }.tell();
     }
+}
+
+/// What a rotation made.
+struct Pending {
+    made: Version,
+    /// The name of the version that it replaces; its own, when it has done so.
+    current: String,
 }
 
 impl<S, P> fmt::Debug for Rotation<S, P> {

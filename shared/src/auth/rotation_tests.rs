@@ -12,6 +12,7 @@ use super::*;
 use crate::{
     auth::{keys::last_token_of_a_retired_key, signing::SigningAlgorithm},
     clock::Clock,
+    secrets::versions::CURRENT,
     testing::FixedClock,
 };
 
@@ -35,7 +36,11 @@ struct Outside {
     published: Published,
     calls: usize,
     stop: Option<Stop>,
+    /// What somebody else does right before the call of this number.
+    interruption: Option<(usize, Interruption)>,
 }
+
+type Interruption = Box<dyn FnOnce(&mut Outside) + Send>;
 
 #[derive(Clone, Default)]
 struct World(Arc<Mutex<Outside>>);
@@ -45,6 +50,10 @@ impl World {
     fn call<T>(&self, call: impl FnOnce(&mut Outside) -> T) -> Option<T> {
         let mut outside = self.0.lock().expect("no call panics");
         outside.calls += 1;
+        if outside.interruption.as_ref().is_some_and(|(at, _)| *at == outside.calls) {
+            let (_, interrupt) = outside.interruption.take().expect("it is there");
+            interrupt(&mut outside);
+        }
         if outside.stop == Some(Stop::Before(outside.calls)) {
             return None;
         }
@@ -98,16 +107,32 @@ impl Versioned for World {
     }
 
     async fn make_current(&self, id: &str, in_place_of: &str) -> Result<(), SecretError> {
-        self.call(|outside| {
+        let moved = self.call(|outside| {
+            if !outside.versions.iter().any(|version| version.is(CURRENT) && version.id == in_place_of) {
+                return false;
+            }
             for version in &mut outside.versions {
-                assert_eq!(version.is(CURRENT), version.id == in_place_of);
                 version.labels.retain(|label| label != CURRENT);
                 if version.id == id {
                     version.labels.push(CURRENT.to_owned());
                 }
             }
-        })
-        .ok_or_else(stopped)
+            true
+        });
+        moved.filter(|moved| *moved).map(drop).ok_or_else(stopped)
+    }
+
+    async fn pending(&self) -> Result<Option<Version>, SecretError> {
+        self.call(|outside| outside.versions.iter().find(|version| version.is(PENDING)).cloned()).ok_or_else(stopped)
+    }
+
+    async fn take_label(&self, id: &str, label: &str) -> Result<(), SecretError> {
+        let taken = self.call(|outside| {
+            let version = outside.versions.iter_mut().find(|version| version.id == id).expect("it exists");
+            version.labels.extract_if(.., |own| own == label).count()
+        });
+        // Secrets Manager takes no label away that is not there.
+        taken.filter(|taken| *taken == 1).map(drop).ok_or_else(stopped)
     }
 }
 
@@ -116,7 +141,7 @@ impl Publication for World {
         self.call(|outside| outside.published.clone()).ok_or_else(out_of_reach)
     }
 
-    async fn change(&self, change: impl Fn(&mut Published) + Send + Sync) -> Result<(), TableError> {
+    async fn change<C: Send>(&self, change: impl Fn(&mut Published) -> C + Send + Sync) -> Result<C, TableError> {
         self.call(|outside| change(&mut outside.published)).ok_or_else(out_of_reach)
     }
 }
@@ -135,7 +160,8 @@ impl Deployment {
         world.look(|outside| {
             let labels = vec![CURRENT.to_owned()];
             outside.versions.push(Version { id: "first".to_owned(), labels, value: secret.value() });
-            outside.published.settle(&secret.keys().expect("keys"), LIFETIME, START - Duration::from_secs(3600));
+            let (keys, begun) = (secret.keys().expect("keys"), START - Duration::from_secs(3600));
+            outside.published.settle(&keys, LIFETIME, begun).expect("none is revoked");
         });
         let rotation = Rotation {
             secret: world.clone(),
@@ -175,7 +201,22 @@ impl Deployment {
         let end = last_token_of_a_retired_key(LIFETIME, self.clock.now());
         let expected = [(before.current.kid(), Some(end)), (before.next.kid(), None), (after.next.kid(), None)];
         assert_eq!(ends, expected, "{context}");
+        let pending = self.world.look(|outside| outside.versions.iter().any(|version| version.is(PENDING)));
+        assert!(!pending, "a label that Secrets Manager would wait for: {context}");
     }
+}
+
+/// What the operator's command does in an emergency, all at once.
+fn emergency(outside: &mut Outside, secret: &SigningSecret, now: Time) {
+    let mut revoked = Vec::new();
+    for version in &mut outside.versions {
+        let keys = keys_of(version).expect("keys");
+        revoked.extend([keys.current.kid().to_owned(), keys.next.kid().to_owned()]);
+        version.labels.clear();
+    }
+    let (id, labels) = ("emergency".to_owned(), vec![CURRENT.to_owned()]);
+    outside.versions.push(Version { id, labels, value: secret.value() });
+    outside.published.revoke_others(&secret.keys().expect("keys"), &revoked, now).expect("the new ones are good");
 }
 
 #[tokio::test]
@@ -280,12 +321,63 @@ async fn a_key_that_is_published_no_more_never_signs() {
     let (before, now) = (deployment.world.current(), deployment.clock.now());
     // What an emergency leaves of keys that somebody may have got hold of.
     deployment.world.look(|outside| {
-        outside.published.remove_others(&[before.current.kid()]);
+        outside.published.keys.retain(|known| known.key.kid() == before.current.kid());
         assert!(outside.published.get(before.next.kid(), now).is_none());
     });
     let error = deployment.step(Step::FinishSecret, "second").await.expect_err("refused");
     assert!(matches!(&error, RotationError::NotPublished(kid) if *kid == before.next.kid()), "{error}");
     assert_eq!(deployment.world.current().current.kid(), before.current.kid());
+}
+
+#[tokio::test]
+async fn an_emergency_at_any_moment_of_a_rotation_leaves_only_its_own_keys() {
+    // The steps once, and each of them twice: repeated steps go other ways.
+    for times in [1, 2] {
+        let steps = || Step::ALL.into_iter().flat_map(move |step| [step].repeat(times));
+        let whole = Deployment::new(SigningAlgorithm::Es256);
+        for step in steps() {
+            whole.step(step, "second").await.expect("done");
+        }
+        for call in 1..=whole.world.look(|outside| outside.calls) {
+            let deployment = Deployment::new(SigningAlgorithm::Es256);
+            let secret = SigningSecret::fresh(SigningAlgorithm::Es256);
+            let replacing = secret.clone();
+            let interrupt = move |outside: &mut Outside| emergency(outside, &replacing, START - LEAD);
+            deployment.world.look(|outside| outside.interruption = Some((call, Box::new(interrupt))));
+            for step in steps() {
+                // Whether it is refused depends on the moment; Secrets Manager goes on with none after a failure.
+                drop(deployment.step(step, "second").await);
+            }
+            let (keys, now_signing) = (secret.keys().expect("keys"), deployment.world.current());
+            let published = deployment.world.published();
+            for known in &published.keys {
+                // The rotation may have begun after the emergency: then it went on from the new keys.
+                let one_of_the_new = [keys.current.kid(), keys.next.kid(), now_signing.next.kid()];
+                assert!(one_of_the_new.contains(&known.key.kid()), "{times} {call}");
+            }
+            let pending = deployment.world.look(|outside| outside.versions.iter().any(|version| version.is(PENDING)));
+            assert!(!pending, "{times} {call}");
+            deployment.clock.set(START + LEAD);
+            let before = deployment.world.current();
+            deployment.rotate("third").await.expect("rotated");
+            assert_eq!(deployment.world.current().current.kid(), before.next.kid(), "{times} {call}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_label_that_a_rotation_left_behind_is_taken_away_wherever_it_is() {
+    let deployment = Deployment::new(SigningAlgorithm::Es256);
+    assert!(deployment.world.abandon_pending().await.expect("asked").is_none());
+    deployment.world.look(|outside| outside.versions[0].labels.push(PENDING.to_owned()));
+    let abandoned = deployment.world.abandon_pending().await.expect("taken away").expect("there was one");
+    assert!(abandoned.is(CURRENT));
+    deployment.world.look(|outside| assert_eq!(outside.versions[0].labels, [CURRENT]));
+
+    deployment.step(Step::CreateSecret, "second").await.expect("done");
+    assert_eq!(deployment.world.abandon_pending().await.expect("taken away").expect("there was one").id, "second");
+    let error = deployment.step(Step::SetSecret, "second").await.expect_err("given up");
+    assert!(matches!(error, RotationError::NotPending), "{error}");
 }
 
 #[tokio::test]

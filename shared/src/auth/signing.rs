@@ -105,7 +105,10 @@ struct KeySecret {
 
 /// A signing key that is not what this program writes. Says nothing of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the secret `signing-key` does not hold a current and a next key, each ES256 or EdDSA in PKCS #8")]
+#[error(
+    "the secret `signing-key` does not hold a current and a next key, each ES256 or EdDSA in PKCS #8; to a single one, as it \
+     was earlier, `make provision` or another `make run` adds the next"
+)]
 pub struct BadSigningKey;
 
 impl SigningSecret {
@@ -117,6 +120,18 @@ impl SigningSecret {
     /// The secret in its JSON.
     pub fn read(value: &serde_json::Value) -> Result<Self, BadSigningKey> {
         Self::deserialize(value).map_err(|_| BadSigningKey)
+    }
+
+    /// What there was before keys rotated, a single key, with a new one to be the next; nothing, if it is something else.
+    pub fn of_single_key(value: &serde_json::Value, algorithm: SigningAlgorithm) -> Option<Self> {
+        let current = KeySecret::deserialize(value).ok()?;
+        current.key().ok()?;
+        Some(Self { current, next: KeySecret::fresh(algorithm) })
+    }
+
+    /// Whether a rotation of that secret may have made this one.
+    pub fn follows(&self, replaced: &Self) -> bool {
+        self.current == replaced.next
     }
 
     /// The same after a rotation: the next key signs, and a new one will be the next.
@@ -224,6 +239,20 @@ mod tests {
             assert_eq!(before.next.kid(), after.current.kid());
             assert_eq!(after.next.algorithm(), algorithm);
             assert_ne!(after.next.kid(), after.current.kid());
+            assert!(rotated.follows(&secret) && !secret.follows(&rotated) && !secret.follows(&secret));
+        }
+    }
+
+    #[test]
+    fn a_single_key_of_earlier_signs_on_and_gets_one_to_follow() {
+        let single = SigningSecret::fresh(SigningAlgorithm::Es256).value()["current"].clone();
+        let refused = SigningSecret::read(&single).expect_err("the earlier form").to_string();
+        assert!(refused.contains("make provision"), "{refused}");
+        let secret = SigningSecret::of_single_key(&single, SigningAlgorithm::EdDsa).expect("two keys");
+        assert_eq!(secret.value()["current"], single);
+        assert_eq!(secret.keys().expect("keys").next.algorithm(), SigningAlgorithm::EdDsa);
+        for other in [secret.value(), json!({}), json!({ "kid": "k", "algorithm": "ES256", "pkcs8": "?" })] {
+            assert_eq!(SigningSecret::of_single_key(&other, SigningAlgorithm::Es256), None);
         }
     }
 

@@ -408,6 +408,13 @@ mod tests {
     }
 
     #[test]
+    fn nothing_of_a_token_but_its_header_is_shown() {
+        let token = issue(&claims(), &expected(), &key()).expect("a token");
+        let shown = format!("{:?}", Presented::parse(&token).expect("of our form"));
+        assert!(token.split('.').all(|part| !shown.contains(part)) && shown.contains("at+jwt"), "{shown}");
+    }
+
+    #[test]
     fn no_single_changed_character_leaves_a_token_valid() {
         let key = key();
         let keys = KeySet::of([key.public_key()]);

@@ -50,9 +50,9 @@ impl Verifier {
         unless_revoked(self.revocations.revoked_by_now(&claims).await?, claims)
     }
 
-    /// Revokes a verified token for a client: here at once, and everywhere within a minute.
-    pub async fn revoke(&self, claims: &Claims, client_id: &str) -> Result<Listed, TableError> {
-        self.revocations.revoke(claims, client_id).await
+    /// Revokes a verified token for an owner: here at once, and everywhere within a minute.
+    pub async fn revoke(&self, claims: &Claims, owner: &str) -> Result<Listed, TableError> {
+        self.revocations.revoke(claims, owner).await
     }
 
     /// The keys that vouch for tokens.

@@ -3,7 +3,7 @@
 //! A Problem has an outside (kind, detail, properties, headers) and an inside (the cause), which the gate logs and
 //! nobody sends.
 
-use std::error::Error;
+use std::{error::Error, time::Duration};
 
 use http::{
     HeaderName, HeaderValue, Method,
@@ -234,6 +234,15 @@ impl Problem {
     pub fn too_many_applications(limit: usize) -> Self {
         let detail = format!("A managing entity may have {limit} applications; remove one first.");
         Self::new(ProblemKind::ApplicationLimit, detail).with_property("limit", limit)
+    }
+
+    /// As many tokens and applications were revoked for the owner as may be, until so much later.
+    pub fn too_many_revocations(wait: Duration) -> Self {
+        let seconds = wait.as_secs() + 1;
+        let detail = format!(
+            "As many tokens and applications were revoked as may be in an hour; try again in {seconds} seconds."
+        );
+        Self::new(ProblemKind::TooManyRevocations, detail).with_retry_after(seconds)
     }
 
     /// The application has as many live secrets as it may have, the older of them until then.

@@ -113,8 +113,8 @@ kinds! {
         "From the caller's address too many attempts to authenticate as this client, or as many clients, have failed within five minutes. For the time in the Retry-After header nobody gets in from there, whatever is sent; from other addresses the client does. Check the credentials before trying again.";
     ForeignToken = "foreign-token", BAD_REQUEST, "The token was issued to another application",
         "An application can revoke its own tokens only. A platform-wide one can revoke any.";
-    TooManyRevocations = "too-many-revocations", TOO_MANY_REQUESTS, "The application has revoked as many tokens as it may",
-        "A revoked token stays on a list until it would have expired, and an application may have a limited number of tokens there. Revoke more after the time in the Retry-After header. To end all tokens of an application at once, remove the application.";
+    TooManyRevocations = "too-many-revocations", TOO_MANY_REQUESTS, "Too many tokens and applications were revoked",
+        "A revoked token stays on a list until it would have expired, as do the tokens of a removed application, and the applications of a managing entity may put a limited number there in an hour. Revoke or remove more after the time in the Retry-After header. To end all tokens of an application at once, remove the application.";
     InvalidScope = "invalid-scope", BAD_REQUEST, "A requested scope cannot be granted",
         "One of the requested scopes does not exist, or the application is not registered for it. The whole request fails, so that no client works with fewer rights than it believes to have. Without the scope parameter a token has all scopes of the application.";
     UnsupportedGrantType = "unsupported-grant-type", BAD_REQUEST, "This grant is not supported",

@@ -1,5 +1,7 @@
 //! What a handler answers when all is well.
 
+use std::fmt;
+
 use http::{
     HeaderName, HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONTENT_TYPE},
@@ -9,7 +11,6 @@ use serde::Serialize;
 use super::Problem;
 
 /// A status, headers and a body.
-#[derive(Debug)]
 pub struct Reply {
     /// 2xx, or a redirect.
     pub status: StatusCode,
@@ -17,6 +18,13 @@ pub struct Reply {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body, in UTF-8.
     pub body: String,
+}
+
+impl fmt::Debug for Reply {
+    /// Says nothing of what is in it: secrets and tokens are.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply").field("status", &self.status).finish_non_exhaustive()
+    }
 }
 
 impl Reply {
@@ -75,5 +83,17 @@ impl Reply {
     pub fn with_computed_header(mut self, name: HeaderName, value: &str) -> Result<Self, Problem> {
         self.headers.push((name, HeaderValue::from_str(value).map_err(Problem::internal)?));
         Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::header::LOCATION;
+
+    #[test]
+    fn nothing_of_what_is_answered_is_printed() {
+        let reply = Reply::ok(&"hunter2").and_then(|reply| reply.with_computed_header(LOCATION, "/?code=hunter2"));
+        assert_eq!(format!("{:?}", reply.expect("a reply")), "Reply { status: 200, .. }");
     }
 }

@@ -12,9 +12,9 @@ use jsonwebtoken::Algorithm;
 use serde::Deserialize;
 
 use crate::{
-    applications::ClientKey,
+    applications::{ClientKey, keys::MAX_KEYS},
     auth::{
-        jws::{Jws, JwsFault, present},
+        jws::{Header, Jws, JwsFault, present},
         token::OneOrMore,
     },
     clock::Time,
@@ -127,20 +127,34 @@ impl ClientAssertion {
         if ends && begun(self.claims.iat) && begun(self.claims.nbf) { Ok(()) } else { Err(AssertionFault::Time) }
     }
 
-    /// The key that made its signature. Without one to try, one that nobody has is tried, so that time tells nothing of
-    /// whether there is an application, or how it proves itself.
+    /// The key that made its signature. As many are tried as an application may have, or the one that is named: where there
+    /// are fewer, keys that nobody has, so that time tells nothing of whether there is an application, or how it proves itself.
     pub fn signer<'k>(&self, keys: &'k [ClientKey]) -> Result<&'k ClientKey, AssertionFault> {
         let jws = Jws::parse(self.text.expose(), LONGEST)?;
-        let algorithm: Option<Algorithm> = jws.header().alg.parse().ok();
-        let named = |key: &&ClientKey| jws.header().kid.as_ref().is_none_or(|kid| *kid == key.kid);
-        let fits = |key: &&ClientKey| algorithm.is_some_and(|algorithm| key.algorithms().contains(&algorithm));
-        let verifies = |key: &ClientKey| key.public().is_ok_and(|public| jws.verify(&public, key.algorithms()).is_ok());
-        let mut candidates = keys.iter().filter(named).filter(fits).peekable();
-        if candidates.peek().is_none() {
-            std::hint::black_box(NOBODY.iter().find(fits).map(verifies));
-        }
-        candidates.find(|key| verifies(key)).ok_or(AssertionFault::Signature)
+        let verifies =
+            |key: &&ClientKey| key.public().is_ok_and(|public| jws.verify(&public, key.algorithms()).is_ok());
+        let (theirs, nobodys) = candidates(jws.header(), keys);
+        theirs.into_iter().find(verifies).ok_or_else(|| {
+            std::hint::black_box(nobodys.into_iter().filter(verifies).count());
+            AssertionFault::Signature
+        })
     }
+}
+
+/// The keys that may have made a signature, and those of nobody that make up for what they are fewer.
+fn candidates<'k>(header: &Header, keys: &'k [ClientKey]) -> (Vec<&'k ClientKey>, Vec<&'static ClientKey>) {
+    let algorithm: Option<Algorithm> = header.alg.parse().ok();
+    let fits = |key: &&ClientKey| algorithm.is_some_and(|algorithm| key.algorithms().contains(&algorithm));
+    let named = |key: &&ClientKey| header.kid.as_ref().is_none_or(|kid| *kid == key.kid);
+    let tried = if header.kid.is_some() { 1 } else { MAX_KEYS };
+    let theirs: Vec<_> = keys.iter().filter(named).filter(fits).collect();
+    let missing = tried.saturating_sub(theirs.len());
+    (theirs, NOBODY.iter().filter(fits).cycle().take(missing).collect())
+}
+
+/// Reads the keys that nobody has, so that the first request with an assertion need not.
+pub fn prepare() {
+    LazyLock::force(&NOBODY);
 }
 
 /// Keys that nobody has, one of each type.
@@ -263,6 +277,25 @@ mod tests {
         let named = |kid: &str| key.sign(&json!({ "alg": "EdDSA", "kid": kid }).to_string(), &good().to_string());
         assert_eq!(judge(named(&keys[0].kid), &keys), Ok(keys[0].kid.clone()));
         assert_eq!(judge(named("other"), &keys), Err(AssertionFault::Signature));
+    }
+
+    #[test]
+    fn as_many_keys_are_tried_whoever_it_says_it_is() {
+        for algorithm in ALGORITHMS {
+            let text = |header: Value| AssertionKey::generate("EdDSA").sign(&header.to_string(), &good().to_string());
+            let keys: Vec<_> = (0..MAX_KEYS).map(|_| registered(&AssertionKey::generate(algorithm))).collect();
+            let tried = |text: &str, keys: &[ClientKey]| {
+                let (theirs, nobodys) = candidates(Jws::parse(text, LONGEST).expect("a JWS").header(), keys);
+                (theirs.len(), nobodys.len())
+            };
+            let any = text(json!({ "alg": algorithm }));
+            let named = text(json!({ "alg": algorithm, "kid": keys[1].kid }));
+            for known in 0..=MAX_KEYS {
+                assert_eq!(tried(&any, &keys[..known]), (known, MAX_KEYS - known), "{algorithm}");
+                let found = usize::from(known > 1);
+                assert_eq!(tried(&named, &keys[..known]), (found, 1 - found), "{algorithm}");
+            }
+        }
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use http::{HeaderValue, header::RETRY_AFTER};
 
 use super::{
-    assertion::{AssertionFault, ClientAssertion, UsedAssertions},
-    credentials::{Credentials, Proof},
+    assertion::{self, AssertionFault, ClientAssertion, UsedAssertions},
+    credentials::{Credentials, Proof, Unreadable},
     guesses::{GuessSettings, Guesses},
     pepper::{Pepper, PepperSource},
 };
@@ -39,12 +39,15 @@ enum Refusal {
     Secret,
     #[error(transparent)]
     Assertion(#[from] AssertionFault),
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
 }
 
 impl ClientAuthentication {
-    /// Reads the pepper, so that the first request need not.
+    /// Reads the pepper and what else can be read before, so that the first request need not.
     pub async fn start(service: &Service, secrets: SecretSettings, limits: GuessSettings) -> Self {
         let secrets = Secrets::connect(service.aws(), secrets.prefix);
+        assertion::prepare();
         Self {
             applications: Applications::new(service.table().clone()),
             pepper: Pepper::warm(PepperSource(secrets), service.clock().clone()).await,
@@ -74,6 +77,7 @@ impl ClientAuthentication {
         let proven = match &credentials.proof {
             Proof::Secret(secret) => by_secret(found, secret, &pepper, now).ok_or(Refusal::Secret),
             Proof::Assertion(assertion) => self.by_assertion(call, found, assertion, now).await?.map_err(Refusal::from),
+            Proof::Unreadable(fault) => Err(Refusal::from(*fault)),
         };
         match proven {
             Ok((application, credential)) => {

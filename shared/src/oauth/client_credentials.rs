@@ -33,8 +33,8 @@ pub struct ClientCredentials {
     pub random: SharedRandom,
 }
 
-/// RFC 6749 §5.1.
-#[derive(Debug, Serialize)]
+/// RFC 6749 §5.1. Without `Debug`: nobody is to print a token.
+#[derive(Serialize)]
 struct TokenResponse {
     access_token: String,
     token_type: &'static str,

@@ -18,7 +18,7 @@ use crate::{
 /// What a client shows. Nothing of it is proven yet.
 #[derive(Debug)]
 pub struct Credentials {
-    /// Who says it is asking.
+    /// Who says it is asking; empty, where not even that can be read.
     pub client_id: String,
     /// What proves it.
     pub proof: Proof,
@@ -33,15 +33,31 @@ pub enum Proof {
     Secret(SecretText),
     /// What it signed with one of its keys.
     Assertion(ClientAssertion),
+    /// Something that nobody can read, which is an attempt all the same.
+    Unreadable(Unreadable),
+}
+
+/// Why what should prove a client's identifier cannot be read. For the log.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+pub enum Unreadable {
+    /// `Authorization` has another scheme, or comes twice, or is malformed.
+    #[error("the Authorization is no HTTP Basic")]
+    Basic,
+    /// The assertion is none, or another client's.
+    #[error(transparent)]
+    Assertion(#[from] AssertionFault),
 }
 
 impl Credentials {
     /// Reads the credentials of a request, from its `Authorization` or its form.
     ///
     /// # Errors
-    /// 400 when they came in several ways or half a way; 401 when none came, or nothing that could be any.
+    /// 400 when they came in several ways or half a way; 401 when none came.
     pub fn read(headers: &HeaderMap, form: &mut Form) -> Result<Self, Problem> {
-        let basic = basic(headers)?;
+        let basic = match basic(headers) {
+            Ok(basic) => basic,
+            Err(fault) => return Ok(Self::unreadable(form.take("client_id"), fault, true)),
+        };
         let (client_id, secret) = (form.take("client_id"), form.take("client_secret"));
         let (assertion_type, assertion) = (form.take("client_assertion_type"), form.take("client_assertion"));
         if [basic.is_some(), secret.is_some(), assertion.is_some()].into_iter().filter(|came| *came).count() > 1 {
@@ -59,7 +75,7 @@ impl Credentials {
             }
             (Some((id, secret)), _, _, _) => Ok(Self::with_secret(id, secret, true)),
             (None, Some(id), Some(secret), _) => Ok(Self::with_secret(id, secret, false)),
-            (None, id, None, Some(assertion)) => Self::with_assertion(id, assertion),
+            (None, id, None, Some(assertion)) => Ok(Self::with_assertion(id, assertion)),
             _ => Err(unauthenticated(false)),
         }
     }
@@ -69,15 +85,22 @@ impl Credentials {
     }
 
     /// An assertion says itself who made it; a client identifier beside it must be the same (RFC 7521 §4.2).
-    fn with_assertion(client_id: Option<String>, assertion: String) -> Result<Self, Problem> {
-        let assertion = ClientAssertion::read(assertion)
-            .and_then(|assertion| match client_id {
-                Some(id) if id != assertion.client_id() => Err(AssertionFault::Subject),
-                _ => Ok(assertion),
-            })
-            .map_err(|fault| unauthenticated(false).caused_by(fault))?;
-        let client_id = assertion.client_id().to_owned();
-        Ok(Self { client_id, proof: Proof::Assertion(assertion), by_basic: false })
+    fn with_assertion(client_id: Option<String>, assertion: String) -> Self {
+        let read = ClientAssertion::read(assertion).and_then(|assertion| match &client_id {
+            Some(id) if id != assertion.client_id() => Err(AssertionFault::Subject),
+            _ => Ok(assertion),
+        });
+        match read {
+            Ok(assertion) => {
+                let client_id = assertion.client_id().to_owned();
+                Self { client_id, proof: Proof::Assertion(assertion), by_basic: false }
+            }
+            Err(fault) => Self::unreadable(client_id, fault.into(), false),
+        }
+    }
+
+    fn unreadable(client_id: Option<String>, fault: Unreadable, by_basic: bool) -> Self {
+        Self { client_id: client_id.unwrap_or_default(), proof: Proof::Unreadable(fault), by_basic }
     }
 
     /// The one answer to credentials that are not good, whatever the reason.
@@ -99,7 +122,7 @@ fn unauthenticated(by_basic: bool) -> Problem {
 
 /// The credentials of HTTP Basic, each form-decoded as RFC 6749 §2.3.1 wants it. Another scheme or a malformed value
 /// is a client that could not be authenticated, and not one that did not try.
-fn basic(headers: &HeaderMap) -> Result<Option<(String, String)>, Problem> {
+fn basic(headers: &HeaderMap) -> Result<Option<(String, String)>, Unreadable> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Ok(None) };
     let decoded = value.to_str().ok().filter(|_| values.next().is_none()).and_then(|value| {
@@ -109,7 +132,7 @@ fn basic(headers: &HeaderMap) -> Result<Option<(String, String)>, Problem> {
         let (id, secret) = text.split_once(':')?;
         Some((form_decoded(id)?, form_decoded(secret)?))
     });
-    decoded.map(Some).ok_or_else(|| unauthenticated(true))
+    decoded.map(Some).ok_or(Unreadable::Basic)
 }
 
 fn form_decoded(text: &str) -> Option<String> {
@@ -144,7 +167,7 @@ mod tests {
     fn secret(credentials: &Credentials) -> &str {
         match &credentials.proof {
             Proof::Secret(secret) => secret.expose(),
-            Proof::Assertion(_) => panic!("an assertion"),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -175,21 +198,31 @@ mod tests {
     }
 
     #[test]
-    fn missing_or_malformed_credentials_are_an_invalid_client() {
+    fn missing_credentials_are_an_invalid_client() {
+        for body in ["", "client_id=a", "client_secret=a"] {
+            assert_eq!(kind(None, body), ProblemKind::InvalidClient, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_can_read_is_an_attempt_of_whoever_it_says_it_is() {
         let assertion = format!("client_assertion=x&client_assertion_type={}", assertion::TYPE);
-        for (basic, body) in [
-            (None, ""),
-            (None, "client_id=a"),
-            (None, "client_secret=a"),
-            (None, assertion.as_str()),
-            (Some("no colon"), ""),
-            (Some("%ff:%ff"), ""),
+        let of_somebody = format!("{assertion}&client_id=a");
+        for (basic, body, client_id) in [
+            (None, assertion.as_str(), ""),
+            (None, &of_somebody, "a"),
+            (Some("no colon"), "", ""),
+            (Some("no colon"), "client_id=a", "a"),
+            (Some("%ff:%ff"), "", ""),
         ] {
-            assert_eq!(kind(basic, body), ProblemKind::InvalidClient, "{basic:?} {body}");
+            let credentials = read(&headers(basic), body).expect("an attempt");
+            assert!(matches!(credentials.proof, Proof::Unreadable(_)), "{basic:?} {body}");
+            assert_eq!(credentials.client_id, client_id, "{basic:?} {body}");
+            assert_eq!(credentials.refused().headers.is_empty(), basic.is_none(), "{basic:?} {body}");
         }
         let mut bearer = headers(None);
         bearer.insert(AUTHORIZATION, HeaderValue::from_static("Bearer abc"));
-        let problem = read(&bearer, "client_id=a&client_secret=b").expect_err("refused");
+        let problem = read(&bearer, "client_id=a&client_secret=b").expect("an attempt").refused();
         assert_eq!(problem.kind, ProblemKind::InvalidClient);
         assert_eq!(problem.headers[0].0, WWW_AUTHENTICATE);
     }

@@ -26,7 +26,7 @@ use crate::{
     table::{Table, TableError, number, read_item, text},
 };
 
-/// How many minutes count beside the present one: five whole ones at any moment.
+/// How many minutes count beside the present one, so that a failed attempt counts for five to six.
 const MINUTES: i64 = 5;
 /// The longest that anybody is asked to wait at a time; whoever comes back too early is asked again.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -35,7 +35,7 @@ const MEMORY: Duration = Duration::from_secs(60 * 60);
 /// The sort key of all attempts from an address. No hash is spelt so.
 const ALL: &str = "*";
 
-/// How many failed attempts there may be in five minutes: `TOKEN_GUESSES_PER_CLIENT` and `TOKEN_GUESSES_PER_ADDRESS`.
+/// How many failed attempts there may be in the present minute and the five before it: `TOKEN_GUESSES_PER_CLIENT` and `TOKEN_GUESSES_PER_ADDRESS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuessSettings {
     /// For one client identifier from one address.

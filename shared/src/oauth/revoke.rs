@@ -1,6 +1,6 @@
 //! Revocation (RFC 7009): a client ends one of its tokens before its time.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use http::header::{CACHE_CONTROL, PRAGMA};
 
@@ -8,6 +8,7 @@ use super::{client_authentication::ClientAuthentication, credentials::Credential
 use crate::{
     auth::{
         revocations::Listed,
+        token::TokenFault,
         verifier::{Unverified, Verifier},
     },
     clock::SharedClock,
@@ -29,8 +30,8 @@ impl Revocation {
     /// revocation (RFC 7009 §2.2).
     ///
     /// # Errors
-    /// 400 when no token came, or another application's; 429 when the client has revoked too many; what authenticating the
-    /// client can fail with; 503 when it cannot be written.
+    /// 400 when no token came, or another application's; 429 when too many were revoked for the client's owner; what
+    /// authenticating the client can fail with; 503 when it cannot be written, or is not good yet.
     pub async fn revoke(&self, call: &Call) -> Result<Reply, Problem> {
         let mut form = Form::read(call.headers(), &call.body)?;
         let credentials = Credentials::read(call.headers(), &mut form)?;
@@ -39,17 +40,26 @@ impl Revocation {
         let client = self.clients.authenticate(call, credentials).await?;
         let claims = match self.tokens.verify(&token).await {
             Ok(claims) => claims,
-            Err(Unverified::Fault(_)) => return Ok(revoked()),
+            Err(Unverified::Fault(fault)) => return of_no_good(fault),
             Err(Unverified::Table(error)) => return Err(error.into()),
         };
         call.notes.subject(&claims.token_id);
         if !may_ask_about(&client, &claims) {
             return Err(Problem::foreign_token());
         }
-        match self.tokens.revoke(&claims, &client.client_id).await? {
+        match self.tokens.revoke(&claims, client.accountable()).await? {
             Listed::Yes(_) => Ok(revoked()),
             Listed::LimitUntil(end) => Err(Problem::too_many_revocations(end.since(self.clock.now()))),
         }
+    }
+}
+
+/// The answer for a token that is not good: nothing has to be done, unless it will be good in a moment, by another clock than
+/// ours.
+fn of_no_good(fault: TokenFault) -> Result<Reply, Problem> {
+    match fault {
+        TokenFault::NotYet => Err(Problem::unavailable(fault)),
+        _ => Ok(revoked()),
     }
 }
 
@@ -63,11 +73,18 @@ impl Problem {
         let detail = "The token was issued to another application; an application can revoke its own tokens only.";
         Self::new(ProblemKind::ForeignToken, detail)
     }
+}
 
-    /// The client has revoked as many tokens as it may, until so much later.
-    fn too_many_revocations(wait: Duration) -> Self {
-        let seconds = wait.as_secs() + 1;
-        let detail = format!("The application has revoked as many tokens as it may; try again in {seconds} seconds.");
-        Self::new(ProblemKind::TooManyRevocations, detail).with_retry_after(seconds)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_that_will_be_good_is_not_said_to_be_revoked() {
+        let refused = of_no_good(TokenFault::NotYet).expect_err("it will be good");
+        assert_eq!(refused.kind, ProblemKind::ServiceUnavailable);
+        for fault in [TokenFault::Malformed, TokenFault::Signature, TokenFault::Expired, TokenFault::Revoked] {
+            assert!(of_no_good(fault).is_ok(), "{fault:?}");
+        }
     }
 }

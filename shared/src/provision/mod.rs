@@ -21,7 +21,7 @@ use crate::{
         new_application::{NewApplication, fresh_client_id},
     },
     auth::{
-        keys::PublishedKeys,
+        keys::{PublishedKeys, RevokedKey},
         signing::{self, BadSigningKey, SigningAlgorithm, SigningSecret},
     },
     clock::{Clock, SystemClock},
@@ -50,6 +50,9 @@ pub enum ProvisionError {
     /// The signing key's secret is malformed.
     #[error(transparent)]
     SigningKey(#[from] BadSigningKey),
+    /// The signing keys were replaced in an emergency, and here are the old ones.
+    #[error("the secret `signing-key` is an old one; put the present one in its place, or remove it for a new one")]
+    Revoked(#[from] RevokedKey),
     /// The pepper's secret is malformed.
     #[error("the secret `client-secret-pepper` is malformed")]
     Pepper(#[source] serde_json::Error),
@@ -69,6 +72,12 @@ pub fn fresh_secrets(algorithm: SigningAlgorithm) -> BTreeMap<&'static str, Valu
         // Which databases are kept is for the operator to say; until then, none.
         (configuration::SECRET, json!({ "editions": [] })),
     ])
+}
+
+/// A secret of an earlier form in the present one; nothing, if it is in no earlier one.
+pub fn renewed(name: &str, value: &Value, algorithm: SigningAlgorithm) -> Option<Value> {
+    let secret = (name == signing::SECRET).then(|| SigningSecret::of_single_key(value, algorithm))?;
+    secret.map(|secret| secret.value())
 }
 
 /// Fresh secrets of the built-in payment providers, by name: of the right form, and known to no provider. For one machine
@@ -107,7 +116,7 @@ pub fn fresh_credentials() -> Credentials {
 pub async fn publish_signing_key(table: &Table, signing_key: &Value, lifetime: u32) -> Result<(), ProvisionError> {
     let keys = SigningSecret::read(signing_key)?.keys()?;
     let now = SystemClock.now();
-    Ok(PublishedKeys::new(table.clone()).change(|published| published.settle(&keys, lifetime, now)).await?)
+    Ok(PublishedKeys::new(table.clone()).change(|published| published.settle(&keys, lifetime, now)).await??)
 }
 
 /// The pepper in the value of its secret.
@@ -119,8 +128,8 @@ pub fn pepper_of(secret: &Value) -> Result<SecretBytes, ProvisionError> {
     Pepper::deserialize(secret).map(|Pepper { pepper }| pepper).map_err(ProvisionError::Pepper)
 }
 
-/// Writes an application with these credentials, unless it is there and accepts them: what its owner has changed of it
-/// since stays as it is.
+/// Writes an application with these credentials, unless there is one: that is its owner's, who may have changed it since or
+/// ended this very secret. One that was removed is made anew; tokens are refused until its revocation is over.
 pub async fn register_application(
     table: &Table,
     pepper: &Value,
@@ -129,11 +138,17 @@ pub async fn register_application(
 ) -> Result<(), ProvisionError> {
     let (applications, pepper, now) = (Applications::new(table.clone()), pepper_of(pepper)?, SystemClock.now());
     let Credentials { client_id, client_secret } = credentials;
-    // One that cannot be read is one of an older form, in which it would be of no use.
-    if let Ok(Some(known)) = applications.find(client_id).await
-        && known.secret(client_secret, &pepper, now).is_some()
-    {
-        return Ok(());
+    match applications.find(client_id).await {
+        Ok(Some(known)) => {
+            if known.secret(client_secret, &pepper, now).is_none() {
+                tracing::warn!("the application {client_id} was changed: the secret in service.env is no longer good");
+            }
+            return Ok(());
+        }
+        Ok(None) => {}
+        // It is of an older form, in which it would be of no use.
+        Err(TableError::Item { .. } | TableError::Missing(_)) => {}
+        Err(error) => return Err(error.into()),
     }
     let secret = ClientSecret::of(&SecretText::new(client_secret), &pepper, now, &SystemRandom);
     Ok(applications.put(new.with(client_id.clone(), Some(secret), now)).await?)
@@ -143,6 +158,18 @@ pub async fn register_application(
 mod tests {
     use super::*;
     use crate::{outbound::addresses::AddressRules, payments::providers};
+
+    #[test]
+    fn only_a_single_signing_key_is_renewed_and_it_stays_the_one_that_signs() {
+        let fresh = fresh_secrets(SigningAlgorithm::Es256);
+        for (name, value) in &fresh {
+            assert_eq!(renewed(name, value, SigningAlgorithm::Es256), None, "{name}");
+        }
+        let single = &fresh[signing::SECRET]["current"];
+        let two = renewed(signing::SECRET, single, SigningAlgorithm::EdDsa).expect("renewed");
+        assert_eq!((&two["current"], &two["next"]["algorithm"]), (single, &json!("EdDSA")));
+        assert_eq!(renewed("another", single, SigningAlgorithm::EdDsa), None);
+    }
 
     #[test]
     fn the_fresh_secrets_of_providers_are_as_they_should_be_and_new_each_time() {

@@ -58,6 +58,24 @@ pub trait Versioned: Send + Sync {
 
     /// Lets everybody read this version, on condition that what they read until now is that other one.
     fn make_current(&self, id: &str, in_place_of: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
+
+    /// The version that a rotation is making, or has left its label on.
+    fn pending(&self) -> impl Future<Output = Result<Option<Version>, SecretError>> + Send;
+
+    /// Takes this label away from the version that has it.
+    fn take_label(&self, id: &str, label: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
+
+    /// Ends a rotation that is under way, and gives back what it made: that is labelled so no more, also where it is the
+    /// current version already. With the label anywhere else than there, Secrets Manager would begin no other rotation.
+    fn abandon_pending(&self) -> impl Future<Output = Result<Option<Version>, SecretError>> + Send {
+        async {
+            let pending = self.pending().await?;
+            if let Some(version) = &pending {
+                self.take_label(&version.id, PENDING).await?;
+            }
+            Ok(pending)
+        }
+    }
 }
 
 /// A secret in Secrets Manager.
@@ -76,17 +94,6 @@ impl SecretVersions {
     /// One of a deployment's secrets.
     pub fn of(secrets: &Secrets, name: &str) -> Self {
         Self::new(secrets.client.clone(), format!("{}{name}", secrets.prefix))
-    }
-
-    /// Ends a rotation that is under way: the version that it made is labelled so no more. Nothing, where none is.
-    pub async fn abandon_pending(&self) -> Result<(), SecretError> {
-        let pending = self.client.get_secret_value().secret_id(&self.name).version_stage(PENDING).send().await;
-        let Some(pending) = self.found(pending)? else { return Ok(()) };
-        if pending.is(CURRENT) {
-            return Ok(());
-        }
-        let change = self.client.update_secret_version_stage().secret_id(&self.name).version_stage(PENDING);
-        change.remove_from_version_id(pending.id).send().await.map(drop).map_err(|error| self.failure(&error))
     }
 
     /// The version in an answer; none where there is none with a value.
@@ -140,5 +147,15 @@ impl Versioned for SecretVersions {
         let change = self.client.update_secret_version_stage().secret_id(&self.name).version_stage(CURRENT);
         let changed = change.move_to_version_id(id).remove_from_version_id(in_place_of).send().await;
         changed.map(drop).map_err(|error| self.failure(&error))
+    }
+
+    async fn pending(&self) -> Result<Option<Version>, SecretError> {
+        let answer = self.client.get_secret_value().secret_id(&self.name).version_stage(PENDING).send().await;
+        self.found(answer)
+    }
+
+    async fn take_label(&self, id: &str, label: &str) -> Result<(), SecretError> {
+        let change = self.client.update_secret_version_stage().secret_id(&self.name).version_stage(label);
+        change.remove_from_version_id(id).send().await.map(drop).map_err(|error| self.failure(&error))
     }
 }

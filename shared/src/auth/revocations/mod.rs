@@ -25,13 +25,18 @@ pub use list::{Kind, Listed, Revocation, RevocationList, RevocationSource};
 const YOUNG: Duration = Duration::from_secs(30);
 /// From then on all wait for the one who reads; before, the others go on with what is known.
 const OLD: Duration = Duration::from_secs(45);
+/// From then on what is known is not enough: a function that slept for hours must not accept what was revoked meanwhile.
+const TOO_OLD: Duration = Duration::from_secs(5 * 60);
 /// How long a request may be held up for something newer when there is something old to use.
 const READING_LIMIT: Duration = Duration::from_secs(2);
 /// How long nobody tries to read again after a failure.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
-/// How far back a reading goes before the last: a revocation stands at the time of its writer's clock, and a little after that in
-/// the table.
-const OVERLAP: Duration = Duration::from_secs(60);
+/// How far back a reading goes before the last: a revocation stands at the time of its writer's clock, which is a workstation's
+/// when an operator makes it (AWS takes requests of clocks that are five minutes off), and a little after that in the table.
+const OVERLAP: Duration = Duration::from_secs(10 * 60);
+/// How long after an application's removal its tokens may seem to be issued: for clocks, and for those that were being issued. One
+/// that is registered under the same identifier later has good tokens.
+const LAST_ISSUED: Duration = Duration::from_secs(5 * 60);
 
 /// The revocations that are known.
 pub struct Revocations<S = RevocationList> {
@@ -44,17 +49,25 @@ pub struct Revocations<S = RevocationList> {
 
 #[derive(Default)]
 struct Known {
-    tokens: HashMap<String, Time>,
-    clients: HashMap<String, Time>,
-    keys: HashMap<String, Time>,
+    tokens: HashMap<String, Times>,
+    clients: HashMap<String, Times>,
+    keys: HashMap<String, Times>,
     /// When the last reading began that succeeded.
     read: Option<Time>,
+    /// Until when everything was read: by then, and by those that got no further than some pages.
+    complete: Option<Time>,
     /// Until then nobody tries to read again.
     rest: Option<Time>,
 }
 
+/// When something was revoked last, and until when that counts.
+struct Times {
+    made: Time,
+    until: Time,
+}
+
 impl Known {
-    fn of(&mut self, kind: Kind) -> &mut HashMap<String, Time> {
+    fn of(&mut self, kind: Kind) -> &mut HashMap<String, Times> {
         match kind {
             Kind::Token => &mut self.tokens,
             Kind::Client => &mut self.clients,
@@ -62,34 +75,43 @@ impl Known {
         }
     }
 
-    fn add(&mut self, Revocation { kind, id, until }: Revocation) {
-        let known = self.of(kind).entry(id).or_insert(until);
-        *known = until.max(*known);
+    fn add(&mut self, Revocation { kind, id, made, until }: Revocation) {
+        let known = self.of(kind).entry(id).or_insert(Times { made, until });
+        *known = Times { made: made.max(known.made), until: until.max(known.until) };
+    }
+
+    /// Adds a page of a reading that began then, so that the next goes on after it if this one gets no further.
+    fn add_page(&mut self, page: Vec<Revocation>, began: Time) {
+        let last = page.last().map(|revocation| revocation.made.min(began));
+        self.complete = self.complete.max(last);
+        page.into_iter().for_each(|revocation| self.add(revocation));
     }
 
     fn forget_what_is_over(&mut self, now: Time) {
         for kind in [Kind::Token, Kind::Client, Kind::Key] {
-            self.of(kind).retain(|_, until| *until > now);
+            self.of(kind).retain(|_, times| times.until > now);
         }
     }
 
     fn hold(&self, claims: &Claims) -> bool {
         self.tokens.contains_key(&claims.token_id)
-            || self.clients.contains_key(&claims.client_id)
+            || self.clients.get(&claims.client_id).is_some_and(|removed| claims.issued <= removed.made + LAST_ISSUED)
             || self.keys.contains_key(&claims.key_id)
     }
 
-    /// How old this is; as good as new for as long as nobody is to try again. Nothing before the first reading.
+    /// How old this is; as good as new for as long as nobody is to try again. Nothing before the first reading, and when that is
+    /// too long ago.
     fn age(&self, now: Time) -> Option<Duration> {
         let resting = self.rest.is_some_and(|rest| now < rest);
-        self.read.map(|read| if resting { Duration::ZERO } else { now.since(read) })
+        let age = self.read.map(|read| now.since(read)).filter(|age| *age < TOO_OLD)?;
+        Some(if resting { Duration::ZERO } else { age })
     }
 }
 
 impl Revocations {
-    /// Revokes a token for a client: here at once.
-    pub async fn revoke(&self, claims: &Claims, client_id: &str) -> Result<Listed, TableError> {
-        let listed = self.source.token(claims, client_id, self.clock.now()).await?;
+    /// Revokes a token for an owner: here at once.
+    pub async fn revoke(&self, claims: &Claims, owner: &str) -> Result<Listed, TableError> {
+        let listed = self.source.token(claims, owner, self.clock.now()).await?;
         if let Listed::Yes(revocation) = &listed {
             self.add(revocation.clone());
         }
@@ -110,7 +132,7 @@ impl<S: RevocationSource> Revocations<S> {
         }
     }
 
-    /// Whether a token is revoked: it, its application or its key. An error only when nothing was ever read.
+    /// Whether a token is revoked: it, its application or its key. An error only when nothing was read for minutes.
     pub async fn revoked(&self, claims: &Claims) -> Result<bool, TableError> {
         self.refresh().await?;
         Ok(self.hold(claims))
@@ -151,7 +173,8 @@ impl<S: RevocationSource> Revocations<S> {
         look(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads what is new, if it is time. Whoever has something to go on with goes on with it when that fails.
+    /// Reads what is new, if it is time. Whoever has something to go on with goes on with it when that fails; who has not waits
+    /// for as long as it takes.
     async fn refresh(&self) -> Result<(), TableError> {
         let _one_at_a_time = match self.age() {
             Some(age) if age < YOUNG => return Ok(()),
@@ -178,14 +201,13 @@ impl<S: RevocationSource> Revocations<S> {
 
     async fn read(&self) -> Result<(), TableError> {
         let began = self.clock.now();
-        let from = self.with_known(|known| known.read).map(|read| read - OVERLAP);
-        let new = self.source.made_since(from, began).await?;
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        for revocation in new {
-            known.add(revocation);
-        }
+        let from = self.with_known(|known| known.complete).map(|complete| complete - OVERLAP);
+        let known = || self.known.write().unwrap_or_else(PoisonError::into_inner);
+        self.source.made_since(from, began, |page| known().add_page(page, began)).await?;
+        let mut known = known();
         known.forget_what_is_over(began);
         known.read = Some(began);
+        known.complete = Some(began);
         Ok(())
     }
 }
@@ -226,16 +248,18 @@ mod tests {
     /// A list that can fail or hang, and counts how often it is read and from when.
     #[derive(Default)]
     struct List {
-        made: std::sync::Mutex<Vec<(Time, Revocation)>>,
+        made: std::sync::Mutex<Vec<Revocation>>,
         reads: AtomicU32,
         last_from: std::sync::Mutex<Option<Time>>,
         fails: AtomicBool,
         hangs: AtomicBool,
+        /// After the first page, which is one revocation.
+        breaks: AtomicBool,
     }
 
     impl List {
         fn make(&self, at: Time, kind: Kind, id: &str, until: Time) {
-            self.made.lock().expect("no panic").push((at, Revocation { kind, id: id.to_owned(), until }));
+            self.made.lock().expect("no panic").push(Revocation { kind, id: id.to_owned(), made: at, until });
         }
 
         fn reads(&self) -> u32 {
@@ -244,7 +268,12 @@ mod tests {
     }
 
     impl RevocationSource for Arc<List> {
-        async fn made_since(&self, from: Option<Time>, _now: Time) -> Result<Vec<Revocation>, TableError> {
+        async fn made_since(
+            &self,
+            from: Option<Time>,
+            _now: Time,
+            mut page: impl FnMut(Vec<Revocation>) + Send,
+        ) -> Result<(), TableError> {
             self.reads.fetch_add(1, Ordering::SeqCst);
             *self.last_from.lock().expect("no panic") = from;
             if self.hangs.load(Ordering::SeqCst) {
@@ -254,8 +283,13 @@ mod tests {
                 return Err(TableError::Missing("the list"));
             }
             let made = self.made.lock().expect("no panic");
-            let new = made.iter().filter(|(at, _)| from.is_none_or(|from| *at >= from));
-            Ok(new.map(|(_, revocation)| revocation.clone()).collect())
+            for revocation in made.iter().filter(|one| from.is_none_or(|from| one.made >= from)) {
+                page(vec![revocation.clone()]);
+                if self.breaks.load(Ordering::SeqCst) {
+                    return Err(TableError::Missing("the next page"));
+                }
+            }
+            Ok(())
         }
     }
 
@@ -329,6 +363,66 @@ mod tests {
         clock.set(after(105));
         assert!(revocations.revoked(&claims("token")).await.expect("after two seconds"));
         assert_eq!(list.reads(), 3);
+    }
+
+    #[tokio::test]
+    async fn what_is_five_minutes_old_is_not_enough() {
+        let (list, clock, revocations) = stand();
+        revocations.warm_up().await;
+        list.make(after(1), Kind::Token, "token", after(7200));
+        list.fails.store(true, Ordering::SeqCst);
+        clock.set(after(299));
+        assert!(!revocations.revoked(&claims("token")).await.expect("known"));
+        clock.set(after(300));
+        assert!(revocations.revoked(&claims("token")).await.is_err(), "although nobody was to try for a while");
+        list.fails.store(false, Ordering::SeqCst);
+        clock.set(after(3600));
+        assert!(revocations.revoked(&claims("token")).await.expect("read"));
+    }
+
+    #[tokio::test]
+    async fn who_knows_nothing_recent_waits_for_as_long_as_it_takes() {
+        let (list, clock, revocations) = stand();
+        revocations.warm_up().await;
+        list.hangs.store(true, Ordering::SeqCst);
+        clock.set(after(3600));
+        assert!(timeout(READING_LIMIT + Duration::from_secs(1), revocations.revoked(&claims("token"))).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn what_was_read_before_a_failure_counts_and_the_next_reading_goes_on_there() {
+        let (list, clock, revocations) = stand();
+        revocations.warm_up().await;
+        list.make(after(1200), Kind::Token, "first", after(7200));
+        list.make(after(2400), Kind::Token, "second", after(7200));
+        list.breaks.store(true, Ordering::SeqCst);
+        clock.set(after(3000));
+        assert!(revocations.revoked(&claims("first")).await.is_err());
+        assert!(revocations.with_known(|known| known.hold(&claims("first"))));
+        list.breaks.store(false, Ordering::SeqCst);
+        assert!(revocations.revoked(&claims("second")).await.expect("read"));
+        assert_eq!(*list.last_from.lock().expect("no panic"), Some(after(1200) - OVERLAP));
+    }
+
+    #[tokio::test]
+    async fn the_revocation_of_a_slow_clock_is_read() {
+        let (list, clock, revocations) = stand();
+        clock.set(after(600));
+        revocations.warm_up().await;
+        list.make(after(600 - 590), Kind::Token, "token", after(7200));
+        clock.set(after(630));
+        assert!(revocations.revoked(&claims("token")).await.expect("read"));
+    }
+
+    #[tokio::test]
+    async fn an_application_that_is_registered_anew_has_good_tokens() {
+        let (list, _, revocations) = stand();
+        list.make(START, Kind::Client, "app", after(90_000));
+        let issued = |seconds| Claims { issued: after(seconds), ..claims("token") };
+        assert!(revocations.revoked(&issued(300)).await.expect("read"));
+        assert!(!revocations.revoked(&issued(301)).await.expect("known"));
+        list.make(after(400), Kind::Client, "app", after(90_400));
+        assert!(revocations.revoked_by_now(&issued(700)).await.expect("removed again"));
     }
 
     #[tokio::test]

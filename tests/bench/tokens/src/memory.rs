@@ -67,8 +67,13 @@ pub struct Memory {
 struct NothingRevoked;
 
 impl RevocationSource for NothingRevoked {
-    async fn made_since(&self, _: Option<Time>, _: Time) -> Result<Vec<Revocation>, TableError> {
-        Ok(Vec::new())
+    async fn made_since(
+        &self,
+        _: Option<Time>,
+        _: Time,
+        _: impl FnMut(Vec<Revocation>) + Send,
+    ) -> Result<(), TableError> {
+        Ok(())
     }
 }
 
@@ -146,7 +151,7 @@ impl Memory {
         let (application, now) = (self.application.clone(), self.clock.now());
         let proven = match &credentials.proof {
             Proof::Secret(secret) => application.secret(secret.expose(), &self.pepper, now),
-            Proof::Assertion(_) => None,
+            Proof::Assertion(_) | Proof::Unreadable(_) => None,
         };
         if proven.is_none() || grant_type != "client_credentials" {
             return Err(credentials.refused());
