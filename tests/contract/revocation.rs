@@ -18,7 +18,6 @@ tests![
     a_platform_wide_application_revokes_any_token,
     a_revocation_needs_a_token_and_an_authenticated_client,
     the_applications_of_an_entity_revoke_a_limited_number_of_tokens,
-    a_token_that_is_not_valid_yet_is_not_said_to_be_revoked,
 ];
 
 /// How long a revocation may take to be known everywhere.
@@ -172,13 +171,4 @@ async fn the_applications_of_an_entity_revoke_a_limited_number_of_tokens(suite: 
 
 fn wait(answer: &Answer) -> u64 {
     answer.header("retry-after").parse().expect("a number of seconds")
-}
-
-async fn a_token_that_is_not_valid_yet_is_not_said_to_be_revoked(suite: Arc<Suite>) {
-    let (api, forge) = (&suite.api, suite.forge());
-    let mut claims = forge.claims();
-    claims["iat"] = (now() + 60).into();
-    claims["exp"] = (now() + 120).into();
-    let answer = revoke(api, Application::Demo, &forge.token(&forge.header(), &claims)).expect(503).await;
-    assert_eq!(answer.json()["error"], "temporarily_unavailable", "{}", answer.exchange);
 }

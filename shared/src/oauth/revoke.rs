@@ -8,7 +8,6 @@ use super::{client_authentication::ClientAuthentication, credentials::Credential
 use crate::{
     auth::{
         revocations::Listed,
-        token::TokenFault,
         verifier::{Unverified, Verifier},
     },
     clock::SharedClock,
@@ -31,7 +30,7 @@ impl Revocation {
     ///
     /// # Errors
     /// 400 when no token came, or another application's; 429 when too many were revoked for the client's owner; what
-    /// authenticating the client can fail with; 503 when it cannot be written, or is not good yet.
+    /// authenticating the client can fail with; 503 when it cannot be written.
     pub async fn revoke(&self, call: &Call) -> Result<Reply, Problem> {
         let mut form = Form::read(call.headers(), &call.body)?;
         let credentials = Credentials::read(call.headers(), &mut form)?;
@@ -40,7 +39,7 @@ impl Revocation {
         let client = self.clients.authenticate(call, credentials).await?;
         let claims = match self.tokens.verify(&token).await {
             Ok(claims) => claims,
-            Err(Unverified::Fault(fault)) => return of_no_good(fault),
+            Err(Unverified::Fault(_)) => return Ok(revoked()),
             Err(Unverified::Table(error)) => return Err(error.into()),
         };
         call.notes.subject(&claims.token_id);
@@ -54,15 +53,6 @@ impl Revocation {
     }
 }
 
-/// The answer for a token that is not good: nothing has to be done, unless it will be good in a moment, by another clock than
-/// ours.
-fn of_no_good(fault: TokenFault) -> Result<Reply, Problem> {
-    match fault {
-        TokenFault::NotYet => Err(Problem::unavailable(fault)),
-        _ => Ok(revoked()),
-    }
-}
-
 fn revoked() -> Reply {
     Reply::empty().with_header(CACHE_CONTROL, "no-store").with_header(PRAGMA, "no-cache")
 }
@@ -72,19 +62,5 @@ impl Problem {
     fn foreign_token() -> Self {
         let detail = "The token was issued to another application; an application can revoke its own tokens only.";
         Self::new(ProblemKind::ForeignToken, detail)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_that_will_be_good_is_not_said_to_be_revoked() {
-        let refused = of_no_good(TokenFault::NotYet).expect_err("it will be good");
-        assert_eq!(refused.kind, ProblemKind::ServiceUnavailable);
-        for fault in [TokenFault::Malformed, TokenFault::Signature, TokenFault::Expired, TokenFault::Revoked] {
-            assert!(of_no_good(fault).is_ok(), "{fault:?}");
-        }
     }
 }
