@@ -187,7 +187,7 @@ mod tests {
     use crate::testing::CountingRandom;
     use serde_json::json;
 
-    const BROKEN: &EventType = catalogue::known("payment.connection.broken");
+    const BROKEN: &EventType = catalogue::own("payment.connection.broken");
 
     fn announcement() -> Announcement {
         let entity = EntityId::parse("demo-hotel").expect("an entity");

@@ -13,9 +13,9 @@ use crate::{
     random::Random,
 };
 
-const FAILING: &EventType = catalogue::known("webhook.failing");
-const DISABLED: &EventType = catalogue::known("webhook.disabled");
-const EXHAUSTED: &EventType = catalogue::known("webhook.delivery.exhausted");
+const FAILING: &EventType = catalogue::own("webhook.failing");
+const DISABLED: &EventType = catalogue::own("webhook.disabled");
+const EXHAUSTED: &EventType = catalogue::own("webhook.delivery.exhausted");
 /// What the types of the service's own events about webhooks begin with.
 const OPERATIONAL: &str = "webhook.";
 

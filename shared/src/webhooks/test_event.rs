@@ -14,7 +14,7 @@ use crate::{
     random::SharedRandom,
 };
 
-const TEST: &EventType = catalogue::known("webhook.test");
+const TEST: &EventType = catalogue::own("webhook.test");
 
 /// Everything that testing a webhook needs.
 pub struct Testing {
