@@ -17,16 +17,28 @@ fn main() {
     for entry in &entries {
         let [label, value] =
             ["label", "value"].map(|member| entry.get(member).and_then(Value::as_str).unwrap_or_default());
-        assert!(entry.len() == 2, "{value}: an entry has `label` and `value`, and nothing else");
+        let source =
+            source(entry.get("source")).unwrap_or_else(|| panic!("{value}: the only `source` said is `service`"));
+        let members = entry.keys().filter(|name| !["label", "value", "source"].contains(&name.as_str()));
+        assert!(members.count() == 0, "{value}: an entry has `label`, `value` and perhaps `source`, and nothing else");
         assert!(is_label(label), "{value}: the label `{label}` is no short phrase");
         assert!(is_value(value), "`{value}` is not of the form area.thing.happened");
         assert!(values.insert(value), "`{value}` comes twice");
         assert!(labels.insert(label), "the label `{label}` comes twice");
-        writeln!(code, "    EventType {{ label: {label:?}, value: {value:?} }},").expect("a String takes all");
+        writeln!(code, "    EventType {{ label: {label:?}, value: {value:?}, source: Source::{source} }},")
+            .expect("a String takes all");
     }
     code.push_str("];\n");
     let out = env::var("OUT_DIR").expect("cargo says where generated code goes");
     fs::write(Path::new(&out).join("catalogue.rs"), code).expect("cargo's own folder can be written");
+}
+
+/// The variant of `Source` that an entry says; one that says nothing is the platform's.
+fn source(said: Option<&Value>) -> Option<&'static str> {
+    match said {
+        None => Some("Platform"),
+        Some(said) => (said == "service").then_some("Service"),
+    }
 }
 
 fn is_label(label: &str) -> bool {

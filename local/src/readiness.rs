@@ -31,7 +31,7 @@ const HOPELESS: u64 = 3;
 
 /// An event of the bus for somebody who has no webhooks, always the same one: it changes nothing that anybody sees.
 const EVENT_FOR_NOBODY: &str =
-    r#"{"id":"readiness","detail":{"type":"webhook.test","managingEntityIdentifier":"local:nobody","data":{}}}"#;
+    r#"{"id":"are-you-ready","detail":{"type":"booking.created","managingEntityIdentifier":"local:nobody","data":{}}}"#;
 
 /// What Secrets Manager asks when a rotation is configured: a version that does not exist has nothing that could be tested.
 const ROTATION_OF_NOTHING: &str =

@@ -146,6 +146,9 @@ async fn what_cannot_be_published_is_rejected_with_the_reason_and_not_tried_agai
     let nested = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
     let details = [
         (with(r#""nothing.happened""#, &owner, "{}", ""), &["detail.type"][..]),
+        // The service itself says these, and none of the platform's services.
+        (with(r#""webhook.disabled""#, &owner, "{}", ""), &["detail.type"]),
+        (with(r#""payment.connection.broken""#, &owner, "{}", ""), &["detail.type"]),
         (with(kind, r#""two words""#, "{}", ""), &["detail.managingEntityIdentifier"]),
         (with(kind, r#""""#, "{}", ""), &["detail.managingEntityIdentifier"]),
         (with(kind, "null", "{}", ""), &["detail.managingEntityIdentifier"]),

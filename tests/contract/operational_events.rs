@@ -1,17 +1,24 @@
 //! Events of the service's own about webhooks: told once, to everybody who subscribes but the webhook that they are about,
 //! and never for ever.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use futures::future::join_all;
 use serde_json::{Value, json};
+use shared::clock::Time;
 
-use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, tests, time, until};
+use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, now, tests, time, until};
 
 tests![
-    a_webhook_that_fails_is_told_of_once_until_it_succeeds,
+    a_webhook_that_fails_is_told_of_once_an_hour_and_in_the_end_if_it_lasts,
     a_webhook_that_is_gone_is_told_of,
     a_delivery_that_fails_for_good_is_told_of,
     two_webhooks_that_fail_do_not_tell_of_each_other_for_ever,
+    many_deliveries_that_fail_at_once_are_told_of_once_and_all_recorded,
+    a_webhook_that_is_gone_twice_within_an_hour_is_disabled_twice_and_told_of_once,
+    attempts_of_operational_events_change_no_health_and_are_told_no_further,
+    an_operational_event_waits_for_an_open_breaker_and_is_not_its_probe,
+    ten_webhooks_that_fail_and_recover_cost_their_neighbours_nothing,
 ];
 
 /// Makes a webhook for some types of event.
@@ -37,42 +44,66 @@ async fn until_quiet(suite: &Suite, entity: &Entity) -> Vec<Value> {
     heads(suite, entity).await
 }
 
-async fn a_webhook_that_fails_is_told_of_once_until_it_succeeds(suite: Arc<Suite>) {
+async fn a_webhook_that_fails_is_told_of_once_an_hour_and_in_the_end_if_it_lasts(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let failing = entity.hook(&receiver.on("/failing", [Behaviour::status(500)])).await;
     hook_for(&entity, &receiver.on("/told", [Behaviour::status(200)]), &["webhook.failing"]).await;
-    let mut spells = Vec::new();
-    for spell in 1..=2 {
-        receiver.on("/failing", [Behaviour::status(500)]);
-        // Three attempts each, and so more than five failures in a row.
-        for _ in 0..3 {
-            let id = entity.publish(json!({})).await;
-            entity.until_status(&id, &["failed"]).await;
-        }
-        let event = receiver.until("/told", spell).await[spell - 1].json();
-        assert_eq!(event["type"], "webhook.failing");
-        let data = &event["data"];
-        assert_eq!((&data["webhookIdentifier"], &data["name"]), (&json!(failing.id), &json!("test")), "{event:#}");
-        assert!(data["failuresInRow"].as_u64() >= Some(5) && data["lastHttpStatus"] == 500, "{event:#}");
-        assert!(data.get("lastError").is_none(), "{event:#}");
-        assert!(time(&data["since"]) <= time(&event["timestamp"]), "{event:#}");
-        spells.push(data["since"].clone());
-        assert_eq!(entity.listed(&failing).await["health"], "failing");
+    let (pk, sk) = (format!("ENT#{}", entity.id), format!("HLT#{}", failing.id));
+    fails(&entity, &failing).await;
+    let first = told_of(&failing, &receiver.until("/told", 1).await[0].json());
+    assert!(suite.table().item(&pk, &sk).await.is_some_and(|health| health["tellAfter"].is_null()));
 
-        receiver.on("/failing", [Behaviour::status(200)]);
-        let healing = entity.publish(json!({})).await;
-        entity.until_status(&healing, &["delivered"]).await;
-        until("the webhook is healthy", LONG, async || {
-            (entity.listed(&failing).await["health"] == "healthy").then_some(())
-        })
-        .await;
-    }
+    receiver.on("/failing", [Behaviour::status(200)]);
+    let healing = entity.publish(json!({})).await;
+    entity.until_status(&healing, &["delivered"]).await;
+    until_health(&entity, &failing, "healthy").await;
+
+    // The next spell begins within the hour: it is seen, and not told yet.
+    receiver.on("/failing", [Behaviour::status(500)]);
+    fails(&entity, &failing).await;
     until_quiet(&suite, &entity).await;
-    assert_eq!(receiver.received("/told").len(), 2, "one event for each spell");
-    assert_ne!(spells[0], spells[1]);
+    assert_eq!(receiver.received("/told").len(), 1, "two spells within an hour are told of once");
+
+    // The hour is over, and it fails still.
+    let past = "2026-01-01T00:00:00.000Z";
+    assert!(suite.table().set(&pk, &sk, "tellAfter", past).await, "it is known when it may be told");
+    suite.table().remove(&format!("TOLD#{}", failing.id), "webhook.failing").await;
+    fails(&entity, &failing).await;
+    let second = told_of(&failing, &receiver.until("/told", 2).await[1].json());
+    assert!(time(&second["since"]) > time(&first["since"]), "{first:#} {second:#}");
+    fails(&entity, &failing).await;
+    until_quiet(&suite, &entity).await;
+    assert_eq!(receiver.received("/told").len(), 2, "a spell is told of once");
     let types: Vec<Value> =
         receiver.received("/failing").iter().map(|request| request.json()["type"].clone()).collect();
     assert!(types.iter().all(|kind| kind == "booking.created"), "it was told of itself: {types:?}");
+}
+
+/// Lets two deliveries fail, and so more than five attempts in a row.
+async fn fails(entity: &Entity, hook: &Hook) {
+    for _ in 0..2 {
+        let id = entity.publish(json!({})).await;
+        entity.until_status(&id, &["failed"]).await;
+    }
+    until_health(entity, hook, "failing").await;
+}
+
+async fn until_health(entity: &Entity, hook: &Hook, health: &str) {
+    until(&format!("the webhook is {health}"), LONG, async || {
+        (entity.listed(hook).await["health"] == health).then_some(())
+    })
+    .await;
+}
+
+/// What an event says of a webhook that fails.
+fn told_of(failing: &Hook, event: &Value) -> Value {
+    assert_eq!(event["type"], "webhook.failing");
+    let data = &event["data"];
+    assert_eq!((&data["webhookIdentifier"], &data["name"]), (&json!(failing.id), &json!("test")), "{event:#}");
+    assert!(data["failuresInRow"].as_u64() >= Some(5) && data["lastHttpStatus"] == 500, "{event:#}");
+    assert!(data.get("lastError").is_none(), "{event:#}");
+    assert!(time(&data["since"]) <= time(&event["timestamp"]), "{event:#}");
+    data.clone()
 }
 
 async fn a_webhook_that_is_gone_is_told_of(suite: Arc<Suite>) {
@@ -117,7 +148,9 @@ async fn two_webhooks_that_fail_do_not_tell_of_each_other_for_ever(suite: Arc<Su
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let one = entity.hook(&receiver.on("/one", [Behaviour::status(500)])).await;
     let two = entity.hook(&receiver.on("/two", [Behaviour::status(500)])).await;
-    entity.publish_of_type("booking.created", json!({})).await;
+    for _ in 0..2 {
+        entity.publish_of_type("booking.created", json!({})).await;
+    }
     let heads = until_quiet(&suite, &entity).await;
     let mut told: Vec<(&str, &str, &str)> = heads
         .iter()
@@ -127,14 +160,135 @@ async fn two_webhooks_that_fail_do_not_tell_of_each_other_for_ever(suite: Arc<Su
         })
         .collect();
     told.sort_unstable();
-    // Each gets the event, and hears of the other that it fails and that the event's delivery has failed for good.
+    // Each gets the events, and hears of the other that it fails and, once, that a delivery has failed for good.
     let mut expected: Vec<(&str, &str, &str)> = [&one, &two]
         .into_iter()
         .flat_map(|hook| {
-            ["booking.created", "webhook.delivery.exhausted", "webhook.failing"]
+            ["booking.created", "booking.created", "webhook.delivery.exhausted", "webhook.failing"]
                 .map(|kind| (hook.id.as_str(), kind, "failed"))
         })
         .collect();
     expected.sort_unstable();
     assert_eq!(told, expected);
+}
+
+async fn many_deliveries_that_fail_at_once_are_told_of_once_and_all_recorded(suite: Arc<Suite>) {
+    const EVENTS: usize = 40;
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    hook_for(&entity, &receiver.on("/failing", [Behaviour::status(500)]), &["booking.created"]).await;
+    hook_for(&entity, &receiver.on("/told", [Behaviour::status(200)]), &["webhook.delivery.exhausted"]).await;
+    for id in join_all((0..EVENTS).map(|_| entity.publish(json!({})))).await {
+        let delivery = entity.until_status(&id, &["failed"]).await;
+        assert_eq!(delivery["attempts"].as_array().map(Vec::len), Some(3), "{delivery:#}");
+    }
+    until_quiet(&suite, &entity).await;
+    assert_eq!((receiver.received("/failing").len(), receiver.received("/told").len()), (3 * EVENTS, 1));
+}
+
+async fn a_webhook_that_is_gone_twice_within_an_hour_is_disabled_twice_and_told_of_once(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let gone = hook_for(&entity, &receiver.on("/gone", [Behaviour::status(410)]), &["booking.created"]).await;
+    hook_for(&entity, &receiver.on("/told", [Behaviour::status(200)]), &["webhook.disabled"]).await;
+    for _ in 0..2 {
+        let id = entity.publish(json!({})).await;
+        let delivery = entity.until_status(&id, &["failed"]).await;
+        assert_eq!(delivery["attemptCount"], 1, "{delivery:#}");
+        let listed = entity.listed(&gone).await;
+        let reason = json!("The endpoint answered 410 Gone.");
+        assert_eq!((&listed["enabled"], &listed["disabledReason"]), (&json!(false), &reason));
+        entity.changed(&gone.id, json!({ "enabled": true })).await;
+    }
+    until_quiet(&suite, &entity).await;
+    assert_eq!((receiver.received("/gone").len(), receiver.received("/told").len()), (2, 1));
+}
+
+/// Has an operational event made, which tells that another webhook was disabled.
+async fn disable_another(entity: &Entity, receiver: &Receiver) {
+    let gone = receiver.on("/gone", [Behaviour::status(410)]);
+    hook_for(entity, &gone, &["booking.cancelled"]).await;
+    entity.publish_of_type("booking.cancelled", json!({})).await;
+}
+
+async fn attempts_of_operational_events_change_no_health_and_are_told_no_further(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let told = hook_for(&entity, &receiver.on("/told", [Behaviour::status(500)]), &["webhook.disabled"]).await;
+    let gone_too = receiver.on("/gone-too", [Behaviour::status(410)]);
+    let gone_too = hook_for(&entity, &gone_too, &["webhook.disabled"]).await;
+    let all = ["webhook.failing", "webhook.disabled", "webhook.delivery.exhausted"];
+    hook_for(&entity, &receiver.on("/all", [Behaviour::status(200)]), &all).await;
+    disable_another(&entity, &receiver).await;
+    receiver.until("/told", 3).await;
+    until_quiet(&suite, &entity).await;
+    let health = suite.table().item(&format!("ENT#{}", entity.id), &format!("HLT#{}", told.id)).await;
+    assert_eq!((receiver.received("/told").len(), health), (3, None));
+    // A 410 is the endpoint's own word, and no event says it.
+    assert_eq!(entity.listed(&gone_too).await["enabled"], false);
+    assert_eq!(receiver.received("/all").len(), 1, "what was set off by an operational event was told");
+}
+
+async fn an_operational_event_waits_for_an_open_breaker_and_is_not_its_probe(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let told = hook_for(&entity, &receiver.on("/told", [Behaviour::status(200)]), &["webhook.disabled"]).await;
+    // It is sent nothing else, and so nothing would ever close it.
+    let at = |seconds: i64| json!({ "S": Time::from_millis((now() + seconds) * 1_000).to_string() });
+    let open = json!({
+        "pk": { "S": format!("ENT#{}", entity.id) },
+        "sk": { "S": format!("HLT#{}", told.id) },
+        "failuresInRow": { "N": "20" },
+        "incompleteInRow": { "N": "20" },
+        "failingSince": at(-60),
+        "failing": { "BOOL": true },
+        "openUntil": at(3),
+        "opens": { "N": "1" },
+        "expiresAt": { "N": "4000000000" },
+    });
+    suite.table().put(open.clone()).await;
+    disable_another(&entity, &receiver).await;
+    receiver.until("/told", 1).await;
+    until_quiet(&suite, &entity).await;
+    let health = suite.table().item(&format!("ENT#{}", entity.id), &format!("HLT#{}", told.id)).await;
+    assert_eq!(health.as_ref(), Some(&open), "its outcome counts for nothing");
+    assert_eq!(entity.listed(&told).await["health"], "open");
+    let deliveries = heads(&suite, &entity).await;
+    let waited = deliveries.iter().find(|head| head["webhookIdentifier"]["S"] == *told.id).expect("it was told");
+    assert!(time(&waited["lastUpdate"]["S"]) >= time(&open["openUntil"]["S"]), "{waited:#}");
+}
+
+/// Ten webhooks that want to be told of everything, whose endpoints fail five times and recover, again and again, and six
+/// events. When webhooks told of each other, this made thousands of requests and never ended.
+async fn ten_webhooks_that_fail_and_recover_cost_their_neighbours_nothing(suite: Arc<Suite>) {
+    const HOOKS: usize = 10;
+    const EVENTS: usize = 6;
+    const FAILURES: usize = 5;
+    let (entity, neighbour, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
+    for number in 0..HOOKS {
+        let spell = (0..=FAILURES).map(|attempt| Behaviour::status(if attempt < FAILURES { 500 } else { 200 }));
+        let script: Vec<_> = spell.cycle().take(6_000).collect();
+        entity.hook(&receiver.on(&format!("/{number}"), script)).await;
+    }
+    let gone = receiver.on("/neighbour-gone", [Behaviour::status(410)]);
+    hook_for(&neighbour, &gone, &["booking.created"]).await;
+    let told = receiver.on("/neighbour-told", [Behaviour::status(200)]);
+    hook_for(&neighbour, &told, &["webhook.disabled"]).await;
+
+    join_all((0..EVENTS).map(|_| entity.publish_of_type("booking.created", json!({})))).await;
+    let to_hooks = || receiver.everything().iter().filter(|request| !request.path.starts_with("/neighbour")).count();
+    until("the endpoints have failed", LONG, async || (to_hooks() >= HOOKS * EVENTS * 2).then_some(())).await;
+    neighbour.publish(json!({})).await;
+    // The sweep looks into the outbox twice a second here, and a busy machine takes its time.
+    until("the neighbour is told", Duration::from_secs(30), async || receiver.received("/neighbour-told").pop()).await;
+
+    let heads = until_quiet(&suite, &entity).await;
+    println!("ten webhooks that fail and recover, and six events: {} requests", to_hooks());
+    let mut events = BTreeSet::new();
+    for head in heads.iter().filter(|head| head["type"]["S"] != "booking.created") {
+        events.insert((head["type"]["S"].to_string(), head["event"]["S"].to_string()));
+    }
+    for kind in ["webhook.failing", "webhook.delivery.exhausted", "webhook.disabled"] {
+        let told = events.iter().filter(|(told, _)| told.contains(kind)).count();
+        assert!(told <= HOOKS, "{told} events of the type {kind}");
+    }
+    // Each goes to every webhook but the one that it is about, and each delivery has three attempts.
+    let bound = 3 * (HOOKS * EVENTS + events.len() * (HOOKS - 1));
+    assert!(to_hooks() <= bound, "{} requests, and no more than {bound} have a reason", to_hooks());
 }

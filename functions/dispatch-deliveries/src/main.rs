@@ -5,12 +5,12 @@ use std::sync::Arc;
 use shared::{
     Service, StartError,
     deliveries::{Deliveries, dispatch::Dispatcher, queue::Queue},
-    events::{outbox::Outbox, store::Events},
+    events::store::Events,
     outbound::Outbound,
     sealing::{KeyRings, RingSource},
     secrets::Secrets,
     settings::{EndpointSettings, QueueSettings, ScheduleSettings, SecretSettings},
-    webhooks::{Webhooks, breaker::BreakerSettings, health::Watch, stats::Stats},
+    webhooks::{Webhooks, breaker::BreakerSettings, health::Watch, stats::Stats, telling::Telling},
 };
 
 type Settings = ((QueueSettings, ScheduleSettings, BreakerSettings), (SecretSettings, EndpointSettings));
@@ -27,7 +27,7 @@ async fn main() -> Result<(), StartError> {
         queue: Queue::connect(service.aws(), queue.url),
         watch: Watch::new(table.clone(), breaker, random.clone()),
         stats: Stats::new(table.clone()),
-        outbox: Outbox::new(table.clone()),
+        telling: Telling::new(table.clone()),
         outbound: Outbound::within(rules),
         rings: KeyRings::warm(RingSource(secrets), clock.clone()).await,
         schedule: schedule.schedule,

@@ -21,10 +21,7 @@ use super::{
 use crate::{
     auth::entity::AuthorizedEntity,
     clock::{SharedClock, Time},
-    events::{
-        outbox::Outbox,
-        store::{Events, IDEMPOTENCY_MEMORY},
-    },
+    events::store::{Events, IDEMPOTENCY_MEMORY},
     http::{SERVICE_VERSION, SERVICE_VERSION_HEADER},
     ids::WebhookId,
     logging,
@@ -38,9 +35,10 @@ use crate::{
         disable::Reason,
         endpoint_url::EndpointUrl,
         health::Watch,
-        operational::DeliveryExhausted,
+        operational::{DeliveryExhausted, is_operational},
         stats::Stats,
         store::SigningWebhook,
+        telling::Telling,
     },
 };
 
@@ -61,8 +59,8 @@ pub struct Dispatcher {
     pub watch: Watch,
     /// What counts attempts for their owners.
     pub stats: Stats,
-    /// Where it is told that a delivery has failed for good.
-    pub outbox: Outbox,
+    /// What tells that a delivery has failed for good.
+    pub telling: Telling,
     /// What sends.
     pub outbound: Outbound,
     /// What opens the signing secrets.
@@ -82,6 +80,8 @@ struct Tried {
     outcome: Outcome,
     /// The webhook's health before.
     was: Option<HealthItem>,
+    /// Whether it carried an operational event, which changes no health.
+    operational: bool,
 }
 
 /// Why a message could not be dealt with and has to come again.
@@ -173,15 +173,16 @@ impl Dispatcher {
             self.wait_for_body(claimed, now).await?;
             return Ok(None);
         };
-        if let Some(until) = self.closed_until(&entity, id, health.as_ref(), now).await? {
+        let operational = is_operational(&delivery.r#type);
+        if let Some(until) = self.closed_until(&entity, id, health.as_ref(), operational, now).await? {
             tracing::info!(deliveryId = %delivery.id, until = %until, "put off: the breaker of its webhook is open");
             self.deliveries.put_off(claimed, until, now).await?;
             self.announce(claimed, claimed.attempt(), until, now).await;
             return Ok(None);
         }
         let outcome = self.attempt(&entity, claimed, &webhook, &body).await?;
-        let is_probe = health.as_ref().is_some_and(|health| health.open_until.is_some());
-        let tried = Tried { entity, webhook: id.clone(), outcome, was: health };
+        let is_probe = !operational && health.as_ref().is_some_and(|health| health.open_until.is_some());
+        let tried = Tried { entity, webhook: id.clone(), outcome, was: health, operational };
         if is_probe {
             // Many wait for it, and must not wait for the rest of this batch as well.
             self.count(vec![tried]).await;
@@ -196,6 +197,7 @@ impl Dispatcher {
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         health: Option<&HealthItem>,
+        operational: bool,
         now: Time,
     ) -> Result<Option<Time>, TableError> {
         let Some(health) = health else { return Ok(None) };
@@ -203,6 +205,8 @@ impl Dispatcher {
             Passage::Go => None,
             // Spread, so that all that wait do not come at one moment.
             Passage::Wait(until) => Some(until + until.since(now).mul_f64(0.1 * random::unit(&*self.random))),
+            // No probe, since its outcome is not counted; and no waiting for one, since perhaps nothing else is sent there.
+            Passage::Probe if operational => None,
             Passage::Probe if self.watch.healths.take_probe(entity, webhook, health, now).await? => None,
             Passage::Probe => Some(health.after_probe(now)),
         })
@@ -223,10 +227,14 @@ impl Dispatcher {
         log(claimed, &attempt, next);
         if next == Next::Gone {
             // Before the record, after which nobody would come back to it.
-            let reason = Reason::Gone { url: &webhook.webhook.event_url };
+            let operational = is_operational(&claimed.delivery().r#type);
+            let reason = Reason::Gone { url: &webhook.webhook.event_url, operational };
             self.watch.disabler.disable(entity, &webhook.webhook.id, reason, ended).await?;
         }
-        let told = (next == Next::Exhausted).then(|| self.exhausted(claimed, &attempt, ended)).flatten().transpose()?;
+        let told = match next {
+            Next::Exhausted => self.exhausted(claimed, &attempt, ended).await?,
+            _ => Vec::new(),
+        };
         let outcome = Outcome::of(&attempt);
         if self.deliveries.record(claimed, attempt, next, ended, told).await? == Recorded::ClaimLost {
             let (delivery, attempt) = (&claimed.delivery().id, claimed.attempt());
@@ -237,13 +245,14 @@ impl Dispatcher {
         Ok(outcome)
     }
 
-    /// The write that tells, in the transaction of the last attempt, that a delivery has failed for good.
-    fn exhausted(
+    /// The writes that tell, in the transaction of the last attempt, that a delivery has failed for good; none when that is not
+    /// to be told.
+    async fn exhausted(
         &self,
         claimed: &Claimed,
         attempt: &Attempt,
         now: Time,
-    ) -> Option<Result<TransactWriteItem, TableError>> {
+    ) -> Result<Vec<TransactWriteItem>, TableError> {
         let delivery = claimed.delivery();
         let exhausted = DeliveryExhausted {
             delivery_identifier: &delivery.id,
@@ -253,8 +262,10 @@ impl Dispatcher {
             attempt_count: attempt.attempt_number,
             last_http_status: attempt.http_status,
         };
-        let announcement = exhausted.announcement(&delivery.owner_identifier, now, &*self.random)?;
-        Some(self.outbox.put(&announcement))
+        match exhausted.announcement(&delivery.owner_identifier, now, &*self.random) {
+            Some(announcement) => self.telling.writes(&delivery.webhook_identifier, &announcement, now).await,
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Counts what was tried, once per webhook and batch. It colours a webhook's health and fills its statistics, so that
@@ -269,12 +280,15 @@ impl Dispatcher {
 
     async fn count_for(&self, webhook: WebhookId, tried: Vec<Tried>) {
         let now = self.clock.now();
+        let for_health: Vec<_> = tried.iter().filter(|attempt| !attempt.operational).collect();
         // Who was the probe counts for the breaker; the others saw it closed.
-        let was = tried.iter().filter_map(|attempt| attempt.was.as_ref()).max_by_key(|was| was.open_until).cloned();
+        let was =
+            for_health.iter().filter_map(|attempt| attempt.was.as_ref()).max_by_key(|was| was.open_until).cloned();
+        let for_health: Vec<_> = for_health.into_iter().map(|attempt| attempt.outcome.clone()).collect();
         let Some(entity) = tried.first().map(|attempt| attempt.entity.clone()) else { return };
         let outcomes: Vec<_> = tried.into_iter().map(|attempt| attempt.outcome).collect();
         let counted = tokio::join!(
-            self.watch.count(&entity, &webhook, &outcomes, was.as_ref(), now),
+            self.watch.count(&entity, &webhook, &for_health, was.as_ref(), now),
             self.stats.count(&entity, &webhook, &outcomes, now)
         );
         for error in [counted.0, counted.1].into_iter().filter_map(Result::err) {

@@ -222,7 +222,7 @@ mod tests {
     fn head() -> HeadItem {
         let (random, entity) = (CountingRandom::default(), EntityId::parse("hotel").expect("an entity"));
         let data = RawValue::from_string("{}".to_owned()).expect("JSON");
-        let kind = catalogue::known("booking.created");
+        let kind = catalogue::find("booking.created").expect("it exists");
         let event = Event::new(EventId::new(NOW, &random), kind, NOW, entity.clone(), &data).expect("small");
         let webhook = webhook(WebhookId::new(NOW, &random), entity);
         HeadItem::new(&event, &webhook, NOW, Duration::from_secs(60))

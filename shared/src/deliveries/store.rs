@@ -189,18 +189,24 @@ impl Deliveries {
         self.table.execute(then).await.map(drop)
     }
 
-    /// Records an attempt and where the delivery stands after it, both or neither; and an event of the platform's own in
-    /// the same transaction, if there is one to tell.
+    /// Records an attempt and where the delivery stands after it, both or neither; and what tells of it in the same
+    /// transaction, if it is to be told. Where what tells has lost its own condition, the attempt is recorded without it.
     pub async fn record(
         &self,
         claimed: &Claimed,
         attempt: Attempt,
         next: Next,
         now: Time,
-        told: Option<TransactWriteItem>,
+        told: Vec<TransactWriteItem>,
     ) -> Result<Recorded, TableError> {
         let head = &claimed.head;
-        if told.is_none() && head.has_room_for(&attempt) {
+        if !told.is_empty() {
+            let recorded = self.record_with(claimed, attempt.clone(), next, now, told).await?;
+            if recorded == Recorded::Yes {
+                return Ok(recorded);
+            }
+        }
+        if head.has_room_for(&attempt) {
             let mut attempts = head.attempts.clone();
             attempts.push(attempt.clone());
             let attempts = write_value(&attempts, RECORDING)?;
@@ -210,8 +216,20 @@ impl Deliveries {
                 Executed::ConditionLost(found) => recorded_before(found, &attempt),
             };
         }
+        self.record_with(claimed, attempt, next, now, Vec::new()).await
+    }
+
+    /// The same as a transaction, with the attempt as an item of its own.
+    async fn record_with(
+        &self,
+        claimed: &Claimed,
+        attempt: Attempt,
+        next: Next,
+        now: Time,
+        told: Vec<TransactWriteItem>,
+    ) -> Result<Recorded, TableError> {
         let changes = Changes::after(claimed, &attempt, next, now);
-        let item = write_item(&AttemptItem::new(head, attempt), RECORDING)?;
+        let item = write_item(&AttemptItem::new(&claimed.head, attempt), RECORDING)?;
         let put = Put::builder().table_name(&self.table.name).set_item(Some(item));
         let put = put.condition_expression("attribute_not_exists(pk)").build();
         let put = TransactWriteItem::builder().put(put.map_err(TableError::unbuilt(RECORDING))?).build();

@@ -1,4 +1,5 @@
-//! The catalogue of event types. It stands in `catalogue.json`, which the build checks and turns into code.
+//! The catalogue of event types. It stands in `catalogue.json`, which the build checks and turns into code. An entry says there
+//! whether events of its type come from the service itself; all others come from the platform's services and its clients.
 
 use serde::Serialize;
 
@@ -9,6 +10,18 @@ pub struct EventType {
     pub label: &'static str,
     /// For programs: `area.thing.happened`.
     pub value: &'static str,
+    /// Who says that it happened; not shown.
+    #[serde(skip)]
+    pub source: Source,
+}
+
+/// Who publishes events of a type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The platform's services, on the bus, and clients, over HTTP.
+    Platform,
+    /// This service alone: subscribers trust that such an event says what the service itself has seen.
+    Service,
 }
 
 include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
@@ -18,11 +31,16 @@ pub const fn all() -> &'static [EventType] {
     TYPES
 }
 
-/// The type of a key that this program itself names, for a constant: one that the catalogue lacks does not compile.
-pub const fn known(value: &str) -> &'static EventType {
+/// The type of a key under which the service itself publishes, for a constant: one that the catalogue lacks, or leaves to
+/// others, does not compile.
+pub const fn own(value: &str) -> &'static EventType {
     let mut position = 0;
     while position < TYPES.len() {
         if same(TYPES[position].value.as_bytes(), value.as_bytes()) {
+            assert!(
+                matches!(TYPES[position].source, Source::Service),
+                "the catalogue leaves this event type to others"
+            );
             return &TYPES[position];
         }
         position += 1;
@@ -83,16 +101,26 @@ mod tests {
     }
 
     #[test]
-    fn the_types_that_the_service_itself_publishes_exist() {
-        for value in [
-            "webhook.test",
-            "webhook.failing",
-            "webhook.disabled",
-            "webhook.delivery.exhausted",
-            "payment.connection.broken",
-        ] {
-            assert!(find(value).is_some(), "{value}");
-        }
+    fn the_types_of_the_service_itself_are_those_that_it_publishes() {
+        let own: Vec<_> = all().iter().filter(|known| known.source == Source::Service).map(|own| own.value).collect();
+        assert_eq!(
+            own,
+            [
+                "webhook.test",
+                "webhook.failing",
+                "webhook.disabled",
+                "webhook.delivery.exhausted",
+                "payment.connection.established",
+                "payment.connection.broken",
+                "payment.connection.removed",
+            ]
+        );
         assert_eq!(find("nothing.happened"), None);
+    }
+
+    #[test]
+    fn an_entry_shows_its_label_and_its_value_and_nothing_else() {
+        let shown = serde_json::to_value(own("webhook.test")).expect("JSON");
+        assert_eq!(shown, serde_json::json!({ "label": "Test event", "value": "webhook.test" }));
     }
 }

@@ -2,14 +2,24 @@
 
 use serde_json::value::RawValue;
 
-use super::{EventType, catalogue};
+use super::{
+    EventType,
+    catalogue::{self, Source},
+};
 use crate::http::JsonBody;
 
-/// The type, which must be in the catalogue.
+/// The type, which must be in the catalogue and not be one of the service's own: a subscriber to `webhook.disabled` must be
+/// able to rely on it that the service has disabled a webhook.
 pub(super) fn kind(body: &mut JsonBody<'_>) -> Option<&'static EventType> {
     let kind = body.required::<String>("type", "the key of an event type, such as booking.created")?;
-    let unknown = "must be the key of an event type of the catalogue; it is listed at …/webhook/event/list";
-    body.violations.note("type", catalogue::find(&kind).ok_or(unknown))
+    let found = match catalogue::find(&kind) {
+        None => Err("must be the key of an event type of the catalogue; it is listed at …/webhook/event/list"),
+        Some(EventType { source: Source::Service, .. }) => {
+            Err("is a type that only the service itself publishes; subscribe to it, and publish under another type")
+        }
+        Some(found) => Ok(found),
+    };
+    body.violations.note("type", found)
 }
 
 /// The data, which must be an object; its text is what subscribers are sent.

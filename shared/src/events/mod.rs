@@ -10,6 +10,7 @@ pub mod rejected;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod turns;
 
 pub use catalogue::EventType;
 pub use event::Event;

@@ -3,32 +3,46 @@
 //! Such an event tells of a change in the table, and is written in the transaction that makes the change; so there is
 //! never one without the other, whatever crashes. The sweep publishes what stands here and then removes it: a crash in
 //! between publishes it again, under the same identifier, which makes nothing new.
+//!
+//! | item | pk / sk | in the index `byDue` |
+//! |---|---|---|
+//! | event | `OUTBOX#{event}` / `EVENT` | `OUTBOX#{shard}` / place of the entity, then the event |
+//!
+//! An entity's events stand side by side in one of a few shards, and are published a few at a time, in [`super::turns`].
 
 use std::time::Duration;
 
+use aws_lc_rs::digest;
 use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Event, EventType, catalogue, publish::Publisher};
+use super::{
+    Event, EventType, catalogue,
+    publish::Publisher,
+    turns::{Stretch, Turns, sort_key},
+};
 use crate::{
     auth::entity::{AuthorizedEntity, EntityId},
     clock::Time,
     ids::{EventId, WebhookId},
     logging,
-    random::Random,
+    random::{self, Random},
     table::{Item, Table, TableError, text, write_item},
 };
 
-/// The outbox's key in the index of what is due.
-const SHARD: &str = "OUTBOX";
-/// How many are read at once.
-const PAGE: i32 = 100;
-/// How many are published at once.
-const AT_ONCE: usize = 8;
-/// After this long no new page is begun: the next sweep goes on, and the deliveries have their turn in this one.
-const TIME_LIMIT: Duration = Duration::from_secs(15);
+/// How many shards of the index of what is due the outbox has. Each is emptied beside the others.
+const SHARDS: u64 = 4;
+/// The one shard of events that were put into the outbox when there was one shard, sorted by time.
+const FORMER_SHARD: &str = "OUTBOX";
+/// How many events are read and published in a turn: one entity's share until another has its turn.
+const SHARE: i32 = 4;
+/// How many turns of a shard are under way at once. What has 200 webhooks takes long, and must not hold up the next.
+const TURNS_AT_ONCE: usize = 8;
+/// After this long no new turn begins: the next sweep goes on. It leaves half of a sweep's 60 s for what is under way, and for
+/// announcing what jobs have made due.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// An event that is to be published.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -56,7 +70,7 @@ struct AnnouncementItem {
     pk: String,
     sk: String,
     due_shard: String,
-    due_at: Time,
+    due_at: String,
     #[serde(flatten)]
     announcement: Announcement,
 }
@@ -97,7 +111,8 @@ impl Announcement {
         Self { about: Some(webhook.clone()), ..self }
     }
 
-    fn event(&self) -> Option<Event> {
+    /// The event; none if this program cannot publish it.
+    pub(crate) fn event(&self) -> Option<Event> {
         let data: &RawValue = serde_json::from_str(&self.data).ok()?;
         let kind = catalogue::find(&self.kind)?;
         let event = Event::new(self.event.clone(), kind, self.timestamp, self.owner_identifier.clone(), data).ok()?;
@@ -119,20 +134,41 @@ impl Outbox {
     pub fn put(&self, announcement: &Announcement) -> Result<TransactWriteItem, TableError> {
         const DOING: &str = "putting an event into the outbox";
         let (pk, sk) = key(&announcement.event);
-        let (due_shard, due_at) = (SHARD.to_owned(), announcement.timestamp);
+        let (due_shard, due_at) = stand(&announcement.owner_identifier, &announcement.event);
         let item = AnnouncementItem { pk, sk, due_shard, due_at, announcement: announcement.clone() };
         let put = Put::builder().table_name(&self.0.name).set_item(Some(write_item(&item, DOING)?)).build();
         Ok(TransactWriteItem::builder().put(put.map_err(TableError::unbuilt(DOING))?).build())
     }
 
     /// Publishes what stands in the outbox; gives the number. One that fails leaves the others alone, and is tried again by
-    /// the next sweep; the last of such errors is told.
+    /// the next sweep; one of such errors is told.
     pub async fn empty(&self, publisher: &Publisher) -> Result<usize, OutboxError> {
-        let (now, mut published, mut start, mut failed) = (publisher.clock.now(), 0, None, None);
+        let until = publisher.clock.now() + TIME_LIMIT;
+        let shards = (0..SHARDS).map(shard_key).chain([FORMER_SHARD.to_owned()]);
+        // Boxed, here and below: a future of futures of streams is more than the compiler follows.
+        let emptied = shards.map(|shard| async move { self.empty_shard(&shard, publisher, until).await }.boxed());
+        join_all(emptied).await.into_iter().sum()
+    }
+
+    async fn empty_shard(&self, shard: &str, publisher: &Publisher, until: Time) -> Result<usize, OutboxError> {
+        let mut turns = Turns::from(u64::from_be_bytes(random::bytes(&*publisher.random)));
+        let (mut under_way, mut published, mut failed) = (FuturesUnordered::new(), 0, None);
         loop {
-            let (page, next) = self.due_before(now, start).await?;
-            let outcomes = stream::iter(page).map(|event| self.publish(event, publisher)).buffer_unordered(AT_ONCE);
-            for outcome in outcomes.collect::<Vec<_>>().await {
+            while under_way.len() < TURNS_AT_ONCE && publisher.clock.now() < until {
+                let Some(stretch) = turns.next() else { break };
+                match self.page(shard, &stretch).await {
+                    Ok((events, last)) => {
+                        let rest = last.and_then(|last| turns.read_up_to(&last, stretch));
+                        let turn = join_all(events.into_iter().map(|event| self.publish(event, publisher).boxed()));
+                        under_way.push(turn.map(|outcomes| (outcomes, rest)).boxed());
+                    }
+                    Err(error) => failed = Some(error.into()),
+                }
+            }
+            let Some((outcomes, rest)) = under_way.next().await else {
+                return failed.map_or(Ok(published), Err);
+            };
+            for outcome in outcomes {
                 match outcome {
                     Ok(()) => published += 1,
                     Err(error) => {
@@ -141,10 +177,7 @@ impl Outbox {
                     }
                 }
             }
-            start = next;
-            if start.is_none() || publisher.clock.now().since(now) > TIME_LIMIT {
-                return failed.map_or(Ok(published), Err);
-            }
+            rest.into_iter().for_each(|rest| turns.put_back(rest));
         }
     }
 
@@ -159,14 +192,16 @@ impl Outbox {
         Ok(self.remove(&whole.id).await?)
     }
 
-    async fn due_before(&self, now: Time, start: Option<Item>) -> Result<(Vec<EventId>, Option<Item>), TableError> {
+    /// The next events of a stretch, and the key of the last entry if more may follow.
+    async fn page(&self, shard: &str, stretch: &Stretch) -> Result<(Vec<EventId>, Option<String>), TableError> {
         #[derive(Deserialize)]
         struct Entry {
             pk: String,
         }
-        let (entries, next) = self.0.due_before::<Entry>(SHARD, now, PAGE, start, "looking into the outbox").await?;
+        let keys = (stretch.from.as_str(), stretch.to.as_str());
+        let (entries, next) = self.0.due_between::<Entry>(shard, keys, SHARE, None, "looking into the outbox").await?;
         let events = entries.iter().filter_map(|entry| EventId::parse(entry.pk.strip_prefix("OUTBOX#")?));
-        Ok((events.collect(), next))
+        Ok((events.collect(), next.as_ref().and_then(due_at)))
     }
 
     async fn remove(&self, event: &EventId) -> Result<(), TableError> {
@@ -175,6 +210,21 @@ impl Outbox {
         request.send().await.map_err(TableError::sdk("emptying the outbox"))?;
         Ok(())
     }
+}
+
+/// Where an event stands in the index: in a shard that its entity has for good, among the others of its entity.
+fn stand(entity: &EntityId, event: &EventId) -> (String, String) {
+    let hash = digest::digest(&digest::SHA256, entity.as_str().as_bytes());
+    let place = hash.as_ref().iter().take(8).fold(0, |place, byte| place << 8 | u64::from(*byte));
+    (shard_key(place % SHARDS), sort_key(place, event.as_str()))
+}
+
+fn shard_key(shard: u64) -> String {
+    format!("{FORMER_SHARD}#{shard}")
+}
+
+fn due_at(item: &Item) -> Option<String> {
+    item.get("dueAt")?.as_s().ok().cloned()
 }
 
 fn key(event: &EventId) -> (String, String) {
@@ -187,7 +237,7 @@ mod tests {
     use crate::testing::CountingRandom;
     use serde_json::json;
 
-    const BROKEN: &EventType = catalogue::known("payment.connection.broken");
+    const BROKEN: &EventType = catalogue::own("payment.connection.broken");
 
     fn announcement() -> Announcement {
         let entity = EntityId::parse("demo-hotel").expect("an entity");
@@ -204,6 +254,22 @@ mod tests {
             first.body.contains(r#""type":"payment.connection.broken""#)
                 && first.body.contains(r#"{"provider":"stripe"}"#)
         );
+    }
+
+    #[test]
+    fn an_entitys_events_stand_side_by_side_in_one_shard_and_entities_in_all_of_them() {
+        let random = CountingRandom::default();
+        let entity = |number: u32| EntityId::parse(&format!("hotel-{number}")).expect("an entity");
+        let stand_of = |number| stand(&entity(number), &EventId::new(Time::from_millis(0), &random));
+        let place = |key: &str| key.split_once('#').map(|(place, _)| place.to_owned());
+        let mut shards = std::collections::BTreeSet::new();
+        for number in 0..100 {
+            let [(shard, one), (same, other)] = [stand_of(number), stand_of(number)];
+            assert_eq!((&shard, place(&one)), (&same, place(&other)));
+            assert!(one != other && place(&one) != place(&stand_of(number + 1).1));
+            shards.insert(shard);
+        }
+        assert_eq!(shards.len() as u64, SHARDS);
     }
 
     #[test]

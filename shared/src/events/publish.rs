@@ -231,7 +231,7 @@ impl Publisher {
 }
 
 /// The deliveries of an event: one for each webhook that wants it, and is not itself what it is about.
-fn plan(event: &Event, webhooks: &[Webhook]) -> Vec<PlannedDelivery> {
+pub(crate) fn plan(event: &Event, webhooks: &[Webhook]) -> Vec<PlannedDelivery> {
     let others = webhooks.iter().filter(|webhook| event.about.as_ref() != Some(&webhook.id));
     let wanting = others.filter(|webhook| webhook.wants(event.kind));
     wanting

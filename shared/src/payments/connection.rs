@@ -11,11 +11,11 @@ use crate::{
 };
 
 /// What is published when an entity has connected a provider.
-pub const ESTABLISHED: &EventType = catalogue::known("payment.connection.established");
+pub const ESTABLISHED: &EventType = catalogue::own("payment.connection.established");
 /// What is published when a connection works no longer, and its owner has to connect again.
-pub const BROKEN: &EventType = catalogue::known("payment.connection.broken");
+pub const BROKEN: &EventType = catalogue::own("payment.connection.broken");
 /// What is published when an entity has disconnected a provider.
-pub const REMOVED: &EventType = catalogue::known("payment.connection.removed");
+pub const REMOVED: &EventType = catalogue::own("payment.connection.removed");
 
 /// A managing entity's account at a payment provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

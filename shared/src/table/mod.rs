@@ -216,14 +216,27 @@ impl Table {
         start: Option<Item>,
         doing: &'static str,
     ) -> Result<(Vec<T>, Option<Item>), TableError> {
+        self.due_between(shard, ("0", &now.to_string()), limit, start, doing).await
+    }
+
+    /// The same of what stands between two keys, both included, for shards that are sorted by something else than time.
+    pub async fn due_between<T: DeserializeOwned>(
+        &self,
+        shard: &str,
+        (from, to): (&str, &str),
+        limit: i32,
+        start: Option<Item>,
+        doing: &'static str,
+    ) -> Result<(Vec<T>, Option<Item>), TableError> {
         let query = self
             .client
             .query()
             .table_name(&self.name)
             .index_name("byDue")
-            .key_condition_expression("dueShard = :shard AND dueAt <= :now")
+            .key_condition_expression("dueShard = :shard AND dueAt BETWEEN :from AND :to")
             .expression_attribute_values(":shard", text(shard))
-            .expression_attribute_values(":now", text(now))
+            .expression_attribute_values(":from", text(from))
+            .expression_attribute_values(":to", text(to))
             .set_exclusive_start_key(start)
             .limit(limit);
         let answer = query.send().await.map_err(TableError::sdk(doing))?;

@@ -115,8 +115,12 @@ pub struct HealthItem {
     pub incomplete_in_row: u32,
     /// When the first attempt after the last success failed.
     pub failing_since: Option<Time>,
-    /// Whether so many failed that it counts as failing, and its owner was told.
+    /// Whether so many failed that it counts as failing.
     pub failing: bool,
+    /// When its owner may be told that it is failing; present if that was not told when it began, since another spell was told
+    /// shortly before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tell_after: Option<Time>,
     /// Until when the breaker is open; present until it is closed again.
     pub open_until: Option<Time>,
     /// How often in a row it opened.
@@ -174,6 +178,15 @@ impl Tally {
     }
 }
 
+/// A spell of failures that is to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spell {
+    /// When its first attempt failed.
+    pub since: Time,
+    /// What the item said of when it may be told, by which two dispatchers that tell it are one.
+    pub tell_after: Option<Time>,
+}
+
 /// What follows from a webhook's health, each on a condition that only one of many dispatchers finds to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consequence {
@@ -192,10 +205,7 @@ pub enum Consequence {
         until: Time,
     },
     /// The webhook is failing: said once, if it has not been and no success came in between.
-    TellFailing {
-        /// Since when.
-        since: Time,
-    },
+    TellFailing(Spell),
     /// The webhook is disabled, if it is not.
     Disable {
         /// Since when nothing has succeeded.
@@ -248,8 +258,9 @@ impl HealthItem {
         let mut consequences = Vec::new();
         consequences.extend(self.opening(was, tally, settings, now));
         if let Some(since) = self.failing_since.filter(|_| tally.failures > 0) {
-            if !self.failing && self.failures_in_row >= settings.failing_after {
-                consequences.push(Consequence::TellFailing { since });
+            let untold = !self.failing || self.tell_after.is_some_and(|time| time <= now);
+            if untold && self.failures_in_row >= settings.failing_after {
+                consequences.push(Consequence::TellFailing(Spell { since, tell_after: self.tell_after }));
             }
             // A single failure after a long silence is no spell.
             if since + settings.disable_after <= now && self.failures_in_row >= settings.failing_after {
@@ -306,8 +317,8 @@ mod tests {
             item = HealthItem::default();
         }
         if tally.completed {
-            let HealthItem { failures_in_row, failing_since, failing, .. } = item;
-            item = HealthItem { failures_in_row, failing_since, failing, ..HealthItem::default() };
+            let HealthItem { failures_in_row, failing_since, failing, tell_after, .. } = item;
+            item = HealthItem { failures_in_row, failing_since, failing, tell_after, ..HealthItem::default() };
         }
         if !tally.is_clean() {
             item.failures_in_row += tally.failures;
@@ -322,7 +333,12 @@ mod tests {
         let holds = match consequence {
             Consequence::Open { .. } => item.open_until.is_none() && item.incomplete_in_row >= settings.threshold,
             Consequence::Reopen { seen, .. } => item.open_until == Some(seen),
-            Consequence::TellFailing { since } => !item.failing && item.failing_since == Some(since),
+            Consequence::TellFailing(Spell { since, tell_after: None }) => {
+                !item.failing && item.failing_since == Some(since)
+            }
+            Consequence::TellFailing(Spell { since, tell_after }) => {
+                item.tell_after == tell_after && item.failing_since == Some(since)
+            }
             Consequence::Disable { .. } => true,
         };
         match consequence {
@@ -331,7 +347,7 @@ mod tests {
             Consequence::Reopen { opens, until, .. } => {
                 (item.open_until, item.opens, item.probe_until) = (Some(until), opens, None);
             }
-            Consequence::TellFailing { .. } => item.failing = true,
+            Consequence::TellFailing(_) => (item.failing, item.tell_after) = (true, None),
             Consequence::Disable { .. } => {}
         }
         holds
@@ -427,8 +443,13 @@ mod tests {
         };
         let follows = |item: &HealthItem, now| item.consequences(Some(item), &tally, &SETTINGS, now);
         assert_eq!(follows(&failing(4, false), NOW), []);
-        assert_eq!(follows(&failing(5, false), NOW), [Consequence::TellFailing { since: NOW }]);
+        let told = |tell_after| [Consequence::TellFailing(Spell { since: NOW, tell_after })];
+        assert_eq!(follows(&failing(5, false), NOW), told(None));
         assert_eq!(follows(&failing(6, true), NOW), []);
+        let soon = NOW + Duration::from_secs(60);
+        let untold = HealthItem { tell_after: Some(soon), ..failing(6, true) };
+        assert_eq!(follows(&untold, NOW), []);
+        assert_eq!(follows(&untold, soon), told(Some(soon)), "a spell that lasts is told in the end");
         let late = NOW + SETTINGS.disable_after;
         assert_eq!(follows(&failing(6, true), late), [Consequence::Disable { since: NOW }]);
         assert_eq!(failing(6, true).consequences(None, &Tally::of(&[answered(200)]), &SETTINGS, late), []);

@@ -1,13 +1,16 @@
-//! Disabling a webhook for a reason of the service's own, and telling of it, both or neither.
+//! Disabling a webhook for a reason of the service's own, and telling of it where it is to be told.
 
 use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem, Update};
 use serde::Deserialize;
 
-use super::{operational::WebhookDisabled, store::key};
+use super::{
+    operational::WebhookDisabled,
+    store::key,
+    telling::{Changed, Telling},
+};
 use crate::{
     auth::entity::AuthorizedEntity,
     clock::Time,
-    events::outbox::Outbox,
     ids::WebhookId,
     random::SharedRandom,
     table::{Table, TableError, Transacted, number, text},
@@ -20,6 +23,8 @@ pub enum Reason<'a> {
     Gone {
         /// Where it has: a webhook that has moved since is not gone.
         url: &'a str,
+        /// Whether to an operational event, of which nothing is told further.
+        operational: bool,
     },
     /// Nothing has succeeded for too long.
     Failing {
@@ -36,13 +41,18 @@ impl Reason<'_> {
             Self::Failing { since } => format!("Every attempt has failed since {since}."),
         }
     }
+
+    /// Whether an event says it.
+    const fn is_told(self) -> bool {
+        !matches!(self, Self::Gone { operational: true, .. })
+    }
 }
 
 /// Disables webhooks.
 #[derive(Clone)]
 pub struct Disabler {
     table: Table,
-    outbox: Outbox,
+    telling: Telling,
     random: SharedRandom,
 }
 
@@ -69,11 +79,11 @@ impl Named {
 impl Disabler {
     /// Disables the webhooks of this table.
     pub fn new(table: Table, random: SharedRandom) -> Self {
-        Self { outbox: Outbox::new(table.clone()), table, random }
+        Self { telling: Telling::new(table.clone()), table, random }
     }
 
-    /// Disables a webhook and puts the event that says so into the outbox. False when it was disabled already, and keeps its
-    /// reason, or has moved, or is gone.
+    /// Disables a webhook, and puts the event that says so into the outbox unless the like was told within the hour. False when
+    /// the webhook was disabled already, and keeps its reason, or has moved, or is gone.
     pub async fn disable(
         &self,
         entity: &AuthorizedEntity,
@@ -86,12 +96,10 @@ impl Disabler {
             return Ok(false);
         };
         let url = match reason {
-            Reason::Gone { url } => url,
+            Reason::Gone { url, .. } => url,
             Reason::Failing { .. } => &named.event_url,
         };
-        let reason = reason.in_words();
-        let data = WebhookDisabled { webhook_identifier: webhook, name: &named.name, reason: &reason };
-        let announcement = data.announcement(entity.id(), now, &*self.random);
+        let (is_told, reason) = (reason.is_told(), reason.in_words());
         let (pk, sk) = key(entity.id(), webhook);
         let update = Update::builder()
             .table_name(&self.table.name)
@@ -110,11 +118,17 @@ impl Disabler {
             .build()
             .map_err(TableError::unbuilt(DOING))?;
         let update = TransactWriteItem::builder().update(update).build();
-        let disabled = self.table.transact(vec![update, self.outbox.put(&announcement)?], DOING).await?;
-        if disabled == Transacted::Yes {
+        let disabled = if is_told {
+            let data = WebhookDisabled { webhook_identifier: webhook, name: &named.name, reason: &reason };
+            let announcement = data.announcement(entity.id(), now, &*self.random);
+            self.telling.change(|_| Ok(update.clone()), webhook, &announcement, now).await? != Changed::No
+        } else {
+            self.table.transact(vec![update], DOING).await? == Transacted::Yes
+        };
+        if disabled {
             tracing::warn!(webhookId = %webhook, entity = %entity.id(), reason, "disabled a webhook");
         }
-        Ok(disabled == Transacted::Yes)
+        Ok(disabled)
     }
 }
 
@@ -124,7 +138,8 @@ mod tests {
 
     #[test]
     fn a_reason_is_a_sentence_for_its_owner() {
-        assert_eq!(Reason::Gone { url: "" }.in_words(), "The endpoint answered 410 Gone.");
+        let gone = Reason::Gone { url: "", operational: false };
+        assert_eq!(gone.in_words(), "The endpoint answered 410 Gone.");
         let since = Time::from_millis(1_795_167_900_123);
         assert_eq!(Reason::Failing { since }.in_words(), "Every attempt has failed since 2026-11-20T09:45:00.123Z.");
     }

@@ -11,18 +11,18 @@ use std::{collections::HashMap, time::Duration};
 
 use aws_sdk_dynamodb::{
     operation::update_item::{UpdateItemError, builders::UpdateItemFluentBuilder},
-    types::{Delete, ReturnValue, TransactWriteItem, Update},
+    types::{AttributeValue, Delete, ReturnValue, TransactWriteItem, Update},
 };
 
 use super::{
-    breaker::{BreakerSettings, Consequence, Outcome, PROBE_LEASE, Tally},
+    breaker::{BreakerSettings, Consequence, Outcome, PROBE_LEASE, Spell, Tally},
     disable::{Disabler, Named, Reason},
     operational::WebhookFailing,
+    telling::{Changed, PAUSE, Telling},
 };
 use crate::{
     auth::entity::{AuthorizedEntity, EntityId},
     clock::Time,
-    events::outbox::Outbox,
     ids::WebhookId,
     random::SharedRandom,
     table::{Table, TableError, number, text},
@@ -180,25 +180,32 @@ impl Healths {
         unless_lost(update, "opening a webhook's breaker again").await
     }
 
-    /// The write that notes that a spell of failures was told of, once.
-    fn telling(
+    /// The write that notes that a webhook is failing, and when that may be told if it is not told with it. The condition is lost
+    /// when another did, or a success came in between.
+    fn failing(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
-        since: Time,
+        spell: Spell,
+        tell_after: Option<Time>,
     ) -> Result<TransactWriteItem, TableError> {
         let (pk, sk) = Self::key(entity.id(), webhook);
-        let update = Update::builder()
-            .table_name(&self.table.name)
-            .key("pk", text(pk))
-            .key("sk", text(sk))
-            .update_expression("SET failing = :yes")
-            .condition_expression("attribute_not_exists(failing) AND failingSince = :since")
-            .expression_attribute_values(":yes", aws_sdk_dynamodb::types::AttributeValue::Bool(true))
-            .expression_attribute_values(":since", text(since))
-            .build()
-            .map_err(TableError::unbuilt(TELLING))?;
-        Ok(TransactWriteItem::builder().update(update).build())
+        let update = Update::builder().table_name(&self.table.name).key("pk", text(pk)).key("sk", text(sk));
+        let update = match tell_after {
+            None => update.update_expression("SET failing = :yes REMOVE tellAfter"),
+            Some(time) => update
+                .update_expression("SET failing = :yes, tellAfter = :time")
+                .expression_attribute_values(":time", text(time)),
+        };
+        let update = match spell.tell_after {
+            None => update.condition_expression("attribute_not_exists(failing) AND failingSince = :since"),
+            Some(seen) => update
+                .condition_expression("tellAfter = :seen AND failingSince = :since")
+                .expression_attribute_values(":seen", text(seen)),
+        };
+        let update = update.expression_attribute_values(":yes", AttributeValue::Bool(true));
+        let update = update.expression_attribute_values(":since", text(spell.since));
+        Ok(TransactWriteItem::builder().update(update.build().map_err(TableError::unbuilt(TELLING))?).build())
     }
 
     fn update(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> UpdateItemFluentBuilder {
@@ -214,7 +221,7 @@ fn addition(tally: &Tally) -> &'static str {
     match (tally.succeeded, tally.completed) {
         (true, _) => {
             "SET failuresInRow = :failures, incompleteInRow = :incomplete, failingSince = :now, expiresAt = :end \
-             REMOVE failing, openUntil, opens, probeUntil"
+             REMOVE failing, tellAfter, openUntil, opens, probeUntil"
         }
         (false, true) => {
             "ADD failuresInRow :failures \
@@ -246,7 +253,7 @@ pub struct Watch {
     pub healths: Healths,
     /// What disables them.
     pub disabler: Disabler,
-    outbox: Outbox,
+    telling: Telling,
     settings: BreakerSettings,
     random: SharedRandom,
 }
@@ -257,7 +264,7 @@ impl Watch {
         Self {
             healths: Healths::new(table.clone()),
             disabler: Disabler::new(table.clone(), random.clone()),
-            outbox: Outbox::new(table),
+            telling: Telling::new(table),
             settings,
             random,
         }
@@ -275,6 +282,9 @@ impl Watch {
         was: Option<&HealthItem>,
         now: Time,
     ) -> Result<(), TableError> {
+        if outcomes.is_empty() {
+            return Ok(());
+        }
         let tally = Tally::of(outcomes);
         if tally.completed && was.is_some_and(|was| was.open_until.is_some()) {
             tracing::info!(webhookId = %webhook, entity = %entity.id(), "the breaker is closed");
@@ -313,7 +323,7 @@ impl Watch {
                     tracing::warn!(webhookId = %webhook, entity = %entity.id(), until = %until, opens, "the probe failed");
                 }
             }
-            Consequence::TellFailing { since } => self.tell(entity, webhook, since, left, last, now).await?,
+            Consequence::TellFailing(spell) => self.tell(entity, webhook, spell, left, last, now).await?,
             Consequence::Disable { since } => {
                 self.disabler.disable(entity, webhook, Reason::Failing { since }, now).await?;
             }
@@ -325,7 +335,7 @@ impl Watch {
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
-        since: Time,
+        spell: Spell,
         left: &HealthItem,
         last: Option<&Outcome>,
         now: Time,
@@ -336,14 +346,17 @@ impl Watch {
             webhook_identifier: webhook,
             name: &named.name,
             failures_in_row: left.failures_in_row,
-            since,
+            since: spell.since,
             last_http_status: last.and_then(|outcome| outcome.http_status),
             last_error: last.and_then(|outcome| outcome.error.as_deref()),
         };
         let announcement = data.announcement(entity.id(), now, &*self.random);
-        let writes = vec![self.healths.telling(entity, webhook, since)?, self.outbox.put(&announcement)?];
-        if self.healths.table.transact(writes, TELLING).await? == crate::table::Transacted::Yes {
-            tracing::warn!(webhookId = %webhook, entity = %entity.id(), since = %since, "the webhook is failing");
+        let failing = |changed| {
+            let tell_after = (changed == Changed::Untold).then(|| now + PAUSE);
+            self.healths.failing(entity, webhook, spell, tell_after)
+        };
+        if self.telling.change(failing, webhook, &announcement, now).await? == Changed::AndTold {
+            tracing::warn!(webhookId = %webhook, entity = %entity.id(), since = %spell.since, "the webhook is failing");
         }
         Ok(())
     }

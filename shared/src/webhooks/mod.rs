@@ -10,6 +10,8 @@ pub mod headers;
 pub mod health;
 mod members;
 pub mod operational;
+#[cfg(test)]
+mod operational_tests;
 pub mod register;
 pub mod remove;
 mod revision;
@@ -18,6 +20,7 @@ pub mod secret;
 pub mod show;
 pub mod stats;
 pub mod store;
+pub mod telling;
 pub mod test_event;
 pub mod webhook;
 

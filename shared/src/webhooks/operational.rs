@@ -1,7 +1,12 @@
-//! What the service says of webhooks itself: events like any other, for whoever subscribes to them.
+//! What the service says of webhooks itself: *operational* events, delivered like any other to the webhooks that subscribe.
 //!
-//! None is ever delivered to the webhook that it is about, and the end of a delivery that carried one makes no new one:
-//! so two webhooks that both fail cannot keep telling of each other for ever.
+//! Operational events never set off each other. None is delivered to the webhook that it is about. An attempt to deliver one
+//! changes nothing in the health of the webhook that receives it and is told of no further, whatever the endpoint answers.
+//! And of one webhook each type is told once an hour at most ([`super::telling`]).
+//!
+//! A `webhook.test` is no operational event: a person asks for each, to see whether the endpoint works, so its attempts count
+//! for the webhook's health like any other. Only its end is not told, since the person who asked looks at the delivery.
+//! Events of payment connections tell nothing of webhooks and count like any other as well.
 
 use serde::Serialize;
 
@@ -11,13 +16,17 @@ use crate::{
     events::{EventType, catalogue, outbox::Announcement},
     ids::{DeliveryId, EventId, WebhookId},
     random::Random,
+    webhooks::test_event::TEST,
 };
 
-const FAILING: &EventType = catalogue::known("webhook.failing");
-const DISABLED: &EventType = catalogue::known("webhook.disabled");
-const EXHAUSTED: &EventType = catalogue::known("webhook.delivery.exhausted");
-/// What the types of the service's own events about webhooks begin with.
-const OPERATIONAL: &str = "webhook.";
+const FAILING: &EventType = catalogue::own("webhook.failing");
+const DISABLED: &EventType = catalogue::own("webhook.disabled");
+const EXHAUSTED: &EventType = catalogue::own("webhook.delivery.exhausted");
+
+/// Whether events of this type are operational.
+pub fn is_operational(kind: &str) -> bool {
+    [FAILING, DISABLED, EXHAUSTED].iter().any(|operational| operational.value == kind)
+}
 
 /// The data of `webhook.failing`: so many attempts in a row have failed.
 #[derive(Debug, Serialize)]
@@ -83,9 +92,9 @@ impl WebhookDisabled<'_> {
 }
 
 impl DeliveryExhausted<'_> {
-    /// The event; none for a delivery that carried an event of this kind itself.
+    /// The event; none for a delivery that carried an operational event or a test.
     pub fn announcement(&self, entity: &EntityId, now: Time, random: &dyn Random) -> Option<Announcement> {
-        if self.r#type.starts_with(OPERATIONAL) {
+        if is_operational(self.r#type) || self.r#type == TEST.value {
             return None;
         }
         Some(Announcement::new(EXHAUSTED, entity.clone(), self, now, random).about(self.webhook_identifier))

@@ -14,7 +14,8 @@ use crate::{
     random::SharedRandom,
 };
 
-const TEST: &EventType = catalogue::known("webhook.test");
+/// The type of test events.
+pub const TEST: &EventType = catalogue::own("webhook.test");
 
 /// Everything that testing a webhook needs.
 pub struct Testing {

@@ -126,8 +126,9 @@ async fn told_once(stage: &Stage<'_>, told: &Told) {
 /// The event that a transaction puts into the outbox.
 fn event_in(call: &AwsCall) -> String {
     let text = call.body.to_string();
-    let start = text.split("OUTBOX#").nth(1).unwrap_or_else(|| panic!("nothing for the outbox in {text}"));
-    start.chars().take_while(|letter| *letter != '"').collect()
+    // The shard's name begins alike, and has no event in it.
+    let start = text.split("OUTBOX#evt_").nth(1).unwrap_or_else(|| panic!("nothing for the outbox in {text}"));
+    format!("evt_{}", start.chars().take_while(char::is_ascii_alphanumeric).collect::<String>())
 }
 
 /// Holds the second of the calls that change many deliveries so.

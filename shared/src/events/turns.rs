@@ -1,0 +1,169 @@
+//! The order in which a shard of the outbox is emptied, so that no entity waits for another's events.
+//!
+//! A shard is sorted by entity, and read a few entries at a time. What comes after them of the same entity waits for the end
+//! of that entity's turn, while the reading goes on with the next entity: however many events one entity has, another waits
+//! for a few of them at most.
+
+use std::collections::VecDeque;
+
+/// What separates an entity's place in a shard from the event.
+const SEPARATOR: char = '#';
+/// What sorts right after the separator, and so after all events of an entity.
+const AFTER: char = '$';
+/// What sorts before everything that a key is made of.
+const BEFORE: char = '!';
+/// Places are hexadecimal numbers: these two sort before and after all of them.
+const FIRST: &str = "0";
+const LAST: &str = "g";
+
+/// The sort key of an event: its entity's place, then the event.
+pub fn sort_key(place: u64, event: &str) -> String {
+    format!("{place:016x}{SEPARATOR}{event}")
+}
+
+/// A part of a shard that is still to be read: the keys between its ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stretch {
+    /// The least key.
+    pub from: String,
+    /// The greatest.
+    pub to: String,
+}
+
+impl Stretch {
+    fn is_empty(&self) -> bool {
+        self.from >= self.to
+    }
+}
+
+/// The parts of a shard that are still to be read, in the order of their turns.
+#[derive(Debug)]
+pub struct Turns(VecDeque<Stretch>);
+
+impl Turns {
+    /// A whole shard, from a place on and around: a sweep that runs out of time has not always left out the same entities.
+    pub fn from(place: u64) -> Self {
+        let place = format!("{place:016x}");
+        let first = Stretch { from: place.clone(), to: LAST.to_owned() };
+        Self(VecDeque::from([first, Stretch { from: FIRST.to_owned(), to: place }]))
+    }
+
+    /// What is to be read next.
+    pub fn next(&mut self) -> Option<Stretch> {
+        self.0.pop_front()
+    }
+
+    /// Notes that a stretch was read as far as this key, and that more follows: the other entities are next. What is left of
+    /// the last entity, if it can have more, is given back, for the end of its turn.
+    pub fn read_up_to(&mut self, last: &str, read: Stretch) -> Option<Stretch> {
+        let (place, rest) = match last.split_once(SEPARATOR) {
+            Some((place, _)) => {
+                let rest = Stretch { from: format!("{last}{BEFORE}"), to: format!("{place}{AFTER}") };
+                (place, Some(rest))
+            }
+            // Before there were turns, keys were times.
+            None => (last, None),
+        };
+        let others = Stretch { from: format!("{place}{AFTER}"), to: read.to };
+        if !others.is_empty() {
+            self.0.push_front(others);
+        }
+        rest
+    }
+
+    /// Puts what is left of an entity behind all others.
+    pub fn put_back(&mut self, rest: Stretch) {
+        self.0.push_back(rest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    const AT_ONCE: usize = 4;
+
+    /// As the table reads a shard: a few entries in their order, and the last of them if it stopped there.
+    fn page(shard: &BTreeSet<String>, stretch: &Stretch) -> (Vec<String>, Option<String>) {
+        let page: Vec<_> = shard.range(stretch.from.clone()..=stretch.to.clone()).take(AT_ONCE).cloned().collect();
+        let last = (page.len() == AT_ONCE).then(|| page.last().cloned()).flatten();
+        (page, last)
+    }
+
+    /// The keys in the order in which they are published, with one turn at a time.
+    fn emptied(shard: &BTreeSet<String>, start: u64) -> Vec<String> {
+        let (mut turns, mut published) = (Turns::from(start), Vec::new());
+        while let Some(stretch) = turns.next() {
+            let (events, last) = page(shard, &stretch);
+            published.extend(events);
+            if let Some(rest) = last.and_then(|last| turns.read_up_to(&last, stretch)) {
+                turns.put_back(rest);
+            }
+        }
+        published
+    }
+
+    fn place_of(key: &str) -> &str {
+        key.split_once(SEPARATOR).expect("a key has a place").0
+    }
+
+    fn shard_of(entities: &[(u64, usize)]) -> BTreeSet<String> {
+        let keys = entities
+            .iter()
+            .flat_map(|(place, events)| (0..*events).map(|event| sort_key(*place, &format!("evt_{event:04}"))));
+        keys.collect()
+    }
+
+    proptest! {
+        #[test]
+        fn everything_is_published_once_and_each_entity_waits_for_a_few_events_of_the_others_at_most(
+            entities in proptest::collection::vec((any::<u64>(), 0usize..60), 0..12),
+            start: u64,
+        ) {
+            let shard = shard_of(&entities);
+            let published = emptied(&shard, start);
+            prop_assert_eq!(published.iter().cloned().collect::<BTreeSet<_>>(), shard);
+            prop_assert_eq!(published.len(), published.iter().collect::<BTreeSet<_>>().len());
+            let places: BTreeSet<_> = published.iter().map(|key| place_of(key)).collect();
+            for place in &places {
+                let first = published.iter().position(|key| place_of(key) == *place).expect("it is among them");
+                prop_assert!(first < AT_ONCE * places.len(), "{place} waits for {first} events");
+                // Nor does it wait longer later: between two of its turns every other entity has one.
+                let mine: Vec<_> = published.iter().enumerate().filter(|(_, key)| place_of(key) == *place).collect();
+                for pair in mine.windows(2) {
+                    prop_assert!(pair[1].0 - pair[0].0 <= AT_ONCE * places.len());
+                }
+            }
+        }
+
+        #[test]
+        fn an_entity_whose_turn_never_ends_holds_up_no_other(
+            entities in proptest::collection::vec((any::<u64>(), 1usize..20), 1..8),
+            slow: u64,
+            start: u64,
+        ) {
+            let shard = shard_of(&[entities.clone(), vec![(slow, 1_000)]].concat());
+            let (mut turns, mut published) = (Turns::from(start), BTreeSet::new());
+            let slow = format!("{slow:016x}");
+            while let Some(stretch) = turns.next() {
+                let (events, last) = page(&shard, &stretch);
+                published.extend(events.into_iter().filter(|key| place_of(key) != slow));
+                if let Some(rest) = last.and_then(|last| turns.read_up_to(&last, stretch))
+                    && place_of(&rest.to.replace(AFTER, "#")) != slow
+                {
+                    turns.put_back(rest);
+                }
+            }
+            prop_assert_eq!(published, shard_of(&entities).into_iter().filter(|key| place_of(key) != slow).collect());
+        }
+    }
+
+    #[test]
+    fn keys_of_before_are_read_one_page_after_the_other() {
+        let shard: BTreeSet<_> = (0..30).map(|second| format!("2026-11-20T09:45:{second:02}.123Z")).collect();
+        assert_eq!(emptied(&shard, u64::MAX).into_iter().collect::<BTreeSet<_>>(), shard);
+        assert_eq!(emptied(&shard, 7).len(), shard.len());
+    }
+}
