@@ -1,17 +1,37 @@
 //! The local stand-ins' addresses, as AWS SDKs know them: by endpoint variables for functions, by clients for us.
 
-use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_dynamodb::config::{self, BehaviorVersion, Region};
+use shared::random::{self, Random};
 
 /// The region that everything here pretends to be in.
 pub const REGION: &str = "us-east-1";
 /// The account that ministack pretends to be.
 pub const ACCOUNT: &str = "000000000000";
-/// The stand-ins take any credentials; these are nobody's.
-const ACCESS_KEY: &str = "local";
 
-/// Where the stand-ins listen.
-#[derive(Debug, Clone)]
+/// What the stand-ins ask for.
+#[derive(Clone)]
+pub struct Credentials {
+    /// What is checked.
+    pub access_key_id: String,
+    /// What an SDK signs with.
+    pub secret_access_key: String,
+}
+
+impl Credentials {
+    /// Credentials that nobody has, for one start.
+    pub fn fresh(random: &dyn Random) -> Self {
+        Self {
+            access_key_id: format!("LOCAL{}", random::alphanumeric(random, 43)),
+            secret_access_key: random::alphanumeric(random, 43),
+        }
+    }
+}
+
+/// Where the stand-ins listen, and what they ask for.
+#[derive(Clone)]
 pub struct Endpoints {
+    /// The credentials.
+    pub credentials: Credentials,
     /// DynamoDB.
     pub table: String,
     /// SQS, Secrets Manager and S3.
@@ -23,8 +43,8 @@ impl Endpoints {
     pub fn variables(&self) -> [(&'static str, &str); 7] {
         [
             ("AWS_REGION", REGION),
-            ("AWS_ACCESS_KEY_ID", ACCESS_KEY),
-            ("AWS_SECRET_ACCESS_KEY", ACCESS_KEY),
+            ("AWS_ACCESS_KEY_ID", &self.credentials.access_key_id),
+            ("AWS_SECRET_ACCESS_KEY", &self.credentials.secret_access_key),
             ("AWS_ENDPOINT_URL_DYNAMODB", &self.table),
             ("AWS_ENDPOINT_URL_SQS", &self.services),
             ("AWS_ENDPOINT_URL_SECRETS_MANAGER", &self.services),
@@ -38,7 +58,7 @@ impl Endpoints {
             aws_sdk_dynamodb::Config::builder()
                 .behavior_version(BehaviorVersion::latest())
                 .region(Region::from_static(REGION))
-                .credentials_provider(credentials())
+                .credentials_provider(self.credentials())
                 .endpoint_url(&self.table)
                 .build(),
         )
@@ -50,7 +70,7 @@ impl Endpoints {
             aws_sdk_sqs::Config::builder()
                 .behavior_version(BehaviorVersion::latest())
                 .region(Region::from_static(REGION))
-                .credentials_provider(credentials())
+                .credentials_provider(self.credentials())
                 .endpoint_url(&self.services)
                 .build(),
         )
@@ -62,7 +82,7 @@ impl Endpoints {
             aws_sdk_s3::Config::builder()
                 .behavior_version(BehaviorVersion::latest())
                 .region(Region::from_static(REGION))
-                .credentials_provider(credentials())
+                .credentials_provider(self.credentials())
                 .endpoint_url(&self.services)
                 .force_path_style(true)
                 .build(),
@@ -75,13 +95,14 @@ impl Endpoints {
             aws_sdk_secretsmanager::Config::builder()
                 .behavior_version(BehaviorVersion::latest())
                 .region(Region::from_static(REGION))
-                .credentials_provider(credentials())
+                .credentials_provider(self.credentials())
                 .endpoint_url(&self.services)
                 .build(),
         )
     }
-}
 
-fn credentials() -> Credentials {
-    Credentials::new(ACCESS_KEY, ACCESS_KEY, None, None, "local")
+    fn credentials(&self) -> config::Credentials {
+        let Credentials { access_key_id, secret_access_key } = &self.credentials;
+        config::Credentials::new(access_key_id, secret_access_key, None, None, "local")
+    }
 }

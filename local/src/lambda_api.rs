@@ -9,13 +9,18 @@ use axum::{
     body::Bytes,
     extract::{DefaultBodyLimit, Path, State},
     http::{HeaderMap, HeaderName, StatusCode},
+    middleware,
     response::{IntoResponse, Response},
     routing::post,
 };
 use shared::logging;
 use tokio::{net::TcpListener, time};
 
-use crate::invoke::{InvokeError, Invoker};
+use crate::{
+    aws::Credentials,
+    callers,
+    invoke::{InvokeError, Invoker},
+};
 
 /// Lambda's limit on an event.
 const MAX_EVENT: usize = 6 * 1024 * 1024;
@@ -24,11 +29,12 @@ const MAX_EVENT: usize = 6 * 1024 * 1024;
 /// minutes, and the events outlive whatever dies in between.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1)];
 
-/// Answers until the process ends.
-pub async fn serve(listener: TcpListener, invoker: Invoker) -> std::io::Result<()> {
+/// Answers those who have the credentials, until the process ends.
+pub async fn serve(listener: TcpListener, invoker: Invoker, credentials: Credentials) -> std::io::Result<()> {
     let service = Router::new()
         .route("/2015-03-31/functions/{function}/invocations", post(invoke))
         .layer(DefaultBodyLimit::max(MAX_EVENT))
+        .layer(middleware::from_fn_with_state(credentials, callers::with_credentials))
         .with_state(invoker);
     axum::serve(listener, service).await
 }

@@ -6,6 +6,7 @@
 
 mod aws;
 mod bundle;
+mod callers;
 mod data;
 mod gateway;
 mod invoke;

@@ -1,9 +1,11 @@
-//! Ports: the one that clients know, and free ones for what stands behind it.
+//! Addresses: the one that clients know, and those of what stands behind it.
 
 use std::{
     io,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, TcpListener},
 };
+
+use shared::outbound::addresses::AddressRules;
 
 /// A port that cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -19,36 +21,49 @@ pub enum PortError {
         /// What the system says.
         source: io::Error,
     },
-    /// Every port of the range is taken.
-    #[error("no free port for queues and secrets")]
-    NoneFree,
 }
 
-/// Ports for a tool that wants to be told one. Below those that systems give to outgoing connections, so that none of
-/// these takes one between the choice and its use.
-const INTERNAL: std::ops::Range<u16> = 20_000..32_000;
-
-/// Listens where clients expect the service.
-pub fn listen(port: u16) -> Result<tokio::net::TcpListener, PortError> {
+/// Listens on this port, or on a free one where it is 0.
+pub fn listen(host: Ipv4Addr, port: u16) -> Result<tokio::net::TcpListener, PortError> {
     let refused = |source: io::Error| match source.kind() {
         io::ErrorKind::AddrInUse => PortError::Taken(port),
         _ => PortError::Refused { port, source },
     };
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(refused)?;
+    let listener = TcpListener::bind((host, port)).map_err(refused)?;
     listener.set_nonblocking(true).map_err(refused)?;
     tokio::net::TcpListener::from_std(listener).map_err(refused)
 }
 
-/// An address on which nobody listens, sought from a place that depends on the process, so that two runs that start at
-/// the same moment do not choose the same.
-pub fn free() -> Result<SocketAddr, PortError> {
-    let offset = std::process::id().wrapping_mul(31) as usize % INTERNAL.len();
-    INTERNAL
-        .clone()
-        .cycle()
-        .skip(offset)
-        .take(INTERNAL.len())
-        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
-        .map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
-        .ok_or(PortError::NoneFree)
+/// Where the stand-ins for AWS listen: on an address of this machine that no webhook may reach.
+///
+/// Linux has all of 127.0.0.0/8. macOS has 127.0.0.1 alone, unless `ifconfig lo0 alias` gives it more; where webhooks may
+/// reach every address that there is, only the stand-ins' credentials keep them out.
+pub fn out_of_reach(rules: &AddressRules) -> Ipv4Addr {
+    let free = |host: Ipv4Addr| !rules.permit(host.into()) && TcpListener::bind((host, 0)).is_ok();
+    (1..10).map(|last| Ipv4Addr::new(127, 0, 0, last)).find(|host| free(*host)).unwrap_or_else(|| {
+        tracing::warn!(
+            "webhooks may send to every loopback address here (DELIVERY_ALLOWED_NETWORKS), and so to what stands for AWS, \
+             which refuses them for want of credentials only; `ifconfig lo0 alias 127.0.0.2` gives macOS another address"
+        );
+        Ipv4Addr::LOCALHOST
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(networks: &[&str]) -> AddressRules {
+        let allowed_networks = networks.iter().map(|network| network.parse().expect("a network")).collect();
+        AddressRules { allow_http: true, allowed_networks }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn stand_ins_listen_where_webhooks_may_not_send() {
+        assert_eq!(out_of_reach(&rules(&[])), Ipv4Addr::LOCALHOST);
+        assert_eq!(out_of_reach(&rules(&["127.0.0.1/32"])), Ipv4Addr::new(127, 0, 0, 2));
+        assert_eq!(out_of_reach(&rules(&["127.0.0.0/30", "10.0.0.0/8"])), Ipv4Addr::new(127, 0, 0, 4));
+        assert_eq!(out_of_reach(&rules(&["127.0.0.0/8"])), Ipv4Addr::LOCALHOST, "no other is left");
+    }
 }

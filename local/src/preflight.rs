@@ -12,8 +12,8 @@ use deployment::{Function, Template, TemplateError};
 pub struct Programs {
     /// The functions' binaries.
     pub binaries: PathBuf,
-    /// ministack, for queues and secrets.
-    pub ministack: PathBuf,
+    /// What serves ministack, for queues and secrets, at a socket; its own program knows ports only.
+    pub hypercorn: PathBuf,
 }
 
 /// What is missing.
@@ -50,10 +50,14 @@ pub fn programs(project: &Path, binaries: Option<&Path>, functions: &[Function])
             return Err(Missing::Binary(binary));
         }
     }
-    let ministack = project.join(".venv/bin/ministack");
-    let ministack = runnable(&ministack).ok_or(Missing::Tool(ministack))?;
+    let tool = |name: &str| {
+        let path = project.join(".venv/bin").join(name);
+        runnable(&path).ok_or(Missing::Tool(path))
+    };
+    tool("ministack")?;
+    let hypercorn = tool("hypercorn")?;
     // The functions' processes may run in another folder than we do.
-    Ok(Programs { ministack, binaries: std::path::absolute(&binaries).unwrap_or(binaries) })
+    Ok(Programs { hypercorn, binaries: std::path::absolute(&binaries).unwrap_or(binaries) })
 }
 
 /// The absolute path of a program; for a script, only when its interpreter is there, too: a virtual environment

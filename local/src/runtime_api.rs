@@ -1,9 +1,10 @@
 //! Lambda itself, as a function knows it: the Runtime API, from which its process takes invocations and to which it
 //! gives the answers. <https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html>
 //!
-//! Every process has an address of its own here, with the number of its start in it. What a process has in hand when
-//! it ends fails at once, what waits is left to the next one, and a request of a process that has ended gets nothing,
-//! however late it is read. A poll whose connection is gone takes no invocation with it.
+//! The protocol has no credentials, but the address may have a path: it begins with a key that each start makes anew and that
+//! only the functions' environments name. Every process has an address of its own, with the number of its start in it.
+//! What a process has in hand when it ends fails at once, what waits is left to the next one, and a request of a process
+//! that has ended gets nothing, however late it is read. A poll whose connection is gone takes no invocation with it.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,8 +17,9 @@ use std::{
 use axum::{
     Router,
     body::{Body, Bytes, to_bytes},
-    extract::{Path, State},
+    extract::{Path, Request, State},
     http::{HeaderName, HeaderValue, StatusCode},
+    middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{get, post},
     serve::ListenerExt,
@@ -33,7 +35,10 @@ use tokio::{
     sync::oneshot,
 };
 
-use crate::aws::{ACCOUNT, REGION};
+use crate::{
+    aws::{ACCOUNT, REGION},
+    callers,
+};
 
 /// Lambda's limit on an answer.
 const MAX_ANSWER: usize = 6 * 1024 * 1024;
@@ -42,6 +47,8 @@ const MAX_ANSWER: usize = 6 * 1024 * 1024;
 #[derive(Clone)]
 pub struct RuntimeApi {
     address: SocketAddr,
+    /// What every process' address begins with.
+    key: Arc<str>,
     lines: Arc<HashMap<String, Arc<Line>>>,
     random: SharedRandom,
 }
@@ -97,16 +104,23 @@ pub struct Attachment {
 }
 
 impl RuntimeApi {
-    /// Serves these functions on a free port until the process ends.
-    pub async fn start<'a>(functions: impl IntoIterator<Item = &'a str>, random: SharedRandom) -> io::Result<Self> {
-        let listener = listen()?;
+    /// Serves these functions on a free port of this host until the process ends.
+    pub async fn start<'a>(
+        functions: impl IntoIterator<Item = &'a str>,
+        host: Ipv4Addr,
+        random: SharedRandom,
+    ) -> io::Result<Self> {
+        let listener = listen(host)?;
         let lines = functions.into_iter().map(|function| (function.to_owned(), Arc::default()));
-        let api = Self { address: listener.local_addr()?, lines: Arc::new(lines.collect()), random };
+        let key = random::alphanumeric(random.as_ref(), 43).into();
+        let api = Self { address: listener.local_addr()?, key, lines: Arc::new(lines.collect()), random };
         let service = Router::new()
-            .route("/{function}/{process}/2018-06-01/runtime/invocation/next", get(next))
-            .route("/{function}/{process}/2018-06-01/runtime/invocation/{id}/{outcome}", post(complete))
+            .route("/{key}/{function}/{process}/2018-06-01/runtime/invocation/next", get(next))
+            .route("/{key}/{function}/{process}/2018-06-01/runtime/invocation/{id}/{outcome}", post(complete))
             // What is wrong stands in the function's log, and that its process ends says the rest.
-            .route("/{function}/{process}/2018-06-01/runtime/init/error", post(async || StatusCode::ACCEPTED))
+            .route("/{key}/{function}/{process}/2018-06-01/runtime/init/error", post(async || StatusCode::ACCEPTED))
+            .layer(middleware::from_fn_with_state(Arc::clone(&api.key), with_key))
+            .layer(middleware::from_fn(callers::without_browsers))
             .with_state(api.clone());
         let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
         tokio::spawn(async move { axum::serve(listener, service).await });
@@ -117,7 +131,7 @@ impl RuntimeApi {
     pub fn attach(&self, function: &str) -> Attachment {
         let line = self.line(function).unwrap_or_default();
         let process = line.state().begin();
-        Attachment { line, process, address: format!("http://{}/{function}/{process}", self.address) }
+        Attachment { line, process, address: format!("http://{}/{}/{function}/{process}", self.address, self.key) }
     }
 
     /// Has the function invoked as soon as its process asks for something, and waits for the answer. When the caller
@@ -139,10 +153,10 @@ impl RuntimeApi {
 
 /// Listens for everybody at once: a function that is good for a thousand invocations connects as often when it starts, and
 /// whoever is not let into a shorter queue comes back only after a second, then three, then seven.
-fn listen() -> io::Result<TcpListener> {
+fn listen(host: Ipv4Addr) -> io::Result<TcpListener> {
     const WAITING_CONNECTIONS: u32 = 4096;
     let socket = TcpSocket::new_v4()?;
-    socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+    socket.bind((host, 0).into())?;
     socket.listen(WAITING_CONNECTIONS)
 }
 
@@ -241,7 +255,13 @@ impl Drop for Attachment {
     }
 }
 
-async fn next(State(api): State<RuntimeApi>, Path((function, process)): Path<(String, u64)>) -> Response {
+/// Lets requests through whose path begins with the key.
+async fn with_key(State(key): State<Arc<str>>, request: Request, next: Next) -> Response {
+    let presented = request.uri().path().split('/').nth(1).unwrap_or_default();
+    if callers::same(presented, &key) { next.run(request).await } else { StatusCode::FORBIDDEN.into_response() }
+}
+
+async fn next(State(api): State<RuntimeApi>, Path((_, function, process)): Path<(String, String, u64)>) -> Response {
     let Some(poll) = api.line(&function).and_then(|line| line.poll(process)) else { return gone() };
     let Some((id, event, deadline)) = poll.await.ok().and_then(|handed| handed.accept(process)) else { return gone() };
     let arn = format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{function}");
@@ -276,7 +296,7 @@ fn gone() -> Response {
 
 async fn complete(
     State(api): State<RuntimeApi>,
-    Path((function, _, id, outcome)): Path<(String, u64, String, String)>,
+    Path((_, function, _, id, outcome)): Path<(String, String, u64, String, String)>,
     body: Body,
 ) -> Response {
     let body = to_bytes(body, MAX_ANSWER).await;
@@ -321,7 +341,7 @@ mod tests {
     const DEADLINE: Time = Time::from_millis(1_795_167_900_123);
 
     async fn api() -> RuntimeApi {
-        RuntimeApi::start(["hello"], Arc::new(SystemRandom)).await.expect("a free port")
+        RuntimeApi::start(["hello"], Ipv4Addr::LOCALHOST, Arc::new(SystemRandom)).await.expect("a free port")
     }
 
     fn invoke(api: &RuntimeApi, event: &'static str) -> JoinHandle<Outcome> {
@@ -335,7 +355,7 @@ mod tests {
         let (host, prefix) = address.split_once('/').expect("a path of its own");
         let mut connection = TcpStream::connect(host).await.expect("it listens");
         let request = format!(
-            "{verb} /{prefix}/2018-06-01/runtime/{path} HTTP/1.1\r\nhost: h\r\ncontent-length: {}\r\n\r\n{body}",
+            "{verb} /{prefix}/2018-06-01/runtime/{path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
         connection.write_all(request.as_bytes()).await.expect("sent");

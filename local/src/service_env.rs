@@ -4,7 +4,12 @@ use std::fmt::Write;
 
 use shared::provision::Credentials;
 
-use crate::{bundle::ENVIRONMENT, data::DataFolder, table::TABLE_NAME};
+use crate::{
+    aws::{Credentials as AwsCredentials, REGION},
+    bundle::ENVIRONMENT,
+    data::DataFolder,
+    table::TABLE_NAME,
+};
 
 /// The managing entity of the demo application.
 pub const MANAGING_ENTITY: &str = "demo-hotel";
@@ -25,6 +30,8 @@ pub struct ServiceEnv<'a> {
     pub services_endpoint: &'a str,
     /// Where functions can be invoked directly.
     pub lambda_endpoint: &'a str,
+    /// What these ask for.
+    pub aws: &'a AwsCredentials,
     /// Where geo-IP databases are published.
     pub geo_ip_store: &'a str,
 }
@@ -48,6 +55,11 @@ impl ServiceEnv<'_> {
             ("S3_ENDPOINT", self.services_endpoint),
             ("SERVICES_ENDPOINT", self.services_endpoint),
             ("LAMBDA_ENDPOINT", self.lambda_endpoint),
+            // By the names that AWS SDKs and tools read, of which some know only one of the region's.
+            ("AWS_REGION", REGION),
+            ("AWS_DEFAULT_REGION", REGION),
+            ("AWS_ACCESS_KEY_ID", &self.aws.access_key_id),
+            ("AWS_SECRET_ACCESS_KEY", &self.aws.secret_access_key),
         ];
         lines.iter().fold(String::new(), |mut content, (name, value)| {
             // Writing to a String cannot fail.

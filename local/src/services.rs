@@ -2,9 +2,19 @@
 //! published in a bucket. It keeps everything in memory, so whenever it starts, it is given the queues and the secrets
 //! anew, as the files have them at that moment: an operator's program may have changed one since. A queue's lost messages
 //! are only hints; the sweep repeats what they said.
+//!
+//! It answers everybody. So it listens at a socket in a folder of ours, and [`relay`] stands before it.
+
+pub mod relay;
 
 use std::{
+    fs::{self, DirBuilder},
+    io,
     net::SocketAddr,
+    os::unix::{
+        fs::DirBuilderExt,
+        net::{SocketAddr as UnixAddress, UnixStream},
+    },
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
@@ -14,8 +24,12 @@ use aws_sdk_secretsmanager::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
 use deployment::Queue;
 use serde_json::json;
-use shared::{geo_ip::StoreAddress, logging};
-use tokio::{net::TcpStream, time};
+use shared::{
+    geo_ip::StoreAddress,
+    logging,
+    random::{self, Random},
+};
+use tokio::time;
 
 use crate::{
     aws::{ACCOUNT, Endpoints, REGION},
@@ -29,7 +43,7 @@ const START_LIMIT: Duration = Duration::from_secs(20);
 /// The stand-in, and what it is to hold.
 pub struct Services {
     process: Supervised,
-    address: SocketAddr,
+    socket: PathBuf,
     endpoints: Endpoints,
     secrets_prefix: String,
     queues: Vec<Queue>,
@@ -66,14 +80,52 @@ pub fn queue_arn(queue: &str) -> String {
     format!("arn:aws:sqs:{REGION}:{ACCOUNT}:{queue}")
 }
 
-/// Starts the process and keeps it running; it holds nothing yet.
-pub fn start(group: &Arc<ProcessGroup>, program: &Path, scratch: &Path, address: SocketAddr) -> Supervised {
-    let scratch = scratch.to_owned();
+/// Where ministack listens: in the scratch folder, into which only its owner gets. Where its path is too long for a socket's
+/// address, in a folder of its own among the temporary files, as long as this is kept.
+pub struct Socket {
+    /// Its path.
+    pub path: PathBuf,
+    folder: Option<PathBuf>,
+}
+
+impl Socket {
+    /// A place for the socket.
+    pub fn new(scratch: &Path, random: &dyn Random) -> io::Result<Self> {
+        const NAME: &str = "services.sock";
+        let path = scratch.join(NAME);
+        if UnixAddress::from_pathname(&path).is_ok() {
+            return Ok(Self { path, folder: None });
+        }
+        let folder = std::env::temp_dir().join(format!("waypost-{}", random::alphanumeric(random, 16)));
+        DirBuilder::new().mode(0o700).create(&folder)?;
+        Ok(Self { path: folder.join(NAME), folder: Some(folder) })
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+}
+
+/// Starts the process and keeps it running; it holds nothing yet. `address` is where the relay will be.
+pub fn start(
+    group: &Arc<ProcessGroup>,
+    program: &Path,
+    scratch: &Path,
+    socket: &Path,
+    address: SocketAddr,
+) -> Supervised {
+    let (scratch, bind) = (scratch.to_owned(), format!("unix:{}", socket.display()));
     group.keep_running("ministack", program, move |command| {
         command
+            .args(["ministack.app:app", "--bind", &bind])
+            // In this very process, and with patience for connections that the relay keeps.
+            .args(["--workers", "0", "--keep-alive", "3600", "--log-level", "WARNING"])
             .current_dir(&scratch)
             .env("GATEWAY_PORT", address.port().to_string())
-            .env("BIND_HOST", address.ip().to_string())
             .env("SERVICES", "sqs,secretsmanager,s3")
             .env("LOG_LEVEL", "WARNING")
             .env("TMPDIR", &scratch)
@@ -88,7 +140,7 @@ impl Services {
     /// The stand-in for what the template declares, with the secrets of a folder.
     pub fn new(
         process: Supervised,
-        address: SocketAddr,
+        socket: PathBuf,
         endpoints: Endpoints,
         secrets_prefix: String,
         queues: &[Queue],
@@ -97,7 +149,7 @@ impl Services {
         let mut queues = queues.to_vec();
         // A dead-letter queue must be there before the queue that names it.
         queues.sort_by_key(|queue| queue.dead_letter.is_some());
-        Self { process, address, endpoints, secrets_prefix, queues, secrets, bucket: None }
+        Self { process, socket, endpoints, secrets_prefix, queues, secrets, bucket: None }
     }
 
     /// The same with the bucket of a store that is one.
@@ -112,7 +164,7 @@ impl Services {
     /// Waits until it listens, and gives it everything.
     pub async fn fill(&self) -> Result<(), ServicesError> {
         let begun = Instant::now();
-        while TcpStream::connect(self.address).await.is_err() {
+        while UnixStream::connect(&self.socket).is_err() {
             if begun.elapsed() > START_LIMIT {
                 return Err(ServicesError::Silent);
             }
@@ -173,5 +225,24 @@ impl Services {
             })?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::random::SystemRandom;
+
+    use super::*;
+
+    #[test]
+    fn a_path_that_is_too_long_for_a_socket_has_a_short_one_in_its_place() {
+        let short = Socket::new(Path::new("/data/scratch"), &SystemRandom).expect("nothing is made");
+        assert_eq!(short.path, Path::new("/data/scratch/services.sock"));
+        let long = Socket::new(Path::new(&format!("/data/{}", "x".repeat(120))), &SystemRandom).expect("a folder");
+        assert!(UnixAddress::from_pathname(&long.path).is_ok());
+        let folder = long.path.parent().expect("a folder").to_owned();
+        assert!(folder.is_dir());
+        drop(long);
+        assert!(!folder.exists(), "it goes with the run");
     }
 }

@@ -30,7 +30,7 @@ use tokio::{
 
 use crate::{
     Arguments,
-    aws::Endpoints,
+    aws::{Credentials as AwsCredentials, Endpoints},
     bundle::{Bundle, ENVIRONMENT, EnvironmentError},
     data::{DataError, DataFolder, write_private},
     gateway::Gateway,
@@ -46,7 +46,7 @@ use crate::{
     schedule_pump::SchedulePump,
     secrets::{DEMO_APPLICATION, PLATFORM_APPLICATION, Secrets, SecretsError},
     service_env::{self, MANAGING_ENTITY, ServiceEnv},
-    services::{self, Services, ServicesError, queue_url},
+    services::{self, Services, ServicesError, Socket, queue_url, relay},
     settings::{Settings, SettingsError},
     shutdown,
     table::{TABLE_NAME, TableError, TableServer},
@@ -110,7 +110,7 @@ pub async fn run(arguments: &Arguments) -> Result<(), StartError> {
     if settings.parameters.get("AdminPanelUrl").is_some_and(|address| !address.is_empty()) {
         shared::settings::read::<PanelSettings>()?;
     }
-    let listener = ports::listen(arguments.port)?;
+    let listener = ports::listen(Ipv4Addr::LOCALHOST, arguments.port)?;
     let data = DataFolder::open(&arguments.data)?;
 
     let group = ProcessGroup::start(data.logs()).map_err(StartError::Processes)?;
@@ -133,6 +133,7 @@ struct Running {
     close_gateway: oneshot::Sender<()>,
     invoker: Invoker,
     _table: TableServer,
+    _socket: Socket,
 }
 
 impl Running {
@@ -171,40 +172,48 @@ async fn start(
 ) -> Result<Running, StartError> {
     let gateway_address = listener.local_addr().map_err(StartError::Gateway)?;
     let base_url = format!("http://{gateway_address}");
-    let services_address = match placement.services_port {
-        Some(port) => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
-        None => ports::free()?,
-    };
+    let (clock, random): (SharedClock, SharedRandom) = (Arc::new(SystemClock), Arc::new(SystemRandom));
+    let credentials = AwsCredentials::fresh(random.as_ref());
+    let host = ports::out_of_reach(&settings.address_rules());
+    // What a test places, it finds on 127.0.0.1.
+    let placed = |port: Option<u16>| port.map_or((host, 0), |port| (Ipv4Addr::LOCALHOST, port));
+    let (services_host, services_port) = placed(placement.services_port);
+    let services_listener = ports::listen(services_host, services_port)?;
+    let services_address = services_listener.local_addr().map_err(StartError::Gateway)?;
     let geo_ip = settings.geo_ip_store.clone().unwrap_or_else(|| StoreAddress::Folder(data.geo_ip()));
     let geo_ip_store = geo_ip.to_string();
     let bundle =
         Bundle { template, settings, base_url: &base_url, services: services_address, geo_ip_store: &geo_ip_store };
 
     // The slow one first; it comes up while the table is opened.
-    let ministack = services::start(group, &programs.ministack, &data.scratch(), services_address);
+    let socket = Socket::new(&data.scratch(), random.as_ref()).map_err(StartError::Processes)?;
+    let ministack = services::start(group, &programs.hypercorn, &data.scratch(), &socket.path, services_address);
+    tokio::spawn(relay::serve(services_listener, socket.path.clone(), credentials.clone()));
     let secrets = Secrets::open(&data.secrets(), signing.algorithm)?;
     secrets.check_geo_ip()?;
     secrets.check_providers(&data.secrets(), &settings.address_rules())?;
     let (demo, platform) = (secrets.credentials(DEMO_APPLICATION)?, secrets.credentials(PLATFORM_APPLICATION)?);
-    let table = open_table(template, data, placement.table_port.unwrap_or(0)).await?;
-    let endpoints = Endpoints { table: table.endpoint.clone(), services: format!("http://{services_address}") };
+    let table = open_table(template, data, placed(placement.table_port).into(), credentials.clone()).await?;
+    let services_endpoint = format!("http://{services_address}");
+    let endpoints =
+        Endpoints { credentials: credentials.clone(), table: table.endpoint.clone(), services: services_endpoint };
     let functions_endpoints = Endpoints {
+        credentials: credentials.clone(),
         table: placement.functions_table.as_ref().unwrap_or(&endpoints.table).clone(),
         services: placement.functions_services.as_ref().unwrap_or(&endpoints.services).clone(),
     };
 
     let prefix = format!("waypost/{ENVIRONMENT}/");
     let services =
-        Services::new(ministack, services_address, endpoints.clone(), prefix, template.queues(), data.secrets())
+        Services::new(ministack, socket.path.clone(), endpoints.clone(), prefix, template.queues(), data.secrets())
             .with_bucket_of(&geo_ip);
     let filled = async { services.fill().await.map_err(StartError::from) };
     let provided = async { provide(&endpoints, &secrets, tokens, &demo, &platform).await.map_err(StartError::from) };
     tokio::try_join!(filled, provided)?;
     tokio::spawn(services.keep_filled());
 
-    let (clock, random): (SharedClock, SharedRandom) = (Arc::new(SystemClock), Arc::new(SystemRandom));
     let names = template.functions().iter().map(|function| function.name.as_str());
-    let runtime_api = RuntimeApi::start(names, Arc::clone(&random)).await.map_err(StartError::RuntimeApi)?;
+    let runtime_api = RuntimeApi::start(names, host, Arc::clone(&random)).await.map_err(StartError::RuntimeApi)?;
     let mut processes = Vec::new();
     for function in template.functions() {
         let environment = bundle.environment(function)?;
@@ -217,9 +226,9 @@ async fn start(
     let (close_gateway, closed) = oneshot::channel::<()>();
     let gateway = Gateway::new(template, invoker.clone(), base_url.clone(), Arc::clone(&clock), Arc::clone(&random));
     let gateway = tokio::spawn(gateway.serve(listener, async { drop(closed.await) }));
-    let lambda_listener = ports::listen(0)?;
+    let lambda_listener = ports::listen(host, 0)?;
     let lambda_endpoint = format!("http://{}", lambda_listener.local_addr().map_err(StartError::Gateway)?);
-    tokio::spawn(lambda_api::serve(lambda_listener, invoker.clone()));
+    tokio::spawn(lambda_api::serve(lambda_listener, invoker.clone(), credentials.clone()));
 
     Probe::new(gateway_address, invoker.clone()).wait(template, &demo).await?;
     for function in template.functions() {
@@ -248,17 +257,23 @@ async fn start(
         dynamodb_endpoint: &endpoints.table,
         services_endpoint: &endpoints.services,
         lambda_endpoint: &lambda_endpoint,
+        aws: &credentials,
         geo_ip_store: &geo_ip_store,
     };
     write_private(&data.service_env(), service_env.content().as_bytes())?;
     eprintln!("{}", service_env::greeting(&base_url, data));
-    Ok(Running { gateway, close_gateway, invoker, _table: table })
+    Ok(Running { gateway, close_gateway, invoker, _table: table, _socket: socket })
 }
 
-async fn open_table(template: &Template, data: &DataFolder, port: u16) -> Result<TableServer, StartError> {
+async fn open_table(
+    template: &Template,
+    data: &DataFolder,
+    address: SocketAddr,
+    credentials: AwsCredentials,
+) -> Result<TableServer, StartError> {
     let table = template.tables().first().ok_or(StartError::NoTable)?.clone();
     let file = data.table();
-    let opened = tokio::task::spawn_blocking(move || TableServer::start(&file, &table, port));
+    let opened = tokio::task::spawn_blocking(move || TableServer::start(&file, &table, address, credentials));
     Ok(opened.await.map_err(StartError::Panic)??)
 }
 

@@ -1,12 +1,15 @@
-//! The table: dynoxide, an embedded DynamoDB on SQLite, on a thread and a runtime of its own.
+//! The table: dynoxide, an embedded DynamoDB on SQLite, on a thread and a runtime of its own, behind the protocol of
+//! [`calls`].
 //!
 //! It waits for the disk at every write, on the thread that serves the request; on our own runtime, that would hold up
 //! the gateway.
 
+mod calls;
+
 use std::{
     fs::{File, Permissions},
     io,
-    net::Ipv4Addr,
+    net::SocketAddr,
     os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::Path,
     sync::mpsc,
@@ -14,10 +17,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use axum::{middleware, serve::ListenerExt};
 use deployment::Table;
 use dynoxide::Database;
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::{net::TcpListener, sync::oneshot};
+
+use crate::{aws::Credentials, callers};
 
 /// How the table is called here; the emulator wants eleven characters or more.
 pub const TABLE_NAME: &str = "waypost-local";
@@ -60,14 +66,20 @@ pub enum TableError {
 }
 
 impl TableServer {
-    /// Opens the file, makes the table if it is not there, and serves it, on a free port where this one is 0.
-    pub fn start(file: &Path, table: &Table, port: u16) -> Result<Self, TableError> {
+    /// Opens the file, makes the table if it is not there, and serves it to those who have the credentials, on a free port
+    /// where the address has none.
+    pub fn start(
+        file: &Path,
+        table: &Table,
+        address: SocketAddr,
+        credentials: Credentials,
+    ) -> Result<Self, TableError> {
         let (ready, started) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
         let (file, table) = (file.to_string_lossy().into_owned(), table.clone());
         let thread = thread::Builder::new()
             .name("table".to_owned())
-            .spawn(move || serve(&file, &table, port, &ready, stopped))
+            .spawn(move || serve(&file, &table, (address, credentials), &ready, stopped))
             .map_err(TableError::Server)?;
         let endpoint = started.recv().map_err(|_| TableError::Thread)??;
         Ok(Self { endpoint, stop: Some(stop), thread: Some(thread) })
@@ -89,7 +101,7 @@ impl Drop for TableServer {
 fn serve(
     file: &str,
     table: &Table,
-    port: u16,
+    (address, credentials): (SocketAddr, Credentials),
     ready: &mpsc::Sender<Result<String, TableError>>,
     stopped: oneshot::Receiver<()>,
 ) {
@@ -101,8 +113,7 @@ fn serve(
         .map_err(TableError::Server)
         .and_then(|runtime| {
             let database = open(file, table)?;
-            let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port));
-            let listener = runtime.block_on(listener).map_err(TableError::Server)?;
+            let listener = runtime.block_on(TcpListener::bind(address)).map_err(TableError::Server)?;
             let address = listener.local_addr().map_err(TableError::Server)?;
             Ok((runtime, database, listener, format!("http://{address}")))
         });
@@ -116,10 +127,12 @@ fn serve(
     };
     runtime.spawn(remove_expired(database.clone()));
     let _ = ready.send(Ok(endpoint));
-    let served = runtime.block_on(dynoxide::server::serve_with_shutdown(listener, database, async {
+    let router = calls::router(database).layer(middleware::from_fn_with_state(credentials, callers::with_credentials));
+    let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
+    let served = axum::serve(listener, router).with_graceful_shutdown(async {
         let _ = stopped.await;
-    }));
-    if let Err(error) = served {
+    });
+    if let Err(error) = runtime.block_on(served.into_future()) {
         tracing::error!("the table ended: {error}");
     }
     // The sweep is dropped where it waits.

@@ -6,7 +6,7 @@ use doubles::update_server::{archive, sha256};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Api, Behaviour, Settings, Suite, UpdateServer,
+    Api, Behaviour, Settings, Suite, UpdateServer, aws_authorization_of,
     geo_ip::{call, database, day, maxmind, operator, task, told},
     tests,
 };
@@ -21,7 +21,8 @@ fn object(api: &Api, name: &str) -> String {
 }
 
 async fn read(api: &Api, name: &str) -> Option<Vec<u8>> {
-    let answer = reqwest::get(object(api, name)).await.expect("the bucket answers");
+    let request = reqwest::Client::new().get(object(api, name)).header("authorization", aws_authorization_of(&api.env));
+    let answer = request.send().await.expect("the bucket answers");
     if answer.status() == 404 {
         return None;
     }
@@ -66,7 +67,8 @@ async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
     let (answer, ()) = tokio::join!(task(&api, "?live=true"), async {
         server.until(&UpdateServer::download(CITY), 1).await;
         let changed = [first.to_string().as_bytes(), b"\n"].concat();
-        let put = reqwest::Client::new().put(object(&api, "current.json")).body(changed).send().await;
+        let put = reqwest::Client::new().put(object(&api, "current.json")).body(changed);
+        let put = put.header("authorization", aws_authorization_of(&api.env)).send().await;
         put.and_then(reqwest::Response::error_for_status).expect("the bucket takes it");
     });
     let (success, message) = told(&answer.expect("an answer"));

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, process::Stdio, sync::Arc};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::harness::{Behaviour, Bus, Entity, Receiver, Suite, free_port, is_signed_by, local, tests};
+use crate::harness::{Behaviour, Bus, Entity, Receiver, Suite, aws_variables, free_port, is_signed_by, local, tests};
 
 tests![
     an_event_of_the_bus_arrives_signed_at_its_entitys_webhooks,
@@ -261,7 +261,7 @@ async fn hand_over_without(suite: &Suite, service: &str, event: &str) -> String 
         .env("AWS_LAMBDA_FUNCTION_NAME", "ingest-event")
         .env("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
         .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256")
-        .envs([("AWS_REGION", "us-east-1"), ("AWS_ACCESS_KEY_ID", "local"), ("AWS_SECRET_ACCESS_KEY", "local")])
+        .envs(aws_variables(env))
         .env("AWS_ENDPOINT_URL_DYNAMODB", &env["DYNAMODB_ENDPOINT"])
         .env("AWS_ENDPOINT_URL_SQS", &env["SERVICES_ENDPOINT"])
         .env(service, format!("http://127.0.0.1:{}", free_port()))

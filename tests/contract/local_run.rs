@@ -161,6 +161,9 @@ async fn clients_are_told_what_they_need(suite: Arc<Suite>) {
         "DYNAMODB_ENDPOINT",
         "TABLE_NAME",
         "GEO_IP_STORE",
+        "AWS_REGION",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
     ] {
         assert!(env.get(name).is_some_and(|value| !value.is_empty()), "{name} is missing in service.env");
     }

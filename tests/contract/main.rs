@@ -54,6 +54,8 @@ mod revocation;
 mod routes;
 mod samples;
 mod signing_keys;
+mod slow_clients;
+mod stand_ins;
 mod table_chaos;
 mod token;
 mod webhook_changes;
@@ -68,7 +70,7 @@ use harness::Test;
 
 fn main() -> ExitCode {
     // The slow ones come first, so that the quick ones run beside them.
-    let modules: [&[Test]; 55] = [
+    let modules: [&[Test]; 57] = [
         payments_refresh::TESTS,
         revocation::TESTS,
         geo_ip_providers::TESTS,
@@ -90,6 +92,8 @@ fn main() -> ExitCode {
         dispatching::TESTS,
         operational_events::TESTS,
         local_run::TESTS,
+        stand_ins::TESTS,
+        slow_clients::TESTS,
         recover::TESTS,
         resend::TESTS,
         receivers::TESTS,

@@ -6,7 +6,8 @@ use doubles::provider::{Kind, Outcome};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Application, Behaviour, Choice, PROVIDERS, Receiver, SCOPES, Suite, choose, now, query, state_of, tests, time,
+    Application, Behaviour, Choice, PROVIDERS, Receiver, SCOPES, Suite, aws_authorization_of, choose, now, query,
+    state_of, tests, time,
 };
 
 tests![
@@ -247,7 +248,7 @@ async fn a_provider_whose_secret_was_deleted_is_unknown(suite: Arc<Suite>) {
         .post(&suite.api.env["SERVICES_ENDPOINT"])
         .header("x-amz-target", "secretsmanager.DeleteSecret")
         .header("content-type", "application/x-amz-json-1.1")
-        .header("authorization", "AWS4-HMAC-SHA256 Credential=tests/20260101/us-east-1/secretsmanager/aws4_request")
+        .header("authorization", aws_authorization_of(&suite.api.env))
         .body(request.to_string())
         .send()
         .await

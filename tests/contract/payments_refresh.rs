@@ -11,7 +11,8 @@ use doubles::provider::{Entry, Kind, Outcome};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Api, Behaviour, Bundle, Choice, Entity, LONG, Receiver, Settings, Suite, Table, Visit, project, tests, time, until,
+    Api, Behaviour, Bundle, Choice, Entity, LONG, Receiver, Settings, Suite, Table, Visit, aws_authorization_of,
+    project, tests, time, until,
 };
 
 tests![
@@ -345,7 +346,8 @@ async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: A
 fn invoke(api: &Api) -> impl Future<Output = bool> + Send + 'static {
     let url = format!("{}/2015-03-31/functions/refresh-connections/invocations", api.env["LAMBDA_ENDPOINT"]);
     let event = fs::read_to_string(project().join("events/refresh-connections.json")).expect("it has a sample event");
-    async move { reqwest::Client::new().post(url).body(event).send().await.is_ok_and(|answer| answer.status() == 200) }
+    let request = reqwest::Client::new().post(url).header("authorization", aws_authorization_of(&api.env)).body(event);
+    async move { request.send().await.is_ok_and(|answer| answer.status() == 200) }
 }
 
 async fn kill_refreshers(bundle: &Bundle) {

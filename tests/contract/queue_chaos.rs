@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use shared::random::{SystemRandom, unit};
 use tokio::time::sleep;
 
-use crate::harness::{Account, Behaviour, Entity, Interposed, Receiver, Settings, Suite, account, tests};
+use crate::harness::{
+    Account, Behaviour, Entity, Interposed, Receiver, Settings, Suite, account, aws_authorization_of, tests,
+};
 
 tests![
     a_queue_that_loses_doubles_delays_and_reorders_changes_nothing,
@@ -72,7 +74,7 @@ async fn a_queue_that_is_emptied_again_and_again_changes_nothing(suite: Arc<Suit
             purge(&stood).await;
         }
         // And once it is gone altogether.
-        stood.bundle.process("ministack").await.kill();
+        stood.bundle.process("hypercorn").await.kill();
     };
     let (deliveries, ()) = futures::join!(publish(&entity, &receiver), emptying);
     complete(&account(&entity, &receiver, &deliveries, &[]).await);
@@ -88,6 +90,7 @@ async fn purge(stood: &Interposed) {
     let body: Value = json!({ "QueueUrl": queue });
     let sent = request
         .post(&stood.api.env["SERVICES_ENDPOINT"])
+        .header("authorization", aws_authorization_of(&stood.api.env))
         .header("x-amz-target", "AmazonSQS.PurgeQueue")
         .header("content-type", "application/x-amz-json-1.0")
         .body(body.to_string());

@@ -18,7 +18,9 @@ use serde_json::{Value, json};
 use shared::clock::Time;
 use tokio::{process::Command, time};
 
-use crate::harness::{Api, AwsCall, Bundle, Forge, LONG, Settings, Suite, Table, local, now, tests, until};
+use crate::harness::{
+    Api, AwsCall, Bundle, Forge, LONG, Settings, Suite, Table, aws_authorization_of, local, now, tests, until,
+};
 
 tests![
     keys_rotate_under_load_and_no_good_token_is_refused,
@@ -53,7 +55,8 @@ async fn rotate(bundle: &Bundle, options: &[&str]) -> String {
 async fn step(api: &Api, step: &str, version: &str) -> Result<(), String> {
     let url = format!("{}/2015-03-31/functions/rotate-signing-key/invocations", api.env["LAMBDA_ENDPOINT"]);
     let event = json!({ "Step": step, "SecretId": "waypost/local/signing-key", "ClientRequestToken": version });
-    let answer = reqwest::Client::new().post(url).json(&event).send().await.expect("functions can be invoked");
+    let request = reqwest::Client::new().post(url).header("authorization", aws_authorization_of(&api.env));
+    let answer = request.json(&event).send().await.expect("functions can be invoked");
     let failed = !answer.status().is_success() || answer.headers().contains_key("x-amz-function-error");
     let text = answer.text().await.expect("the answer is text");
     if failed { Err(text) } else { Ok(()) }

@@ -18,7 +18,7 @@ use std::{
 use aws_sdk_secretsmanager::error::DisplayErrorContext;
 use clap::Parser;
 use http_body_util::{BodyExt, Full};
-use hyper::{Request, body::Bytes};
+use hyper::{Request, body::Bytes, header::AUTHORIZATION};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use operator::{Deployment, OperatorError, Which, private_file};
 use serde_json::{Value, json};
@@ -179,7 +179,9 @@ impl Keys {
             |error: &(dyn std::error::Error + 'static)| Failure::Unreachable(shared::logging::chain(error));
         let address = format!("{}/2015-03-31/functions/rotate-signing-key/invocations", here.value("LAMBDA_ENDPOINT")?);
         let event = json!({ "Step": step.as_str(), "SecretId": self.name, "ClientRequestToken": version });
-        let request = Request::post(address).body(Full::<Bytes>::from(event.to_string()));
+        let request = Request::post(address)
+            .header(AUTHORIZATION, here.authorization()?)
+            .body(Full::<Bytes>::from(event.to_string()));
         let request = request.map_err(|error| Failure::Unreachable(error.to_string()))?;
         let answer = Client::builder(TokioExecutor::new()).build_http().request(request).await;
         let answer = answer.map_err(|error| unreachable(&error))?;

@@ -2,21 +2,17 @@
 //! function and makes a response of the answer; what it must refuse itself is a Problem, too.
 
 mod answer;
+mod body;
+mod connections;
 mod event;
 mod refusal;
 mod routes;
 
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{
-    Router,
-    body::Body,
-    extract::{ConnectInfo, Request, State},
-    response::Response,
-    serve::ListenerExt,
-};
+use axum::{extract::Request, response::Response};
 use deployment::Template;
-use http_body_util::BodyExt;
+use http::request::Parts;
 use shared::{clock::SharedClock, random::SharedRandom};
 use tokio::{net::TcpListener, time};
 
@@ -25,10 +21,8 @@ use crate::invoke::Invoker;
 
 /// API Gateway gives up on a request after this time.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
-/// The largest body that API Gateway takes.
-const MAX_BODY: usize = 10 * 1024 * 1024;
-/// How much of a larger one is still read, and thrown away: a client that is reset while it sends may never see the answer.
-const MAX_DISCARDED: usize = 64 * 1024 * 1024;
+/// The largest head that API Gateway takes: the request line and the headers' values together.
+const MAX_HEAD: usize = 10_240;
 /// The largest event that Lambda takes; a body that is not text grows by a third in it.
 const MAX_EVENT: usize = 6 * 1024 * 1024;
 
@@ -39,22 +33,6 @@ pub struct Gateway {
     base_url: String,
     clock: SharedClock,
     random: SharedRandom,
-}
-
-async fn read_whole(mut body: Body) -> Result<Vec<u8>, Refusal> {
-    let (mut whole, mut length) = (Vec::new(), 0);
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(refusal::broken_off)?.into_data() else { continue };
-        length += data.len();
-        if length <= MAX_BODY {
-            whole.extend_from_slice(&data);
-        } else if length > MAX_DISCARDED {
-            break;
-        } else {
-            whole = Vec::new();
-        }
-    }
-    if length <= MAX_BODY { Ok(whole) } else { Err(refusal::of_large_body()) }
 }
 
 impl Gateway {
@@ -75,17 +53,32 @@ impl Gateway {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
-        // Small answers go out at once.
-        let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
-        let service = Router::new().fallback(handle).with_state(Arc::new(self));
-        axum::serve(listener, service.into_make_service_with_connect_info::<SocketAddr>())
-            .with_graceful_shutdown(shutdown)
-            .await
+        let gateway = Arc::new(self);
+        let answer = move |peer, request| Arc::clone(&gateway).handle(peer, request);
+        connections::serve(listener, connections::HEAD_LIMIT, answer, shutdown).await
+    }
+
+    async fn handle(self: Arc<Self>, peer: SocketAddr, request: Request) -> Response {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        self.answer(peer, request).await.unwrap_or_else(|refusal| {
+            if let Some(cause) = refusal.cause() {
+                tracing::warn!("{method} {path}: {cause}");
+            }
+            refusal.into_response(&self.base_url, &shared::random::uuid(self.random.as_ref()))
+        })
     }
 
     async fn answer(&self, peer: SocketAddr, request: Request) -> Result<Response, Refusal> {
         let (parts, body) = request.into_parts();
-        let body = read_whole(body).await?;
+        if head_size(&parts) > MAX_HEAD {
+            return Err(refusal::of_large_head(MAX_HEAD));
+        }
+        let body = body::read(&parts.headers, body, body::PATIENCE).await?;
+        let answered = time::timeout(TIME_LIMIT, self.invoke(peer, parts, body)).await;
+        answered.unwrap_or_else(|_| Err(Refusal::timed_out(TIME_LIMIT)))
+    }
+
+    async fn invoke(&self, peer: SocketAddr, parts: Parts, body: Vec<u8>) -> Result<Response, Refusal> {
         let path = parts.uri.path();
         let (route, parameters) = self.routes.find(&parts.method, path);
         let event = event::of_request(&event::Received {
@@ -106,17 +99,8 @@ impl Gateway {
     }
 }
 
-async fn handle(
-    State(gateway): State<Arc<Gateway>>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    request: Request<Body>,
-) -> Response {
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let outcome = time::timeout(TIME_LIMIT, gateway.answer(peer, request)).await;
-    outcome.unwrap_or_else(|_| Err(Refusal::timed_out(TIME_LIMIT))).unwrap_or_else(|refusal| {
-        if let Some(cause) = refusal.cause() {
-            tracing::warn!("{method} {path}: {cause}");
-        }
-        refusal.into_response(&gateway.base_url, &shared::random::uuid(gateway.random.as_ref()))
-    })
+/// As API Gateway counts it.
+fn head_size(parts: &Parts) -> usize {
+    let line = parts.method.as_str().len() + parts.uri.path_and_query().map_or(0, |path| path.as_str().len());
+    line + parts.headers.values().map(|value| value.len()).sum::<usize>()
 }

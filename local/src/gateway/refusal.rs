@@ -13,7 +13,7 @@ use shared::{
     logging,
 };
 
-use super::MAX_BODY;
+use super::body::MAX_BODY;
 use crate::invoke::InvokeError;
 
 /// The functions whose internal errors say nothing, not even as a Problem.
@@ -86,6 +86,16 @@ impl Refusal {
 /// A body of which the rest is thrown away.
 pub fn of_large_body() -> Refusal {
     ending_the_connection(Problem::too_large("The request", MAX_BODY))
+}
+
+/// A body that does not come in time.
+pub fn of_late_body() -> Refusal {
+    ending_the_connection(Problem::request_timeout())
+}
+
+/// A head that is too large; the body is not even looked at.
+pub fn of_large_head(limit: usize) -> Refusal {
+    ending_the_connection(Problem::headers_too_large(limit))
 }
 
 /// A body that ended too soon; mostly the client is gone, and hears nothing of this.

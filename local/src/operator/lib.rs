@@ -127,7 +127,7 @@ impl Deployment {
         let told = text.lines().filter_map(|line| line.split_once('='));
         let told = told.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let here = Here { data: data.to_owned(), told };
-        let aws = nobodys_credentials().await;
+        let aws = credentials_of(&here).await?;
         let dynamodb = aws_sdk_dynamodb::config::Builder::from(&aws).endpoint_url(here.value("DYNAMODB_ENDPOINT")?);
         let secrets =
             aws_sdk_secretsmanager::config::Builder::from(&aws).endpoint_url(here.value("SERVICES_ENDPOINT")?);
@@ -145,6 +145,12 @@ impl Here {
     pub fn value(&self, name: &'static str) -> Result<&str, OperatorError> {
         let missing = || OperatorError::ServiceEnv { path: self.data.join("service.env"), name };
         self.told.get(name).map(String::as_str).ok_or_else(missing)
+    }
+
+    /// The header that shows the stand-ins the credentials of this start, for a request that no SDK makes.
+    pub fn authorization(&self) -> Result<String, OperatorError> {
+        let id = self.value("AWS_ACCESS_KEY_ID")?;
+        Ok(format!("AWS4-HMAC-SHA256 Credential={id}/20260101/us-east-1/lambda/aws4_request"))
     }
 
     /// The file from which the next start loads a secret.
@@ -186,12 +192,11 @@ pub fn end<E: Error + 'static>(outcome: Result<(), E>) -> ExitCode {
     }
 }
 
-/// The stand-ins of one machine take any credentials.
-async fn nobodys_credentials() -> SdkConfig {
-    let credentials = Credentials::new("local", "local", None, None, "local");
-    aws_config::defaults(BehaviorVersion::latest())
-        .region(Region::new("us-east-1"))
-        .credentials_provider(credentials)
-        .load()
-        .await
+/// What the stand-ins of one machine ask for.
+async fn credentials_of(here: &Here) -> Result<SdkConfig, OperatorError> {
+    let (id, secret) = (here.value("AWS_ACCESS_KEY_ID")?, here.value("AWS_SECRET_ACCESS_KEY")?);
+    let config = aws_config::defaults(BehaviorVersion::latest())
+        .region(Region::new(here.value("AWS_REGION")?.to_owned()))
+        .credentials_provider(Credentials::new(id, secret, None, None, "service.env"));
+    Ok(config.load().await)
 }

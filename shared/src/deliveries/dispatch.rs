@@ -34,6 +34,7 @@ use crate::{
         breaker::{HealthItem, Outcome, Passage},
         disable::Reason,
         endpoint_url::EndpointUrl,
+        headers,
         health::Watch,
         operational::{DeliveryExhausted, is_operational},
         stats::Stats,
@@ -360,11 +361,7 @@ impl Dispatcher {
             (HeaderName::from_static("webhook-signature"), signature::sign(&secrets, claimed.event(), now, body)),
         ];
         let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
-        // Checked when they were set; one that cannot be a header all the same is left out, and never breaks out of its line.
-        let custom = webhook.webhook.headers.iter().filter_map(|(name, value)| {
-            Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?))
-        });
-        let headers: Vec<_> = own.chain(custom).collect();
+        let headers: Vec<_> = own.chain(headers::to_send(&webhook.webhook.headers)).collect();
         Ok(self.outbound.send(Method::POST, url.url(), &headers, Bytes::copy_from_slice(body.as_bytes())).await)
     }
 }

@@ -310,6 +310,17 @@ impl Problem {
             .with_property("limitBytes", limit)
     }
 
+    /// The request line and the headers are larger than the gateway takes.
+    pub fn headers_too_large(limit: usize) -> Self {
+        let detail = format!("The request line and the headers are larger than the {limit} bytes that are allowed.");
+        Self::new(ProblemKind::HeadersTooLarge, detail).with_property("limitBytes", limit)
+    }
+
+    /// The body does not come.
+    pub fn request_timeout() -> Self {
+        Self::new(ProblemKind::RequestTimeout, "The body of the request did not come in time; send the request again.")
+    }
+
     /// Something that the answer needs is out of reach.
     pub fn unavailable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         let detail = format!("The service cannot answer at the moment; try again in {RETRY_AFTER_SECONDS} seconds.");

@@ -101,6 +101,10 @@ kinds! {
         "An Idempotency-Key may be sent again only with the very same body. Use a new key for a new event.";
     PayloadTooLarge = "payload-too-large", PAYLOAD_TOO_LARGE, "The request is too large",
         "The body is larger than this operation takes. A whole event, with the members that the service adds, may have 256 KiB.";
+    HeadersTooLarge = "headers-too-large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The headers of the request are too large",
+        "The request line and the values of all headers may have 10 240 bytes together. A body may be much larger: put there what is large.";
+    RequestTimeout = "request-timeout", REQUEST_TIMEOUT, "The request did not come in time",
+        "The body was announced and did not come, or came too slowly. Send the whole request again, on a new connection; if it goes wrong again, look for what holds it up on its way, or announces a longer body than it sends.";
     ServiceUnavailable = "service-unavailable", SERVICE_UNAVAILABLE, "The service cannot answer at the moment",
         "Something that the answer needs did not respond. Nothing is wrong with the request: send it again after the time in the Retry-After header.";
     InternalError = "internal-error", INTERNAL_SERVER_ERROR, "The service failed",

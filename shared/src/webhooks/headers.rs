@@ -38,6 +38,8 @@ const RESERVED: [&str; 20] = [
     "via",
 ];
 const RESERVED_PREFIXES: [&str; 5] = ["if-", "proxy-", "service-", "webhook-", "x-amzn-"];
+/// Names that ask the services of a cloud for something: a webhook must not speak to these, whatever its address leads to.
+const CLOUD_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
 
 /// Checks the headers that an owner wants, and notes what is wrong with each.
 pub fn check(headers: &BTreeMap<String, String>, violations: &mut Violations) {
@@ -68,10 +70,31 @@ fn check_name(name: &str) -> Result<(), String> {
     if name.len() > 128 {
         return Err("has a name of more than 128 characters".to_owned());
     }
-    if RESERVED.contains(&lower) || RESERVED_PREFIXES.iter().any(|prefix| lower.starts_with(prefix)) {
+    if speaks_to_a_cloud(lower) {
+        return Err("is reserved: headers that begin like it are commands to a cloud's own services".to_owned());
+    }
+    if is_the_services_own(lower) {
         return Err("is reserved: the service sets it itself or must not send it".to_owned());
     }
     Ok(())
+}
+
+fn speaks_to_a_cloud(lower: &str) -> bool {
+    CLOUD_PREFIXES.iter().any(|prefix| lower.starts_with(prefix))
+}
+
+fn is_the_services_own(lower: &str) -> bool {
+    RESERVED.contains(&lower) || RESERVED_PREFIXES.iter().any(|prefix| lower.starts_with(prefix))
+}
+
+/// What is sent of the headers of a webhook. They were checked when they were set, but a name may have been reserved since:
+/// such a one is left out, and the delivery goes on without it, as does one that cannot be a header all the same.
+pub fn to_send(headers: &BTreeMap<String, String>) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    headers.iter().filter_map(|(name, value)| {
+        let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+        let sent = !speaks_to_a_cloud(name.as_str()) && !is_the_services_own(name.as_str());
+        sent.then_some((name, HeaderValue::from_str(value).ok()?))
+    })
 }
 
 /// Printable ASCII and inner spaces: no control characters, so no folding and no second header (RFC 9110 §5.5).
@@ -130,6 +153,22 @@ mod tests {
             assert!(refused(&[(name, "x")]), "{name}");
         }
         assert!(!refused(&[("Cookie", "gate=1"), ("X-If-Match", "x"), ("Accept", "application/json")]));
+    }
+
+    #[test]
+    fn what_speaks_to_the_services_of_a_cloud_is_refused_in_any_case() {
+        for name in ["X-Amz-Target", "x-amz-date", "X-AMZ-SECURITY-TOKEN", "x-amz-x", "X-Goog-Api-Key", "x-goog-"] {
+            assert!(refused(&[(name, "x")]), "{name}");
+        }
+        assert!(!refused(&[("X-Amazing", "x"), ("X-Google", "x"), ("X-Amz", "x")]));
+    }
+
+    #[test]
+    fn a_header_that_was_set_before_its_name_was_reserved_is_not_sent() {
+        let stored = [("Authorization", "Bearer a"), ("X-Amz-Target", "x"), ("x-goog-api-key", "x"), ("Host", "x")];
+        let stored = stored.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let sent: Vec<_> = to_send(&stored).map(|(name, _)| name).collect();
+        assert_eq!(sent, ["authorization"]);
     }
 
     #[test]

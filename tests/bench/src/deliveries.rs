@@ -83,8 +83,7 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
 
 async fn measure_speed() -> Result<(), Box<dyn Error>> {
     let stand = Stand::start(Setup { release: &OURS, ..Setup::default() }).await?;
-    let (table, services) = (stand.var("DYNAMODB_ENDPOINT"), stand.var("SERVICES_ENDPOINT"));
-    let emulators = emulators::measure(table, stand.var("TABLE_NAME"), services).await;
+    let emulators = emulators::measure(&stand).await;
     report::emulators(&emulators.map_err(|error| error.to_string())?);
 
     let bench = Bench::start(&stand).await?;

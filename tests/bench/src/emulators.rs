@@ -13,13 +13,10 @@ use std::{
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::connection::Connection;
+use crate::{connection::Connection, stand::Stand};
 
 const CLIENTS: usize = 32;
 const TIME: Duration = Duration::from_secs(4);
-/// Any credentials will do, and they must be there.
-const AUTHORIZATION: &str = "AWS4-HMAC-SHA256 Credential=bench/20260101/us-east-1/any/aws4_request, \
-    SignedHeaders=host;x-amz-date, Signature=00";
 
 /// What was measured, each a second.
 pub struct Measured {
@@ -37,8 +34,21 @@ pub struct Measured {
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
+/// An emulator, and the credentials that it asks for.
+#[derive(Clone)]
+struct Emulator {
+    address: Arc<str>,
+    authorization: Arc<str>,
+}
+
 /// Measures both while nothing else uses them.
-pub async fn measure(table: &str, name: &str, services: &str) -> Outcome<Measured> {
+pub async fn measure(stand: &Stand) -> Outcome<Measured> {
+    let name = stand.var("TABLE_NAME");
+    let credential = format!("{}/20260101/us-east-1/any/aws4_request", stand.var("AWS_ACCESS_KEY_ID"));
+    let authorization: Arc<str> =
+        format!("AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host;x-amz-date, Signature=00").into();
+    let at = |name: &str| Emulator { address: stand.var(name).into(), authorization: Arc::clone(&authorization) };
+    let (table, services) = (&at("DYNAMODB_ENDPOINT"), &at("SERVICES_ENDPOINT"));
     let (table_name, text) = (name.to_owned(), "x".repeat(450));
     let put = move |number: u64| {
         let item = json!({"pk": {"S": format!("BENCH#{number}")}, "sk": {"S": "ITEM"}, "text": {"S": text}});
@@ -65,8 +75,8 @@ pub async fn measure(table: &str, name: &str, services: &str) -> Outcome<Measure
     };
     let gets = rate(table, get).await?;
 
-    let mut connection = Connection::open(services).await?;
-    let made = call(&mut connection, "AmazonSQS.CreateQueue", &json!({ "QueueName": "bench" })).await?;
+    let mut connection = Connection::open(&services.address).await?;
+    let made = call(services, &mut connection, "AmazonSQS.CreateQueue", &json!({ "QueueName": "bench" })).await?;
     let queue = made["QueueUrl"].as_str().ok_or("no queue")?.to_owned();
     let messages = queue_rate(services, &queue, 1).await?;
     let batched_messages = queue_rate(services, &queue, 10).await?;
@@ -86,17 +96,18 @@ impl Work {
 }
 
 /// How many things a second, when all clients do such work for a while.
-async fn rate(address: &str, work: impl Fn(u64) -> Work + Send + Sync + 'static) -> Outcome<f64> {
+async fn rate(emulator: &Emulator, work: impl Fn(u64) -> Work + Send + Sync + 'static) -> Outcome<f64> {
     let (work, number, began) = (Arc::new(work), Arc::new(AtomicU64::new(0)), Instant::now());
     let mut clients = JoinSet::new();
     for _ in 0..CLIENTS {
-        let (work, number, mut connection) = (Arc::clone(&work), Arc::clone(&number), Connection::open(address).await?);
+        let (work, number, emulator) = (Arc::clone(&work), Arc::clone(&number), emulator.clone());
+        let mut connection = Connection::open(&emulator.address).await?;
         clients.spawn(async move {
             let mut done = 0;
             while began.elapsed() < TIME {
                 let work = work(number.fetch_add(1, Ordering::Relaxed));
                 for (operation, request) in &work.calls {
-                    call(&mut connection, operation, request).await?;
+                    call(&emulator, &mut connection, operation, request).await?;
                 }
                 done += work.parts;
             }
@@ -107,26 +118,27 @@ async fn rate(address: &str, work: impl Fn(u64) -> Work + Send + Sync + 'static)
 }
 
 /// How many messages a second go through the queue, when all clients send, receive and delete so many in a call.
-async fn queue_rate(address: &str, queue: &str, batch: usize) -> Outcome<f64> {
+async fn queue_rate(emulator: &Emulator, queue: &str, batch: usize) -> Outcome<f64> {
     let (queue, began) = (queue.to_owned(), Instant::now());
     let mut clients = JoinSet::new();
     for _ in 0..CLIENTS {
-        let (queue, mut connection) = (queue.clone(), Connection::open(address).await?);
+        let (queue, emulator) = (queue.clone(), emulator.clone());
+        let mut connection = Connection::open(&emulator.address).await?;
         clients.spawn(async move {
             let mut done = 0;
             while began.elapsed() < TIME {
                 let entry = |id: usize| json!({"Id": id.to_string(), "MessageBody": "x".repeat(100)});
                 let entries: Vec<Value> = (0..batch).map(entry).collect();
                 let request = json!({ "QueueUrl": queue, "Entries": entries });
-                call(&mut connection, "AmazonSQS.SendMessageBatch", &request).await?;
+                call(&emulator, &mut connection, "AmazonSQS.SendMessageBatch", &request).await?;
                 let request = json!({ "QueueUrl": queue, "MaxNumberOfMessages": batch });
-                let received = call(&mut connection, "AmazonSQS.ReceiveMessage", &request).await?;
+                let received = call(&emulator, &mut connection, "AmazonSQS.ReceiveMessage", &request).await?;
                 let received = received["Messages"].as_array().cloned().unwrap_or_default();
                 let entry = |(id, message): (usize, &Value)| json!({"Id": id.to_string(), "ReceiptHandle": message["ReceiptHandle"]});
                 let entries: Vec<Value> = received.iter().enumerate().map(entry).collect();
                 if !entries.is_empty() {
                     let request = json!({ "QueueUrl": queue, "Entries": entries });
-                    call(&mut connection, "AmazonSQS.DeleteMessageBatch", &request).await?;
+                    call(&emulator, &mut connection, "AmazonSQS.DeleteMessageBatch", &request).await?;
                 }
                 done += u64::try_from(received.len())?;
             }
@@ -144,11 +156,11 @@ async fn sum(mut clients: JoinSet<Outcome<u64>>, began: Instant) -> Outcome<f64>
     Ok(done as f64 / began.elapsed().as_secs_f64())
 }
 
-async fn call(connection: &mut Connection, operation: &str, request: &Value) -> Outcome<Value> {
+async fn call(emulator: &Emulator, connection: &mut Connection, operation: &str, request: &Value) -> Outcome<Value> {
     let headers = [
         ("content-type", "application/x-amz-json-1.0"),
         ("x-amz-target", operation),
-        ("authorization", AUTHORIZATION),
+        ("authorization", &emulator.authorization),
         ("x-amz-date", "20260101T000000Z"),
     ];
     let answer = connection.post("/", &headers, request.to_string()).await?;

@@ -132,8 +132,8 @@ impl Stand {
     pub fn function_env(&self) -> Vec<(&str, &str)> {
         vec![
             ("AWS_REGION", "us-east-1"),
-            ("AWS_ACCESS_KEY_ID", "local"),
-            ("AWS_SECRET_ACCESS_KEY", "local"),
+            ("AWS_ACCESS_KEY_ID", self.var("AWS_ACCESS_KEY_ID")),
+            ("AWS_SECRET_ACCESS_KEY", self.var("AWS_SECRET_ACCESS_KEY")),
             ("AWS_ENDPOINT_URL_DYNAMODB", self.var("DYNAMODB_ENDPOINT")),
             ("AWS_ENDPOINT_URL_SECRETS_MANAGER", self.var("SERVICES_ENDPOINT")),
             ("TABLE_NAME", self.var("TABLE_NAME")),

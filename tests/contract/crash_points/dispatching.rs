@@ -133,7 +133,7 @@ async fn queue_forgets_a_retry(stage: &Stage<'_>, point: &str) {
     announced.go_on();
     publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
     scene.entity.until_delivery(&delivery, "waits for its second attempt", |shown| shown["attemptCount"] == 1).await;
-    stage.kill("ministack").await;
+    stage.kill("hypercorn").await;
     stage.kill("dispatch-deliveries").await;
     stage.note(point, &scene, vec![delivery], "delivered").await;
 }

@@ -6,11 +6,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use super::{LONG, until};
+use super::{LONG, aws_authorization_of, until};
 
-/// Any credentials will do, and they must be there.
-const AUTHORIZATION: &str = "AWS4-HMAC-SHA256 Credential=tests/20260101/us-east-1/sqs/aws4_request, \
-    SignedHeaders=host;x-amz-date, Signature=00";
 const QUEUE: &str = "000000000000/RejectedEvents";
 
 /// What was taken from the queues of all bundles so far, by the queue's address: whoever looks takes others' with him.
@@ -49,7 +46,14 @@ impl Bus {
     /// Hands an event to the function, as a rule of the bus does; an error is one that Lambda would try again.
     pub async fn hand_over(&self, event: impl Into<String>) -> Result<Value, String> {
         let url = format!("{}/2015-03-31/functions/ingest-event/invocations", self.env["LAMBDA_ENDPOINT"]);
-        let answer = self.http.post(url).body(event.into()).send().await.expect("functions can be invoked");
+        let answer = self
+            .http
+            .post(url)
+            .header("authorization", aws_authorization_of(&self.env))
+            .body(event.into())
+            .send()
+            .await
+            .expect("functions can be invoked");
         let failed = !answer.status().is_success() || answer.headers().contains_key("x-amz-function-error");
         let text = answer.text().await.expect("the answer is text");
         if failed { Err(text) } else { Ok(serde_json::from_str(&text).expect("the answer is JSON")) }
@@ -92,7 +96,7 @@ impl Bus {
             .post(url)
             .header("x-amz-target", format!("AmazonSQS.{operation}"))
             .header("content-type", "application/x-amz-json-1.0")
-            .header("authorization", AUTHORIZATION)
+            .header("authorization", aws_authorization_of(&self.env))
             .header("x-amz-date", "20260101T000000Z")
             .body(request.to_string());
         let answer = sent.send().await.expect("the queue answers");

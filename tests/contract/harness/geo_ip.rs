@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use shared::geo_ip::testing::DatabaseBuilder;
 use tokio::{process::Command, time};
 
-use super::{Answer, Api, Application, LONG, Table, local, now};
+use super::{Answer, Api, Application, LONG, Table, aws_variables, local, now};
 
 /// Every file of a store, by its path in it.
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
@@ -127,7 +127,7 @@ pub async fn operator(api: &Api, arguments: &[&str]) -> (bool, String) {
         .args(["--store", &api.env["GEO_IP_STORE"]])
         .args(arguments)
         .env("AWS_ENDPOINT_URL_S3", &api.env["S3_ENDPOINT"])
-        .envs([("AWS_REGION", "us-east-1"), ("AWS_ACCESS_KEY_ID", "local"), ("AWS_SECRET_ACCESS_KEY", "local")])
+        .envs(aws_variables(&api.env))
         .stdin(Stdio::null())
         .kill_on_drop(true);
     let output = time::timeout(LONG, command.output()).await.expect("it ends").expect("it can be run");

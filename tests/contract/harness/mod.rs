@@ -2,6 +2,7 @@
 
 mod account;
 mod api;
+mod aws;
 mod bundle;
 mod bus;
 mod clock;
@@ -23,6 +24,7 @@ mod table;
 
 pub use account::{Account, account, unrecorded};
 pub use api::{Answer, Api, Call};
+pub use aws::{aws_authorization, aws_authorization_of, aws_variables};
 pub use bundle::{Bundle, Settings, free_port, local, project};
 pub use bus::Bus;
 pub use clock::{now, time};

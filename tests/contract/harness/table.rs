@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// Any credentials will do, and they must be there.
-const AUTHORIZATION: &str = "AWS4-HMAC-SHA256 Credential=tests/20260101/us-east-1/dynamodb/aws4_request, \
-    SignedHeaders=host;x-amz-date, Signature=00";
+use super::aws_authorization_of;
 
 /// The table.
 #[derive(Debug, Clone)]
 pub struct Table {
     endpoint: String,
     name: String,
+    authorization: String,
     http: reqwest::Client,
 }
 
@@ -22,6 +21,7 @@ impl Table {
         Self {
             endpoint: env["DYNAMODB_ENDPOINT"].clone(),
             name: env["TABLE_NAME"].clone(),
+            authorization: aws_authorization_of(env),
             http: reqwest::Client::builder().no_proxy().build().expect("a client needs nothing"),
         }
     }
@@ -79,7 +79,7 @@ impl Table {
             .post(&self.endpoint)
             .header("x-amz-target", format!("DynamoDB_20120810.{operation}"))
             .header("content-type", "application/x-amz-json-1.0")
-            .header("authorization", AUTHORIZATION)
+            .header("authorization", &self.authorization)
             .header("x-amz-date", "20260101T000000Z")
             .body(request.to_string());
         let answer = sent.send().await.expect("the table answers");

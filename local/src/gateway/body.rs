@@ -1,0 +1,114 @@
+//! Reading a request's body: no more of it than is taken, and no longer than a client may take to send it.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{HeaderMap, HeaderValue, header::EXPECT};
+use http_body_util::BodyExt;
+use hyper::body::Body as _;
+use tokio::time;
+
+use super::refusal::{self, Refusal};
+
+/// The largest body that API Gateway takes.
+pub const MAX_BODY: usize = 10 * 1024 * 1024;
+
+/// How much is still read of a body that was refused, and how long: a client that is reset while it sends may never see the
+/// answer.
+const MAX_DISCARDED: usize = 64 * 1024 * 1024;
+const DISCARDING: Duration = Duration::from_secs(5);
+
+/// How long a client may take to send a body.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// From one part to the next.
+    pub pause: Duration,
+    /// For all of it.
+    pub whole: Duration,
+}
+
+/// What the gateway has.
+pub const PATIENCE: Patience = Patience { pause: Duration::from_secs(5), whole: Duration::from_secs(30) };
+
+/// The whole body. One that is announced as too large is refused before any of it has come.
+pub async fn read(headers: &HeaderMap, mut body: Body, patience: Patience) -> Result<Vec<u8>, Refusal> {
+    let announced = body.size_hint().lower();
+    let refusal = if announced > MAX_BODY as u64 {
+        refusal::of_large_body()
+    } else {
+        let mut whole = Vec::new();
+        match time::timeout(patience.whole, collect(&mut body, &mut whole, patience.pause)).await {
+            Ok(Ok(())) => return Ok(whole),
+            Ok(Err(refusal)) => refusal,
+            Err(_) => refusal::of_late_body(),
+        }
+    };
+    // A client that asks first whether it should send is told not to, and sends nothing.
+    let asks_first =
+        headers.get(EXPECT).is_some_and(|value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    if !asks_first {
+        tokio::spawn(time::timeout(DISCARDING, discard(body)));
+    }
+    Err(refusal)
+}
+
+async fn collect(body: &mut Body, whole: &mut Vec<u8>, pause: Duration) -> Result<(), Refusal> {
+    loop {
+        let frame = time::timeout(pause, body.frame()).await.map_err(|_| refusal::of_late_body())?;
+        let Some(frame) = frame else { return Ok(()) };
+        let Ok(data) = frame.map_err(refusal::broken_off)?.into_data() else { continue };
+        if whole.len() + data.len() > MAX_BODY {
+            return Err(refusal::of_large_body());
+        }
+        whole.extend_from_slice(&data);
+    }
+}
+
+async fn discard(mut body: Body) {
+    let mut discarded = 0;
+    while let Some(Ok(frame)) = body.frame().await {
+        discarded += frame.data_ref().map_or(0, |data| data.len());
+        if discarded > MAX_DISCARDED {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Bytes;
+    use futures::{StreamExt, stream};
+
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(20);
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// What comes of a body of these parts, each of which comes after a pause.
+    async fn read_parts(parts: usize, size: usize, pause: Duration, patience: Patience) -> Result<usize, u16> {
+        let part = Bytes::from(vec![b'x'; size]);
+        let parts = stream::iter(std::iter::repeat_n(part, parts)).then(move |part| async move {
+            if !pause.is_zero() {
+                time::sleep(pause).await;
+            }
+            Ok::<_, std::io::Error>(part)
+        });
+        let read = read(&HeaderMap::new(), Body::from_stream(parts), patience).await;
+        read.map(|whole| whole.len()).map_err(|refusal| refusal.into_response("", "").status().as_u16())
+    }
+
+    #[tokio::test]
+    async fn a_body_is_read_up_to_the_limit_however_it_comes() {
+        let patient = Patience { pause: LONG, whole: LONG };
+        assert_eq!(read_parts(0, 0, Duration::ZERO, patient).await, Ok(0));
+        assert_eq!(read_parts(10, MAX_BODY / 10, Duration::ZERO, patient).await, Ok(MAX_BODY));
+        assert_eq!(read_parts(10, MAX_BODY / 10 + 1, Duration::ZERO, patient).await, Err(413));
+        assert_eq!(read_parts(usize::MAX, 0x10_0000, Duration::ZERO, patient).await, Err(413), "without end");
+    }
+
+    #[tokio::test]
+    async fn a_body_that_pauses_too_long_or_trickles_is_given_up() {
+        assert_eq!(read_parts(2, 1, LONG, Patience { pause: SHORT, whole: LONG }).await, Err(408));
+        assert_eq!(read_parts(usize::MAX, 1, SHORT / 10, Patience { pause: LONG, whole: SHORT }).await, Err(408));
+    }
+}

@@ -1,0 +1,157 @@
+//! The gateway's connections: how many there are, how long a client may take to say what it wants, and how they end.
+
+use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+
+use axum::{body::Body, response::Response};
+use http::Request;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, watch},
+    time,
+};
+
+/// How many there are at most, well below the number of files that are allowed; further ones wait until one ends.
+const MOST: u32 = 4096;
+
+/// How long a pause may be after a connection could not be taken: there are too many files.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a client may take for a request's head, and may leave a connection unused.
+pub const HEAD_LIMIT: Duration = Duration::from_secs(60);
+
+/// Has requests answered until `shutdown`, and then lets those end that are under way.
+pub async fn serve<A, F>(
+    listener: TcpListener,
+    head_limit: Duration,
+    answer: A,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    A: Fn(SocketAddr, Request<Body>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response> + Send + 'static,
+{
+    let (ending, _) = watch::channel(());
+    let places = Arc::new(Semaphore::new(MOST as usize));
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let accepted = async {
+            let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
+            listener.accept().await.map(|(stream, peer)| (place, stream, peer))
+        };
+        tokio::select! {
+            accepted = accepted => match accepted {
+                Ok((place, stream, peer)) => {
+                    let conversation = converse(stream, peer, head_limit, answer.clone(), ending.subscribe());
+                    tokio::spawn(async move {
+                        conversation.await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    tracing::debug!("a connection could not be taken: {error}");
+                    time::sleep(PAUSE).await;
+                }
+            },
+            () = &mut shutdown => break,
+        }
+    }
+    drop(listener);
+    ending.send_replace(());
+    places.acquire_many(MOST).await.map(drop).map_err(io::Error::other)
+}
+
+async fn converse<A, F>(
+    stream: TcpStream,
+    peer: SocketAddr,
+    head_limit: Duration,
+    answer: A,
+    mut ending: watch::Receiver<()>,
+) where
+    A: Fn(SocketAddr, Request<Body>) -> F,
+    F: Future<Output = Response>,
+{
+    // Small answers go out at once.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(|request: Request<Incoming>| {
+        let answered = answer(peer, request.map(Body::new));
+        async move { Ok::<_, Infallible>(answered.await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(head_limit)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        _ = ending.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.as_mut().await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!("a connection broke: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::response::IntoResponse;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        sync::oneshot,
+        task::JoinHandle,
+    };
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// A server that answers with the path; its address, what ends it, and its end.
+    async fn server(head_limit: Duration) -> (SocketAddr, oneshot::Sender<()>, JoinHandle<io::Result<()>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it listens");
+        let (end, ended) = oneshot::channel::<()>();
+        let answer = |_, request: Request<Body>| async move { request.uri().path().to_owned().into_response() };
+        let serving = serve(listener, head_limit, answer, async move { drop(ended.await) });
+        (address, end, tokio::spawn(serving))
+    }
+
+    async fn connect(address: SocketAddr, sent: &str) -> TcpStream {
+        let mut connection = TcpStream::connect(address).await.expect("it listens");
+        connection.write_all(sent.as_bytes()).await.expect("it takes what is sent");
+        connection
+    }
+
+    /// Everything until the connection ends.
+    async fn rest(connection: &mut TcpStream) -> String {
+        let mut read = Vec::new();
+        let ended = time::timeout(LONG, connection.read_to_end(&mut read)).await.expect("the connection ends");
+        ended.expect("it ends in good order");
+        String::from_utf8(read).expect("text")
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_finish_its_head_loses_its_connection_and_holds_up_none() {
+        let (address, _end, _serving) = server(Duration::from_millis(50)).await;
+        for begun in ["", "GET /", "GET / HTTP/1.1\r\nHost: h\r\n"] {
+            let mut slow = connect(address, begun).await;
+            let mut other = connect(address, "GET /other HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").await;
+            assert!(rest(&mut other).await.ends_with("/other"));
+            assert!(!rest(&mut slow).await.contains("200 OK"), "{begun}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_end_waits_for_requests_and_not_for_connections_that_are_idle() {
+        let (address, end, serving) = server(LONG).await;
+        let mut idle = connect(address, "GET /first HTTP/1.1\r\nHost: h\r\n\r\n").await;
+        let mut first = [0; 15];
+        idle.read_exact(&mut first).await.expect("an answer");
+        assert_eq!(&first, b"HTTP/1.1 200 OK");
+        drop(end);
+        assert!(rest(&mut idle).await.ends_with("/first"));
+        time::timeout(LONG, serving).await.expect("it ends").expect("no panic").expect("in good order");
+    }
+}

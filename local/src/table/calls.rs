@@ -1,0 +1,129 @@
+//! DynamoDB's protocol before the embedded database. dynoxide brings a server of its own, but that one answers anybody, pages
+//! in browsers included, and nothing can be put before it: what it does for a well-formed request is this.
+//! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.LowLevelAPI.html>
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, State},
+    http::{HeaderMap, StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use dynoxide::{Database, DynoxideError};
+use serde::{Serialize, de::DeserializeOwned};
+
+/// DynamoDB's limit on a request.
+const MAX_REQUEST: usize = 16 * 1024 * 1024;
+
+const MEDIA_TYPE: &str = "application/x-amz-json-1.0";
+
+/// Carries out one of these operations, each by the database's method for it; nothing, when it is none of them.
+macro_rules! carry_out {
+    ($database:expr, $operation:expr, $request:expr, $($name:literal => $method:ident,)*) => {
+        match $operation {
+            $($name => Some(read($request).and_then(|request| $database.$method(request)).and_then(|answer| write(&answer))),)*
+            _ => None,
+        }
+    };
+}
+
+/// A server of this database.
+pub fn router(database: Database) -> Router {
+    Router::new().route("/", post(call)).layer(DefaultBodyLimit::max(MAX_REQUEST)).with_state(database)
+}
+
+/// The database answers on the thread that asks it, which is one of the table's own.
+async fn call(State(database): State<Database>, headers: HeaderMap, request: Bytes) -> Response {
+    let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
+    let operation = target.strip_prefix("DynamoDB_20120810.").unwrap_or_default();
+    let outcome = carry_out!(database, operation, &request,
+        "BatchExecuteStatement" => batch_execute_statement,
+        "BatchGetItem" => batch_get_item,
+        "BatchWriteItem" => batch_write_item,
+        "CreateTable" => create_table,
+        "DeleteItem" => delete_item,
+        "DeleteTable" => delete_table,
+        "DescribeTable" => describe_table,
+        "DescribeTimeToLive" => describe_time_to_live,
+        "ExecuteStatement" => execute_statement,
+        "ExecuteTransaction" => execute_transaction,
+        "GetItem" => get_item,
+        "ListTables" => list_tables,
+        "PutItem" => put_item,
+        "Query" => query,
+        "Scan" => scan,
+        "TransactGetItems" => transact_get_items,
+        "TransactWriteItems" => transact_write_items,
+        "UpdateItem" => update_item,
+        "UpdateTable" => update_table,
+        "UpdateTimeToLive" => update_time_to_live,
+    );
+    let (status, body) = match outcome {
+        Some(Ok(body)) => (StatusCode::OK, body),
+        Some(Err(error)) => {
+            (StatusCode::from_u16(error.status_code()).unwrap_or(StatusCode::BAD_REQUEST), error.to_json())
+        }
+        None => {
+            (StatusCode::BAD_REQUEST, r#"{"__type":"com.amazon.coral.service#UnknownOperationException"}"#.to_owned())
+        }
+    };
+    (status, [(CONTENT_TYPE, MEDIA_TYPE)], body).into_response()
+}
+
+fn read<T: DeserializeOwned>(request: &[u8]) -> dynoxide::Result<T> {
+    serde_json::from_slice(request).map_err(|error| DynoxideError::SerializationException(error.to_string()))
+}
+
+fn write(answer: &impl Serialize) -> dynoxide::Result<String> {
+    serde_json::to_string(answer).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    async fn ask(database: &Database, operation: &str, request: &str) -> (StatusCode, Value) {
+        let mut headers = HeaderMap::new();
+        let target = format!("DynamoDB_20120810.{operation}");
+        headers.insert("x-amz-target", target.parse().expect("a value"));
+        let answer = call(State(database.clone()), headers, request.to_owned().into()).await;
+        let status = answer.status();
+        let body = to_bytes(answer.into_body(), MAX_REQUEST).await.expect("a whole answer");
+        (status, serde_json::from_slice(&body).expect("JSON"))
+    }
+
+    #[tokio::test]
+    async fn operations_and_their_errors_are_told_as_dynamodb_tells_them() {
+        let database = Database::memory().expect("a database");
+        let table = json!({
+            "TableName": "things", "BillingMode": "PAY_PER_REQUEST",
+            "AttributeDefinitions": [{ "AttributeName": "pk", "AttributeType": "S" }],
+            "KeySchema": [{ "AttributeName": "pk", "KeyType": "HASH" }],
+        });
+        assert_eq!(ask(&database, "CreateTable", &table.to_string()).await.0, StatusCode::OK);
+        let item = json!({ "pk": { "S": "a" }, "n": { "N": "1" } });
+        let put = json!({ "TableName": "things", "Item": item, "ConditionExpression": "attribute_not_exists(pk)" });
+        assert_eq!(ask(&database, "PutItem", &put.to_string()).await, (StatusCode::OK, json!({})));
+        let (status, error) = ask(&database, "PutItem", &put.to_string()).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+        let kind = error["__type"].as_str().expect("a type");
+        assert!(kind.ends_with("#ConditionalCheckFailedException"), "{error}");
+        let get = json!({ "TableName": "things", "Key": { "pk": { "S": "a" } } });
+        assert_eq!(ask(&database, "GetItem", &get.to_string()).await.1["Item"], item);
+
+        for (operation, request, kind) in [
+            ("GetItem", "{", "SerializationException"),
+            ("GetItem", "", "SerializationException"),
+            ("GetItem", r#"{"TableName": "none", "Key": {"pk": {"S": "a"}}}"#, "ResourceNotFoundException"),
+            ("Guess", "{}", "UnknownOperationException"),
+        ] {
+            let (status, error) = ask(&database, operation, request).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{error}");
+            assert!(error["__type"].as_str().expect("a type").ends_with(&format!("#{kind}")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The credentials of what stands for AWS, for requests that no SDK makes.
+
+use std::collections::BTreeMap;
+
+/// The credentials that service.env names, for the environment of an AWS SDK.
+const VARIABLES: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"];
+
+/// The header that shows an access key id. The signature is anything: the key id is what is checked.
+pub fn aws_authorization(access_key_id: &str) -> String {
+    format!(
+        "AWS4-HMAC-SHA256 Credential={access_key_id}/20260101/us-east-1/any/aws4_request, \
+         SignedHeaders=host;x-amz-date, Signature=00"
+    )
+}
+
+/// The header for the stand-ins of a bundle that tells its clients this.
+pub fn aws_authorization_of(env: &BTreeMap<String, String>) -> String {
+    aws_authorization(&env["AWS_ACCESS_KEY_ID"])
+}
+
+/// The variables with which a program reaches the stand-ins.
+pub fn aws_variables(env: &BTreeMap<String, String>) -> [(&'static str, String); 3] {
+    VARIABLES.map(|name| (name, env[name].clone()))
+}

@@ -1,0 +1,202 @@
+//! What stands for AWS on one machine holds every secret: none of it is there for webhooks, browsers, or anybody who cannot
+//! read `service.env`.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+
+use crate::harness::{Api, Bundle, Entity, Settings, Suite, aws_authorization, tests};
+
+tests![
+    no_webhook_reaches_a_stand_in,
+    where_webhooks_may_send_anywhere_the_credentials_keep_them_out,
+    headers_that_speak_to_a_cloud_are_reserved,
+    a_stand_in_refuses_whom_it_does_not_know,
+    a_stand_in_refuses_browsers_whatever_they_bring,
+    the_lambda_runtime_is_only_for_the_functions,
+    credentials_are_made_anew_at_each_start,
+];
+
+/// How long an attempt may take until it is known what it was answered.
+const ATTEMPTED: Duration = Duration::from_secs(30);
+
+/// Requests that give something away to those who may ask: address, path, target.
+fn questions(env: &BTreeMap<String, String>) -> [(&str, &str, &str); 4] {
+    [
+        (&env["SERVICES_ENDPOINT"], "/", "secretsmanager.ListSecrets"),
+        (&env["SERVICES_ENDPOINT"], "/", "AmazonSQS.ListQueues"),
+        (&env["DYNAMODB_ENDPOINT"], "/", "DynamoDB_20120810.ListTables"),
+        (&env["LAMBDA_ENDPOINT"], "/2015-03-31/functions/openapi/invocations", "none"),
+    ]
+}
+
+/// Where a function's process asks for invocations.
+async fn runtime_api(bundle: &Bundle) -> String {
+    let process = bundle.process("token").await;
+    let environment = fs::read(format!("/proc/{}/environ", process.id)).expect("our own process");
+    let environment = String::from_utf8(environment).expect("text");
+    let address = environment.split('\0').find_map(|line| line.strip_prefix("AWS_LAMBDA_RUNTIME_API="));
+    let address = address.expect("a function has one");
+    if address.contains("://") { address.to_owned() } else { format!("http://{address}") }
+}
+
+/// The same address as other hosts that may lead to this machine.
+fn spellings(address: &str) -> Vec<String> {
+    let (host, rest) = address.strip_prefix("http://").and_then(|rest| rest.split_once(':')).expect("host and port");
+    let hosts = [host, "127.0.0.1", "localhost", "127.1", "2130706433", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"];
+    hosts.map(|host| format!("http://{host}:{rest}")).into()
+}
+
+/// Has webhooks sent to every stand-in, under every name that it may have, with all that a tenant may set; how many were
+/// refused by a stand-in itself. Fails if one is answered.
+async fn attack(bundle: &Bundle, api: &Api) -> usize {
+    let (mut attacked, mut refused): (Vec<(String, &str)>, _) = (Vec::new(), 0);
+    for (address, path, target) in questions(&api.env) {
+        attacked.extend(spellings(&format!("{address}{path}")).into_iter().map(|url| (url, target)));
+    }
+    // As far as a stranger can know it, who has not the key.
+    let runtime = runtime_api(bundle).await;
+    let host = runtime.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+    let runtime = format!("{host}/token/1/2018-06-01/runtime/init/error");
+    attacked.extend(spellings(&runtime).into_iter().map(|url| (url, "none")));
+
+    for (number, (url, target)) in attacked.into_iter().enumerate() {
+        let entity = Entity::new(api, format!("attacker-{number}")).await;
+        let mut headers = json!({ "Authorization": aws_authorization("local"), "X-Amz-Target": target });
+        let mut hook = json!({ "name": "x", "eventUrl": url, "eventList": [], "headers": headers });
+        if entity.post("/webhook").json(&hook).send().await.status == 400 {
+            // The header is refused, or the address; without the header, the address is all that is left.
+            headers.as_object_mut().expect("an object").remove("X-Amz-Target");
+            hook["headers"] = headers;
+            if entity.post("/webhook").json(&hook).send().await.status == 400 {
+                continue;
+            }
+        }
+        let delivery = entity.publish(json!({})).await;
+        let begun = Instant::now();
+        let shown = entity.until_delivery(&delivery, "was attempted", |shown| shown["attemptCount"] != 0).await;
+        assert!(begun.elapsed() < ATTEMPTED, "{url}");
+        let attempt = &shown["attempts"][0];
+        let status = attempt["httpStatus"].as_u64();
+        assert!(status.is_none_or(|status| status == 403), "{url} answered a webhook: {attempt:#}");
+        let told = attempt["responseBody"].as_str().unwrap_or_default();
+        assert!(!told.contains("waypost"), "{url} told a webhook something: {attempt:#}");
+        refused += usize::from(status.is_some());
+    }
+    refused
+}
+
+async fn no_webhook_reaches_a_stand_in(suite: Arc<Suite>) {
+    let refused = attack(&suite.bundle, &suite.api).await;
+    if cfg!(target_os = "linux") {
+        assert_eq!(refused, 0, "they listen where webhooks may not send");
+    }
+}
+
+async fn where_webhooks_may_send_anywhere_the_credentials_keep_them_out(suite: Arc<Suite>) {
+    let settings = Settings::default().with("DELIVERY_ALLOWED_NETWORKS", "127.0.0.0/8, ::1/128");
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    assert!(attack(&bundle, &api).await > 0, "nothing was attacked");
+    assert!(bundle.stop().await.success());
+}
+
+async fn headers_that_speak_to_a_cloud_are_reserved(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for name in ["X-Amz-Target", "x-amz-date", "X-AMZ-Security-Token", "x-goog-api-key", "X-Goog-User-Project"] {
+        let hook = json!({ "name": "x", "eventUrl": "http://127.0.0.1:9/", "eventList": [], "headers": { name: "x" } });
+        let problem = entity.post("/webhook").json(&hook).refused(400, "invalid-request").await;
+        let violation = &problem["properties"]["violations"][0];
+        assert_eq!(violation["field"], format!("headers.{name}"), "{problem:#}");
+        assert!(violation["message"].as_str().is_some_and(|message| message.contains("reserved")), "{problem:#}");
+    }
+}
+
+/// What a stand-in answers to this question, asked with these headers.
+async fn ask(method: Method, question: (&str, &str, &str), headers: &[(&str, &str)]) -> reqwest::Response {
+    let (address, path, target) = question;
+    let client = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
+    let mut request = client
+        .request(method, format!("{address}{path}"))
+        .header("x-amz-target", target)
+        .header("content-type", "application/x-amz-json-1.0")
+        .body("{}");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.send().await.expect("a stand-in answers")
+}
+
+async fn a_stand_in_refuses_whom_it_does_not_know(suite: Arc<Suite>) {
+    let env = &suite.api.env;
+    let (right, wrong) = (aws_authorization(&env["AWS_ACCESS_KEY_ID"]), aws_authorization("local"));
+    for question in questions(env) {
+        for headers in [&[][..], &[("authorization", wrong.as_str())], &[("authorization", "Bearer x")]] {
+            let answer = ask(Method::POST, question, headers).await;
+            assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{question:?} {headers:?}");
+            let said = answer.text().await.expect("text");
+            assert!(said.contains("AWS_ACCESS_KEY_ID"), "it does not say what it asks for: {said}");
+        }
+        let answer = ask(Method::POST, question, &[("authorization", &right)]).await;
+        assert_eq!(answer.status(), StatusCode::OK, "{question:?}: {:?}", answer.text().await);
+    }
+}
+
+async fn a_stand_in_refuses_browsers_whatever_they_bring(suite: Arc<Suite>) {
+    let env = &suite.api.env;
+    let right = aws_authorization(&env["AWS_ACCESS_KEY_ID"]);
+    let runtime = runtime_api(&suite.bundle).await;
+    let mut all = questions(env).to_vec();
+    all.push((&runtime, "/2018-06-01/runtime/init/error", "none"));
+    for question in all {
+        for (method, headers) in [
+            (Method::POST, [("origin", "https://evil.example"), ("sec-fetch-mode", "cors")]),
+            (Method::POST, [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")]),
+            (Method::POST, [("host", "evil.example"), ("accept", "*/*")]),
+            (Method::OPTIONS, [("origin", "https://evil.example"), ("access-control-request-method", "POST")]),
+            (Method::GET, [("sec-fetch-site", "same-origin"), ("sec-fetch-dest", "document")]),
+        ] {
+            let headers = [headers[0], headers[1], ("authorization", &right)];
+            let answer = ask(method, question, &headers).await;
+            assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{question:?} {headers:?}");
+            let named = answer.headers().keys().find(|name| name.as_str().starts_with("access-control-"));
+            assert_eq!(named, None, "{question:?} {headers:?}");
+        }
+        let answer = ask(Method::POST, question, &[("authorization", &right)]).await;
+        let named = answer.headers().keys().find(|name| name.as_str().starts_with("access-control-"));
+        assert_eq!(named, None, "{question:?}");
+    }
+}
+
+async fn the_lambda_runtime_is_only_for_the_functions(suite: Arc<Suite>) {
+    let address = runtime_api(&suite.bundle).await;
+    let (host, path) =
+        address.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("a path of its own");
+    let client = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
+    let (key, place) = path.split_once('/').expect("the key, and then the place");
+    assert!(key.len() >= 43, "nobody guesses the address: {address}");
+    for prefix in [place.to_owned(), format!("{}/{place}", "x".repeat(key.len())), format!("/{place}")] {
+        let url = format!("http://{host}/{prefix}/2018-06-01/runtime/init/error");
+        let answer = client.post(&url).send().await.expect("it answers");
+        assert!([StatusCode::FORBIDDEN, StatusCode::NOT_FOUND].contains(&answer.status()), "{url}: {answer:?}");
+    }
+}
+
+async fn credentials_are_made_anew_at_each_start(suite: Arc<Suite>) {
+    let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
+    let credentials = || {
+        let env = bundle.service_env();
+        ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].map(|name| env[name].clone())
+    };
+    let before = credentials();
+    assert!(before.iter().all(|value| value.len() >= 20 && value.bytes().all(|byte| byte.is_ascii_alphanumeric())));
+    assert!(bundle.stop().await.success());
+    bundle.start_again(Settings::default()).await;
+    let after = credentials();
+    assert!(before.iter().all(|value| !after.contains(value)), "the same credentials as before");
+}
