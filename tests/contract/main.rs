@@ -42,7 +42,9 @@ mod payments;
 mod payments_callback;
 mod payments_failures;
 mod payments_refresh;
+mod payments_replacing;
 mod payments_secrecy;
+mod payments_start;
 mod problems;
 mod publish;
 mod queue_chaos;
@@ -103,6 +105,8 @@ fn main() -> ExitCode {
         payments_secrecy::TESTS,
         payments_failures::TESTS,
         payments_callback::TESTS,
+        payments_start::TESTS,
+        payments_replacing::TESTS,
         payments::TESTS,
         ingest::TESTS,
         publish::TESTS,

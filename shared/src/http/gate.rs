@@ -9,7 +9,7 @@ use std::{panic::AssertUnwindSafe, time::Duration};
 use futures::{FutureExt, future::BoxFuture};
 use http::{
     HeaderValue, Response,
-    header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderName},
+    header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderName, X_CONTENT_TYPE_OPTIONS},
 };
 use lambda_http::{Body, Request, RequestExt};
 use tokio::time::timeout;
@@ -362,6 +362,7 @@ fn refuse(service: &Service, endpoint: Endpoint, problem: Problem, request_id: &
 fn with_common_headers(mut response: Response<Body>, request_id: &str) -> Response<Body> {
     let headers = response.headers_mut();
     headers.insert(HeaderName::from_static(SERVICE_VERSION_HEADER), HeaderValue::from_static(SERVICE_VERSION));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if let Ok(value) = HeaderValue::from_str(request_id) {
         headers.insert(HeaderName::from_static("x-request-id"), value);
     }
