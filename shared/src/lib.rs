@@ -8,6 +8,7 @@
 // Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
 #![recursion_limit = "256"]
 
+pub mod allowance;
 pub mod applications;
 pub mod audit;
 pub mod auth;

@@ -25,6 +25,13 @@ tests![
     nobody_gives_scopes_that_their_own_token_lacks,
     nobody_gives_entities_that_their_own_token_does_not_cover,
     nobody_gets_at_an_application_that_can_do_more_than_their_token,
+    nobody_removes_an_application_or_its_credentials_that_can_do_more_than_their_token,
+    an_application_that_removes_itself_is_asked_to_confirm,
+    an_application_that_removes_its_own_last_credential_is_asked_to_confirm,
+    the_tokens_that_were_got_with_a_removed_secret_end_within_a_minute_and_no_others,
+    the_tokens_of_a_secret_that_was_replaced_at_once_can_be_ended,
+    a_removal_is_not_refused_because_somebody_changes_the_application_meanwhile,
+    what_an_entity_makes_in_an_hour_is_limited_and_what_it_removes_is_not,
     another_entitys_application_looks_like_a_missing_one,
     a_list_has_the_newest_first_and_no_secrets,
     a_new_secret_is_accepted_beside_the_old_one_which_ends_by_itself,
@@ -277,6 +284,183 @@ async fn nobody_gets_at_an_application_that_can_do_more_than_their_token(suite: 
     assert_eq!((&after["version"], after["secrets"].as_array().map(Vec::len)), (&json!(3), Some(2)), "{after:#}");
 }
 
+/// A token for little once removed what others work with: an entity's widest application, and with it all that depends on it.
+async fn nobody_removes_an_application_or_its_credentials_that_can_do_more_than_their_token(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let key = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "key" });
+    let wide = json!({
+        "name": "n", "scopes": ["account.remove", "payment.write"], "managingEntities": [entity.id, "b"], "publicKeys": [key],
+    });
+    let application = made_with(&entity, wide).await;
+    let before = shown(&entity, &application).await;
+    let secret = text(&before["secrets"][0], "id");
+    let (own, both) = ([entity.id.as_str()], [entity.id.as_str(), "b"]);
+    for path in [format!("/secret/{secret}"), "/key/key".to_owned(), String::new()] {
+        let remove = |scope: &str, entities: &[&str]| {
+            let token = forged(&suite, scope, entities);
+            suite.api.call("DELETE", entity.path(&of(&application, &path))).bearer(&token)
+        };
+        let problem = remove("account.remove account.write", &both).refused(403, "insufficient-scope").await;
+        assert_eq!(problem["properties"]["requiredScope"], "payment.write");
+        let problem = remove("account.remove payment.write", &own).refused(403, "entity-not-covered").await;
+        assert_eq!(problem["properties"]["notCovered"], json!(["b"]));
+        let problem = remove("account.remove", &own).refused(403, "insufficient-scope").await;
+        assert!(text(&problem, "detail").contains("removes"), "{problem:#}");
+    }
+    assert_eq!(shown(&entity, &application).await, before);
+    for path in [format!("/secret/{secret}"), "/key/key".to_owned(), String::new()] {
+        let token = forged(&suite, "account.remove payment.write", &both);
+        suite.api.call("DELETE", entity.path(&of(&application, &path))).bearer(&token).expect(200).await;
+    }
+}
+
+/// A tool that followed links once removed the very application that it was given.
+async fn an_application_that_removes_itself_is_asked_to_confirm(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let managing = || made_with(&entity, json!({ "name": "n", "scopes": ["account.remove", "account.write"] }));
+    let (application, other) = (managing().await, managing().await);
+    let token = token(api, &application.id, &application.secret).await;
+    let remove = |whose: &Made, query: &str| api.call("DELETE", entity.path(&of(whose, query))).bearer(&token);
+    for query in ["", "?confirm=false"] {
+        let problem = remove(&application, query).refused(409, "confirmation-required").await;
+        assert!(text(&problem, "detail").contains("?confirm=true"), "{problem:#}");
+    }
+    for (query, field) in
+        [("?confirm=yes", "confirm"), ("?confirm=true&confirm=true", "confirm"), ("?sure=true", "sure")]
+    {
+        let problem = remove(&application, query).refused(400, "invalid-request").await;
+        assert_eq!(violations(&problem), [field]);
+    }
+    assert!(accepted(api, &application.id, &application.secret).await);
+    remove(&other, "").expect(200).await;
+    remove(&application, "?confirm=true").expect(200).await;
+    assert!(!accepted(api, &application.id, &application.secret).await);
+}
+
+async fn an_application_that_removes_its_own_last_credential_is_asked_to_confirm(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let key = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "key" });
+    let body = json!({ "name": "n", "scopes": ["account.remove"], "publicKeys": [key] });
+    let application = made_with(&entity, body).await;
+    let secret = text(&shown(&entity, &application).await["secrets"][0], "id");
+    let token = token(api, &application.id, &application.secret).await;
+    let remove = |rest: &str| api.call("DELETE", entity.path(&of(&application, rest))).bearer(&token);
+    // While another is left, it goes without a question: that is how secrets are replaced.
+    remove("/key/key").expect(200).await;
+    remove(&format!("/secret/{secret}")).refused(409, "confirmation-required").await;
+    assert!(accepted(api, &application.id, &application.secret).await);
+    let removed = remove(&format!("/secret/{secret}?confirm=true")).expect(200).await.json();
+    assert!(text(&removed, "message").contains("the last"), "{removed:#}");
+}
+
+/// What introspection says of a token.
+async fn introspected(api: &Api, token: &str) -> Value {
+    let platform = crate::harness::Application::Platform;
+    api.as_client("/oauth2/introspect", platform, &[("token", token)]).expect(200).await.json()
+}
+
+async fn the_tokens_that_were_got_with_a_removed_secret_end_within_a_minute_and_no_others(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let application = made(&entity).await;
+    let first = text(&shown(&entity, &application).await["secrets"][0], "id");
+    let leaked = token(api, &application.id, &application.secret).await;
+    let new = rotated(&entity, &application, json!({})).await;
+    let good = token(api, &application.id, &text(&new, "clientSecret")).await;
+    // As releases made it that did not say how a token was got.
+    let (forge, neighbour) = (suite.forge(), made(&entity).await);
+    let of_before = |client: &Made| {
+        let mut claims = forge.claims();
+        (claims["client_id"], claims["jti"]) = (client.id.as_str().into(), format!("before {}", client.id).into());
+        forge.token(&forge.header(), &claims)
+    };
+    let [before, neighbours] = [of_before(&application), of_before(&neighbour)];
+    assert_eq!(introspected(api, &leaked).await["credential_id"], first);
+    assert_eq!(introspected(api, &good).await["credential_id"], new["secretId"]);
+    let path = entity.path("/webhook/list");
+    for token in [&leaked, &good, &before, &neighbours] {
+        api.get(&path).bearer(token).expect(200).await;
+    }
+
+    let removed = entity.call("DELETE", &of(&application, &format!("/secret/{first}"))).expect(200).await.json();
+    assert!(text(&removed, "message").contains("end within a minute"), "{removed:#}");
+    let removed = Instant::now();
+    for (token, active) in [(&leaked, false), (&before, false), (&good, true), (&neighbours, true)] {
+        assert_eq!(introspected(api, token).await["active"], active, "{token}");
+    }
+    until("the token is refused", Duration::from_secs(70), async || {
+        (api.get(&path).bearer(&leaked).send().await.status == 401).then_some(())
+    })
+    .await;
+    assert!(removed.elapsed() < Duration::from_secs(60), "it took {:?}", removed.elapsed());
+    api.get(&path).bearer(&before).expect(401).await;
+    api.get(&path).bearer(&good).expect(200).await;
+}
+
+async fn the_tokens_of_a_secret_that_was_replaced_at_once_can_be_ended(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let application = made(&entity).await;
+    let first = text(&shown(&entity, &application).await["secrets"][0], "id");
+    let leaked = token(api, &application.id, &application.secret).await;
+    let new = rotated(&entity, &application, json!({ "overlapSeconds": 0 })).await;
+    assert_eq!(introspected(api, &leaked).await["active"], true, "its clients go on until they ask for a new one");
+    let remove = || entity.call("DELETE", &of(&application, &format!("/secret/{first}")));
+    remove().expect(200).await;
+    assert_eq!(introspected(api, &leaked).await["active"], false);
+    assert!(accepted(api, &application.id, &text(&new, "clientSecret")).await);
+    remove().refused(404, "credential-not-found").await;
+}
+
+async fn a_removal_is_not_refused_because_somebody_changes_the_application_meanwhile(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&stood.api, "busy".to_owned()).await;
+    let application = made(&entity).await;
+    let partition = format!("APP#{}", application.id);
+    let mut held = stood.table.hold("the removal", Moment::Before, move |call: &AwsCall| {
+        call.operation == "TransactWriteItems" && call.mentions(&partition)
+    });
+    let path = of(&application, "");
+    let changing = async {
+        held.reached().await;
+        rotated(&entity, &application, json!({})).await;
+        held.go_on();
+    };
+    let (removed, ()) = tokio::join!(entity.call("DELETE", &path).expect(200), changing);
+    assert_eq!(removed.json()["id"], application.id.as_str());
+    entity.get(&path).refused(404, "application-not-found").await;
+    assert!(stood.bundle.stop().await.success());
+}
+
+/// Each of what is made is an entry in the list of revocations when it goes, and every function has to know that list.
+async fn what_an_entity_makes_in_an_hour_is_limited_and_what_it_removes_is_not(suite: Arc<Suite>) {
+    let (entity, neighbour) = (suite.entity().await, suite.entity().await);
+    let body = json!({ "name": "n", "scopes": ["account.read"] });
+    let application = made_with(&entity, body.clone()).await;
+    let secret = text(&shown(&entity, &application).await["secrets"][0], "id");
+    let hour = now() - now() % 3600;
+    for hour in [hour, hour + 3600] {
+        let spent = json!({
+            "pk": { "S": format!("ALLOWANCE#credentials#{}", entity.id) }, "sk": { "S": format!("{hour:010}") },
+            "count": { "N": "1000" },
+        });
+        suite.table().put(spent).await;
+    }
+    let key = json!({ "publicKey": { "kty": "OKP", "crv": "Ed25519", "x": KEY } });
+    for (path, body) in [
+        ("/application".to_owned(), &body),
+        (of(&application, "/secret"), &json!({})),
+        (of(&application, "/key"), &key),
+    ] {
+        let answer = entity.post(&path).json(body).expect(429).await;
+        assert!(text(&answer.json(), "type").ends_with("/problems/too-many-credentials"), "{}", answer.exchange);
+        let wait: u64 = answer.header("retry-after").parse().expect("a number of seconds");
+        assert!((1..=3601).contains(&wait), "{}", answer.exchange);
+    }
+    assert_eq!(shown(&entity, &application).await["version"], 1);
+    made(&neighbour).await;
+    entity.call("DELETE", &of(&application, &format!("/secret/{secret}"))).expect(200).await;
+    entity.call("DELETE", &of(&application, "")).expect(200).await;
+}
+
 async fn another_entitys_application_looks_like_a_missing_one(suite: Arc<Suite>) {
     let (entity, other) = (suite.entity().await, suite.entity().await);
     let application = made(&entity).await;
@@ -440,7 +624,9 @@ async fn keys_are_told_apart_by_their_names_and_limited(suite: Arc<Suite>) {
     let known = add(key("two")).refused(409, "key-exists").await;
     assert_eq!(known["properties"]["kid"], "two");
     assert_eq!(add(key("five")).refused(409, "key-limit").await["properties"]["limit"], 5);
-    for bad in [json!({}), json!("key"), json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "d": KEY }), json!(null)] {
+    let for_anybody = json!({ "kty": "OKP", "crv": "Ed25519", "x": BASE64_URL_SAFE_NO_PAD.encode([0; 32]) });
+    let private = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "d": KEY });
+    for bad in [json!({}), json!("key"), private, json!(null), for_anybody] {
         assert_eq!(violations(&add(bad).refused(400, "invalid-request").await), ["publicKey"]);
     }
 
@@ -574,7 +760,7 @@ async fn a_change_whose_answer_was_lost_is_made_once_and_acknowledged(suite: Arc
     let changing = || {
         let partition = format!("APP#{}", application.id);
         stood.table.hold("the change", Moment::After, move |call: &AwsCall| {
-            call.operation == "UpdateItem" && call.mentions(&partition)
+            ["UpdateItem", "TransactWriteItems"].contains(&call.operation.as_str()) && call.mentions(&partition)
         })
     };
     let key = json!({ "publicKey": { "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "lossy" } });
@@ -690,8 +876,11 @@ async fn an_operator_ends_one_secret_or_key_at_once(suite: Arc<Suite>) {
     let good = values(&operator(&suite, &["add-secret", &id]).await.expect("added")).pop().expect("a secret");
     let refusal = operator(&suite, &["add-secret", &id]).await.expect_err("there are two");
     assert!(refusal.contains("remove-secret"), "{refusal}");
+    let [stolen, kept] = [token(api, &id, &leaked).await, token(api, &id, &good).await];
     operator(&suite, &["remove-secret", &id, &leaked_id]).await.expect("removed");
     assert!(accepted(api, &id, &good).await && !accepted(api, &id, &leaked).await);
+    assert_eq!(introspected(api, &stolen).await["active"], false);
+    assert_eq!(introspected(api, &kept).await["active"], true);
     for missing in [leaked_id.as_str(), "sec_1", &leaked] {
         operator(&suite, &["remove-secret", &id, missing]).await.expect_err("there is no such secret");
     }

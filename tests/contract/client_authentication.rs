@@ -18,6 +18,7 @@ tests![
     an_assertion_is_good_once_however_often_it_comes_at_once,
     an_assertion_that_is_not_as_it_should_be_is_an_invalid_client,
     a_key_that_was_removed_vouches_for_nothing,
+    the_tokens_that_were_got_with_a_removed_key_end_with_it,
     an_application_with_keys_alone_has_no_secret,
     credentials_come_in_one_way_and_whole,
     the_last_use_of_a_key_is_shown_by_its_day,
@@ -204,6 +205,38 @@ async fn a_key_that_was_removed_vouches_for_nothing(suite: Arc<Suite>) {
     client.api.call("DELETE", format!("{path}/{first}")).bearer(&client.token).expect(200).await;
     invalid_client(client.ask(&client.key.assertion(&client.claims()))).await;
     client.ask(&second.assertion(&client.claims())).expect(200).await;
+}
+
+async fn the_tokens_that_were_got_with_a_removed_key_end_with_it(suite: Arc<Suite>) {
+    let client = Client::register(&suite, "ES256").await;
+    // By a name of its own: tokens name the key itself, since another may get the name.
+    let second = AssertionKey::generate("EdDSA");
+    let with_kid = |key: &AssertionKey| {
+        let mut jwk = key.jwk();
+        jwk["kid"] = "laptop".into();
+        json!({ "publicKey": jwk })
+    };
+    let path = format!("{}/key", client.path);
+    client.api.post(&path).bearer(&client.token).json(&with_kid(&second)).expect(201).await;
+    let token = async |key: &AssertionKey| {
+        let answer = client.ask(&key.assertion(&client.claims())).expect(200).await.json();
+        answer["access_token"].as_str().expect("a token").to_owned()
+    };
+    let look = async |token: &str| {
+        let form = [("token", token)];
+        let platform = crate::harness::Application::Platform;
+        client.api.as_client("/oauth2/introspect", platform, &form).expect(200).await.json()
+    };
+    let [of_first, of_second] = [token(&client.key).await, token(&second).await];
+    let thumbprint = client.shown().await["publicKeys"][0]["kid"].clone();
+    assert_eq!(look(&of_first).await["credential_id"], thumbprint, "the name of a key that was given none");
+    client.api.call("DELETE", format!("{path}/laptop")).bearer(&client.token).expect(200).await;
+    assert_eq!(look(&of_second).await, json!({ "active": false }));
+    assert_eq!(look(&of_first).await["active"], true);
+    // Whoever takes the name over at once has good tokens at once.
+    let third = AssertionKey::generate("EdDSA");
+    client.api.post(&path).bearer(&client.token).json(&with_kid(&third)).expect(201).await;
+    assert_eq!(look(&token(&third).await).await["active"], true);
 }
 
 async fn an_application_with_keys_alone_has_no_secret(suite: Arc<Suite>) {

@@ -11,6 +11,7 @@ tests![
     an_active_token_is_described_as_it_is,
     of_a_token_that_is_not_active_nothing_is_told,
     another_applications_token_looks_inactive,
+    a_platform_wide_application_sees_others_tokens_only_with_the_scope_to_read_accounts,
     a_question_needs_a_token_and_an_authenticated_client,
 ];
 
@@ -35,10 +36,13 @@ async fn an_active_token_is_described_as_it_is(suite: Arc<Suite>) {
         (&api.env["CLIENT_ID"], ["iat", "exp"].map(|name| own[name].as_i64().expect("a time")));
     assert!((before..=now()).contains(&issued) && expires == issued + 3600, "{own}");
     let jti = own["jti"].as_str().expect("a text").to_owned();
+    let credential = own["credential_id"].as_str().expect("a text").to_owned();
+    assert!(credential.starts_with("sec_"), "{own}");
     assert_eq!(
         own,
         json!({
             "active": true, "token_type": "Bearer", "scope": "integrations.read mcp.read", "client_id": id, "sub": id,
+            "credential_id": credential,
             "aud": api.env["BASE_URL"], "iss": api.env["AUTH_URL"], "iat": issued, "exp": expires, "jti": jti,
             "managing_entities": [api.env["MANAGING_ENTITY"]],
         })
@@ -75,6 +79,25 @@ async fn another_applications_token_looks_inactive(suite: Arc<Suite>) {
     let token = api.new_token(Application::Platform, "mcp.read").await;
     assert_eq!(introspect(api, Application::Demo, &token).await.json(), json!({ "active": false }));
     assert_eq!(introspect(api, Application::Platform, &token).await.json()["active"], true);
+}
+
+async fn a_platform_wide_application_sees_others_tokens_only_with_the_scope_to_read_accounts(suite: Arc<Suite>) {
+    let (api, entity) = (&suite.api, suite.entity().await);
+    let foreign = api.new_token(Application::Demo, "mcp.read").await;
+    for (scope, sees) in [("booking.read", false), ("account.write", false), ("account.read", true)] {
+        let body = json!({ "name": "Everywhere", "scopes": [scope], "managingEntities": ["*"] });
+        let made = entity.post("/application").json(&body).expect(201).await.json();
+        let asks = async |token: &str| {
+            let [id, secret] = ["clientId", "clientSecret"].map(|name| made[name].as_str().expect("a text"));
+            let form = [("token", token), ("client_id", id), ("client_secret", secret)];
+            api.post("/oauth2/introspect").form(&form).expect(200).await.json()["active"] == true
+        };
+        assert_eq!(asks(&foreign).await, sees, "{scope}");
+        let [id, secret] = ["clientId", "clientSecret"].map(|name| made[name].as_str().expect("a text"));
+        let form = [("grant_type", "client_credentials"), ("client_id", id), ("client_secret", secret)];
+        let own = api.post("/oauth2/token").form(&form).expect(200).await.json();
+        assert!(asks(own["access_token"].as_str().expect("a token")).await, "its own, whatever its scopes are");
+    }
 }
 
 async fn a_question_needs_a_token_and_an_authenticated_client(suite: Arc<Suite>) {

@@ -53,6 +53,7 @@ mod recover;
 mod resend;
 mod retries;
 mod revocation;
+mod revocations_measured;
 mod routes;
 mod samples;
 mod signing_keys;
@@ -88,6 +89,7 @@ fn main() -> ExitCode {
         table_chaos::TESTS,
         isolation::TESTS,
         isolation_measured::TESTS,
+        revocations_measured::TESTS,
         key_rotation::TESTS,
         signing_keys::TESTS,
         health::TESTS,

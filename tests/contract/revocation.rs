@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::{StreamExt, future::join_all, stream};
+use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -15,9 +15,9 @@ tests![
     a_revoked_token_is_refused_by_every_operation_within_a_minute,
     a_revocation_is_answered_with_nothing_whatever_the_token,
     an_application_revokes_its_own_tokens_only,
-    a_platform_wide_application_revokes_any_token,
+    a_platform_wide_application_revokes_any_token_only_with_the_scope_to_remove_accounts,
     a_revocation_needs_a_token_and_an_authenticated_client,
-    the_applications_of_an_entity_revoke_a_limited_number_of_tokens,
+    a_stolen_application_that_revokes_without_end_takes_nothing_from_others_and_can_be_removed,
 ];
 
 /// How long a revocation may take to be known everywhere.
@@ -105,12 +105,26 @@ async fn an_application_revokes_its_own_tokens_only(suite: Arc<Suite>) {
     assert!(is_active(api, &foreign).await);
 }
 
-async fn a_platform_wide_application_revokes_any_token(suite: Arc<Suite>) {
-    let api = &suite.api;
+async fn a_platform_wide_application_revokes_any_token_only_with_the_scope_to_remove_accounts(suite: Arc<Suite>) {
+    let (api, entity) = (&suite.api, suite.entity().await);
     let token = api.new_token(Application::Demo, "mcp.read").await;
+    for scope in ["booking.read", "account.read", "account.write"] {
+        let body = json!({ "name": "Everywhere", "scopes": [scope], "managingEntities": ["*"] });
+        let made = entity.post("/application").json(&body).expect(201).await.json();
+        let refused = revokes(api, &made, &token).refused(400, "foreign-token").await;
+        assert_eq!(refused["error"], "unauthorized_client");
+    }
     assert!(is_active(api, &token).await);
-    says_nothing(&revoke(api, Application::Platform, &token).expect(200).await);
+    let body = json!({ "name": "Everywhere", "scopes": ["account.remove"], "managingEntities": ["*"] });
+    let made = entity.post("/application").json(&body).expect(201).await.json();
+    says_nothing(&revokes(api, &made, &token).expect(200).await);
     assert!(!is_active(api, &token).await);
+}
+
+/// A request of an application that was just made to revoke a token.
+fn revokes(api: &Api, made: &Value, token: &str) -> Call {
+    let [id, secret] = ["clientId", "clientSecret"].map(|name| made[name].as_str().expect("a text"));
+    api.post("/oauth2/revoke").form(&[("token", token), ("client_id", id), ("client_secret", secret)])
 }
 
 async fn a_revocation_needs_a_token_and_an_authenticated_client(suite: Arc<Suite>) {
@@ -136,39 +150,62 @@ async fn a_revocation_needs_a_token_and_an_authenticated_client(suite: Arc<Suite
     assert!(is_active(api, &token).await);
 }
 
-async fn the_applications_of_an_entity_revoke_a_limited_number_of_tokens(suite: Arc<Suite>) {
+/// With one allowance for all of an entity, whoever had stolen one of its applications could spend it, and the owner could neither
+/// revoke anything nor remove the application for the rest of the hour.
+async fn a_stolen_application_that_revokes_without_end_takes_nothing_from_others_and_can_be_removed(suite: Arc<Suite>) {
     let (api, forge, entity) = (&suite.api, suite.forge(), suite.entity().await);
-    // They are counted by the hour: none is to end meanwhile.
-    sleep(Duration::from_secs(u64::try_from(now() % 3600 - 3480).unwrap_or(0))).await;
     let made = || async {
-        entity.post("/application").json(&json!({ "name": "limited", "scopes": ["mcp.read"] })).expect(201).await.json()
+        entity.post("/application").json(&json!({ "name": "n", "scopes": ["mcp.read"] })).expect(201).await.json()
     };
-    let (application, other) = (made().await, made().await);
-    let revoke = |by: &Value, number: usize| {
+    let (stolen, other) = (made().await, made().await);
+    let token = |by: &Value, name: &str, seconds_ago: i64| {
         let mut claims = forge.claims();
         claims["client_id"] = by["clientId"].clone();
-        claims["jti"] = format!("limited{number}").into();
-        let [id, secret] = ["clientId", "clientSecret"].map(|name| by[name].as_str().expect("a text").to_owned());
-        let token = forge.token(&forge.header(), &claims);
-        api.post("/oauth2/revoke").form(&[("token", &token), ("client_id", &id), ("client_secret", &secret)])
+        claims["credential_id"] = by["secrets"][0]["id"].clone();
+        claims["jti"] = format!("{name} of {}", by["clientId"]).into();
+        claims["iat"] = (now() - seconds_ago).into();
+        forge.token(&forge.header(), &claims)
     };
-    let revocations = stream::iter(0..1010).map(async |number| revoke(&application, number).send().await);
-    let answers: Vec<_> = revocations.buffer_unordered(8).collect().await;
-    let refused: Vec<_> = answers.iter().filter(|answer| answer.status != 200).collect();
-    assert_eq!(refused.len(), 10, "{:?}", refused.first().map(|answer| &answer.exchange));
-    let of_other = revoke(&other, 2000).send().await;
-    for answer in refused.into_iter().chain([&of_other]) {
-        assert_eq!((answer.status, answer.json()["error"].as_str()), (429, Some("temporarily_unavailable")));
-        assert!((1..=3600).contains(&wait(answer)), "{}", answer.exchange);
+    // Two are left of its own allowance and two of what it shares, whether or not an hour ends meanwhile.
+    let hour = now() - now() % 3600;
+    for (account, spent) in [
+        (format!("own-tokens#{}", stolen["clientId"].as_str().expect("a text")), "48"),
+        (format!("shared-tokens#{}", entity.id), "998"),
+    ] {
+        for hour in [hour, hour + 3600] {
+            let (pk, sk) = (format!("ALLOWANCE#{account}"), format!("{hour:010}"));
+            suite.table().put(json!({ "pk": { "S": pk }, "sk": { "S": sk }, "count": { "N": spent } })).await;
+        }
     }
-    // An application that is removed stands on the list as well.
-    let path = format!("/application/{}", application["clientId"].as_str().expect("a text"));
-    let kept = entity.call("DELETE", &path).expect(429).await;
-    assert!(kept.json()["type"].as_str().is_some_and(|kind| kind.ends_with("/problems/too-many-revocations")));
-    assert!((1..=3600).contains(&wait(&kept)), "{}", kept.exchange);
-    entity.get(&path).expect(200).await;
-}
+    for number in 0..20 {
+        revokes(api, &stolen, &token(&stolen, &number.to_string(), 60)).expect(200).await;
+    }
+    let listed = |items: &[Value], by: &Value, kind: &str| {
+        let id = by["clientId"].as_str().expect("a text").to_owned();
+        let is_one = |item: &&Value| {
+            let [pk, sk] = ["pk", "sk"].map(|name| item[name]["S"].as_str().unwrap_or_default());
+            pk.starts_with("REVOKED") && sk.contains(&format!("#{kind}#")) && sk.contains(&id)
+        };
+        items.iter().filter(is_one).count()
+    };
+    let items = suite.table().scan().await;
+    assert!((4..=8).contains(&listed(&items, &stolen, "token")), "the list stays short");
+    assert!((1..=2).contains(&listed(&items, &stolen, "issued")), "the rest share an entry for five minutes");
 
-fn wait(answer: &Answer) -> u64 {
-    answer.header("retry-after").parse().expect("a number of seconds")
+    // What it revokes now ends what was issued before as well, and nothing that was issued later.
+    let [older, last, newer] =
+        [("older", 50), ("last", 40), ("newer", 30)].map(|(name, ago)| token(&stolen, name, ago));
+    assert!(is_active(api, &older).await && is_active(api, &last).await);
+    revokes(api, &stolen, &last).expect(200).await;
+    assert!(!is_active(api, &older).await && !is_active(api, &last).await);
+    assert!(is_active(api, &newer).await);
+
+    // The neighbour revokes one by one.
+    let [one, two] = ["one", "two"].map(|name| token(&other, name, 60));
+    says_nothing(&revokes(api, &other, &one).expect(200).await);
+    assert!(!is_active(api, &one).await && is_active(api, &two).await);
+
+    let path = format!("/application/{}", stolen["clientId"].as_str().expect("a text"));
+    entity.call("DELETE", &path).expect(200).await;
+    assert!(!is_active(api, &newer).await);
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use shared::{
     Service, StartError,
+    allowance::Allowances,
     applications::{Applications, keys::Keys},
     audit::Action,
     auth::scope::Scope,
@@ -15,8 +16,11 @@ const ENDPOINT: Endpoint = Endpoint::needs(Scope::AccountWrite).taking_json().au
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    let applications = Applications::new(service.table().clone());
-    let keys = Arc::new(Keys { applications, clock: service.clock().clone() });
+    let keys = Arc::new(Keys {
+        applications: Applications::new(service.table().clone()),
+        allowances: Allowances::new(service.table().clone()),
+        clock: service.clock().clone(),
+    });
     service
         .serve(ENDPOINT, move |call| {
             let keys = keys.clone();

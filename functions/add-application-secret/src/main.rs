@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use shared::{
     Service, StartError,
+    allowance::Allowances,
     applications::{Applications, secrets::SecretAddition},
     audit::Action,
     auth::scope::Scope,
@@ -21,6 +22,7 @@ async fn main() -> Result<(), StartError> {
     let secrets = Secrets::connect(service.aws(), secrets.prefix);
     let addition = Arc::new(SecretAddition {
         applications: Applications::new(service.table().clone()),
+        allowances: Allowances::new(service.table().clone()),
         pepper: Pepper::warm(PepperSource(secrets), service.clock().clone()).await,
         clock: service.clock().clone(),
         random: service.shared_random(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use shared::{
     Service, StartError,
+    allowance::Allowances,
     applications::{Applications, register::Registration},
     audit::Action,
     auth::scope::Scope,
@@ -21,6 +22,7 @@ async fn main() -> Result<(), StartError> {
     let secrets = Secrets::connect(service.aws(), secrets.prefix);
     let registration = Arc::new(Registration {
         applications: Applications::new(service.table().clone()),
+        allowances: Allowances::new(service.table().clone()),
         pepper: Pepper::warm(PepperSource(secrets), service.clock().clone()).await,
         base_url: service.settings().base_url.clone(),
         clock: service.clock().clone(),

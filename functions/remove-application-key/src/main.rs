@@ -1,12 +1,12 @@
-//! DELETE …/application/{clientId}/key/{kid}: ends a public key of an application at once.
+//! DELETE …/application/{clientId}/key/{kid}: ends a public key of an application at once, and the tokens that were got with it.
 
 use std::sync::Arc;
 
 use shared::{
     Service, StartError,
-    applications::{Applications, keys::Keys},
+    applications::{Applications, credential_removal::CredentialRemoval},
     audit::Action,
-    auth::scope::Scope,
+    auth::{revocations::RevocationList, scope::Scope},
     http::Endpoint,
 };
 
@@ -15,12 +15,15 @@ const ENDPOINT: Endpoint = Endpoint::needs(Scope::AccountRemove).audited(Action:
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    let applications = Applications::new(service.table().clone());
-    let keys = Arc::new(Keys { applications, clock: service.clock().clone() });
+    let removal = Arc::new(CredentialRemoval {
+        applications: Applications::new(service.table().clone()),
+        revocations: RevocationList::new(service.table().clone()),
+        clock: service.clock().clone(),
+    });
     service
         .serve(ENDPOINT, move |call| {
-            let keys = keys.clone();
-            async move { keys.remove(&call).await }
+            let removal = removal.clone();
+            async move { removal.remove_key(&call).await }
         })
         .await
 }

@@ -1,12 +1,12 @@
-//! DELETE …/application/{clientId}/secret/{secretId}: ends a secret of an application at once.
+//! DELETE …/application/{clientId}/secret/{secretId}: ends a secret of an application at once, and the tokens that were got with it.
 
 use std::sync::Arc;
 
 use shared::{
     Service, StartError,
-    applications::{Applications, secrets::SecretRemoval},
+    applications::{Applications, credential_removal::CredentialRemoval},
     audit::Action,
-    auth::scope::Scope,
+    auth::{revocations::RevocationList, scope::Scope},
     http::Endpoint,
 };
 
@@ -15,12 +15,15 @@ const ENDPOINT: Endpoint = Endpoint::needs(Scope::AccountRemove).audited(Action:
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    let applications = Applications::new(service.table().clone());
-    let removal = Arc::new(SecretRemoval { applications, clock: service.clock().clone() });
+    let removal = Arc::new(CredentialRemoval {
+        applications: Applications::new(service.table().clone()),
+        revocations: RevocationList::new(service.table().clone()),
+        clock: service.clock().clone(),
+    });
     service
         .serve(ENDPOINT, move |call| {
             let removal = removal.clone();
-            async move { removal.remove(&call).await }
+            async move { removal.remove_secret(&call).await }
         })
         .await
 }

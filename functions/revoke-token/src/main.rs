@@ -17,7 +17,7 @@ async fn main() -> Result<(), StartError> {
     let (service, (secrets, guesses)) = Service::start::<(SecretSettings, GuessSettings)>().await?;
     let (clients, ()) =
         tokio::join!(ClientAuthentication::start(&service, secrets, guesses), service.tokens().warm_up());
-    let revocation = Arc::new(Revocation { clients, tokens: service.tokens().clone(), clock: service.clock().clone() });
+    let revocation = Arc::new(Revocation { clients, tokens: service.tokens().clone() });
     service
         .serve(ENDPOINT, move |call| {
             let revocation = revocation.clone();

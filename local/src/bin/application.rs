@@ -7,7 +7,9 @@ use clap::{Parser, Subcommand};
 use operator::{Deployment, OperatorError, Which};
 use shared::{
     applications::{
-        Application, Applications, ClientKey, ClientSecret, client_secret, keys,
+        Application, Applications, ClientSecret, client_secret,
+        credential_removal::{CredentialRemoval, Left},
+        keys,
         new_application::{NewApplication, checked_entities, checked_entity, checked_name},
         remove::Removal,
         secrets::{self, TooMany, with_new},
@@ -72,7 +74,7 @@ enum Command {
         #[arg(long, default_value_t = 86_400, value_parser = clap::value_parser!(u32).range(..=604_800))]
         overlap_seconds: u32,
     },
-    /// Ends a secret of an application at once. Tokens that were issued for it stay valid until they expire.
+    /// Ends a secret of an application at once, and within a minute the tokens that were got with it.
     RemoveSecret {
         /// The application's client identifier.
         client_id: String,
@@ -80,7 +82,7 @@ enum Command {
         #[arg(value_parser = secret_id)]
         secret_id: ClientSecretId,
     },
-    /// Removes a public key of an application at once. Tokens that were issued for it stay valid until they expire.
+    /// Removes a public key of an application at once, and within a minute the tokens that were got with it.
     RemoveKey {
         /// The application's client identifier.
         client_id: String,
@@ -205,26 +207,24 @@ impl Office {
         let (application, now) = (self.find(client_id).await?, SystemClock.now());
         let left =
             secrets::without(&application, id, now).ok_or_else(|| Failure::NoCredential(id.as_str().to_owned()))?;
-        self.leave(&application, &left, &application.keys, now).await
+        self.leave(&application, &left, now).await
     }
 
     async fn remove_key(&self, client_id: &str, kid: &str) -> Result<(), Failure> {
         let (application, now) = (self.find(client_id).await?, SystemClock.now());
         let left = keys::without(&application, kid).ok_or_else(|| Failure::NoCredential(kid.to_owned()))?;
-        let secrets: Vec<_> = application.live_secrets(now).cloned().collect();
-        self.leave(&application, &secrets, &left, now).await
+        self.leave(&application, &left, now).await
     }
 
-    async fn leave(
-        &self,
-        application: &Application,
-        secrets: &[ClientSecret],
-        keys: &[ClientKey],
-        now: Time,
-    ) -> Result<(), Failure> {
-        changed(self.applications.change_credentials(application, secrets, keys, now).await?)?;
-        tracing::info!("it is no longer accepted; tokens that were issued for it stay valid until they expire");
-        if secrets.is_empty() && keys.is_empty() {
+    async fn leave(&self, application: &Application, left: &Left, now: Time) -> Result<(), Failure> {
+        let removal = CredentialRemoval {
+            applications: self.applications.clone(),
+            revocations: RevocationList::new(self.deployment.table.clone()),
+            clock: Arc::new(SystemClock),
+        };
+        changed(removal.end(application, left, now).await?)?;
+        tracing::info!("it is no longer accepted; tokens that were got with it end within a minute");
+        if left.is_nothing(now) {
             tracing::info!("it was the last: the application gets no tokens until it is given a secret or a key");
         }
         Ok(())
@@ -237,7 +237,9 @@ impl Office {
             revocations: RevocationList::new(self.deployment.table.clone()),
             clock: Arc::new(SystemClock),
         };
-        changed(removal.end(&application, SystemClock.now()).await?)?;
+        if !removal.end(&application, SystemClock.now()).await? {
+            return Err(Failure::NoApplication(client_id.to_owned()));
+        }
         tracing::info!("removed the application {}; its tokens end within a minute", application.name);
         Ok(())
     }

@@ -113,6 +113,11 @@ impl ClientKey {
         members
     }
 
+    /// The hash of the key itself (RFC 7638), whatever its name is.
+    pub fn thumbprint(&self) -> String {
+        self.jwk.material.thumbprint()
+    }
+
     /// The algorithms that may be used with the key: it decides, and never what an assertion says of itself (RFC 8725 §3.1).
     pub fn algorithms(&self) -> &[Algorithm] {
         self.jwk.alg.as_ref().map_or_else(|| self.jwk.material.algorithms(), std::slice::from_ref)
@@ -173,10 +178,10 @@ impl Material {
                 on_curve(&ECDSA_P384_SHA384_FIXED, 48, bytes("x")?, bytes("y")?)?;
                 Ok(Self::Elliptic { crv: Curve::P384, x, y })
             }
-            ("OKP", "Ed25519") => match ParsedPublicKey::new(&ED25519, bytes("x")?) {
-                Ok(_) => Ok(Self::Edwards { crv: EdwardsCurve::Ed25519, x }),
-                Err(_) => Err("is no key on the curve Ed25519".to_owned()),
-            },
+            ("OKP", "Ed25519") => {
+                edwards(bytes("x")?)?;
+                Ok(Self::Edwards { crv: EdwardsCurve::Ed25519, x })
+            }
             ("RSA", _) => {
                 rsa(&bytes("n")?, &bytes("e")?)?;
                 Ok(Self::Rsa { e: text("e").to_owned(), n: text("n").to_owned() })
@@ -227,6 +232,50 @@ fn on_curve(curve: &'static EcdsaVerificationAlgorithm, length: usize, x: Vec<u8
     }
 }
 
+/// Whether these bytes are a point on the curve Ed25519 that only somebody can sign for. The library that verifies takes any point,
+/// and with one of a small order a signature that nobody made is good for one message in eight, or for every one.
+fn edwards(x: Vec<u8>) -> Result<(), String> {
+    let fault = || "is no key on the curve Ed25519".to_owned();
+    let mut coordinate = <[u8; 32]>::try_from(x.as_slice()).map_err(|_| fault())?;
+    coordinate[31] &= 0x7f; // the highest bit tells a point from its negative
+    coordinate.reverse(); // the largest digit first, so that numbers compare as texts do
+    let small = SMALL_ORDER.contains(&coordinate);
+    if small || coordinate >= FIELD || ParsedPublicKey::new(&ED25519, x).is_err() { Err(fault()) } else { Ok(()) }
+}
+
+/// A number of 32 bytes in hexadecimal digits, the largest first.
+const fn number(digits: &[u8; 64]) -> [u8; 32] {
+    const fn value(digit: u8) -> u8 {
+        if digit.is_ascii_digit() { digit - b'0' } else { digit - b'a' + 10 }
+    }
+    let (mut number, mut place) = ([0; 32], 0);
+    while place < 32 {
+        number[place] = value(digits[2 * place]) << 4 | value(digits[2 * place + 1]);
+        place += 1;
+    }
+    number
+}
+
+/// 2²⁵⁵ − 19: a coordinate that is as large is written in more than one way (RFC 8032 §5.1.3), which some take and others do not.
+const FIELD: [u8; 32] = number(b"7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffed");
+
+/// The y of every point whose order divides eight, of which each stands for a point and its negative: orders 4, 1, 8, 8 and 2. Those
+/// of libsodium's `ge25519_has_small_order` that are not as large as the field.
+const SMALL_ORDER: [[u8; 32]; 5] = [
+    number(b"0000000000000000000000000000000000000000000000000000000000000000"),
+    number(b"0000000000000000000000000000000000000000000000000000000000000001"),
+    number(b"05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826"),
+    number(b"7a03ac9277fdc74ec6cc392cfa53202a0f67100d760b3cba4fd84d3d706a17c7"),
+    number(b"7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffec"),
+];
+
+/// Whether a number, the largest digit first, has a factor below 752, as no modulus of RSA has (NIST SP 800-89 §5.3.3): whoever
+/// knows a factor can find the others, and sign.
+fn has_small_factor(number: &[u8]) -> bool {
+    let rest = |divisor: u32| number.iter().fold(0, |rest, byte| (rest << 8 | u32::from(*byte)) % divisor);
+    (2..752).any(|divisor| rest(divisor) == 0)
+}
+
 /// Whether these are modulus and exponent of an RSA key of a good size.
 fn rsa(n: &[u8], e: &[u8]) -> Result<(), String> {
     let bits = |number: &[u8]| number.len() * 8 - number.first().map_or(0, |byte| byte.leading_zeros() as usize);
@@ -239,7 +288,7 @@ fn rsa(n: &[u8], e: &[u8]) -> Result<(), String> {
     // Of 65537 and its like; an exponent of 1 would make every text its own signature.
     let exponent = (2..=32).contains(&bits(e)) && e.last().is_some_and(|byte| byte % 2 == 1);
     let parsed = PublicKeyComponents { n, e }.to_parsed_public_key(&RSA_PKCS1_2048_8192_SHA256);
-    if exponent && parsed.is_ok() { Ok(()) } else { Err("is no RSA key".to_owned()) }
+    if exponent && parsed.is_ok() && !has_small_factor(n) { Ok(()) } else { Err("is no RSA key".to_owned()) }
 }
 
 #[cfg(test)]
@@ -342,6 +391,7 @@ mod tests {
             (with(rsa.clone(), "n", number(&[255; 128])), "2048"),
             (with(rsa.clone(), "n", number(&[255; 1025])), "8192"),
             (with(rsa.clone(), "n", number(&[&[0], [255; 256].as_slice()].concat())), "zeros"),
+            (with(rsa.clone(), "n", number(&[255; 256])), "no RSA key"), // three times something
             (with(rsa.clone(), "e", number(&[1])), "no RSA key"),
             (with(rsa.clone(), "e", number(&[1, 0, 0])), "no RSA key"),
             (with(rsa.clone(), "e", number(&[1; 9])), "no RSA key"),
@@ -355,6 +405,62 @@ mod tests {
             let refusal = refusal(&bad);
             assert!(refusal.contains(why), "{refusal}: {bad}");
         }
+    }
+
+    /// Every way to write a point of a small order, those included that a strict reader refuses: 2²⁵⁵ − 19 and the number after it
+    /// are 0 and 1 again. Each with and without the bit that tells a point from its negative.
+    fn small_order() -> impl Iterator<Item = [u8; 32]> {
+        let mut beyond = FIELD;
+        beyond[31] += 1;
+        SMALL_ORDER.into_iter().chain([FIELD, beyond]).flat_map(|mut y| {
+            y.reverse();
+            let mut negative = y;
+            negative[31] |= 0x80;
+            [y, negative]
+        })
+    }
+
+    #[test]
+    fn an_ed25519_key_for_which_anybody_can_sign_is_refused() {
+        for y in small_order() {
+            let jwk = json!({ "kty": "OKP", "crv": "Ed25519", "x": BASE64_URL_SAFE_NO_PAD.encode(y) });
+            assert_eq!(refusal(&jwk), "is no key on the curve Ed25519", "{y:02x?}");
+        }
+    }
+
+    /// Why they must be, and that the table is right: with each of the eight points, the library that verifies is content with a
+    /// signature of zeros for one message in eight at least. What is left over are further ways to write one of them.
+    #[test]
+    fn with_a_key_of_a_small_order_a_signature_that_nobody_made_is_good() {
+        let identity = number(b"0100000000000000000000000000000000000000000000000000000000000000");
+        let signature = [identity, [0; 32]].concat();
+        let forgeable = |y: &[u8; 32]| {
+            let key = ParsedPublicKey::new(&ED25519, y.to_vec());
+            key.is_ok_and(|key| (0..200u8).any(|message| key.verify_sig(&[message], &signature).is_ok()))
+        };
+        assert_eq!(small_order().filter(forgeable).count(), 8);
+    }
+
+    #[test]
+    fn a_coordinate_that_is_written_in_more_than_one_way_is_refused() {
+        for beyond in 0..19 {
+            let mut y = FIELD;
+            y[31] += beyond;
+            y.reverse();
+            for sign in [0, 0x80] {
+                y[31] = 0x7f | sign;
+                let jwk = json!({ "kty": "OKP", "crv": "Ed25519", "x": BASE64_URL_SAFE_NO_PAD.encode(y) });
+                assert!(ClientKey::parse(&jwk, NOW).is_err(), "{beyond} {sign}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_modulus_with_a_small_factor_is_found() {
+        for product in [[0, 6], [2, 239], [8, 1]] {
+            assert!(has_small_factor(&product), "{product:?}"); // 2 · 3, 751, 2049 = 3 · 683
+        }
+        assert!(!has_small_factor(&[8, 202, 77]), "757 · 761");
     }
 
     proptest! {

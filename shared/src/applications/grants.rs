@@ -1,9 +1,12 @@
-//! Who may hand out what: nobody gets at an application that can do more than the token with which it is asked for.
+//! Who may look after which application: nobody makes, changes or removes one that can do more than the token with which it is
+//! asked for. A token for little could otherwise make itself one for everything, or take away what others work with.
 
 use crate::{
     auth::{entity::Entities, scope::Scopes},
-    http::{Call, Problem},
+    http::{Call, Problem, Query},
 };
+
+use super::Application;
 
 /// Fails unless the call's token has all these scopes for all these entities. For every entity, that is `*`, only one has
 /// that may act for every entity itself.
@@ -15,4 +18,24 @@ pub fn check(call: &Call, scopes: Scopes, entities: &Entities) -> Result<(), Pro
     }
     let foreign: Vec<_> = entities.iter().filter(|entity| !token.entities.cover(entity)).collect();
     if foreign.is_empty() { Ok(()) } else { Err(Problem::grants_more_entities(&foreign)) }
+}
+
+/// Fails unless the call's token can do all that this application can.
+pub fn check_of(call: &Call, application: &Application) -> Result<(), Problem> {
+    check(call, application.scopes, &application.entities)
+}
+
+/// Whether `?confirm=true` says that a removal is meant even if it ends the caller's own access.
+pub fn confirmed(call: &Call) -> Result<bool, Problem> {
+    let mut query = Query::of(call);
+    let confirmed = query.optional("confirm", "`true` or `false`", |text| text.parse().ok());
+    query.finish()?;
+    Ok(confirmed.unwrap_or(false))
+}
+
+/// Fails when the call's token is this application's own. Whoever removes another application can look after the rest
+/// afterwards, since their token could do all that the removed one could, so nobody else needs to be asked.
+pub fn check_confirmation(call: &Call, application: &Application, confirmed: bool) -> Result<(), Problem> {
+    let own = call.claims.as_ref().is_some_and(|token| token.client_id == application.client_id);
+    if own && !confirmed { Err(Problem::confirmation_required()) } else { Ok(()) }
 }

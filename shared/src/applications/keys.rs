@@ -3,8 +3,12 @@
 
 use serde_json::Value;
 
-use super::{Application, Applications, ClientKey, grants, remove::credential_removed, store::Changed};
+use super::{
+    Application, Applications, ClientKey, credential_removal::Left, grants, register::spend_on_credential,
+    store::Changed,
+};
 use crate::{
+    allowance::Allowances,
     clock::{SharedClock, Time},
     http::{Call, JsonBody, Problem, Reply},
 };
@@ -12,10 +16,12 @@ use crate::{
 /// How many keys an application may have.
 pub const MAX_KEYS: usize = 5;
 
-/// Everything that adding and removing keys needs.
+/// Everything that adding keys needs.
 pub struct Keys {
     /// Where applications are kept.
     pub applications: Applications,
+    /// How many may be made.
+    pub allowances: Allowances,
     /// The clock.
     pub clock: SharedClock,
 }
@@ -26,7 +32,7 @@ impl Keys {
         let now = self.clock.now();
         let key = public_key(&call.body, now)?;
         let mut application = self.applications.of_path(call).await?;
-        grants::check(call, application.scopes, &application.entities)?;
+        grants::check_of(call, &application)?;
         call.notes.subject(&format!("{}/{}", application.client_id, key.kid));
         if application.keys.iter().any(|known| known.kid == key.kid) {
             return Err(Problem::key_exists(&key.kid));
@@ -34,6 +40,7 @@ impl Keys {
         if application.keys.len() >= MAX_KEYS {
             return Err(Problem::too_many_keys(MAX_KEYS));
         }
+        spend_on_credential(&self.allowances, call.entity(), now).await?;
         let keys = [application.keys.as_slice(), &[key]].concat();
         match self.applications.change_credentials(&application, &application.secrets, &keys, now).await? {
             Changed::Lost => Err(self.applications.lost(call).await),
@@ -44,27 +51,13 @@ impl Keys {
             }
         }
     }
-
-    /// Answers a request to remove a key.
-    pub async fn remove(&self, call: &Call) -> Result<Reply, Problem> {
-        let (application, now) = (self.applications.of_path(call).await?, self.clock.now());
-        let kid = call.path("kid");
-        let left = without(&application, kid).ok_or_else(Problem::credential_not_found)?;
-        call.notes.subject(&format!("{}/{kid}", application.client_id));
-        match self.applications.change_credentials(&application, &application.secrets, &left, now).await? {
-            Changed::Yes => {
-                let none_is_left = left.is_empty() && application.live_secrets(now).next().is_none();
-                credential_removed(&kid, none_is_left)
-            }
-            Changed::Lost => Err(self.applications.lost(call).await),
-        }
-    }
 }
 
-/// The keys that are left when the one of this name goes; nothing, when there is none.
-pub fn without(application: &Application, kid: &str) -> Option<Vec<ClientKey>> {
-    let (gone, left): (Vec<_>, Vec<_>) = application.keys.iter().cloned().partition(|key| key.kid == kid);
-    (!gone.is_empty()).then_some(left)
+/// What is left when the key of this name goes; nothing, when there is none.
+pub fn without(application: &Application, kid: &str) -> Option<Left> {
+    let (mut gone, left): (Vec<_>, Vec<_>) = application.keys.iter().cloned().partition(|key| key.kid == kid);
+    let gone = gone.pop()?.thumbprint();
+    Some(Left { secrets: application.secrets.clone(), keys: left, gone })
 }
 
 fn public_key(body: &[u8], now: Time) -> Result<ClientKey, Problem> {

@@ -3,6 +3,7 @@
 pub mod application;
 pub mod client_key;
 pub mod client_secret;
+pub mod credential_removal;
 mod grants;
 pub mod keys;
 pub mod new_application;

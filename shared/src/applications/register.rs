@@ -7,7 +7,9 @@ use http::{
 
 use super::{Applications, grants, new_application::NewApplication};
 use crate::{
-    clock::SharedClock,
+    allowance::{Allowance, Allowances},
+    auth::entity::AuthorizedEntity,
+    clock::{SharedClock, Time},
     http::{Call, Problem, Reply},
     oauth::pepper::Pepper,
     random::SharedRandom,
@@ -20,6 +22,8 @@ pub const MAX_APPLICATIONS: usize = 100;
 pub struct Registration {
     /// Where applications are kept.
     pub applications: Applications,
+    /// How many may be made.
+    pub allowances: Allowances,
     /// What their secrets are hashed with.
     pub pepper: Pepper,
     /// The API's address, for `Location`.
@@ -40,6 +44,7 @@ impl Registration {
         if self.applications.count_of(entity).await? >= MAX_APPLICATIONS {
             return Err(Problem::too_many_applications(MAX_APPLICATIONS));
         }
+        spend_on_credential(&self.allowances, entity, now).await?;
         let (application, secret) = new.make(&*self.pepper.get().await?, now, &*self.random);
         call.notes.subject(&application.client_id);
         self.applications.put(application.clone()).await?;
@@ -48,5 +53,20 @@ impl Registration {
         Reply::json(StatusCode::CREATED, &application.view(now, secret.as_ref()))?
             .with_header(CACHE_CONTROL, "no-store")
             .with_computed_header(LOCATION, &location)
+    }
+}
+
+/// Counts an application, a secret or a key that is about to be made for an entity.
+///
+/// # Errors
+/// 429 when as many were made as may be in an hour.
+pub(super) async fn spend_on_credential(
+    allowances: &Allowances,
+    owner: &AuthorizedEntity,
+    now: Time,
+) -> Result<(), Problem> {
+    match allowances.spend(Allowance::Credentials, owner.id().as_str(), now).await? {
+        None => Ok(()),
+        Some(end) => Err(Problem::too_many_credentials(end.since(now))),
     }
 }

@@ -1,11 +1,10 @@
 //! Removing an application.
 //!
 //! In one transaction the application goes, with its owner's pointer to it, and its tokens are revoked. A crash leaves all
-//! of it or nothing.
+//! of it or nothing. It is never refused because of what others do: neither for how much was removed before, nor for changes
+//! of the application at the same moment.
 
-use serde::Serialize;
-
-use super::{Application, Applications, store::Changed};
+use super::{Application, Applications, grants};
 use crate::{
     auth::revocations::RevocationList,
     clock::{SharedClock, Time},
@@ -24,35 +23,24 @@ pub struct Removal {
 }
 
 impl Removal {
-    /// Answers a request to remove an application: 429 when too many were removed, with tokens revoked, for its owner.
+    /// Answers a request to remove an application.
     pub async fn remove(&self, call: &Call) -> Result<Reply, Problem> {
+        let confirmed = grants::confirmed(call)?;
         let application = self.applications.of_path(call).await?;
-        let now = self.clock.now();
-        if let Some(end) = self.revocations.limited(application.accountable(), now).await? {
-            return Err(Problem::too_many_revocations(end.since(now)));
+        grants::check_of(call, &application)?;
+        grants::check_confirmation(call, &application, confirmed)?;
+        if !self.end(&application, self.clock.now()).await? {
+            return Err(Problem::application_not_found());
         }
-        match self.end(&application, now).await? {
-            Changed::Yes => Reply::removed(
-                &application.client_id,
-                "The application is removed; it gets no more tokens, and those that it has end within a minute.",
-            ),
-            Changed::Lost => Err(self.applications.lost(call).await),
-        }
+        Reply::removed(
+            &application.client_id,
+            "The application is removed; it gets no more tokens, and those that it has end within a minute.",
+        )
     }
 
-    /// Removes the application that was read, and revokes its tokens. How often is not limited here.
-    pub async fn end(&self, application: &Application, now: Time) -> Result<Changed, TableError> {
+    /// Removes the application that was read, and revokes its tokens; false when it was gone already.
+    pub async fn end(&self, application: &Application, now: Time) -> Result<bool, TableError> {
         let revocation = self.revocations.client(&application.client_id, now)?;
         self.applications.remove(application, vec![revocation]).await
     }
-}
-
-/// The answer when a secret or a key was removed.
-pub(super) fn credential_removed(id: &impl Serialize, none_is_left: bool) -> Result<Reply, Problem> {
-    let message = if none_is_left {
-        "It is no longer accepted. It was the last: the application gets no tokens until it is given a secret or a key."
-    } else {
-        "It is no longer accepted."
-    };
-    Reply::removed(id, message)
 }

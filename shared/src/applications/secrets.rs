@@ -7,9 +7,11 @@ use http::header::CACHE_CONTROL;
 use serde::Serialize;
 
 use super::{
-    Application, Applications, ClientSecret, client_secret, grants, remove::credential_removed, store::Changed,
+    Application, Applications, ClientSecret, client_secret, credential_removal::Left, grants,
+    register::spend_on_credential, store::Changed,
 };
 use crate::{
+    allowance::Allowances,
     clock::{SharedClock, Time},
     http::{Call, JsonBody, Problem, Reply},
     ids::ClientSecretId,
@@ -28,20 +30,14 @@ const MAX_OVERLAP: u32 = 7 * 24 * 60 * 60;
 pub struct SecretAddition {
     /// Where applications are kept.
     pub applications: Applications,
+    /// How many may be made.
+    pub allowances: Allowances,
     /// What secrets are hashed with.
     pub pepper: Pepper,
     /// The clock.
     pub clock: SharedClock,
     /// The dice.
     pub random: SharedRandom,
-}
-
-/// Everything that removing a secret needs.
-pub struct SecretRemoval {
-    /// Where applications are kept.
-    pub applications: Applications,
-    /// The clock.
-    pub clock: SharedClock,
 }
 
 #[derive(Serialize)]
@@ -63,12 +59,13 @@ impl SecretAddition {
     pub async fn add(&self, call: &Call) -> Result<Reply, Problem> {
         let overlap = overlap(&call.body)?;
         let application = self.applications.of_path(call).await?;
-        grants::check(call, application.scopes, &application.entities)?;
+        grants::check_of(call, &application)?;
         let (now, secret) = (self.clock.now(), client_secret::fresh(&*self.random));
         let new = ClientSecret::of(&secret, &*self.pepper.get().await?, now, &*self.random);
         call.notes.subject(&format!("{}/{}", application.client_id, new.id));
         let secrets = with_new(&application, new, overlap, now)
             .map_err(|TooMany(oldest_ends)| Problem::too_many_client_secrets(MAX_SECRETS, oldest_ends))?;
+        spend_on_credential(&self.allowances, call.entity(), now).await?;
         match self.applications.change_credentials(&application, &secrets, &application.keys, now).await? {
             Changed::Lost => Err(self.applications.lost(call).await),
             Changed::Yes => {
@@ -80,20 +77,6 @@ impl SecretAddition {
                 };
                 Ok(Reply::ok(&added)?.with_header(CACHE_CONTROL, "no-store"))
             }
-        }
-    }
-}
-
-impl SecretRemoval {
-    /// Answers a request to remove a secret.
-    pub async fn remove(&self, call: &Call) -> Result<Reply, Problem> {
-        let (application, now) = (self.applications.of_path(call).await?, self.clock.now());
-        let id = ClientSecretId::parse(call.path("secretId")).ok_or_else(Problem::credential_not_found)?;
-        call.notes.subject(&format!("{}/{id}", application.client_id));
-        let left = without(&application, &id, now).ok_or_else(Problem::credential_not_found)?;
-        match self.applications.change_credentials(&application, &left, &application.keys, now).await? {
-            Changed::Yes => credential_removed(&id, left.is_empty() && application.keys.is_empty()),
-            Changed::Lost => Err(self.applications.lost(call).await),
         }
     }
 }
@@ -133,10 +116,13 @@ pub fn with_new(
     Ok([new].into_iter().chain(previous).collect())
 }
 
-/// The secrets that are left when this one goes, and those that have ended; nothing, when it is none that is accepted.
-pub fn without(application: &Application, id: &ClientSecretId, now: Time) -> Option<Vec<ClientSecret>> {
-    let (gone, left): (Vec<_>, Vec<_>) = application.live_secrets(now).cloned().partition(|secret| secret.id == *id);
-    (!gone.is_empty()).then_some(left)
+/// What is left when this secret goes, and those that have ended; nothing, when the application has no such secret. One that has
+/// ended can go for as long as it is kept, since tokens that were got with it may live on.
+pub fn without(application: &Application, id: &ClientSecretId, now: Time) -> Option<Left> {
+    let (mut gone, left): (Vec<_>, Vec<_>) = application.secrets.iter().cloned().partition(|secret| secret.id == *id);
+    let gone = gone.pop()?.id.to_string();
+    let secrets = left.into_iter().filter(|secret| secret.is_live(now)).collect();
+    Some(Left { secrets, keys: application.keys.clone(), gone })
 }
 
 #[cfg(test)]
@@ -216,15 +202,19 @@ mod tests {
     }
 
     #[test]
-    fn only_a_secret_that_is_accepted_can_go() {
+    fn a_secret_can_go_for_as_long_as_it_is_kept() {
         let (first, other) = (secret("a", after(0)), secret("c", after(9)));
         let both = with_new(&application(vec![first.clone()]), secret("b", after(1)), hour(2), after(1)).expect("room");
         let new = both[0].clone();
         let both = application(both);
-        assert_eq!(without(&both, &first.id, after(2)), Some(vec![new.clone()]));
-        assert_eq!(without(&both, &first.id, after(3)), None, "it has ended");
-        assert_eq!(without(&both, &new.id, after(3)), Some(Vec::new()));
-        assert_eq!(without(&both, &other.id, after(2)), None);
+        let left = |id: &ClientSecretId, now| without(&both, id, now).map(|left| (left.secrets, left.gone));
+        let text = |id: &ClientSecretId| id.to_string();
+        assert_eq!(left(&first.id, after(2)), Some((vec![new.clone()], text(&first.id))));
+        assert_eq!(left(&first.id, after(3)), Some((vec![new.clone()], text(&first.id))), "although it has ended");
+        assert_eq!(left(&new.id, after(3)), Some((Vec::new(), text(&new.id))));
+        assert_eq!(left(&other.id, after(2)), None);
+        assert!(without(&both, &new.id, after(3)).is_some_and(|left| left.is_nothing(after(3))));
+        assert!(without(&both, &new.id, after(2)).is_some_and(|left| !left.is_nothing(after(2))));
     }
 
     proptest! {

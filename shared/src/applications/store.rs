@@ -8,12 +8,12 @@ use std::{
 
 use aws_sdk_dynamodb::{
     operation::update_item::UpdateItemError,
-    types::{Delete, Put, TransactWriteItem},
+    types::{Delete, Put, TransactWriteItem, Update},
 };
 use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
-use super::{Application, ClientKey, ClientSecret, new_application::NewApplication};
+use super::{Application, ClientKey, ClientSecret, credential_removal::Left, new_application::NewApplication};
 use crate::{
     auth::{
         entity::{AuthorizedEntity, Entities, EntityId},
@@ -193,30 +193,17 @@ impl Applications {
         now: Time,
     ) -> Result<Changed, TableError> {
         const DOING: &str = "changing an application's credentials";
-        let (pk, sk) = key(&read.client_id);
-        let (names, forgotten) = forgotten(&read.last_used, secrets, keys);
+        let change = CredentialChange::of(read, secrets, keys, now, DOING)?;
         let request = self
             .0
             .client
             .update_item()
             .table_name(&self.0.name)
-            .key("pk", text(pk))
-            .key("sk", text(sk))
-            .update_expression(format!(
-                "SET secrets = :secrets, #keys = :keys, #version = :next, lastUpdate = :now{forgotten}"
-            ))
-            .condition_expression(
-                "#version = :read \
-                 OR (#version = :next AND secrets = :secrets AND #keys = :keys AND lastUpdate = :now)",
-            )
-            .set_expression_attribute_names(Some(names))
-            .expression_attribute_names("#keys", "keys")
-            .expression_attribute_names("#version", "version")
-            .expression_attribute_values(":secrets", write_value(&secrets, DOING)?)
-            .expression_attribute_values(":keys", write_value(&keys, DOING)?)
-            .expression_attribute_values(":next", number(read.version + 1))
-            .expression_attribute_values(":read", number(read.version))
-            .expression_attribute_values(":now", text(now));
+            .set_key(Some(change.key))
+            .update_expression(change.expression)
+            .condition_expression(CredentialChange::CONDITION)
+            .set_expression_attribute_names(Some(change.names))
+            .set_expression_attribute_values(Some(change.values));
         match request.send().await {
             Ok(_) => Ok(Changed::Yes),
             Err(error) => match error.as_service_error() {
@@ -230,19 +217,40 @@ impl Applications {
         }
     }
 
-    /// Removes the application, if it is still as it was read, together with these writes or not at all.
-    pub async fn remove(&self, read: &Application, mut along: Vec<TransactWriteItem>) -> Result<Changed, TableError> {
+    /// Leaves the application these credentials, if it is still as it was read, together with this write or not at all.
+    pub async fn remove_credential(
+        &self,
+        read: &Application,
+        left: &Left,
+        along: TransactWriteItem,
+        now: Time,
+    ) -> Result<Changed, TableError> {
+        const DOING: &str = "removing a credential of an application";
+        let change = CredentialChange::of(read, &left.secrets, &left.keys, now, DOING)?;
+        let update = Update::builder()
+            .table_name(&self.0.name)
+            .set_key(Some(change.key))
+            .update_expression(change.expression)
+            .condition_expression(CredentialChange::CONDITION)
+            .set_expression_attribute_names(Some(change.names))
+            .set_expression_attribute_values(Some(change.values))
+            .build()
+            .map_err(TableError::unbuilt(DOING))?;
+        let update = TransactWriteItem::builder().update(update).build();
+        self.0.transact(vec![update, along], DOING).await.map(Changed::from)
+    }
+
+    /// Removes the application, however it was changed since it was read, together with these writes or not at all: whoever
+    /// changes it again and again must not keep it alive. False when it was gone already.
+    pub async fn remove(&self, read: &Application, mut along: Vec<TransactWriteItem>) -> Result<bool, TableError> {
         const DOING: &str = "removing an application";
         let delete = |(pk, sk)| Delete::builder().table_name(&self.0.name).key("pk", text(pk)).key("sk", text(sk));
-        let item = delete(key(&read.client_id))
-            .condition_expression("#version = :read")
-            .expression_attribute_names("#version", "version")
-            .expression_attribute_values(":read", number(read.version));
+        let item = delete(key(&read.client_id)).condition_expression("attribute_exists(pk)");
         for delete in [Some(item), pointer(read).map(delete)].into_iter().flatten() {
             along
                 .push(TransactWriteItem::builder().delete(delete.build().map_err(TableError::unbuilt(DOING))?).build());
         }
-        self.0.transact(along, DOING).await.map(Changed::from)
+        Ok(self.0.transact(along, DOING).await? == Transacted::Yes)
     }
 
     /// Notes that a credential was used on this day (UTC, `2026-11-20`), unless that is noted already. It is no change: the
@@ -270,6 +278,47 @@ impl Applications {
                 _ => Err(TableError::sdk(DOING)(error)),
             },
         }
+    }
+}
+
+/// What a request says that changes an application's credentials.
+struct CredentialChange {
+    key: Item,
+    expression: String,
+    names: HashMap<String, String>,
+    values: Item,
+}
+
+impl CredentialChange {
+    /// The application is as it was read, or as the very same change has left it.
+    const CONDITION: &str =
+        "#version = :read OR (#version = :next AND secrets = :secrets AND #keys = :keys AND lastUpdate = :now)";
+
+    fn of(
+        read: &Application,
+        secrets: &[ClientSecret],
+        keys: &[ClientKey],
+        now: Time,
+        doing: &'static str,
+    ) -> Result<Self, TableError> {
+        let (pk, sk) = key(&read.client_id);
+        let (mut names, forgotten) = forgotten(&read.last_used, secrets, keys);
+        names.extend([("#keys", "keys"), ("#version", "version")].map(|(name, of)| (name.to_owned(), of.to_owned())));
+        let values = [
+            (":secrets", write_value(&secrets, doing)?),
+            (":keys", write_value(&keys, doing)?),
+            (":next", number(read.version + 1)),
+            (":read", number(read.version)),
+            (":now", text(now)),
+        ];
+        Ok(Self {
+            key: [("pk", pk), ("sk", sk)].map(|(name, part)| (name.to_owned(), text(part))).into(),
+            expression: format!(
+                "SET secrets = :secrets, #keys = :keys, #version = :next, lastUpdate = :now{forgotten}"
+            ),
+            names,
+            values: values.map(|(name, value)| (name.to_owned(), value)).into(),
+        })
     }
 }
 

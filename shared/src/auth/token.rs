@@ -38,6 +38,9 @@ pub struct Audience {
 pub struct Claims {
     /// The application that the token was issued to.
     pub client_id: String,
+    /// The secret or key that the application got it with: a secret's identifier, or a key's thumbprint (RFC 7638). Tokens of
+    /// releases that did not say so have none.
+    pub credential_id: Option<String>,
     /// The token's own identifier.
     pub token_id: String,
     /// The name of the key that vouches for it.
@@ -59,6 +62,8 @@ struct WireClaims {
     aud: OneOrMore,
     sub: String,
     client_id: String,
+    #[serde(default, deserialize_with = "jws::present", skip_serializing_if = "Option::is_none")]
+    credential_id: Option<String>,
     iat: i64,
     exp: i64,
     #[serde(default, deserialize_with = "jws::present", skip_serializing_if = "Option::is_none")]
@@ -107,7 +112,7 @@ pub enum TokenFault {
     /// It is from the future.
     #[error("it is not valid yet")]
     NotYet,
-    /// It, its application or its key was revoked.
+    /// It, its application, its credential or its key was revoked.
     #[error("it was revoked")]
     Revoked,
 }
@@ -134,6 +139,7 @@ pub fn issue(claims: &Claims, audience: &Audience, key: &SigningKey) -> Result<S
         aud: OneOrMore::One(audience.audience.clone()),
         sub: claims.client_id.clone(),
         client_id: claims.client_id.clone(),
+        credential_id: claims.credential_id.clone(),
         iat: claims.issued.as_seconds(),
         exp: claims.expires.as_seconds(),
         nbf: None,
@@ -202,6 +208,7 @@ impl<'a> Presented<'a> {
         let scopes = Scopes::parse(&claims.scope).map_err(|_| TokenFault::Malformed)?;
         Ok(Claims {
             client_id: claims.client_id,
+            credential_id: claims.credential_id,
             token_id: claims.jti,
             key_id: self.kid.clone(),
             scopes,
@@ -235,6 +242,7 @@ mod tests {
     fn claims() -> Claims {
         Claims {
             client_id: "appX".into(),
+            credential_id: Some("sec_1".into()),
             token_id: "id".into(),
             key_id: String::new(),
             scopes: [Scope::BookingRead].into_iter().collect(),
@@ -286,6 +294,7 @@ mod tests {
             for now in [NOW, last] {
                 let claims = validate(&token, &keys, &expected(), now).expect("valid");
                 assert_eq!((claims.client_id.as_str(), claims.token_id.as_str()), ("appX", "id"));
+                assert_eq!(claims.credential_id.as_deref(), Some("sec_1"));
                 assert_eq!((claims.key_id.as_str(), claims.issued.as_seconds()), (key.kid(), NOW.as_seconds()));
                 assert!(claims.scopes.contains(Scope::BookingRead) && claims.entities.cover("hotel"));
             }
@@ -350,6 +359,7 @@ mod tests {
             ("jti", Value::Null, TokenFault::Malformed),
             ("sub", Value::Null, TokenFault::Malformed),
             ("client_id", Value::Null, TokenFault::Malformed),
+            ("credential_id", json!(1), TokenFault::Malformed),
             ("scope", json!("booking.read root"), TokenFault::Malformed),
             ("scope", json!(["booking.read"]), TokenFault::Malformed),
             ("managing_entities", json!("hotel"), TokenFault::Malformed),
@@ -359,6 +369,9 @@ mod tests {
             let token = signed(&key, &good_header(&key).to_string(), &with(good_claims(), member, value.clone()));
             assert_eq!(validate(&token, &keys, &expected(), NOW).expect_err(member), fault, "{member}: {value}");
         }
+        let of_before = signed(&key, &good_header(&key).to_string(), &good_claims().to_string());
+        let of_before = validate(&of_before, &keys, &expected(), NOW).expect("tokens did not always say it");
+        assert_eq!(of_before.credential_id, None);
         let several = with(good_claims(), "aud", json!(["https://other.example.com", "https://api.example.com"]));
         assert!(validate(&signed(&key, &good_header(&key).to_string(), &several), &keys, &expected(), NOW).is_ok());
     }

@@ -2,7 +2,7 @@
 
 use super::{
     keys::KeyCache,
-    revocations::{Listed, Revocations},
+    revocations::Revocations,
     token::{Audience, Claims, Presented, TokenFault},
 };
 use crate::{clock::SharedClock, table::TableError};
@@ -50,9 +50,9 @@ impl Verifier {
         unless_revoked(self.revocations.revoked_by_now(&claims).await?, claims)
     }
 
-    /// Revokes a verified token for an owner: here at once, and everywhere within a minute.
-    pub async fn revoke(&self, claims: &Claims, owner: &str) -> Result<Listed, TableError> {
-        self.revocations.revoke(claims, owner).await
+    /// Revokes a verified token, by an application that is counted on this account: here at once, and everywhere within a minute.
+    pub async fn revoke(&self, claims: &Claims, account: &str) -> Result<(), TableError> {
+        self.revocations.revoke(claims, account).await
     }
 
     /// The keys that vouch for tokens.

@@ -120,8 +120,10 @@ impl Problem {
 
     /// Somebody wants an application to have scopes that their own token lacks.
     pub fn grants_more_scopes(lacking: Scopes) -> Self {
-        let detail =
-            format!("Your token lacks scopes of the application: {lacking}. Nobody gives more than they have.");
+        let detail = format!(
+            "Your token lacks scopes of the application: {lacking}. Whoever makes, changes or removes an application needs all \
+             of its scopes."
+        );
         Self::new(ProblemKind::InsufficientScope, detail)
             .with_header(WWW_AUTHENTICATE, format!(r#"Bearer error="insufficient_scope", scope="{lacking}""#))
             .with_property("requiredScope", lacking.to_string())
@@ -129,8 +131,8 @@ impl Problem {
 
     /// Somebody wants an application to act for managing entities that their own token does not cover.
     pub fn grants_more_entities(foreign: &[&str]) -> Self {
-        let detail =
-            "Your token does not cover all managing entities of the application; nobody gives more than they have.";
+        let detail = "Your token does not cover all managing entities of the application, as whoever makes, changes or removes \
+                      it needs to.";
         Self::new(ProblemKind::EntityNotCovered, detail).with_property("notCovered", json!(foreign))
     }
 
@@ -244,13 +246,21 @@ impl Problem {
         Self::new(ProblemKind::ApplicationLimit, detail).with_property("limit", limit)
     }
 
-    /// As many tokens and applications were revoked for the owner as may be, until so much later.
-    pub fn too_many_revocations(wait: Duration) -> Self {
+    /// As many applications, secrets and keys were made for the owner as may be, until so much later.
+    pub fn too_many_credentials(wait: Duration) -> Self {
         let seconds = wait.as_secs() + 1;
         let detail = format!(
-            "As many tokens and applications were revoked as may be in an hour; try again in {seconds} seconds."
+            "As many applications, secrets and keys were made for this managing entity as may be in an hour; try again in \
+             {seconds} seconds."
         );
-        Self::new(ProblemKind::TooManyRevocations, detail).with_retry_after(seconds)
+        Self::new(ProblemKind::TooManyCredentials, detail).with_retry_after(seconds)
+    }
+
+    /// The application would lock itself out, and nobody said that this is meant.
+    pub fn confirmation_required() -> Self {
+        let detail = "This would end the access of the very application that asks for it; nothing was done. If it is meant, send \
+                      the request again with ?confirm=true.";
+        Self::new(ProblemKind::ConfirmationRequired, detail)
     }
 
     /// The application has as many live secrets as it may have, the older of them until then.

@@ -50,9 +50,9 @@ kinds! {
     Unauthorized = "unauthorized", UNAUTHORIZED, "A valid access token is needed",
         "The request carried no access token, or one that is malformed, expired, revoked or meant for another service. Get one from the token endpoint with the client_credentials grant and send it as `Authorization: Bearer …`. Tokens of staging do not work in production, nor the other way round.";
     InsufficientScope = "insufficient-scope", FORBIDDEN, "The access token lacks a scope",
-        "The token is valid, but was not issued for the scope that this operation needs; the WWW-Authenticate header names it. Ask for a token with that scope; if the issuer refuses it, have the application registered for it. One scope does not imply another. Whoever makes an application, or a secret or a key of one, needs all scopes of that application as well.";
+        "The token is valid, but was not issued for the scope that this operation needs; the WWW-Authenticate header names it. Ask for a token with that scope; if the issuer refuses it, have the application registered for it. One scope does not imply another. Whoever makes or removes an application, or a secret or a key of one, needs all scopes of that application as well.";
     EntityNotCovered = "entity-not-covered", FORBIDDEN, "The access token does not cover this managing entity",
-        "The token is valid, but was issued to an application that may not act for the managing entity that the request is about: the one in the path, in a payment provider's callback the one that the connection is for, or one that an application is registered for which is to be made or to get a secret or a key (`properties.notCovered` then lists those).";
+        "The token is valid, but was issued to an application that may not act for the managing entity that the request is about: the one in the path, in a payment provider's callback the one that the connection is for, or one that an application is registered for which is to be made, changed or removed (`properties.notCovered` then lists those).";
     TaskRefused = "task-refused", FORBIDDEN, "The task was refused",
         "An operational task needs the task key of this deployment in `key` and this deployment's name in `environment`. One of the two is wrong; which is not said. Check that the key is the one of this environment.";
     UnsupportedVersion = "unsupported-version", BAD_REQUEST, "There is no such version of the service",
@@ -66,7 +66,7 @@ kinds! {
     ApplicationNotFound = "application-not-found", NOT_FOUND, "There is no such application",
         "The managing entity has no application with this client identifier. Its applications are listed at …/application/list.";
     CredentialNotFound = "credential-not-found", NOT_FOUND, "The application has no such secret or key",
-        "The application has no live secret, or no key, with this identifier. What it has stands in `secrets` and `publicKeys` of the application.";
+        "The application has no secret, or no key, with this identifier. What it has stands in `secrets` and `publicKeys` of the application.";
     DeliveryNotFound = "delivery-not-found", NOT_FOUND, "There is no such delivery",
         "The managing entity has no delivery with this identifier, or it is older than the time for which deliveries are kept.";
     ProviderNotFound = "provider-not-found", NOT_FOUND, "There is no such payment provider",
@@ -89,6 +89,10 @@ kinds! {
         "The keys of an application are told apart by their `kid`. Give the new key another one, or remove the old key first.";
     KeyLimit = "key-limit", CONFLICT, "The application has as many public keys as it may have",
         "An application may have a limited number of public keys, which the detail names. Remove one that is no longer used; `publicKeys` of the application tells when each was used last.";
+    TooManyCredentials = "too-many-credentials", TOO_MANY_REQUESTS, "Too many applications, secrets and keys were made",
+        "When an application, a secret or a key is removed, every function has to know for a day that its tokens have ended. Removing is never refused, so a managing entity may make a limited number of them in an hour, all its applications together. Make more after the time in the Retry-After header.";
+    ConfirmationRequired = "confirmation-required", CONFLICT, "The application would end its own access",
+        "The request would remove the very application whose access token came with it, or its last secret or key. Whoever looks after applications with it could do so no longer, and if no other application of the managing entity may, only the operator of the service could help. Nothing was done. If it is meant, send the request again with `?confirm=true`.";
     SigningSecretLimit = "signing-secret-limit", CONFLICT, "The webhook has as many signing secrets as it may have",
         "A secret that was replaced goes on signing for a day beside its successor, so that no delivery is unsigned meanwhile. A webhook may have a limited number of them at once, which the detail names. Replace the secret again when the oldest has ended; `properties.oldestEndsDate` says when that is.";
     WebhookRemoved = "webhook-removed", CONFLICT, "The webhook was removed",
@@ -118,9 +122,7 @@ kinds! {
     TooManyAttempts = "too-many-attempts", TOO_MANY_REQUESTS, "Too many attempts to authenticate have failed",
         "From the caller's address too many attempts to authenticate as this client, or as many clients, have failed within five minutes. For the time in the Retry-After header nobody gets in from there, whatever is sent; from other addresses the client does. Check the credentials before trying again.";
     ForeignToken = "foreign-token", BAD_REQUEST, "The token was issued to another application",
-        "An application can revoke its own tokens only. A platform-wide one can revoke any.";
-    TooManyRevocations = "too-many-revocations", TOO_MANY_REQUESTS, "Too many tokens and applications were revoked",
-        "A revoked token stays on a list until it would have expired, as do the tokens of a removed application, and the applications of a managing entity may put a limited number there in an hour. Revoke or remove more after the time in the Retry-After header. To end all tokens of an application at once, remove the application.";
+        "An application can revoke its own tokens only. A platform-wide one that is registered for account.remove can revoke any.";
     InvalidScope = "invalid-scope", BAD_REQUEST, "A requested scope cannot be granted",
         "One of the requested scopes does not exist, or the application is not registered for it. The whole request fails, so that no client works with fewer rights than it believes to have. Without the scope parameter a token has all scopes of the application.";
     UnsupportedGrantType = "unsupported-grant-type", BAD_REQUEST, "This grant is not supported",

@@ -32,6 +32,23 @@ pub struct ClientAuthentication {
     clock: SharedClock,
 }
 
+/// A client that has proven who it is.
+pub struct Authenticated {
+    /// The application.
+    pub application: Application,
+    /// What proved it.
+    pub credential: Credential,
+}
+
+/// A secret or a key that proved who a client is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// What its owner calls it: a secret's identifier, or a key's name.
+    pub name: String,
+    /// What tokens call it: a secret's identifier, or a key's thumbprint, since another key may get the name later.
+    pub id: String,
+}
+
 /// Why credentials are not accepted. For the log: the client is told only that it was not authenticated.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
@@ -58,12 +75,12 @@ impl ClientAuthentication {
         }
     }
 
-    /// The application that these credentials are good for.
+    /// The application that these credentials are good for, and which of its own they are.
     ///
     /// # Errors
     /// 401 `invalid-client`, the same for whatever is wrong with them; 429 after too many failed attempts from the caller's
     /// address; 503 when one could not be counted.
-    pub async fn authenticate(&self, call: &Call, credentials: Credentials) -> Result<Application, Problem> {
+    pub async fn authenticate(&self, call: &Call, credentials: Credentials) -> Result<Authenticated, Problem> {
         call.notes.client(&credentials.client_id);
         let (found, tally, pepper) = tokio::join!(
             self.applications.find(&credentials.client_id),
@@ -80,10 +97,10 @@ impl ClientAuthentication {
             Proof::Unreadable(fault) => Err(Refusal::from(*fault)),
         };
         match proven {
-            Ok((application, credential)) => {
-                call.notes.credential(&credential);
-                self.note_use(&application, &credential, now).await;
-                Ok(application)
+            Ok(client) => {
+                call.notes.credential(&client.credential.name);
+                self.note_use(&client, now).await;
+                Ok(client)
             }
             Err(refusal) => {
                 let tally = self.guesses.count(&tally, now).await?;
@@ -99,20 +116,21 @@ impl ClientAuthentication {
         found: Option<Application>,
         assertion: &ClientAssertion,
         now: Time,
-    ) -> Result<Result<(Application, String), AssertionFault>, Problem> {
+    ) -> Result<Result<Authenticated, AssertionFault>, Problem> {
         let [token, own] = ["/oauth2/token", call.whole_path()].map(|path| format!("{}{path}", self.issuer));
         let keys = found.as_ref().map_or(&[][..], |application| &application.keys);
         let signer = match assertion.check(&[&self.issuer, &token, &own], now).and_then(|()| assertion.signer(keys)) {
-            Ok(key) => key.kid.clone(),
+            Ok(key) => Credential { name: key.kid.clone(), id: key.thumbprint() },
             Err(fault) => return Ok(Err(fault)),
         };
         let first = self.used.note(assertion, &call.request_id, now).await?;
-        Ok(first.and_then(|()| found.map(|application| (application, signer)).ok_or(AssertionFault::Signature)))
+        let client = found.map(|application| Authenticated { application, credential: signer });
+        Ok(first.and_then(|()| client.ok_or(AssertionFault::Signature)))
     }
 
     /// A use is noted once a day, so that a token costs no write. What could not be noted is noted at the next use.
-    async fn note_use(&self, application: &Application, credential: &str, now: Time) {
-        let today = now.day();
+    async fn note_use(&self, Authenticated { application, credential }: &Authenticated, now: Time) {
+        let (today, credential) = (now.day(), &credential.name);
         if application.last_used.get(credential).is_some_and(|day| *day == today) {
             return;
         }
@@ -122,20 +140,21 @@ impl ClientAuthentication {
     }
 }
 
-/// The application and its secret's identifier. The hash is computed and compared also for a client that does not exist, so
+/// The application whose secret this is. The hash is computed and compared also for a client that does not exist, so
 /// that time tells nothing.
 fn by_secret(
     found: Option<Application>,
     secret: &SecretText,
     pepper: &SecretBytes,
     now: Time,
-) -> Option<(Application, String)> {
+) -> Option<Authenticated> {
     let Some(application) = found else {
         Applications::compare_with_nothing(secret.expose(), pepper);
         return None;
     };
-    let credential = application.secret(secret.expose(), pepper, now)?.id.to_string();
-    Some((application, credential))
+    let name = application.secret(secret.expose(), pepper, now)?.id.to_string();
+    let credential = Credential { id: name.clone(), name };
+    Some(Authenticated { application, credential })
 }
 
 impl Problem {

@@ -5,9 +5,13 @@ use std::time::Duration;
 use http::header::{CACHE_CONTROL, PRAGMA};
 use serde::Serialize;
 
-use super::{client_authentication::ClientAuthentication, credentials::Credentials, form::Form, issuer::Issuer};
+use super::{
+    client_authentication::{Authenticated, ClientAuthentication},
+    credentials::Credentials,
+    form::Form,
+    issuer::Issuer,
+};
 use crate::{
-    applications::Application,
     auth::{
         scope::Scopes,
         token::{self, Audience, Claims},
@@ -49,22 +53,24 @@ impl ClientCredentials {
         let missing = "The parameter grant_type is missing; it must be client_credentials.";
         let (grant_type, scope) = (form.required("grant_type", missing)?, form.take("scope"));
         let credentials = Credentials::read(call.headers(), &mut form)?;
-        let application = self.clients.authenticate(call, credentials).await?;
+        let client = self.clients.authenticate(call, credentials).await?;
         if grant_type != "client_credentials" {
             let detail = "This grant is not supported; use grant_type=client_credentials.";
             return Err(Problem::new(ProblemKind::UnsupportedGrantType, detail));
         }
-        let scopes = granted(scope.as_deref(), application.scopes)?;
-        let response = self.issue(call, application, scopes).await?;
+        let scopes = granted(scope.as_deref(), client.application.scopes)?;
+        let response = self.issue(call, client, scopes).await?;
         Ok(Reply::ok(&response)?.with_header(CACHE_CONTROL, "no-store").with_header(PRAGMA, "no-cache"))
     }
 
-    async fn issue(&self, call: &Call, application: Application, scopes: Scopes) -> Result<TokenResponse, Problem> {
+    async fn issue(&self, call: &Call, client: Authenticated, scopes: Scopes) -> Result<TokenResponse, Problem> {
+        let Authenticated { application, credential } = client;
         let issued = self.clock.now();
         let expires = issued + Duration::from_secs(self.lifetime.into());
         let keys = self.issuer.keys_until(expires).await?;
         let claims = Claims {
             client_id: application.client_id,
+            credential_id: Some(credential.id),
             token_id: token::new_token_id(&*self.random),
             key_id: keys.current.kid().to_owned(),
             scopes,

@@ -9,6 +9,7 @@ use super::{client_authentication::ClientAuthentication, credentials::Credential
 use crate::{
     auth::{
         entity::Entities,
+        scope::Scope,
         token::{Audience, Claims},
         verifier::{Unverified, Verifier},
     },
@@ -36,6 +37,8 @@ struct Active<'a> {
     token_type: &'static str,
     scope: String,
     client_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credential_id: Option<&'a str>,
     sub: &'a str,
     aud: &'a str,
     iss: &'a str,
@@ -51,6 +54,7 @@ impl<'a> Active<'a> {
             token_type: "Bearer",
             scope: claims.scopes.to_string(),
             client_id: &claims.client_id,
+            credential_id: claims.credential_id.as_deref(),
             sub: &claims.client_id,
             aud: &audience.audience,
             iss: &audience.issuer,
@@ -64,7 +68,7 @@ impl<'a> Active<'a> {
 
 impl Introspection {
     /// Answers a question about a token. What is said of its being revoked is never old. Another application's token looks
-    /// like one that is not active.
+    /// like one that is not active, but to a platform-wide application that may read accounts.
     ///
     /// # Errors
     /// 400 when no token came; what authenticating the client can fail with; 503 when nobody can say.
@@ -72,9 +76,9 @@ impl Introspection {
         let mut form = Form::read(call.headers(), &call.body)?;
         let credentials = Credentials::read(call.headers(), &mut form)?;
         let token = form.required("token", "The parameter token is missing: the access token to look at.")?;
-        let client = self.clients.authenticate(call, credentials).await?;
+        let client = self.clients.authenticate(call, credentials).await?.application;
         let claims = match self.tokens.verify_by_now(&token).await {
-            Ok(claims) => Some(claims).filter(|claims| may_ask_about(&client, claims)),
+            Ok(claims) => Some(claims).filter(|claims| may_ask_about(&client, claims, Scope::AccountRead)),
             Err(Unverified::Fault(_)) => None,
             Err(Unverified::Table(error)) => return Err(error.into()),
         };

@@ -16,13 +16,14 @@ pub mod testing;
 
 use crate::{
     applications::Application,
-    auth::{entity::Entities, token::Claims},
+    auth::{entity::Entities, scope::Scope, token::Claims},
     http::ProblemKind,
 };
 
-/// Whether an application may look at a token, and end it: its own, or any if it is platform-wide.
-fn may_ask_about(client: &Application, claims: &Claims) -> bool {
-    client.client_id == claims.client_id || client.entities.cover(Entities::EVERY)
+/// Whether an application may look at a token, or end it: its own, or any if it is platform-wide and has the scope for doing so
+/// with accounts.
+fn may_ask_about(client: &Application, claims: &Claims, scope: Scope) -> bool {
+    client.client_id == claims.client_id || client.entities.cover(Entities::EVERY) && client.scopes.contains(scope)
 }
 
 /// The `error` of RFC 6749 §5.2 for a kind of Problem. What the RFC has no word for has the nearest of RFC 6749
@@ -33,9 +34,7 @@ pub const fn error_code(kind: ProblemKind) -> &'static str {
         ProblemKind::InvalidScope => "invalid_scope",
         ProblemKind::UnsupportedGrantType => "unsupported_grant_type",
         ProblemKind::ForeignToken => "unauthorized_client",
-        ProblemKind::ServiceUnavailable | ProblemKind::TooManyAttempts | ProblemKind::TooManyRevocations => {
-            "temporarily_unavailable"
-        }
+        ProblemKind::ServiceUnavailable | ProblemKind::TooManyAttempts => "temporarily_unavailable",
         ProblemKind::InternalError => "server_error",
         _ => "invalid_request",
     }

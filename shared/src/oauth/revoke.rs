@@ -7,10 +7,9 @@ use http::header::{CACHE_CONTROL, PRAGMA};
 use super::{client_authentication::ClientAuthentication, credentials::Credentials, form::Form, may_ask_about};
 use crate::{
     auth::{
-        revocations::Listed,
+        scope::Scope,
         verifier::{Unverified, Verifier},
     },
-    clock::SharedClock,
     http::{Call, Problem, ProblemKind, Reply},
 };
 
@@ -20,36 +19,32 @@ pub struct Revocation {
     pub clients: ClientAuthentication,
     /// What tells good tokens, and ends them.
     pub tokens: Arc<Verifier>,
-    /// The clock.
-    pub clock: SharedClock,
 }
 
 impl Revocation {
-    /// Answers a request to revoke a token: it is revoked when this says so. One that is not good, or no longer, needs no
-    /// revocation (RFC 7009 §2.2).
+    /// Answers a request to revoke a token: it is revoked when this says so, however many were before. One that is not good, or no
+    /// longer, needs no revocation (RFC 7009 §2.2).
     ///
     /// # Errors
-    /// 400 when no token came, or another application's; 429 when too many were revoked for the client's owner; what
-    /// authenticating the client can fail with; 503 when it cannot be written.
+    /// 400 when no token came, or another application's; what authenticating the client can fail with; 503 when it cannot be
+    /// written.
     pub async fn revoke(&self, call: &Call) -> Result<Reply, Problem> {
         let mut form = Form::read(call.headers(), &call.body)?;
         let credentials = Credentials::read(call.headers(), &mut form)?;
         // There is one kind of token only, so that token_type_hint says nothing.
         let token = form.required("token", "The parameter token is missing: the access token to revoke.")?;
-        let client = self.clients.authenticate(call, credentials).await?;
+        let client = self.clients.authenticate(call, credentials).await?.application;
         let claims = match self.tokens.verify(&token).await {
             Ok(claims) => claims,
             Err(Unverified::Fault(_)) => return Ok(revoked()),
             Err(Unverified::Table(error)) => return Err(error.into()),
         };
         call.notes.subject(&claims.token_id);
-        if !may_ask_about(&client, &claims) {
+        if !may_ask_about(&client, &claims, Scope::AccountRemove) {
             return Err(Problem::foreign_token());
         }
-        match self.tokens.revoke(&claims, client.accountable()).await? {
-            Listed::Yes(_) => Ok(revoked()),
-            Listed::LimitUntil(end) => Err(Problem::too_many_revocations(end.since(self.clock.now()))),
-        }
+        self.tokens.revoke(&claims, client.accountable()).await?;
+        Ok(revoked())
     }
 }
 

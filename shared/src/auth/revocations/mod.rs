@@ -3,10 +3,10 @@
 //! A function that is warm reads what is new of the list every half minute. What was revoked stops working within a minute
 //! everywhere.
 
+mod known;
 mod list;
 
 use std::{
-    collections::HashMap,
     sync::{PoisonError, RwLock},
     time::Duration,
 };
@@ -14,12 +14,9 @@ use std::{
 use tokio::{sync::Mutex, time::timeout};
 
 use super::token::Claims;
-use crate::{
-    clock::{SharedClock, Time},
-    logging,
-    table::TableError,
-};
-pub use list::{Kind, Listed, Revocation, RevocationList, RevocationSource};
+use crate::{clock::SharedClock, logging, table::TableError};
+use known::Known;
+pub use list::{Kind, Revocation, RevocationList, RevocationSource};
 
 /// For so long nobody reads again.
 const YOUNG: Duration = Duration::from_secs(30);
@@ -34,10 +31,6 @@ const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 /// How far back a reading goes before the last: a revocation stands at the time of its writer's clock, which is a workstation's
 /// when an operator makes it (AWS takes requests of clocks that are five minutes off), and a little after that in the table.
 const OVERLAP: Duration = Duration::from_secs(10 * 60);
-/// How long after an application's removal its tokens may seem to be issued: for clocks, and for those that were being issued. One
-/// that is registered under the same identifier later has good tokens.
-const LAST_ISSUED: Duration = Duration::from_secs(5 * 60);
-
 /// The revocations that are known.
 pub struct Revocations<S = RevocationList> {
     source: S,
@@ -47,75 +40,12 @@ pub struct Revocations<S = RevocationList> {
     reading: Mutex<()>,
 }
 
-#[derive(Default)]
-struct Known {
-    tokens: HashMap<String, Times>,
-    clients: HashMap<String, Times>,
-    keys: HashMap<String, Times>,
-    /// When the last reading began that succeeded.
-    read: Option<Time>,
-    /// Until when everything was read: by then, and by those that got no further than some pages.
-    complete: Option<Time>,
-    /// Until then nobody tries to read again.
-    rest: Option<Time>,
-}
-
-/// When something was revoked last, and until when that counts.
-struct Times {
-    made: Time,
-    until: Time,
-}
-
-impl Known {
-    fn of(&mut self, kind: Kind) -> &mut HashMap<String, Times> {
-        match kind {
-            Kind::Token => &mut self.tokens,
-            Kind::Client => &mut self.clients,
-            Kind::Key => &mut self.keys,
-        }
-    }
-
-    fn add(&mut self, Revocation { kind, id, made, until }: Revocation) {
-        let known = self.of(kind).entry(id).or_insert(Times { made, until });
-        *known = Times { made: made.max(known.made), until: until.max(known.until) };
-    }
-
-    /// Adds a page of a reading that began then, so that the next goes on after it if this one gets no further.
-    fn add_page(&mut self, page: Vec<Revocation>, began: Time) {
-        let last = page.last().map(|revocation| revocation.made.min(began));
-        self.complete = self.complete.max(last);
-        page.into_iter().for_each(|revocation| self.add(revocation));
-    }
-
-    fn forget_what_is_over(&mut self, now: Time) {
-        for kind in [Kind::Token, Kind::Client, Kind::Key] {
-            self.of(kind).retain(|_, times| times.until > now);
-        }
-    }
-
-    fn hold(&self, claims: &Claims) -> bool {
-        self.tokens.contains_key(&claims.token_id)
-            || self.clients.get(&claims.client_id).is_some_and(|removed| claims.issued <= removed.made + LAST_ISSUED)
-            || self.keys.contains_key(&claims.key_id)
-    }
-
-    /// How old this is; as good as new for as long as nobody is to try again. Nothing before the first reading, and when that is
-    /// too long ago.
-    fn age(&self, now: Time) -> Option<Duration> {
-        let resting = self.rest.is_some_and(|rest| now < rest);
-        let age = self.read.map(|read| now.since(read)).filter(|age| *age < TOO_OLD)?;
-        Some(if resting { Duration::ZERO } else { age })
-    }
-}
-
 impl Revocations {
-    /// Revokes a token for an owner: here at once.
-    pub async fn revoke(&self, claims: &Claims, owner: &str) -> Result<Listed, TableError> {
-        let listed = self.source.token(claims, owner, self.clock.now()).await?;
-        if let Listed::Yes(revocation) = &listed {
-            self.add(revocation.clone());
-        }
-        Ok(listed)
+    /// Revokes a token, by an application that is counted on this account: here at once.
+    pub async fn revoke(&self, claims: &Claims, account: &str) -> Result<(), TableError> {
+        let revocation = self.source.token(claims, account, self.clock.now()).await?;
+        self.known.write().unwrap_or_else(PoisonError::into_inner).add(&revocation);
+        Ok(())
     }
 }
 
@@ -132,7 +62,8 @@ impl<S: RevocationSource> Revocations<S> {
         }
     }
 
-    /// Whether a token is revoked: it, its application or its key. An error only when nothing was read for minutes.
+    /// Whether a token is revoked: it, its application, the credential that it was got with, or its key. An error only when
+    /// nothing was read for minutes.
     pub async fn revoked(&self, claims: &Claims) -> Result<bool, TableError> {
         self.refresh().await?;
         Ok(self.hold(claims))
@@ -141,7 +72,7 @@ impl<S: RevocationSource> Revocations<S> {
     /// Whether a key is revoked, with every token that it signed.
     pub async fn key_revoked(&self, kid: &str) -> Result<bool, TableError> {
         self.refresh().await?;
-        Ok(self.with_known(|known| known.keys.contains_key(kid)))
+        Ok(self.with_known(|known| known.hold_key(kid)))
     }
 
     /// The same by what stands in the table now.
@@ -149,15 +80,10 @@ impl<S: RevocationSource> Revocations<S> {
         let asked = self.clock.now();
         let _one_at_a_time = self.reading.lock().await;
         // Who waited while somebody read has to read; who waited for several finds that the last began late enough.
-        if self.with_known(|known| known.read.is_none_or(|read| read <= asked)) {
+        if self.with_known(|known| known.last_read().is_none_or(|read| read <= asked)) {
             self.read().await?;
         }
         Ok(self.hold(claims))
-    }
-
-    /// Takes note of what was just put on the list, so that it holds here at once.
-    fn add(&self, revocation: Revocation) {
-        self.known.write().unwrap_or_else(PoisonError::into_inner).add(revocation);
     }
 
     fn hold(&self, claims: &Claims) -> bool {
@@ -195,19 +121,16 @@ impl<S: RevocationSource> Revocations<S> {
             Err(late) => late.to_string(),
         };
         tracing::error!(error, "the revocations could not be refreshed; those that are known go on");
-        self.known.write().unwrap_or_else(PoisonError::into_inner).rest = Some(self.clock.now() + FAILURE_PAUSE);
+        self.known.write().unwrap_or_else(PoisonError::into_inner).rest_until(self.clock.now() + FAILURE_PAUSE);
         Ok(())
     }
 
     async fn read(&self) -> Result<(), TableError> {
         let began = self.clock.now();
-        let from = self.with_known(|known| known.complete).map(|complete| complete - OVERLAP);
+        let from = self.with_known(Known::last_read).map(|read| read - OVERLAP);
         let known = || self.known.write().unwrap_or_else(PoisonError::into_inner);
-        self.source.made_since(from, began, |page| known().add_page(page, began)).await?;
-        let mut known = known();
-        known.forget_what_is_over(began);
-        known.read = Some(began);
-        known.complete = Some(began);
+        self.source.made_since(from, began, |page| known().add_page(&page, began)).await?;
+        known().completed(began);
         Ok(())
     }
 }
@@ -224,6 +147,7 @@ mod tests {
     use super::*;
     use crate::{
         auth::{entity::Entities, scope::Scopes},
+        clock::Time,
         testing::FixedClock,
     };
 
@@ -236,6 +160,7 @@ mod tests {
     fn claims(token: &str) -> Claims {
         Claims {
             client_id: "app".into(),
+            credential_id: Some("sec_1".into()),
             token_id: token.into(),
             key_id: "kid".into(),
             scopes: Scopes::ALL,
@@ -259,7 +184,7 @@ mod tests {
 
     impl List {
         fn make(&self, at: Time, kind: Kind, id: &str, until: Time) {
-            self.made.lock().expect("no panic").push(Revocation { kind, id: id.to_owned(), made: at, until });
+            self.made.lock().expect("no panic").push(Revocation::new(kind, id, at, until));
         }
 
         fn reads(&self) -> u32 {
@@ -299,9 +224,18 @@ mod tests {
         (list, clock, revocations)
     }
 
+    /// A revocation of each kind that this token has to do with.
+    const KINDS: [(Kind, &str); 5] = [
+        (Kind::Token, "token"),
+        (Kind::Client, "app"),
+        (Kind::Key, "kid"),
+        (Kind::Credential, "app#sec_1"),
+        (Kind::Issued, "app"),
+    ];
+
     #[tokio::test]
-    async fn a_token_is_revoked_by_itself_by_its_application_or_by_its_key() {
-        for (kind, id) in [(Kind::Token, "token"), (Kind::Client, "app"), (Kind::Key, "kid")] {
+    async fn a_token_is_revoked_by_itself_its_application_its_credential_or_its_key() {
+        for (kind, id) in KINDS {
             let (list, _, revocations) = stand();
             assert!(!revocations.revoked(&claims("token")).await.expect("read"));
             list.make(START, kind, id, after(100));
@@ -309,12 +243,50 @@ mod tests {
             let (list, _, revocations) = stand();
             list.make(START, kind, id, after(100));
             assert!(revocations.revoked(&claims("token")).await.expect("read"), "{kind:?}");
-            for other in [Kind::Token, Kind::Client, Kind::Key].into_iter().filter(|other| *other != kind) {
+            for (other, others) in KINDS.into_iter().filter(|(_, others)| *others != id) {
                 let (list, _, revocations) = stand();
                 list.make(START, other, id, after(100));
-                assert!(!revocations.revoked(&claims("token")).await.expect("read"), "{kind:?} by {other:?}");
+                assert!(!revocations.revoked(&claims("token")).await.expect("read"), "{id} as {other:?}, not {others}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_credential_of_another_application_is_another_one() {
+        let (list, _, revocations) = stand();
+        for id in ["other#sec_1", "app#sec_2", "app#", "#sec_1"] {
+            list.make(START, Kind::Credential, id, after(100));
+        }
+        assert!(!revocations.revoked(&claims("token")).await.expect("read"));
+    }
+
+    #[tokio::test]
+    async fn a_token_that_does_not_say_how_it_was_got_ends_with_any_credential_of_its_application() {
+        let of_before = |application: &str, seconds| Claims {
+            client_id: application.into(),
+            credential_id: None,
+            issued: after(seconds),
+            ..claims("token")
+        };
+        let (list, _, revocations) = stand();
+        list.make(START, Kind::Credential, "app#sec_2", after(90_000));
+        assert!(revocations.revoked(&of_before("app", 300)).await.expect("read"));
+        assert!(!revocations.revoked(&of_before("app", 301)).await.expect("read"));
+        assert!(!revocations.revoked(&of_before("other", 0)).await.expect("read"));
+        assert!(!revocations.revoked(&claims("token")).await.expect("read"), "one that says so knows better");
+    }
+
+    #[tokio::test]
+    async fn revoking_up_to_a_token_spares_what_was_issued_later() {
+        let (list, _, revocations) = stand();
+        let up_to = |seconds| Revocation {
+            issued_until: after(seconds),
+            ..Revocation::new(Kind::Issued, "app", START, after(90_000))
+        };
+        list.made.lock().expect("no panic").extend([up_to(10), up_to(5)]);
+        let issued = |seconds| Claims { issued: after(seconds), ..claims("token") };
+        assert!(revocations.revoked(&issued(10)).await.expect("read"));
+        assert!(!revocations.revoked(&issued(11)).await.expect("read"));
     }
 
     #[tokio::test]
@@ -390,7 +362,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_read_before_a_failure_counts_and_the_next_reading_goes_on_there() {
+    async fn what_was_read_before_a_failure_counts_and_nothing_is_left_out_afterwards() {
         let (list, clock, revocations) = stand();
         revocations.warm_up().await;
         list.make(after(1200), Kind::Token, "first", after(7200));
@@ -401,7 +373,7 @@ mod tests {
         assert!(revocations.with_known(|known| known.hold(&claims("first"))));
         list.breaks.store(false, Ordering::SeqCst);
         assert!(revocations.revoked(&claims("second")).await.expect("read"));
-        assert_eq!(*list.last_from.lock().expect("no panic"), Some(after(1200) - OVERLAP));
+        assert_eq!(*list.last_from.lock().expect("no panic"), Some(START - OVERLAP));
     }
 
     #[tokio::test]
@@ -467,14 +439,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_over_is_forgotten() {
+    async fn what_is_over_is_forgotten_and_what_has_ended_before_is_not_even_kept() {
         let (list, clock, revocations) = stand();
+        list.make(START, Kind::Token, "ended", START);
         list.make(START, Kind::Token, "short", after(40));
         list.make(START, Kind::Token, "long", after(4000));
         list.make(START, Kind::Token, "long", after(50));
         revocations.warm_up().await;
+        assert_eq!(revocations.with_known(Known::len), 2);
         clock.set(after(200));
         assert!(revocations.revoked(&claims("long")).await.expect("read"));
-        assert_eq!(revocations.with_known(|known| known.tokens.len()), 1);
+        assert_eq!(revocations.with_known(Known::len), 1);
     }
 }

@@ -162,6 +162,7 @@ impl Memory {
         }
         let claims = Claims {
             client_id: application.client_id,
+            credential_id: Some(application.secrets[0].id.to_string()),
             token_id: token::new_token_id(&SystemRandom),
             key_id: self.key.kid().to_owned(),
             scopes,
