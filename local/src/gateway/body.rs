@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use http::{HeaderMap, HeaderValue, header::EXPECT};
+use http::{HeaderMap, header::EXPECT};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use tokio::time;
@@ -43,13 +43,17 @@ pub async fn read(headers: &HeaderMap, mut body: Body, patience: Patience) -> Re
             Err(_) => refusal::of_late_body(),
         }
     };
+    leave(headers, body);
+    Err(refusal)
+}
+
+/// Does without a body, or the rest of it, whose request was refused.
+pub fn leave(headers: &HeaderMap, body: Body) {
     // A client that asks first whether it should send is told not to, and sends nothing.
-    let asks_first =
-        headers.get(EXPECT).is_some_and(|value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
-    if !asks_first {
+    let asks_first = headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    if !asks_first && !body.is_end_stream() {
         tokio::spawn(time::timeout(DISCARDING, discard(body)));
     }
-    Err(refusal)
 }
 
 async fn collect(body: &mut Body, whole: &mut Vec<u8>, pause: Duration) -> Result<(), Refusal> {

@@ -71,6 +71,7 @@ impl Gateway {
     async fn answer(&self, peer: SocketAddr, request: Request) -> Result<Response, Refusal> {
         let (parts, body) = request.into_parts();
         if head_size(&parts) > MAX_HEAD {
+            body::leave(&parts.headers, body);
             return Err(refusal::of_large_head(MAX_HEAD));
         }
         let body = body::read(&parts.headers, body, body::PATIENCE).await?;
