@@ -58,6 +58,7 @@ mod table_chaos;
 mod token;
 mod webhook_changes;
 mod webhook_removal;
+mod webhook_secrecy;
 mod webhook_secrets;
 mod webhook_test_event;
 mod webhooks;
@@ -68,7 +69,7 @@ use harness::Test;
 
 fn main() -> ExitCode {
     // The slow ones come first, so that the quick ones run beside them.
-    let modules: [&[Test]; 55] = [
+    let modules: [&[Test]; 56] = [
         payments_refresh::TESTS,
         revocation::TESTS,
         geo_ip_providers::TESTS,
@@ -104,6 +105,7 @@ fn main() -> ExitCode {
         publish::TESTS,
         webhook_changes::TESTS,
         webhook_removal::TESTS,
+        webhook_secrecy::TESTS,
         webhook_secrets::TESTS,
         webhook_test_event::TESTS,
         webhooks::TESTS,

@@ -93,8 +93,8 @@ pub enum DispatchError {
     /// The table failed.
     #[error("the table failed a dispatch")]
     Table(#[from] TableError),
-    /// A signing secret cannot be opened.
-    #[error("a signing secret cannot be opened")]
+    /// What is sealed of a webhook cannot be opened.
+    #[error("what is sealed of a webhook cannot be opened")]
     Secret(#[from] SealError),
 }
 
@@ -223,7 +223,7 @@ impl Dispatcher {
         log(claimed, &attempt, next);
         if next == Next::Gone {
             // Before the record, after which nobody would come back to it.
-            let reason = Reason::Gone { url: &webhook.webhook.event_url };
+            let reason = Reason::Gone { endpoint: &webhook.webhook.endpoint };
             self.watch.disabler.disable(entity, &webhook.webhook.id, reason, ended).await?;
         }
         let told = (next == Next::Exhausted).then(|| self.exhausted(claimed, &attempt, ended)).flatten().transpose()?;
@@ -333,7 +333,8 @@ impl Dispatcher {
     ) -> Result<Result<Answer, AttemptError>, SealError> {
         let secrets = webhook.live_secrets(&self.rings, now).await?;
         // Where the webhook is now: whoever moved it wants nothing at its old address any more.
-        let Ok(url) = EndpointUrl::parse(&webhook.webhook.event_url, &self.outbound.rules) else {
+        let (url, headers) = webhook.endpoint(&self.rings).await?;
+        let Ok(url) = EndpointUrl::parse(&url, &self.outbound.rules) else {
             return Ok(Err(AttemptError::Blocked("the URL of the endpoint is not allowed")));
         };
         let own = [
@@ -347,7 +348,7 @@ impl Dispatcher {
         ];
         let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
         // Checked when they were set; one that cannot be a header all the same is left out, and never breaks out of its line.
-        let custom = webhook.webhook.headers.iter().filter_map(|(name, value)| {
+        let custom = headers.iter().filter_map(|(name, value)| {
             Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?))
         });
         let headers: Vec<_> = own.chain(custom).collect();
