@@ -1,11 +1,11 @@
 //! An address of an endpoint: whatever is taken is https to a public host, without credentials and fragment, and reads
-//! the same when it is read again.
+//! the same when it is read again. Its mask leads to the same host, and comes back as what it stands for.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use shared::{
     outbound::addresses::{AddressRules, is_public},
-    webhooks::endpoint_url::EndpointUrl,
+    webhooks::{endpoint_url::EndpointUrl, masked},
 };
 use url::Host;
 
@@ -25,5 +25,11 @@ fuzz_target!(|text: &str| {
     if url.as_str().len() <= 2048 {
         let again = EndpointUrl::parse(url.as_str(), &rules).expect("what was taken is taken again");
         assert_eq!(again.url(), url);
+    }
+    let shown = masked::url(text);
+    assert_eq!(masked::unmask_url(&shown, text).as_deref(), Ok(text));
+    if shown.len() <= 2048 {
+        let shown = EndpointUrl::parse(&shown, &rules).expect("what is shown can be sent back");
+        assert_eq!(shown.url().host(), url.host());
     }
 });

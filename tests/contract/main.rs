@@ -63,6 +63,7 @@ mod table_chaos;
 mod token;
 mod webhook_changes;
 mod webhook_removal;
+mod webhook_secrecy;
 mod webhook_secrets;
 mod webhook_test_event;
 mod webhooks;
@@ -114,6 +115,7 @@ fn main() -> ExitCode {
         publish::TESTS,
         webhook_changes::TESTS,
         webhook_removal::TESTS,
+        webhook_secrecy::TESTS,
         webhook_secrets::TESTS,
         webhook_test_event::TESTS,
         webhooks::TESTS,

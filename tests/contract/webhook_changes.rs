@@ -121,6 +121,13 @@ async fn what_is_changed_is_what_was_given_and_every_change_counts(suite: Arc<Su
         let mut expected = settled(&before);
         expected
             .extend(change.as_object().expect("an object").clone().into_iter().filter(|(name, _)| name != "entity"));
+        // Values of headers and of the query are not shown.
+        if let Some(headers) = expected["headers"].as_object_mut() {
+            headers.values_mut().for_each(|value| *value = "***".into());
+        }
+        if let Some(url) = change["eventUrl"].as_str() {
+            expected.insert("eventUrl".to_owned(), url.replace("?x=%20", "?x=***").into());
+        }
         assert_eq!(settled(&after), expected, "{change}");
         assert_eq!(after["version"], changed + 2, "{change}");
         assert!(time(&after["lastUpdate"]) >= time(&before["lastUpdate"]), "{change}");
@@ -136,7 +143,7 @@ async fn a_list_or_an_object_takes_the_place_of_the_old_one(suite: Arc<Suite>) {
     let hook = full_hook(&entity).await;
     let change = json!({ "headers": { "X-New": "1" }, "eventList": ["booking.confirmed", "booking.confirmed"] });
     let after = entity.changed(&hook.id, change).await;
-    assert_eq!(after["headers"], json!({ "X-New": "1" }));
+    assert_eq!(after["headers"], json!({ "X-New": "***" }));
     assert_eq!(after["eventList"], json!(["booking.confirmed"]));
     let after = entity.changed(&hook.id, json!({ "headers": {}, "eventList": [] })).await;
     assert_eq!((&after["headers"], &after["eventList"]), (&json!({}), &json!([])));

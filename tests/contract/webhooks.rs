@@ -55,7 +55,10 @@ async fn a_webhook_has_what_was_asked_for(suite: Arc<Suite>) {
         "headers": { "X-Tenant": "demo", "Authorization": "Bearer abc", "x-lower": "" },
     });
     let hook = entity.hook_with(asked.clone()).await;
-    for (member, value) in asked.as_object().expect("an object") {
+    let mut shown = asked.clone();
+    shown["eventUrl"] = "https://hooks.example.com:8443/waypost?tenant=***&x=***".into();
+    shown["headers"] = json!({ "X-Tenant": "***", "Authorization": "***", "x-lower": "***" });
+    for (member, value) in shown.as_object().expect("an object") {
         assert_eq!(hook.json[member], *value, "{member}");
     }
     assert_eq!(hook.json["ownerIdentifier"], entity.id.as_str());
@@ -257,7 +260,7 @@ async fn ordinary_addresses_are_taken(suite: Arc<Suite>) {
         "http://127.0.0.1:65535/",
     ] {
         let hook = entity.hook_with(with("eventUrl", url)).await;
-        assert_eq!(hook.json["eventUrl"], url);
+        assert_eq!(hook.json["eventUrl"], url.replace("?c=d", "?c=***"));
     }
 }
 

@@ -6,7 +6,9 @@ use shared::{
     Service, StartError,
     auth::scope::Scope,
     http::Endpoint,
-    settings::EndpointSettings,
+    sealing::{KeyRings, RingSource},
+    secrets::Secrets,
+    settings::{EndpointSettings, SecretSettings},
     webhooks::{PATHS_BESIDE, change::Changing, show::Showing},
 };
 
@@ -14,9 +16,16 @@ const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsWrite).taking_json
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
-    let (service, rules) = Service::start::<EndpointSettings>().await?;
-    let showing = Showing::new(service.table());
-    let changing = Arc::new(Changing { showing, rules, clock: service.clock().clone() });
+    let (service, (secrets, rules)) = Service::start::<(SecretSettings, EndpointSettings)>().await?;
+    let secrets = Secrets::connect(service.aws(), secrets.prefix);
+    let changing = Arc::new(Changing {
+        showing: Showing::new(service.table()),
+        rules,
+        // Read when they are needed: most changes seal nothing.
+        rings: KeyRings::new(RingSource(secrets), service.clock().clone()),
+        clock: service.clock().clone(),
+        random: service.shared_random(),
+    });
     service
         .serve(ENDPOINT, move |call| {
             let changing = changing.clone();

@@ -101,10 +101,10 @@ async fn rotate(arguments: &Arguments) -> Result<(), Failure> {
             deployment.keep(&ring, &version).await?;
         }
     }
-    let Counts { seen, webhooks, connections, busy: _, unreadable } = counts;
+    let Counts { seen, webhooks, connections, deliveries, busy: _, unreadable } = counts;
     println!(
-        "{seen} items looked at: {webhooks} webhooks and {connections} connections sealed anew, {unreadable} unreadable; \
-         current key {}, {} keys forgotten",
+        "{seen} items looked at: {webhooks} webhooks and {connections} connections sealed anew, {unreadable} unreadable, \
+         {deliveries} deliveries masked; current key {}, {} keys forgotten",
         ring.current(),
         forgotten.len()
     );
@@ -123,8 +123,12 @@ async fn reseal(table: &Table, ring: &KeyRingSecret, until_nothing_is_left: bool
             }
         });
         let pass = pass.await?;
-        all =
-            Counts { webhooks: all.webhooks + pass.webhooks, connections: all.connections + pass.connections, ..pass };
+        all = Counts {
+            webhooks: all.webhooks + pass.webhooks,
+            connections: all.connections + pass.connections,
+            deliveries: all.deliveries + pass.deliveries,
+            ..pass
+        };
         if pass.changed_nothing() || pass.busy == 0 && !until_nothing_is_left {
             return Ok(all);
         }

@@ -1,6 +1,6 @@
 //! A delivery and its states.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::Attempt;
@@ -8,6 +8,7 @@ use crate::{
     auth::entity::EntityId,
     clock::Time,
     ids::{DeliveryId, WebhookId},
+    webhooks::masked,
 };
 
 /// How many attempts a delivery may have and still be asked for again: one answer shows them all, each with what the endpoint
@@ -78,10 +79,15 @@ pub struct Delivery {
     pub status: Status,
     /// The event's type.
     pub r#type: String,
-    /// Where it goes, as its webhook said when it was made.
+    /// Where it goes, as its webhook said when it was made; the values of its query are masked. Former releases kept them.
+    #[serde(deserialize_with = "masked_url")]
     pub url: String,
     /// The webhook that it goes to.
     pub webhook_identifier: WebhookId,
+}
+
+fn masked_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    String::deserialize(deserializer).map(|url| masked::url(&url))
 }
 
 /// A delivery with everything that is known of it.

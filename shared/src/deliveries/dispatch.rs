@@ -94,8 +94,8 @@ pub enum DispatchError {
     /// The table failed.
     #[error("the table failed a dispatch")]
     Table(#[from] TableError),
-    /// A signing secret cannot be opened.
-    #[error("a signing secret cannot be opened")]
+    /// What is sealed of a webhook cannot be opened.
+    #[error("what is sealed of a webhook cannot be opened")]
     Secret(#[from] SealError),
 }
 
@@ -229,7 +229,7 @@ impl Dispatcher {
         if next == Next::Gone {
             // Before the record, after which nobody would come back to it.
             let operational = is_operational(&claimed.delivery().r#type);
-            let reason = Reason::Gone { url: &webhook.webhook.event_url, operational };
+            let reason = Reason::Gone { endpoint: &webhook.webhook.endpoint, operational };
             self.watch.disabler.disable(entity, &webhook.webhook.id, reason, ended).await?;
         }
         let told = match next {
@@ -348,7 +348,8 @@ impl Dispatcher {
     ) -> Result<Result<Answer, AttemptError>, SealError> {
         let secrets = webhook.live_secrets(&self.rings, now).await?;
         // Where the webhook is now: whoever moved it wants nothing at its old address any more.
-        let Ok(url) = EndpointUrl::parse(&webhook.webhook.event_url, &self.outbound.rules) else {
+        let (url, custom) = webhook.endpoint(&self.rings).await?;
+        let Ok(url) = EndpointUrl::parse(&url, &self.outbound.rules) else {
             return Ok(Err(AttemptError::Blocked("the URL of the endpoint is not allowed")));
         };
         let own = [
@@ -361,7 +362,7 @@ impl Dispatcher {
             (HeaderName::from_static("webhook-signature"), signature::sign(&secrets, claimed.event(), now, body)),
         ];
         let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
-        let headers: Vec<_> = own.chain(headers::to_send(&webhook.webhook.headers)).collect();
+        let headers: Vec<_> = own.chain(headers::to_send(&custom)).collect();
         Ok(self.outbound.send(Method::POST, url.url(), &headers, Bytes::copy_from_slice(body.as_bytes())).await)
     }
 }

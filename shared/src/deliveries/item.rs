@@ -98,7 +98,7 @@ impl HeadItem {
                 owner_identifier: event.entity.clone(),
                 status: Status::Pending,
                 r#type: event.kind.to_owned(),
-                url: webhook.event_url.clone(),
+                url: webhook.endpoint.shown_url(),
                 webhook_identifier: webhook.id.clone(),
             },
         }

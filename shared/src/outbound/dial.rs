@@ -9,16 +9,15 @@ use std::{
 };
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
+use rustls::pki_types::ServerName;
 use tokio::{
     net::{TcpStream, lookup_host},
-    sync::OnceCell,
     time::timeout,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use url::{Host, Url};
 
-use super::{addresses::AddressRules, exchange::AttemptError};
+use super::{addresses::AddressRules, exchange::AttemptError, trust::Trust};
 
 /// How long an address may take before the next one is tried beside it (RFC 8305 §5): an endpoint of which one address
 /// leads nowhere must be reached by another, and in time.
@@ -117,7 +116,8 @@ pub async fn secure(stream: TcpStream, url: &Url) -> Result<TlsStream<TcpStream>
         Some(Host::Ipv6(address)) => ServerName::IpAddress(IpAddr::from(address).into()),
         None => return Err(AttemptError::Blocked("the URL has no host")),
     };
-    let connector = TlsConnector::from(configuration().await?);
+    static TRUST: Trust = Trust::unread();
+    let connector = TlsConnector::from(TRUST.configuration(rustls_native_certs::load_native_certs).await?);
     connector.connect(name, stream).await.map_err(|error| handshake_failure(&error))
 }
 
@@ -130,20 +130,4 @@ fn handshake_failure(error: &io::Error) -> AttemptError {
         Some(_) => "the endpoint and the service could not agree on TLS",
         None => "the connection was closed during the TLS handshake",
     })
-}
-
-/// Built at the first need, since most cold starts of most functions never dial.
-async fn configuration() -> Result<Arc<ClientConfig>, AttemptError> {
-    static CONFIGURATION: OnceCell<Arc<ClientConfig>> = OnceCell::const_new();
-    CONFIGURATION.get_or_try_init(async || build()).await.cloned()
-}
-
-fn build() -> Result<Arc<ClientConfig>, AttemptError> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|_| AttemptError::Tls("the service has no version of TLS to offer"))?;
-    Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
 }

@@ -8,6 +8,7 @@ pub mod dial;
 mod dial_tests;
 pub mod exchange;
 pub mod stream;
+mod trust;
 
 pub use dial::{Resolver, SharedResolver, SystemResolver};
 pub use exchange::{Answer, AttemptError, Limits, Outbound};

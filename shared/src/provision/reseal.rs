@@ -2,6 +2,9 @@
 //!
 //! Each item is written on condition that the sealed text is still the one that was opened, so that a change made
 //! meanwhile is never undone. States of authorizations are left as they are: they live for ten minutes only.
+//!
+//! What former releases left in the open goes the same way: headers and URLs of webhooks are sealed, and the values in the
+//! URLs of deliveries are masked.
 
 use aws_sdk_dynamodb::{
     operation::update_item::UpdateItemError,
@@ -16,22 +19,29 @@ use crate::{
     payments::{ProviderName, tokens},
     random::Random,
     sealing::{KeyRing, SealError},
-    table::{Item, Table, TableError, read_item},
-    webhooks::secret,
+    table::{Item, Table, TableError, read_item, write_value},
+    webhooks::{
+        endpoint::{Kept, KeptEndpoint, Part, Place},
+        masked, secret,
+    },
 };
 
 /// How often an item is tried again that changes at that very moment. The next pass finds what is left.
 const TRIES: u32 = 5;
 
+const DOING: &str = "sealing anew what is in an item";
+
 /// What a pass over the table found and did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Webhooks and connections that were looked at.
+    /// Webhooks and connections that were looked at, and deliveries whose URL has a query.
     pub seen: u64,
-    /// Webhooks with a signing secret that was sealed anew.
+    /// Webhooks of which something was sealed anew.
     pub webhooks: u64,
     /// Connections whose tokens were sealed anew.
     pub connections: u64,
+    /// Deliveries in whose URL values were masked.
+    pub deliveries: u64,
     /// Items that changed whenever they were to be written.
     pub busy: u64,
     /// Items with something that cannot be opened. The log names them.
@@ -41,7 +51,7 @@ pub struct Counts {
 impl Counts {
     /// Whether nothing was left to be sealed anew.
     pub fn changed_nothing(&self) -> bool {
-        self.webhooks + self.connections + self.busy == 0
+        self.webhooks + self.connections + self.deliveries + self.busy == 0
     }
 }
 
@@ -60,6 +70,7 @@ pub struct Resealing<'a> {
 enum Kind {
     Webhook,
     Connection,
+    Delivery,
 }
 
 /// Something sealed in an item.
@@ -68,6 +79,13 @@ struct SealedText {
     path: String,
     context: String,
     text: String,
+}
+
+/// A value that takes the place of another, or of none.
+struct Replacement {
+    path: String,
+    old: Option<AttributeValue>,
+    new: AttributeValue,
 }
 
 /// Why an item cannot be sealed anew.
@@ -99,10 +117,14 @@ enum Outcome {
 impl Resealing<'_> {
     /// Goes through the whole table once; tells from time to time how far it is.
     pub async fn pass(&self, mut progress: impl FnMut(&Counts)) -> Result<Counts, TableError> {
-        const DOING: &str = "reading what is sealed";
         let scan = self.table.client.scan().table_name(&self.table.name).consistent_read(true);
         let mut items = scan
-            .filter_expression("begins_with(sk, :webhook) OR begins_with(sk, :connection)")
+            .filter_expression(
+                "begins_with(sk, :webhook) OR begins_with(sk, :connection) OR (sk = :delivery AND contains(#url, :query))",
+            )
+            .expression_attribute_names("#url", "url")
+            .expression_attribute_values(":delivery", AttributeValue::S(Kind::Delivery.prefix().to_owned()))
+            .expression_attribute_values(":query", AttributeValue::S("?".to_owned()))
             .expression_attribute_values(":webhook", AttributeValue::S(Kind::Webhook.prefix().to_owned()))
             .expression_attribute_values(":connection", AttributeValue::S(Kind::Connection.prefix().to_owned()))
             .into_paginator()
@@ -116,6 +138,7 @@ impl Resealing<'_> {
                 Some(Outcome::Unchanged) => {}
                 Some(Outcome::Resealed(Kind::Webhook)) => counts.webhooks += 1,
                 Some(Outcome::Resealed(Kind::Connection)) => counts.connections += 1,
+                Some(Outcome::Resealed(Kind::Delivery)) => counts.deliveries += 1,
                 Some(Outcome::Busy) => counts.busy += 1,
                 None => counts.unreadable += 1,
             }
@@ -149,23 +172,50 @@ impl Resealing<'_> {
         Ok(Some(Outcome::Busy))
     }
 
-    /// What an older key sealed in an item, and the same sealed with the current one.
-    fn changes(&self, kind: Kind, key: &(String, String), item: Item) -> Result<Vec<(SealedText, String)>, Unreadable> {
-        let mut changes = Vec::new();
-        for sealed in kind.texts(key, item)? {
-            if let Some(anew) = self.ring.reseal(self.random, &sealed.context, &sealed.text)? {
-                changes.push((sealed, anew));
+    /// What takes the place of what an older key sealed in an item, or a former release did not seal.
+    fn changes(&self, kind: Kind, key: &(String, String), item: Item) -> Result<Vec<Replacement>, Unreadable> {
+        let mut changes = match kind {
+            Kind::Webhook => self.bare_parts(key, &item)?,
+            Kind::Connection => Vec::new(),
+            Kind::Delivery => return Ok(masked_url(&item).into_iter().collect()),
+        };
+        for SealedText { path, context, text } in kind.texts(key, item)? {
+            if let Some(anew) = self.ring.reseal(self.random, &context, &text)? {
+                changes.push(Replacement { path, old: Some(AttributeValue::S(text)), new: AttributeValue::S(anew) });
             }
         }
         Ok(changes)
     }
 
-    /// Writes the new texts if the old ones are still there.
-    async fn write(
+    /// The parts of a webhook's endpoint that a former release did not seal, and the same sealed.
+    fn bare_parts(&self, key: &(String, String), item: &Item) -> Result<Vec<Replacement>, Unreadable> {
+        let (owner, webhook) = webhook_of(key)?;
+        let place = Place { owner: &owner, webhook: &webhook };
+        let kept: KeptEndpoint = read_item(item.clone(), DOING)?;
+        let mut changes = self.bare_part(kept.url(), ["eventUrl", "sealedEventUrl"], place)?;
+        changes.extend(self.bare_part(kept.headers(), ["headers", "sealedHeaders"], place)?);
+        Ok(changes)
+    }
+
+    fn bare_part<T: Part>(
         &self,
-        (pk, sk): &(String, String),
-        changes: Vec<(SealedText, String)>,
-    ) -> Result<Written, TableError> {
+        bare: Kept<T>,
+        [shown, sealed]: [&str; 2],
+        place: Place<'_>,
+    ) -> Result<Vec<Replacement>, TableError> {
+        if !bare.is_bare() {
+            return Ok(Vec::new());
+        }
+        let anew = Kept::seal(&bare.shown, self.ring, self.random, place);
+        let (old, new) = (write_value(&bare.shown, DOING)?, write_value(&anew.shown, DOING)?);
+        let masked = Replacement { path: shown.to_owned(), old: Some(old), new };
+        let text = anew.sealed.map(AttributeValue::S);
+        let beside = text.map(|new| Replacement { path: sealed.to_owned(), old: None, new });
+        Ok([masked].into_iter().chain(beside).collect())
+    }
+
+    /// Writes the new values if the old ones are still there.
+    async fn write(&self, (pk, sk): &(String, String), changes: Vec<Replacement>) -> Result<Written, TableError> {
         let mut request = self
             .table
             .client
@@ -174,12 +224,18 @@ impl Resealing<'_> {
             .key("pk", AttributeValue::S(pk.clone()))
             .key("sk", AttributeValue::S(sk.clone()));
         let (mut sets, mut conditions) = (Vec::new(), Vec::new());
-        for (number, (SealedText { path, text, .. }, anew)) in changes.into_iter().enumerate() {
+        for (number, Replacement { path, old, new }) in changes.into_iter().enumerate() {
             sets.push(format!("{path} = :new{number}"));
+            request = request.expression_attribute_values(format!(":new{number}"), new);
+            if let Some(name) = path.strip_prefix('#') {
+                request = request.expression_attribute_names(&path, name);
+            }
+            let Some(old) = old else {
+                conditions.push(format!("attribute_not_exists({path})"));
+                continue;
+            };
             conditions.push(format!("{path} = :old{number}"));
-            request = request
-                .expression_attribute_values(format!(":old{number}"), AttributeValue::S(text))
-                .expression_attribute_values(format!(":new{number}"), AttributeValue::S(anew));
+            request = request.expression_attribute_values(format!(":old{number}"), old);
         }
         let request = request
             .update_expression(format!("SET {}", sets.join(", ")))
@@ -203,37 +259,67 @@ impl Kind {
         match self {
             Self::Webhook => "WHK#",
             Self::Connection => "PAY#",
+            Self::Delivery => "HEAD",
         }
     }
 
     fn of(sk: &str) -> Option<Self> {
-        [Self::Webhook, Self::Connection].into_iter().find(|kind| sk.starts_with(kind.prefix()))
+        [Self::Webhook, Self::Connection, Self::Delivery].into_iter().find(|kind| sk.starts_with(kind.prefix()))
     }
 
     /// What is sealed in an item, and for what: its place says so, and not the item, which may be a copy of another.
-    fn texts(self, (pk, sk): &(String, String), item: Item) -> Result<Vec<SealedText>, Unreadable> {
-        const DOING: &str = "reading what is sealed in an item";
-        let owner = pk.strip_prefix("ENT#").and_then(|owner| EntityId::parse(owner).ok()).ok_or(Unreadable::Place)?;
-        let name = sk.strip_prefix(self.prefix()).unwrap_or_default();
+    fn texts(self, key: &(String, String), item: Item) -> Result<Vec<SealedText>, Unreadable> {
         match self {
             Self::Webhook => {
-                let context = secret::context(&owner, &WebhookId::parse(name).ok_or(Unreadable::Place)?);
+                let (owner, webhook) = webhook_of(key)?;
+                let context = secret::context(&owner, &webhook);
+                let place = Place { owner: &owner, webhook: &webhook };
+                let kept: KeptEndpoint = read_item(item.clone(), DOING)?;
+                let parts = [
+                    ("sealedEventUrl", place.context::<String>(), kept.url().sealed),
+                    ("sealedHeaders", place.context::<masked::Headers>(), kept.headers().sealed),
+                ];
+                let parts = parts.into_iter().filter_map(|(path, context, text)| {
+                    Some(SealedText { path: path.to_owned(), context, text: text? })
+                });
                 let secrets = read_item::<WebhookItem>(item, DOING)?.signing_secrets.into_iter().enumerate();
                 let text = |(position, secret): (usize, SigningSecretItem)| SealedText {
                     path: format!("signingSecrets[{position}].sealed"),
                     context: context.clone(),
                     text: secret.sealed,
                 };
-                Ok(secrets.map(text).collect())
+                Ok(secrets.map(text).chain(parts).collect())
             }
             Self::Connection => {
+                let (owner, name) = place_of(self, key)?;
                 let provider = ProviderName::parse(name).map_err(|_| Unreadable::Place)?;
                 let text = read_item::<ConnectionItem>(item, DOING)?.sealed_tokens;
                 let context = tokens::context(&owner, &provider);
                 Ok(vec![SealedText { path: "sealedTokens".to_owned(), context, text }])
             }
+            Self::Delivery => Ok(Vec::new()),
         }
     }
+}
+
+/// Whose an item is, and the rest of its sort key.
+fn place_of(kind: Kind, (pk, sk): &(String, String)) -> Result<(EntityId, &str), Unreadable> {
+    let owner = pk.strip_prefix("ENT#").and_then(|owner| EntityId::parse(owner).ok()).ok_or(Unreadable::Place)?;
+    Ok((owner, sk.strip_prefix(kind.prefix()).unwrap_or_default()))
+}
+
+fn webhook_of(key: &(String, String)) -> Result<(EntityId, WebhookId), Unreadable> {
+    let (owner, name) = place_of(Kind::Webhook, key)?;
+    Ok((owner, WebhookId::parse(name).ok_or(Unreadable::Place)?))
+}
+
+/// The URL of a delivery with its values masked; nothing, if they are.
+fn masked_url(item: &Item) -> Option<Replacement> {
+    let old = item.get("url")?;
+    let url = old.as_s().ok()?;
+    let new = masked::url(url);
+    // `url` is a word of DynamoDB's language.
+    (new != *url).then(|| Replacement { path: "#url".to_owned(), old: Some(old.clone()), new: AttributeValue::S(new) })
 }
 
 /// As much of a webhook as matters here.

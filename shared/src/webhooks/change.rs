@@ -2,26 +2,29 @@
 //!
 //! Who names the version that was read is told when it is no longer current. Who does not has the last word on what the
 //! change names, and on nothing else: a change at the same moment of another member is not undone, nor is a new secret lost.
+//! A mask in what is sent names what is kept: a change that has one is made of that, and tried again when that has changed.
 
 use std::num::NonZeroU64;
 
 use super::{
     Webhook,
+    endpoint::{Kept, Part, Place},
     members::{About, Members},
-    revision::Revision,
+    revision::{EndpointChange, PartChange, Revision},
     show::Showing,
 };
 use crate::{
     auth::entity::{AuthorizedEntity, EntityId},
     clock::SharedClock,
-    http::{Call, JsonBody, Problem, Reply},
+    http::{Call, JsonBody, Problem, Reply, Violations},
     ids::WebhookId,
     outbound::addresses::AddressRules,
-    table::TableError,
+    random::SharedRandom,
+    sealing::KeyRings,
 };
 
-/// How often a change without a version is tried again. It depends on nothing but whether the webhook is enabled, so it is
-/// lost only when somebody switches that to and fro at this very moment.
+/// How often a change without a version is tried again. It depends on nothing but whether the webhook is enabled, and on the
+/// values that its masks stand for, so it is lost only when somebody changes these at this very moment.
 const TRIES: u32 = 10;
 
 /// Everything that changing a webhook needs.
@@ -32,6 +35,10 @@ pub struct Changing {
     pub clock: SharedClock,
     /// Where endpoints may be.
     pub rules: AddressRules,
+    /// What seals their secrets.
+    pub rings: KeyRings,
+    /// The dice.
+    pub random: SharedRandom,
 }
 
 /// A change as it is asked for.
@@ -43,7 +50,7 @@ struct ChangeRequest {
 
 /// A change was lost again and again to others.
 #[derive(Debug, thiserror::Error)]
-#[error("the webhook was enabled and disabled again and again while it was to be changed")]
+#[error("the webhook was enabled and disabled, or its endpoint changed, again and again while it was to be changed")]
 struct NeverStill;
 
 impl Changing {
@@ -75,17 +82,61 @@ impl Changing {
         entity: &AuthorizedEntity,
         read: &Webhook,
         request: &ChangeRequest,
-    ) -> Result<Option<Webhook>, TableError> {
+    ) -> Result<Option<Webhook>, Problem> {
+        let members = &request.members;
+        let endpoint = EndpointChange {
+            url: self.part(read, read.endpoint.url(), members.event_url.as_ref()).await?,
+            headers: self.part(read, read.endpoint.headers(), members.headers.as_ref()).await?,
+        };
         let enabled = !read.enabled && request.members.enabled == Some(true);
-        let moved = request.members.event_url.as_ref().is_some_and(|url| *url != read.event_url);
+        let moved = endpoint.url.as_ref().is_some_and(|url| url.differs);
         if enabled || moved {
             // Before it is enabled: what was held against it must not disable it again at its first failure; and a new address
             // has not failed yet. If nothing comes of this, failures are forgotten that the next ones bring back.
             self.showing.healths.reset(entity, &read.id).await?;
         }
         let now = self.clock.now();
-        let revision = Revision::change(read, &request.members, request.version.is_some(), now)?;
-        self.showing.webhooks.change(entity, &read.id, revision).await
+        let revision = Revision::change(read, members, &endpoint, request.version.is_some(), now)?;
+        Ok(self.showing.webhooks.change(entity, &read.id, revision).await?)
+    }
+
+    /// What becomes of a part of the endpoint; nothing, when it stays as it is. Values that a former release left in the open
+    /// are sealed in passing.
+    async fn part<T: Part>(
+        &self,
+        read: &Webhook,
+        kept: Kept<T>,
+        given: Option<&T>,
+    ) -> Result<Option<PartChange<T>>, Problem> {
+        if given.is_none() && !kept.is_bare() {
+            return Ok(None);
+        }
+        let place = Place::of(read);
+        let needs_kept = given.is_none_or(Part::has_masks);
+        let was = match kept.open(&self.rings, place).await {
+            Ok(was) => Some(was),
+            Err(error) if needs_kept => return Err(error.into()),
+            Err(_) => None, // what cannot be opened can still be replaced
+        };
+        let before = was.clone().unwrap_or_default();
+        let whole = match given {
+            Some(given) => self.meant(given, &before)?,
+            None => before,
+        };
+        let differs = was.as_ref() != Some(&whole);
+        if !differs && !kept.is_bare() {
+            return Ok(None);
+        }
+        let now_on = Kept::of(&whole, &self.rings, &*self.random, place).await?;
+        Ok(Some(PartChange { kept: now_on, differs, made_of: needs_kept.then_some(kept) }))
+    }
+
+    /// What is meant, if it is allowed once values stand in the place of masks.
+    fn meant<T: Part>(&self, given: &T, kept: &T) -> Result<T, Problem> {
+        let mut violations = Violations::default();
+        let whole = given.clone().unmasked(kept, &mut violations);
+        whole.check(&self.rules, &mut violations);
+        violations.check().map(|()| whole)
     }
 }
 

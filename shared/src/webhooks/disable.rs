@@ -4,6 +4,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem, Update};
 use serde::Deserialize;
 
 use super::{
+    endpoint::KeptEndpoint,
     operational::WebhookDisabled,
     store::key,
     telling::{Changed, Telling},
@@ -22,7 +23,7 @@ pub enum Reason<'a> {
     /// Its endpoint has answered 410.
     Gone {
         /// Where it has: a webhook that has moved since is not gone.
-        url: &'a str,
+        endpoint: &'a KeptEndpoint,
         /// Whether to an operational event, of which nothing is told further.
         operational: bool,
     },
@@ -62,7 +63,8 @@ pub struct Disabler {
 pub(super) struct Named {
     pub(super) name: String,
     enabled: bool,
-    event_url: String,
+    #[serde(flatten)]
+    endpoint: KeptEndpoint,
 }
 
 impl Named {
@@ -96,8 +98,8 @@ impl Disabler {
             return Ok(false);
         };
         let url = match reason {
-            Reason::Gone { url, .. } => url,
-            Reason::Failing { .. } => &named.event_url,
+            Reason::Gone { endpoint, .. } => endpoint.url(),
+            Reason::Failing { .. } => named.endpoint.url(),
         };
         let (is_told, reason) = (reason.is_told(), reason.in_words());
         let (pk, sk) = key(entity.id(), webhook);
@@ -108,15 +110,20 @@ impl Disabler {
             .update_expression(
                 "SET enabled = :no, disabledReason = :reason, lastUpdate = :now, version = version + :one",
             )
-            .condition_expression("enabled = :yes AND eventUrl = :url")
-            .expression_attribute_values(":url", text(url))
+            .condition_expression(match url.sealed {
+                Some(_) => "enabled = :yes AND eventUrl = :url AND sealedEventUrl = :sealed",
+                None => "enabled = :yes AND eventUrl = :url AND attribute_not_exists(sealedEventUrl)",
+            })
+            .expression_attribute_values(":url", text(&url.shown))
             .expression_attribute_values(":no", AttributeValue::Bool(false))
             .expression_attribute_values(":yes", AttributeValue::Bool(true))
             .expression_attribute_values(":reason", text(&reason))
             .expression_attribute_values(":now", text(now))
-            .expression_attribute_values(":one", number(1))
-            .build()
-            .map_err(TableError::unbuilt(DOING))?;
+            .expression_attribute_values(":one", number(1));
+        let update = url.sealed.iter().fold(update, |update, sealed| {
+            update.expression_attribute_values(":sealed", text(sealed)) // a value that no expression names is an error
+        });
+        let update = update.build().map_err(TableError::unbuilt(DOING))?;
         let update = TransactWriteItem::builder().update(update).build();
         let disabled = if is_told {
             let data = WebhookDisabled { webhook_identifier: webhook, name: &named.name, reason: &reason };
@@ -138,7 +145,8 @@ mod tests {
 
     #[test]
     fn a_reason_is_a_sentence_for_its_owner() {
-        let gone = Reason::Gone { url: "", operational: false };
+        let endpoint: KeptEndpoint = serde_json::from_str(r#"{"eventUrl":"https://x","headers":{}}"#).expect("JSON");
+        let gone = Reason::Gone { endpoint: &endpoint, operational: false };
         assert_eq!(gone.in_words(), "The endpoint answered 410 Gone.");
         let since = Time::from_millis(1_795_167_900_123);
         assert_eq!(Reason::Failing { since }.in_words(), "Every attempt has failed since 2026-11-20T09:45:00.123Z.");

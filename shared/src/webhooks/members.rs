@@ -1,10 +1,10 @@
 //! What an owner sets of a webhook, read from a body and checked: in the same way when one is made and when one is changed.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{endpoint_url::EndpointUrl, headers};
+use super::{endpoint::Part, masked::Headers};
 use crate::{
     auth::entity::EntityId,
     events::catalogue,
@@ -15,18 +15,27 @@ use crate::{
 const MAX_NAME_LENGTH: usize = 200;
 
 /// What a body says of a webhook; what it does not say is absent.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Default, Clone, PartialEq, Eq)]
 pub struct Members {
     /// What its owner calls it.
     pub name: Option<String>,
     /// Whether it is told of anything.
     pub enabled: Option<bool>,
-    /// Where it is told.
+    /// Where it is told; of a webhook that exists, perhaps with masks for what is kept.
     pub event_url: Option<String>,
     /// The types that it is told of, each once.
     pub event_list: Option<Vec<String>>,
-    /// Headers that are sent along.
-    pub headers: Option<BTreeMap<String, String>>,
+    /// Headers that are sent along, likewise.
+    pub headers: Option<Headers>,
+}
+
+/// Without what belongs into no log.
+impl fmt::Debug for Members {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, enabled, event_list, .. } = self;
+        let mut members = f.debug_struct("Members");
+        members.field("name", name).field("enabled", enabled).field("event_list", event_list).finish_non_exhaustive()
+    }
 }
 
 /// What the body is about.
@@ -60,6 +69,15 @@ struct EntityReference {
 }
 
 impl About {
+    /// Of a new webhook nothing is kept that a mask could stand for.
+    fn check<T: Part>(self, part: Option<&T>, rules: &AddressRules, violations: &mut Violations) {
+        let Some(part) = part else { return };
+        part.check(rules, violations);
+        if self == Self::New {
+            part.clone().unmasked(&T::default(), violations);
+        }
+    }
+
     fn member<T: DeserializeOwned>(self, body: &mut JsonBody<'_>, name: &str, what: &str) -> Option<T> {
         match self {
             Self::New => body.required(name, what),
@@ -82,13 +100,9 @@ impl Members {
         if name.as_deref().is_some_and(|name| !is_name(name)) {
             violations.add("name", format!("must have 1 to {MAX_NAME_LENGTH} characters and no control characters"));
         }
-        if let Some(url) = &event_url {
-            violations.note("eventUrl", EndpointUrl::parse(url, rules));
-        }
+        about.check(event_url.as_ref(), rules, violations);
         let event_list = event_list.map(|list| known_types(list, violations));
-        if let Some(headers) = &headers {
-            headers::check(headers, violations);
-        }
+        about.check(headers.as_ref(), rules, violations);
         if reference.is_some_and(|Reference(reference)| reference.identifier != entity.as_str()) {
             violations.add("entity.identifier", "must be the managing entity of the path, or be left out");
         }
@@ -157,7 +171,7 @@ mod tests {
         assert!(read(About::Existing, "{}").expect("good").is_empty());
         assert!(read(About::Existing, r#"{"entity":{"identifier":"demo-hotel"}}"#).expect("good").is_empty());
         let some = read(About::Existing, r#"{"headers":{},"eventList":[]}"#).expect("good");
-        let expected = Members { headers: Some(BTreeMap::new()), event_list: Some(Vec::new()), ..Members::default() };
+        let expected = Members { headers: Some(Headers::new()), event_list: Some(Vec::new()), ..Members::default() };
         assert_eq!(some, expected);
     }
 
@@ -169,6 +183,14 @@ mod tests {
         assert_eq!(violations(About::New, body), fields);
         assert_eq!(violations(About::Existing, body), fields);
         assert_eq!(violations(About::New, "{}"), ["name", "eventUrl", "eventList"]);
+    }
+
+    #[test]
+    fn a_mask_stands_for_nothing_in_a_new_webhook() {
+        let body =
+            r#"{"name":"n","eventUrl":"https://example.com/?token=***","eventList":[],"headers":{"X-Key":"***"}}"#;
+        assert_eq!(violations(About::New, body), ["eventUrl", "headers.X-Key"]);
+        assert!(read(About::Existing, body).is_ok());
     }
 
     #[test]

@@ -3,11 +3,13 @@
 pub mod breaker;
 pub mod change;
 pub mod disable;
+pub mod endpoint;
 pub mod endpoint_url;
 #[cfg(test)]
 mod endpoint_url_tests;
 pub mod headers;
 pub mod health;
+pub mod masked;
 mod members;
 pub mod operational;
 #[cfg(test)]

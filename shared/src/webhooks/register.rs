@@ -8,6 +8,7 @@ use http::{
 use super::{
     Webhook, Webhooks,
     breaker::Health,
+    endpoint::{Kept, KeptEndpoint, Place},
     members::{About, Members},
     secret::SigningSecret,
 };
@@ -18,7 +19,7 @@ use crate::{
     ids::WebhookId,
     outbound::addresses::AddressRules,
     random::SharedRandom,
-    sealing::KeyRings,
+    sealing::{KeyRings, SealError},
 };
 
 /// How many webhooks an entity may have: every publish reads them all, and one answer lists them.
@@ -50,7 +51,9 @@ impl Registration {
             return Err(Problem::too_many_webhooks(MAX_WEBHOOKS));
         }
         let now = self.clock.now();
-        let webhook = made_of(members, entity.id().clone(), WebhookId::new(now, &*self.random), now)
+        let id = WebhookId::new(now, &*self.random);
+        let endpoint = self.endpoint(&members, Place { owner: entity.id(), webhook: &id }).await?;
+        let webhook = made_of(members, endpoint, entity.id().clone(), id, now)
             .ok_or_else(|| Problem::internal("a value is missing without a violation"))?;
         let secret = SigningSecret::new(&*self.random);
         let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), &webhook.id);
@@ -68,20 +71,34 @@ impl Registration {
         body.finish().map(|()| members)
     }
 
+    /// The endpoint as it is to be kept.
+    async fn endpoint(&self, members: &Members, place: Place<'_>) -> Result<KeptEndpoint, SealError> {
+        let url = members.event_url.clone().unwrap_or_default();
+        let headers = members.headers.clone().unwrap_or_default();
+        let url = Kept::of(&url, &self.rings, &*self.random, place).await?;
+        Ok(KeptEndpoint::new(url, Kept::of(&headers, &self.rings, &*self.random, place).await?))
+    }
+
     fn location(&self, entity: &AuthorizedEntity, webhook: &Webhook) -> String {
         format!("{}/api/managing-entity/{}/webhook/{}", self.base_url, entity.id(), webhook.id)
     }
 }
 
 /// The webhook that was asked for, with the contract's defaults; none, when something is missing that has no default.
-fn made_of(members: Members, owner_identifier: EntityId, id: WebhookId, now: Time) -> Option<Webhook> {
+fn made_of(
+    members: Members,
+    endpoint: KeptEndpoint,
+    owner_identifier: EntityId,
+    id: WebhookId,
+    now: Time,
+) -> Option<Webhook> {
+    members.event_url?;
     Some(Webhook {
         created_date: now,
         disabled_reason: None,
         enabled: members.enabled.unwrap_or(true),
         event_list: members.event_list?,
-        event_url: members.event_url?,
-        headers: members.headers.unwrap_or_default(),
+        endpoint,
         id,
         last_update: now,
         name: members.name?,
@@ -93,7 +110,11 @@ fn made_of(members: Members, owner_identifier: EntityId, id: WebhookId, now: Tim
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{events::catalogue, testing::CountingRandom};
+    use crate::{events::catalogue, testing::CountingRandom, webhooks::masked::Headers};
+
+    fn kept(url: &str, headers: Headers) -> KeptEndpoint {
+        KeptEndpoint::new(Kept { shown: url.to_owned(), sealed: None }, Kept { shown: headers, sealed: None })
+    }
 
     #[test]
     fn a_webhook_has_the_defaults_of_the_contract() {
@@ -105,10 +126,11 @@ mod tests {
         };
         let (entity, now) = (EntityId::parse("demo-hotel").expect("an entity"), Time::from_millis(0));
         let id = WebhookId::new(now, &CountingRandom::default());
-        let webhook = made_of(members, entity.clone(), id.clone(), now).expect("complete");
-        assert!(webhook.enabled && webhook.headers.is_empty() && webhook.disabled_reason.is_none());
+        let endpoint = kept("https://example.com/", Headers::new());
+        let webhook = made_of(members, endpoint.clone(), entity.clone(), id.clone(), now).expect("complete");
+        assert!(webhook.enabled && webhook.disabled_reason.is_none());
         assert_eq!(webhook.version, 1);
-        assert!(made_of(Members::default(), entity, id, now).is_none());
+        assert!(made_of(Members::default(), endpoint, entity, id, now).is_none());
     }
 
     #[test]
@@ -131,9 +153,10 @@ mod tests {
             enabled: Some(true),
             event_url: Some(quotes(2_048)),
             event_list: Some(catalogue::all().iter().map(|kind| kind.value.to_owned()).collect()),
-            headers: Some(headers),
+            headers: Some(headers.clone()),
         };
-        let webhook = made_of(members, entity, WebhookId::new(now, &random), now).expect("complete");
+        let webhook = made_of(members, kept(&quotes(2_048), headers), entity, WebhookId::new(now, &random), now)
+            .expect("complete");
         let webhook = Webhook { disabled_reason: Some("x".repeat(100)), ..webhook };
         let list: Vec<_> = (0..MAX_WEBHOOKS + 5).map(|_| webhook.view(Health::Healthy, None)).collect();
         let answer = serde_json::to_string(&serde_json::to_string(&list).expect("JSON")).expect("JSON");

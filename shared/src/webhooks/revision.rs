@@ -5,11 +5,36 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use super::{Webhook, members::Members, secret::SealedSecret};
+use super::{
+    Webhook,
+    endpoint::{Kept, Part},
+    masked::Headers,
+    members::Members,
+    secret::SealedSecret,
+};
 use crate::{
     clock::Time,
     table::{TableError, number, text, write_value},
 };
+
+/// What a change makes of an endpoint. What is absent stays as it is.
+#[derive(Default)]
+pub struct EndpointChange {
+    /// Its URL.
+    pub url: Option<PartChange<String>>,
+    /// Its headers.
+    pub headers: Option<PartChange<Headers>>,
+}
+
+/// What a change makes of a part of an endpoint.
+pub struct PartChange<T> {
+    /// The part from then on.
+    pub kept: Kept<T>,
+    /// Whether it is another than it was.
+    pub differs: bool,
+    /// What it was made of, which must still be there then.
+    pub made_of: Option<Kept<T>>,
+}
 
 /// The write, as DynamoDB is told it. Names of attributes stand for themselves, since some are words of its language.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,40 +52,47 @@ pub struct Revision {
 impl Revision {
     /// What its owner wants. On condition of the version that was read when the owner named one; else only of what the change
     /// itself depends on, so that of many at once each is made, one after the other.
-    pub fn change(read: &Webhook, members: &Members, of_version: bool, now: Time) -> Result<Self, TableError> {
+    pub fn change(
+        read: &Webhook,
+        members: &Members,
+        endpoint: &EndpointChange,
+        of_version: bool,
+        now: Time,
+    ) -> Result<Self, TableError> {
         const DOING: &str = "changing a webhook";
-        let Members { name, enabled, event_url, event_list, headers } = members;
+        let Members { name, enabled, event_list, .. } = members;
         let given = [
             ("name", name.as_ref().map(text)),
             ("enabled", enabled.map(AttributeValue::Bool)),
-            ("eventUrl", event_url.as_ref().map(text)),
             ("eventList", event_list.as_ref().map(|list| write_value(list, DOING)).transpose()?),
-            ("headers", headers.as_ref().map(|headers| write_value(headers, DOING)).transpose()?),
         ];
-        let set = given.into_iter().filter_map(|(name, value)| Some((name, value?))).chain([("lastUpdate", text(now))]);
-        let mut expected = vec![("enabled", AttributeValue::Bool(read.enabled))];
+        let mut writes = Writes::default();
+        writes.set.extend(given.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        writes.set.push(("lastUpdate", text(now)));
+        writes.expected.push(("enabled", Some(AttributeValue::Bool(read.enabled))));
         if of_version {
-            expected.push(("version", number(read.version)));
+            writes.expected.push(("version", Some(number(read.version))));
         }
         // Why the service disabled it is of no interest once its owner has enabled it.
-        let remove: &[_] = if *enabled == Some(true) { &["disabledReason"] } else { &[] };
-        Ok(Self::new(set, remove, expected, true))
+        writes.remove.extend((*enabled == Some(true)).then_some("disabledReason"));
+        writes.part(["eventUrl", "sealedEventUrl"], endpoint.url.as_ref(), DOING)?;
+        writes.part(["headers", "sealedHeaders"], endpoint.headers.as_ref(), DOING)?;
+        Ok(Self::new(writes, true))
     }
 
     /// Other signing secrets in the place of those that were read. Without a new version: that guards what a change sets,
     /// and an owner who replaces a secret has not made anybody's change one of something else.
     pub fn secrets(read: &[SealedSecret], now_on: &[SealedSecret], now: Time) -> Result<Self, TableError> {
         const DOING: &str = "replacing a signing secret";
-        let set = [("signingSecrets", write_value(&now_on, DOING)?), ("lastUpdate", text(now))];
-        Ok(Self::new(set, &[], [("signingSecrets", write_value(&read, DOING)?)], false))
+        let writes = Writes {
+            set: vec![("signingSecrets", write_value(&now_on, DOING)?), ("lastUpdate", text(now))],
+            remove: Vec::new(),
+            expected: vec![("signingSecrets", Some(write_value(&read, DOING)?))],
+        };
+        Ok(Self::new(writes, false))
     }
 
-    fn new(
-        set: impl IntoIterator<Item = (&'static str, AttributeValue)>,
-        remove: &[&'static str],
-        expected: impl IntoIterator<Item = (&'static str, AttributeValue)>,
-        counts: bool,
-    ) -> Self {
+    fn new(Writes { set, remove, expected }: Writes, counts: bool) -> Self {
         let (mut names, mut values) = (HashMap::new(), HashMap::new());
         let mut named = |name: &str| {
             names.insert(format!("#{name}"), name.to_owned());
@@ -77,6 +109,10 @@ impl Revision {
         }
         let mut conditions = Vec::new();
         for (name, value) in expected {
+            let Some(value) = value else {
+                conditions.push(format!("attribute_not_exists({})", named(name)));
+                continue;
+            };
             conditions.push(format!("{} = :read_{name}", named(name)));
             values.insert(format!(":read_{name}"), value);
         }
@@ -86,10 +122,41 @@ impl Revision {
     }
 }
 
+/// What is written of a webhook, by attribute.
+#[derive(Debug, Default)]
+struct Writes {
+    set: Vec<(&'static str, AttributeValue)>,
+    remove: Vec<&'static str>,
+    /// What must be there as it was read; or must be absent.
+    expected: Vec<(&'static str, Option<AttributeValue>)>,
+}
+
+impl Writes {
+    /// A part of the endpoint, which is two attributes: what is shown, and what is sealed.
+    fn part<T: Part>(
+        &mut self,
+        [shown, sealed]: [&'static str; 2],
+        change: Option<&PartChange<T>>,
+        doing: &'static str,
+    ) -> Result<(), TableError> {
+        let Some(PartChange { kept, made_of, .. }) = change else { return Ok(()) };
+        self.set.push((shown, write_value(&kept.shown, doing)?));
+        match &kept.sealed {
+            Some(value) => self.set.push((sealed, text(value))),
+            None => self.remove.push(sealed),
+        }
+        if let Some(read) = made_of {
+            self.expected.push((shown, Some(write_value(&read.shown, doing)?)));
+            self.expected.push((sealed, read.sealed.as_ref().map(text)));
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{auth::entity::EntityId, ids::WebhookId, testing::CountingRandom};
+    use crate::{auth::entity::EntityId, ids::WebhookId, testing::CountingRandom, webhooks::endpoint::KeptEndpoint};
 
     const NOW: Time = Time::from_millis(1_795_167_900_123);
 
@@ -99,8 +166,7 @@ mod tests {
             disabled_reason: Some("The endpoint answered 410 Gone.".into()),
             enabled: false,
             event_list: Vec::new(),
-            event_url: "https://example.com/".into(),
-            headers: Default::default(),
+            endpoint: KeptEndpoint::new(part("https://example.com/".into(), None), part(Headers::new(), None)),
             id: WebhookId::new(NOW, &CountingRandom::default()),
             last_update: NOW,
             name: "n".into(),
@@ -109,8 +175,12 @@ mod tests {
         }
     }
 
+    fn part<T>(shown: T, sealed: Option<&str>) -> Kept<T> {
+        Kept { shown, sealed: sealed.map(str::to_owned) }
+    }
+
     fn change(members: Members, of_version: bool) -> Revision {
-        Revision::change(&webhook(), &members, of_version, NOW).expect("written")
+        Revision::change(&webhook(), &members, &EndpointChange::default(), of_version, NOW).expect("written")
     }
 
     #[test]
@@ -129,6 +199,40 @@ mod tests {
         assert_eq!(change.condition, "#enabled = :read_enabled AND #version = :read_version");
         assert_eq!(change.values[":read_version"], number(7));
         assert_eq!(change.values[":eventList"], AttributeValue::L(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_shown_and_what_is_sealed_are_written_together_and_of_what_was_read_only_if_it_is_still_there() {
+        let (url, headers) = ("https://example.com/?a=***".to_owned(), Headers::new());
+        let endpoint = EndpointChange {
+            url: Some(PartChange {
+                kept: part(url.clone(), Some("k.new")),
+                differs: true,
+                made_of: Some(part(url, Some("k.old"))),
+            }),
+            headers: Some(PartChange { kept: part(headers, None), differs: true, made_of: None }),
+        };
+        let change = Revision::change(&webhook(), &Members::default(), &endpoint, false, NOW).expect("written");
+        assert_eq!(
+            change.update,
+            "SET #lastUpdate = :lastUpdate, #eventUrl = :eventUrl, #sealedEventUrl = :sealedEventUrl, \
+             #headers = :headers, #version = #version + :one REMOVE #sealedHeaders"
+        );
+        assert_eq!(
+            change.condition,
+            "#enabled = :read_enabled AND #eventUrl = :read_eventUrl AND #sealedEventUrl = :read_sealedEventUrl"
+        );
+        assert_eq!(change.values[":read_sealedEventUrl"], text("k.old"));
+    }
+
+    #[test]
+    fn values_that_a_former_release_kept_are_sealed_only_if_nothing_is_sealed_there_yet() {
+        let bare = part("https://example.com/?a=1".to_owned(), None);
+        let kept = part("https://example.com/?a=***".to_owned(), Some("k.new"));
+        let url = PartChange { kept, differs: false, made_of: Some(bare) };
+        let endpoint = EndpointChange { url: Some(url), headers: None };
+        let change = Revision::change(&webhook(), &Members::default(), &endpoint, false, NOW).expect("written");
+        assert!(change.condition.ends_with(" AND attribute_not_exists(#sealedEventUrl)"), "{}", change.condition);
     }
 
     #[test]

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Webhook,
+    endpoint::Place,
+    masked::Headers,
     revision::Revision,
     secret::{SealedSecret, SigningSecret},
 };
@@ -44,6 +46,13 @@ pub struct SigningWebhook {
 }
 
 impl SigningWebhook {
+    /// Where its events go, and with which headers.
+    pub async fn endpoint(&self, rings: &KeyRings) -> Result<(String, Headers), SealError> {
+        let place = Place::of(&self.webhook);
+        let url = self.webhook.endpoint.url().open(rings, place).await?;
+        Ok((url, self.webhook.endpoint.headers().open(rings, place).await?))
+    }
+
     /// The secrets that sign at this moment.
     pub async fn live_secrets(&self, rings: &KeyRings, now: Time) -> Result<Vec<SigningSecret>, SealError> {
         let (owner, id) = (&self.webhook.owner_identifier, &self.webhook.id);

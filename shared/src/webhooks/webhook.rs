@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::breaker::Health;
+use super::{breaker::Health, endpoint::KeptEndpoint};
 use crate::{auth::entity::EntityId, clock::Time, ids::WebhookId};
 
 /// A subscription of an endpoint.
@@ -20,10 +20,9 @@ pub struct Webhook {
     pub enabled: bool,
     /// The types that it is told of; all, when empty.
     pub event_list: Vec<String>,
-    /// Where it is told.
-    pub event_url: String,
-    /// Headers that its owner wants to be sent along.
-    pub headers: BTreeMap<String, String>,
+    /// Where it is told, and with which headers.
+    #[serde(flatten)]
+    pub endpoint: KeptEndpoint,
     /// Its identifier.
     pub id: WebhookId,
     /// When it was last changed, or its signing secret was.
@@ -45,8 +44,8 @@ pub struct WebhookView<'a> {
     disabled_reason: Option<&'a str>,
     enabled: bool,
     event_list: &'a [String],
-    event_url: &'a str,
-    headers: &'a BTreeMap<String, String>,
+    event_url: String,
+    headers: BTreeMap<&'a str, &'static str>,
     health: Health,
     id: &'a WebhookId,
     last_update: Time,
@@ -71,8 +70,8 @@ impl Webhook {
             disabled_reason: self.disabled_reason.as_deref(),
             enabled: self.enabled,
             event_list: &self.event_list,
-            event_url: &self.event_url,
-            headers: &self.headers,
+            event_url: self.endpoint.shown_url(),
+            headers: self.endpoint.shown_headers(),
             health,
             id: &self.id,
             last_update: self.last_update,

@@ -1,0 +1,171 @@
+//! Masks over what is secret of an endpoint: the values of its headers and of its URL's query, which are credentials more
+//! often than not. Names stay readable, so that people recognise what is set.
+//!
+//! A client may send back what it was shown: a mask in a change then stands for the value that is kept.
+
+use std::collections::BTreeMap;
+
+use percent_encoding::percent_decode_str;
+
+/// What stands in the place of a value. As large as a value may be or as small, it looks the same.
+pub const MASK: &str = "***";
+
+/// Headers by name.
+pub type Headers = BTreeMap<String, String>;
+
+/// A mask stands where no value is kept that it could stand for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("must have the value itself in the place of `{MASK}`, which stands for one that is kept: there is none here")]
+pub struct NothingKept;
+
+/// Headers with their values masked.
+pub fn headers(headers: &Headers) -> Headers {
+    headers.keys().map(|name| (name.clone(), MASK.to_owned())).collect()
+}
+
+/// A URL with the values of its query masked. What has no name in a query is taken for a value as a whole.
+pub fn url(url: &str) -> String {
+    let Some((before, query)) = url.split_once('?') else { return url.to_owned() };
+    let masked = query.split('&').map(|piece| match piece.split_once('=') {
+        Some((name, _)) => format!("{name}={MASK}"),
+        None if piece.is_empty() => String::new(),
+        None => MASK.to_owned(),
+    });
+    format!("{before}?{}", masked.collect::<Vec<_>>().join("&"))
+}
+
+/// Headers that a client means: a mask is replaced by the value that is kept under this name, in whatever case. The names of
+/// masks for which nothing is kept are the error.
+pub fn unmask_headers(mut given: Headers, kept: &Headers) -> Result<Headers, Vec<String>> {
+    let mut unknown = Vec::new();
+    for (name, value) in given.iter_mut().filter(|(_, value)| *value == MASK) {
+        match kept.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)) {
+            Some((_, kept)) => value.clone_from(kept),
+            None => unknown.push(name.clone()),
+        }
+    }
+    if unknown.is_empty() { Ok(given) } else { Err(unknown) }
+}
+
+/// Whether a value of these headers is a mask.
+pub fn masks_headers(headers: &Headers) -> bool {
+    headers.values().any(|value| value == MASK)
+}
+
+/// Whether a value of this URL's query is a mask.
+pub fn masks_url(url: &str) -> bool {
+    pieces(url).any(is_masked)
+}
+
+/// The URL that a client means: a mask is replaced by the value that is kept under this name; where the name comes several
+/// times, the first by the first, the second by the second, and so on.
+pub fn unmask_url(given: &str, kept: &str) -> Result<String, NothingKept> {
+    let Some((before, query)) = given.split_once('?') else { return Ok(given.to_owned()) };
+    let (mut seen, mut whole) = (Vec::new(), Vec::new());
+    for piece in query.split('&') {
+        let name = name(piece);
+        if is_masked(piece) {
+            let earlier = seen.iter().filter(|other| **other == name).count();
+            let mut alike = pieces(kept).filter(|other| self::name(other) == name);
+            let kept = alike.nth(earlier).ok_or(NothingKept)?;
+            whole.push(match (piece.split_once('='), kept.split_once('=')) {
+                (Some((name, _)), Some((_, value))) => format!("{name}={value}"),
+                _ => kept.to_owned(),
+            });
+        } else {
+            whole.push(piece.to_owned());
+        }
+        if !piece.is_empty() {
+            seen.push(name);
+        }
+    }
+    Ok(format!("{before}?{}", whole.join("&")))
+}
+
+/// What the query of a URL consists of, without what is empty.
+fn pieces(url: &str) -> impl Iterator<Item = &str> {
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    query.split('&').filter(|piece| !piece.is_empty())
+}
+
+/// The name of a piece of a query, if it has one.
+fn name(piece: &str) -> Option<Vec<u8>> {
+    piece.split_once('=').map(|(name, _)| percent_decode_str(name).collect())
+}
+
+/// Whether a mask stands in a piece of a query. Some clients escape every asterisk.
+fn is_masked(piece: &str) -> bool {
+    let value = piece.split_once('=').map_or(piece, |(_, value)| value);
+    percent_decode_str(value).eq(MASK.bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn map(headers: &[(&str, &str)]) -> Headers {
+        headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_url_shows_the_names_of_its_query_and_none_of_the_values() {
+        for (plain, masked) in [
+            ("https://example.com/a", "https://example.com/a"),
+            ("https://example.com/?", "https://example.com/?"),
+            ("https://example.com/a?token=s3cret", "https://example.com/a?token=***"),
+            ("https://example.com?a=1&b=&a=2", "https://example.com?a=***&b=***&a=***"),
+            ("https://example.com/?s3cret", "https://example.com/?***"),
+            ("https://example.com/?=s3cret&&x", "https://example.com/?=***&&***"),
+            ("https://example.com/?a=b=c?d=e", "https://example.com/?a=***"),
+        ] {
+            assert_eq!(url(plain), masked);
+            assert_eq!(url(masked), masked, "masked twice is masked once");
+        }
+    }
+
+    #[test]
+    fn what_was_shown_stands_for_what_is_kept() {
+        let kept = "https://example.com/a?token=1&x=2&token=3&bare";
+        for (given, meant) in [
+            ("https://example.com/a?token=***&x=***&token=***&***", kept),
+            ("https://example.com/a?token=%2A%2A%2A&x=%2a*%2A", "https://example.com/a?token=1&x=2"),
+            ("https://example.com/a?to%6Ben=***", "https://example.com/a?to%6Ben=1"),
+            ("https://example.com/b?x=***&new=y", "https://example.com/b?x=2&new=y"),
+            ("https://example.com/a?token=new&token=***", "https://example.com/a?token=new&token=3"),
+            ("https://example.com/a", "https://example.com/a"),
+        ] {
+            assert_eq!(unmask_url(given, kept).as_deref(), Ok(meant));
+        }
+        for given in ["https://example.com/a?y=***", "https://example.com/?x=***&x=***", "https://example.com/?***&***"]
+        {
+            assert_eq!(unmask_url(given, kept), Err(NothingKept), "{given}");
+        }
+        assert_eq!(unmask_url("https://example.com/?x=***", "https://example.com/"), Err(NothingKept));
+    }
+
+    #[test]
+    fn a_masked_header_keeps_its_value_in_any_case_of_its_name() {
+        let kept = map(&[("Authorization", "Bearer s3cret"), ("X-Old", "o")]);
+        let meant = unmask_headers(map(&[("authorization", MASK), ("X-New", "n")]), &kept);
+        assert_eq!(meant, Ok(map(&[("authorization", "Bearer s3cret"), ("X-New", "n")])));
+        let unknown = unmask_headers(map(&[("X-New", MASK), ("X-Old", MASK)]), &kept);
+        assert_eq!(unknown, Err(vec!["X-New".to_owned()]));
+        assert_eq!(headers(&kept), map(&[("Authorization", MASK), ("X-Old", MASK)]));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_kept_comes_back_when_its_mask_does(query in "[a-c=&%2A*x]{0,30}") {
+            let kept = format!("https://example.com/?{query}");
+            prop_assert_eq!(unmask_url(&url(&kept), &kept), Ok(kept));
+        }
+
+        #[test]
+        fn no_value_shows_through_a_mask(names in proptest::collection::vec("[a-z]{0,3}", 0..5)) {
+            let query: Vec<_> = names.iter().map(|name| format!("{name}=S3CRET")).collect();
+            let masked = url(&format!("https://example.com/?{}&S3CRET", query.join("&")));
+            prop_assert!(!masked.contains("S3CRET"));
+        }
+    }
+}

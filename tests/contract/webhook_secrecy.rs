@@ -1,0 +1,246 @@
+//! What is secret of an endpoint, the values of its headers and of its URL's query, is sent there and seen nowhere else.
+
+use std::{fs, sync::Arc};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, tests, until};
+
+tests![
+    no_value_of_a_header_or_a_query_is_seen_anywhere_but_at_the_endpoint,
+    a_mask_that_comes_back_stands_for_what_is_kept,
+    a_mask_for_which_nothing_is_kept_is_a_violation,
+    what_masks_stand_for_counts_for_the_limits,
+    masks_and_values_at_once_are_all_kept,
+    an_endpoint_with_a_query_that_answers_410_is_disabled,
+    what_a_former_release_kept_in_the_open_is_masked_sent_and_sealed_at_the_next_change,
+];
+
+const MASK: &str = "***";
+/// What stands in every value that is secret here, and nowhere else.
+const SECRET: &str = "s3cretvalue";
+const QUERY: &str = "?token=s3cretvalue1&x=&s3cretvalue2&token=s3cretvalue3";
+const MASKED_QUERY: &str = "?token=***&x=***&***&token=***";
+
+fn headers() -> Value {
+    json!({ "Authorization": "Bearer s3cretvalue4", "X-Key": "s3cretvalue5", "X-Empty": "" })
+}
+
+fn masked_headers() -> Value {
+    json!({ "Authorization": MASK, "X-Key": MASK, "X-Empty": MASK })
+}
+
+/// A webhook with something secret, at this path.
+async fn secret_hook(entity: &Entity, receiver: &Receiver, path: &str, behaviour: Behaviour) -> Hook {
+    let url = receiver.on(&format!("{path}{QUERY}"), [behaviour]);
+    entity.hook_with(json!({ "name": path, "eventUrl": url, "eventList": [], "headers": headers() })).await
+}
+
+async fn item_of(suite: &Suite, entity: &Entity, hook: &Hook) -> Value {
+    let item = suite.table().item(&format!("ENT#{}", entity.id), &format!("WHK#{}", hook.id)).await;
+    item.expect("the webhook is there")
+}
+
+fn without(webhook: &Value, members: &[&str]) -> Value {
+    let mut webhook = webhook.clone();
+    members.iter().for_each(|member| drop(webhook.as_object_mut().expect("an object").remove(*member)));
+    webhook
+}
+
+async fn violations(entity: &Entity, hook: &Hook, change: Value) -> Vec<String> {
+    let problem = entity.change(&hook.id, &change).refused(400, "invalid-request").await;
+    let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so").clone();
+    violations.iter().map(|violation| violation["field"].as_str().expect("openapi.yaml says so").to_owned()).collect()
+}
+
+async fn no_value_of_a_header_or_a_query_is_seen_anywhere_but_at_the_endpoint(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = secret_hook(&entity, &receiver, "/good", Behaviour::status(200)).await;
+    assert_eq!(hook.json["eventUrl"], receiver.url(&format!("/good{MASKED_QUERY}")));
+    assert_eq!(hook.json["headers"], masked_headers());
+    let shown = without(&hook.json, &["signingSecret"]);
+    assert_eq!((entity.webhook(&hook.id).await, entity.listed(&hook).await), (shown.clone(), shown));
+
+    // One that answers with an error, and one that does not answer.
+    let failing = secret_hook(&entity, &receiver, "/bad", Behaviour::status(500)).await;
+    let body = |url: &str| json!({ "name": "x", "eventUrl": url, "eventList": [], "headers": headers() });
+    entity.hook_with(body(&format!("http://127.0.0.1:9/{QUERY}"))).await;
+    let mut answers = Vec::new();
+    let published = entity.publish_of_type("booking.created", json!({})).await;
+    for delivery in published.json()["deliveries"].as_array().expect("openapi.yaml says so") {
+        let id = delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
+        let delivery = entity.until_delivery(id, "was attempted", |delivery| delivery["attemptCount"] != 0).await;
+        assert!(delivery["url"].as_str().is_some_and(|url| url.ends_with(MASKED_QUERY)), "{delivery:#}");
+        answers.push(delivery.to_string());
+        answers.push(entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await.text());
+    }
+    answers.push(entity.test(&failing.id).expect(202).await.text());
+    answers.push(entity.get("/webhook/delivery/list").expect(200).await.text());
+    answers.push(entity.get("/webhook/list").expect(200).await.text());
+    answers.push(entity.changed(&hook.id, json!({ "name": "renamed" })).await.to_string());
+    answers.push(entity.changed(&hook.id, json!({ "headers": headers() })).await.to_string());
+    answers.push(entity.rotate(&hook.id).expect(200).await.text());
+    let wrong = json!({ "eventUrl": format!("ftp://x{QUERY}"), "headers": { "Host": SECRET } });
+    answers.push(entity.change(&hook.id, &wrong).refused(400, "invalid-request").await.to_string());
+    let said: Vec<_> = answers.iter().filter(|answer| answer.contains(SECRET)).collect();
+    assert!(said.is_empty(), "in an answer: {said:#?}");
+
+    for path in ["/good", "/bad"] {
+        let received = receiver.until(&format!("{path}{QUERY}"), 1).await.remove(0);
+        for (name, value) in headers().as_object().expect("an object") {
+            assert_eq!(received.header(name), value, "{name}");
+        }
+    }
+    let items = suite.table().scan().await;
+    let of_entity: Vec<_> = items.iter().filter(|item| item.to_string().contains(&entity.id)).collect();
+    assert!(of_entity.len() > 8, "webhooks and deliveries are kept: {}", of_entity.len());
+    let in_clear: Vec<_> = of_entity.iter().filter(|item| item.to_string().contains(SECRET)).collect();
+    assert!(in_clear.is_empty(), "in the table: {in_clear:#?}");
+    for log in fs::read_dir(suite.bundle.data().join("logs")).expect("there are logs").flatten() {
+        let text = String::from_utf8_lossy(&fs::read(log.path()).expect("a log can be read")).into_owned();
+        let line = text.lines().find(|line| line.contains(SECRET));
+        assert!(line.is_none(), "in {}: {line:?}", log.path().display());
+    }
+}
+
+async fn a_mask_that_comes_back_stands_for_what_is_kept(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = secret_hook(&entity, &receiver, "/a", Behaviour::status(200)).await;
+    let members = ["name", "enabled", "eventUrl", "eventList", "headers", "version"];
+    let read = entity.webhook(&hook.id).await;
+    let whole: serde_json::Map<String, Value> =
+        members.iter().map(|member| ((*member).to_owned(), read[*member].clone())).collect();
+
+    let after = entity.changed(&hook.id, whole.into()).await;
+    assert_eq!(without(&after, &["version", "lastUpdate"]), without(&read, &["version", "lastUpdate"]));
+    entity.publish(json!({})).await;
+    let received = receiver.until(&format!("/a{QUERY}"), 1).await.remove(0);
+    assert_eq!(received.header("authorization"), "Bearer s3cretvalue4");
+
+    // Some of it is new: the rest stays, under another spelling of its name and at another path, too.
+    let new = "/b?new=1&token=***&token=%2A%2A%2A";
+    let meant = "/b?new=1&token=s3cretvalue1&token=s3cretvalue3";
+    receiver.on(meant, [Behaviour::status(200)]);
+    let change = json!({ "eventUrl": receiver.url(new), "headers": { "authorization": MASK, "X-New": "n" } });
+    let after = entity.changed(&hook.id, change).await;
+    assert_eq!(after["headers"], json!({ "authorization": MASK, "X-New": MASK }));
+    assert_eq!(after["eventUrl"], receiver.url("/b?new=***&token=***&token=***"));
+    entity.publish(json!({})).await;
+    let received = receiver.until(meant, 1).await.remove(0);
+    assert_eq!((received.header("authorization"), received.header("x-new")), ("Bearer s3cretvalue4", "n"));
+    assert_eq!(received.header("x-key"), "");
+
+    // Without a query and headers nothing is sealed, and nothing comes back.
+    let bare = receiver.on("/c", [Behaviour::status(200)]);
+    let after = entity.changed(&hook.id, json!({ "eventUrl": bare, "headers": {} })).await;
+    assert_eq!((&after["eventUrl"], &after["headers"]), (&json!(bare), &json!({})));
+    let item = item_of(&suite, &entity, &hook).await;
+    assert!(item.get("sealedEventUrl").is_none() && item.get("sealedHeaders").is_none(), "{item:#}");
+    entity.publish(json!({})).await;
+    assert_eq!(receiver.until("/c", 1).await[0].header("authorization"), "");
+}
+
+async fn a_mask_for_which_nothing_is_kept_is_a_violation(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = secret_hook(&entity, &receiver, "/", Behaviour::status(200)).await;
+    let before = item_of(&suite, &entity, &hook).await;
+    let url = |query: &str| receiver.url(&format!("/{query}"));
+    for (change, fields) in [
+        (
+            json!({ "headers": { "X-Key": MASK, "X-Other": MASK, "X-More": MASK } }),
+            vec!["headers.X-More", "headers.X-Other"],
+        ),
+        (json!({ "eventUrl": url("?other=***") }), vec!["eventUrl"]),
+        (json!({ "eventUrl": url("?x=***&x=***") }), vec!["eventUrl"]),
+        (json!({ "eventUrl": url("?***&***") }), vec!["eventUrl"]),
+    ] {
+        assert_eq!(violations(&entity, &hook, change.clone()).await, fields, "{change}");
+    }
+    assert_eq!(item_of(&suite, &entity, &hook).await, before);
+    let new = json!({ "name": "x", "eventUrl": url("?a=***"), "eventList": [], "headers": { "X-Key": MASK } });
+    let problem = entity.post("/webhook").json(&new).refused(400, "invalid-request").await;
+    assert_eq!(problem["properties"]["violations"].as_array().map(Vec::len), Some(2), "{problem}");
+}
+
+async fn what_masks_stand_for_counts_for_the_limits(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let large = "x".repeat(2_000);
+    let url = format!("https://hooks.example.com/?a={large}");
+    let kept = json!({ "X-1": large, "X-2": large, "X-3": large });
+    let hook = entity.hook_with(json!({ "name": "x", "eventUrl": url, "eventList": [], "headers": kept })).await;
+    let more = json!({ "X-1": MASK, "X-2": MASK, "X-3": MASK, "X-4": large });
+    assert_eq!(violations(&entity, &hook, json!({ "headers": more })).await, ["headers"]);
+    let longer = format!("https://hooks.example.com/?a=***&b={}", "y".repeat(100));
+    assert_eq!(violations(&entity, &hook, json!({ "eventUrl": longer })).await, ["eventUrl"]);
+}
+
+async fn masks_and_values_at_once_are_all_kept(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = secret_hook(&entity, &receiver, "/", Behaviour::status(200)).await;
+    let moved = receiver.on("/new?token=s3cretvalue1&fresh=1", [Behaviour::status(200)]);
+    let change = |change: Value| entity.changed(&hook.id, change);
+    tokio::join!(
+        change(json!({ "headers": { "Authorization": MASK, "X-Key": "new" } })),
+        change(json!({ "eventUrl": moved.replace("s3cretvalue1", MASK) })),
+        change(json!({ "name": "renamed", "headers": { "Authorization": MASK, "X-Key": "new" } })),
+        entity.new_secret(&hook.id),
+    );
+    entity.publish(json!({})).await;
+    let received = receiver.until("/new?token=s3cretvalue1&fresh=1", 1).await.remove(0);
+    assert_eq!((received.header("authorization"), received.header("x-key")), ("Bearer s3cretvalue4", "new"));
+    assert_eq!(entity.webhook(&hook.id).await["name"], "renamed");
+}
+
+async fn until_disabled(entity: &Entity, hook: &Hook) {
+    until("the webhook is disabled", LONG, async || (entity.webhook(&hook.id).await["enabled"] == false).then_some(()))
+        .await;
+}
+
+async fn an_endpoint_with_a_query_that_answers_410_is_disabled(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = secret_hook(&entity, &receiver, "/", Behaviour::status(410)).await;
+    entity.publish(json!({})).await;
+    until_disabled(&entity, &hook).await;
+}
+
+/// Makes the webhook's item what a former release kept of it.
+async fn as_a_former_release_kept_it(suite: &Suite, entity: &Entity, hook: &Hook, url: &str) {
+    let mut item = item_of(suite, entity, hook).await;
+    let members = item.as_object_mut().expect("an object");
+    assert!(members.remove("sealedEventUrl").is_some() && members.remove("sealedHeaders").is_some());
+    item["eventUrl"] = json!({ "S": url });
+    let plain = headers().as_object().expect("an object").clone().into_iter();
+    item["headers"] =
+        json!({ "M": plain.map(|(name, value)| (name, json!({ "S": value }))).collect::<serde_json::Map<_, _>>() });
+    suite.table().put(item).await;
+}
+
+async fn what_a_former_release_kept_in_the_open_is_masked_sent_and_sealed_at_the_next_change(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = secret_hook(&entity, &receiver, "/", Behaviour::status(200)).await;
+    let shown = entity.webhook(&hook.id).await;
+    as_a_former_release_kept_it(&suite, &entity, &hook, &receiver.url(&format!("/{QUERY}"))).await;
+    assert_eq!((entity.webhook(&hook.id).await, entity.listed(&hook).await), (shown.clone(), shown.clone()));
+    let id = entity.publish(json!({})).await;
+    assert_eq!(entity.delivery(&id).await["url"], shown["eventUrl"]);
+    let received = receiver.until(&format!("/{QUERY}"), 1).await.remove(0);
+    assert_eq!(received.header("authorization"), "Bearer s3cretvalue4");
+    // A delivery that was made then shows no value either.
+    entity.until_status(&id, &["delivered"]).await;
+    let plain = receiver.url(&format!("/{QUERY}"));
+    assert!(suite.table().set(&format!("DLV#{id}"), "HEAD", "url", &plain).await);
+    assert_eq!(entity.delivery(&id).await["url"], shown["eventUrl"]);
+
+    let after = entity.changed(&hook.id, json!({ "name": "renamed" })).await;
+    assert_eq!((&after["eventUrl"], &after["headers"]), (&shown["eventUrl"], &shown["headers"]));
+    let item = item_of(&suite, &entity, &hook).await;
+    assert!(!item.to_string().contains(SECRET) && item["sealedHeaders"]["S"].is_string(), "{item:#}");
+    entity.publish(json!({})).await;
+    assert_eq!(receiver.until(&format!("/{QUERY}"), 2).await[1].header("authorization"), "Bearer s3cretvalue4");
+
+    // And the one that is never changed is disabled all the same when its endpoint is gone.
+    let gone = secret_hook(&entity, &receiver, "/gone", Behaviour::status(410)).await;
+    as_a_former_release_kept_it(&suite, &entity, &gone, &receiver.url(&format!("/gone{QUERY}"))).await;
+    entity.publish_of_type("booking.created", json!({})).await;
+    until_disabled(&entity, &gone).await;
+}
