@@ -144,7 +144,8 @@ async fn sum(mut clients: JoinSet<Outcome<u64>>, began: Instant) -> Outcome<f64>
     Ok(done as f64 / began.elapsed().as_secs_f64())
 }
 
-async fn call(connection: &mut Connection, operation: &str, request: &Value) -> Outcome<Value> {
+/// Calls a service of AWS in its JSON protocol.
+pub async fn call(connection: &mut Connection, operation: &str, request: &Value) -> Outcome<Value> {
     let headers = [
         ("content-type", "application/x-amz-json-1.0"),
         ("x-amz-target", operation),
