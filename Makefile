@@ -15,14 +15,15 @@ FUNCTIONS = $(notdir $(wildcard functions/*))
 BENCHED_start = hello list-events token show-delivery
 BENCHED_geo-ip = geo-ip-update
 BENCHED_deliveries = publish-event dispatch-deliveries
+BENCHED_history = list-deliveries recover-deliveries create-webhook remove-webhook
 BENCHED_tokens = token tokens
-BENCHED = $(or $(BENCHED_$(PART)),$(sort $(BENCHED_start) $(BENCHED_geo-ip) $(BENCHED_deliveries) $(BENCHED_tokens)))
+BENCHED = $(or $(BENCHED_$(PART)),$(sort $(BENCHED_start) $(BENCHED_geo-ip) $(BENCHED_deliveries) $(BENCHED_history) $(BENCHED_tokens)))
 TARGET_ARM = --arm64
 TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser-test fuzz lint audit bench build package sam-local deploy provision application rotate-data-keys \
+.PHONY: help run test browser-test fuzz lint audit bench build package sam-local deploy provision application rotate-data-keys index-deliveries \
 	rotate-signing-key geo-ip-rollback geo-ip-lookup demo-provider clean-data tools python-tools node-tools deploy-tools rust
 
 help: ## Lists the commands
@@ -51,7 +52,7 @@ browser-test: tools ## Runs the tests that need chromium (on Debian: apt install
 	cargo test --workspace --test contract -- --ignored browser::
 
 # The release profile optimises whole programs, so only what is measured is built with it.
-bench: python-tools ## Measures what is deployed (PART=start, geo-ip, deliveries or tokens for one part of it)
+bench: python-tools ## Measures what is deployed (PART=start, geo-ip, deliveries, history or tokens for one part of it)
 	$(BUILD)
 	AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo build --release $(BENCHED:%=--package %)
 	@target/debug/bench $(PART)
@@ -142,6 +143,13 @@ rotate-data-keys: ## Rotates the keys of sealed secrets, of STACK= or of what ru
 		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
 	exec target/debug/rotate-data-keys --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)" \
 		$(OPTIONS),exec target/debug/rotate-data-keys --data "$(DATA)" $(OPTIONS))
+
+index-deliveries: ## Puts deliveries of before an update into the index of their webhooks, of STACK= or of what runs here (DATA=)
+	$(if $(STACK),cargo build --package local --bin index-deliveries,$(BUILD))
+	@$(if $(STACK),output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
+		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
+	exec target/debug/index-deliveries --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)",\
+	exec target/debug/index-deliveries --data "$(DATA)")
 
 rotate-signing-key: ## Lets the next key sign tokens, of STACK= or of what runs here (DATA=; OPTIONS=--emergency)
 	$(if $(STACK),cargo build --package local --bin signing-keys,$(BUILD))

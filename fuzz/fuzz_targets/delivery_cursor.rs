@@ -9,7 +9,11 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 use shared::{
     auth::entity::EntityId,
-    deliveries::{by_entity::Place, cursor, filters::Filters},
+    deliveries::{
+        by_entity::Place,
+        cursor::{Cursor, NotACursor},
+        filters::Filters,
+    },
     sealing::KeyRing,
     testing::CountingRandom,
 };
@@ -20,7 +24,7 @@ static RING: LazyLock<KeyRing> = LazyLock::new(|| {
     let key = BASE64_STANDARD.encode([7; 32]);
     let ring = KeyRing::from_secret(&json!({ "current": "a", "keys": { "a": key } })).expect("a ring");
     // Else nothing that is sealed here would ever be read.
-    assert!(cursor::read(&sealed(&ring, PLACE), &ring, &hotel(), &Filters::default()).is_ok());
+    assert!(read(&sealed(&ring, PLACE), &ring, &hotel(), &Filters::default()).is_ok());
     ring
 });
 
@@ -34,6 +38,10 @@ fn sealed(ring: &KeyRing, plain: &[u8]) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(ring.seal(&CountingRandom::default(), &context, plain))
 }
 
+fn read(text: &str, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<Place, NotACursor> {
+    Cursor::parse(text).ok_or(NotACursor)?.open(ring, entity, filters)
+}
+
 fuzz_target!(|input: (bool, &[u8])| {
     let (forged, bytes) = input;
     if forged {
@@ -43,15 +51,15 @@ fuzz_target!(|input: (bool, &[u8])| {
             BASE64_URL_SAFE_NO_PAD.encode(format!("a.{}", BASE64_STANDARD_NO_PAD.encode(bytes))),
         ];
         for text in texts {
-            assert!(cursor::read(&text, &RING, &hotel(), &Filters::default()).is_err(), "{text} is taken");
+            assert!(read(&text, &RING, &hotel(), &Filters::default()).is_err(), "{text} is taken");
         }
     } else {
         let cursor = sealed(&RING, bytes);
-        let read = cursor::read(&cursor, &RING, &hotel(), &Filters::default());
+        let found = read(&cursor, &RING, &hotel(), &Filters::default());
         let place = std::str::from_utf8(bytes).ok().and_then(Place::parse);
-        assert_eq!(read.ok(), place.clone());
+        assert_eq!(found.ok(), place.clone());
         assert!(place.is_none_or(|place| place.as_str().as_bytes() == bytes));
         let other = EntityId::parse("other").expect("an entity");
-        assert!(cursor::read(&cursor, &RING, &other, &Filters::default()).is_err());
+        assert!(read(&cursor, &RING, &other, &Filters::default()).is_err());
     }
 });

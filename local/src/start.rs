@@ -13,9 +13,9 @@ use deployment::Template;
 use shared::{
     applications::new_application::NewApplication,
     auth::{entity::Entities, scope::Scopes},
-    clock::{SharedClock, SystemClock},
+    clock::{Clock, SharedClock, SystemClock},
     geo_ip::StoreAddress,
-    provision::{Credentials, ProvisionError, publish_signing_key, register_application},
+    provision::{Credentials, ProvisionError, publish_signing_key, register_application, webhook_index},
     random::{SharedRandom, SystemRandom},
     settings::{EndpointSettings, PanelSettings, ScheduleSettings, SigningSettings, TokenSettings},
     table::Table,
@@ -277,7 +277,7 @@ async fn open_table(
     Ok(opened.await.map_err(StartError::Panic)??)
 }
 
-/// What an operator's command does on AWS: the public key, and the first applications.
+/// What operators' commands do on AWS: the public key, the first applications, and the index of webhooks' deliveries.
 async fn provide(
     endpoints: &Endpoints,
     secrets: &Secrets,
@@ -287,6 +287,7 @@ async fn provide(
 ) -> Result<(), ProvisionError> {
     let table = Table::new(endpoints.dynamodb(), TABLE_NAME);
     let pepper = secrets.value("client-secret-pepper");
+    webhook_index::ensure_filled(&table, SystemClock.now()).await?;
     publish_signing_key(&table, secrets.value("signing-key"), tokens.lifetime).await?;
     let application = |name: &str, entity: &str| {
         NewApplication::of_operator(name.to_owned(), Scopes::ALL, Entities::new([entity.to_owned()]))

@@ -54,9 +54,17 @@ pub enum TableError {
     /// The template's table is not one that DynamoDB would create.
     #[error("the table cannot be created: {0}")]
     Create(String),
-    /// The file's table was made by another template.
+    /// The file's table was made by another template, and is not made its own by adding indexes.
     #[error("the table on disk has other keys or indexes than template.yaml; `make clean-data` begins anew")]
     Outdated,
+    /// An index of the template cannot be added to the file's table.
+    #[error("the index {index} cannot be added to the table on disk: {reason}")]
+    Index {
+        /// What it is called.
+        index: String,
+        /// What the emulator says.
+        reason: String,
+    },
     /// No thread, no port, no runtime.
     #[error("the table's server cannot be started")]
     Server(#[source] io::Error),
@@ -160,7 +168,9 @@ fn open(file: &str, table: &Table) -> Result<Database, TableError> {
     let describe = serde_json::from_value(name.clone()).map_err(|error| create(&error))?;
     if let Ok(existing) = database.describe_table(describe) {
         let existing = serde_json::to_value(existing).map_err(|error| create(&error))?;
-        return if same_keys(&existing["Table"], &table.definition) { Ok(database) } else { Err(TableError::Outdated) };
+        let missing = missing_indexes(&existing["Table"], &table.definition).ok_or(TableError::Outdated)?;
+        missing.into_iter().try_for_each(|index| add_index(&database, index, &table.definition))?;
+        return Ok(database);
     }
 
     let mut definition = table.definition.clone();
@@ -176,19 +186,30 @@ fn open(file: &str, table: &Table) -> Result<Database, TableError> {
     Ok(database)
 }
 
-/// Whether a table on disk can serve a template: the same keys, and the same indexes.
-fn same_keys(existing: &Value, wanted: &Value) -> bool {
-    let indexes = |table: &Value| {
-        let mut indexes: Vec<(String, [Value; 2])> = table["GlobalSecondaryIndexes"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|index| (index["IndexName"].to_string(), [index["KeySchema"].clone(), index["Projection"].clone()]))
-            .collect();
-        indexes.sort_by(|(one, _), (other, _)| one.cmp(other));
-        indexes
-    };
-    existing["KeySchema"] == wanted["KeySchema"] && indexes(existing) == indexes(wanted)
+/// The indexes that a table on disk lacks to serve a template; `None` when it differs in anything else.
+fn missing_indexes<'a>(existing: &Value, wanted: &'a Value) -> Option<Vec<&'a Value>> {
+    let indexes = |table: &'a Value| table["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
+    let form = |index: &Value| ["IndexName", "KeySchema", "Projection"].map(|member| index[member].clone());
+    let present: Vec<_> = existing["GlobalSecondaryIndexes"].as_array().into_iter().flatten().map(form).collect();
+    let known = |name: &Value| present.iter().any(|[present, ..]| present == name);
+    let has_place = |index: &[Value; 3]| indexes(wanted).any(|wanted| form(wanted) == *index);
+    let is_same = existing["KeySchema"] == wanted["KeySchema"] && present.iter().all(has_place);
+    is_same.then(|| indexes(wanted).filter(|index| !known(&index["IndexName"])).collect())
+}
+
+/// Adds an index, with everything that the table has for it, as an update of the stack does on AWS.
+fn add_index(database: &Database, index: &Value, definition: &Value) -> Result<(), TableError> {
+    let name = || index["IndexName"].as_str().unwrap_or_default().to_owned();
+    let failed = |error: &dyn std::fmt::Display| TableError::Index { index: name(), reason: error.to_string() };
+    let request = json!({
+        "TableName": TABLE_NAME,
+        "AttributeDefinitions": definition["AttributeDefinitions"],
+        "GlobalSecondaryIndexUpdates": [{ "Create": index }],
+    });
+    let request = serde_json::from_value(request).map_err(|error| failed(&error))?;
+    database.update_table(request).map_err(|error| failed(&error))?;
+    tracing::info!("added the index {} to the table", name());
+    Ok(())
 }
 
 async fn remove_expired(database: Database) {
@@ -199,5 +220,71 @@ async fn remove_expired(database: Database) {
         if let Ok(Err(error)) = tokio::task::spawn_blocking(move || database.sweep_ttl()).await {
             tracing::warn!("expired items could not be removed: {error}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(indexes: &[&str]) -> Value {
+        let index = |name: &&str| {
+            json!({
+                "IndexName": name,
+                "KeySchema": [{ "AttributeName": name, "KeyType": "HASH" }],
+                "Projection": { "ProjectionType": "KEYS_ONLY" },
+            })
+        };
+        let attribute = |name: &&str| json!({ "AttributeName": name, "AttributeType": "S" });
+        let attributes: Vec<Value> = ["pk"].iter().chain(indexes).map(attribute).collect();
+        let indexes: Vec<Value> = indexes.iter().map(index).collect();
+        json!({
+            "AttributeDefinitions": attributes,
+            "KeySchema": [{ "AttributeName": "pk", "KeyType": "HASH" }],
+            "BillingMode": "PAY_PER_REQUEST",
+            "GlobalSecondaryIndexes": indexes,
+        })
+    }
+
+    #[test]
+    fn only_a_table_that_lacks_nothing_but_indexes_can_go_on() {
+        let missing = |existing: &Value, wanted: &Value| missing_indexes(existing, wanted).map(|found| found.len());
+        let (one, two) = (definition(&["one"]), definition(&["one", "two"]));
+        assert_eq!(missing(&one, &one), Some(0));
+        assert_eq!(missing(&one, &two), Some(1));
+        assert_eq!(missing(&two, &one), None, "it has an index that the template lacks");
+        let mut other = two.clone();
+        other["GlobalSecondaryIndexes"][0]["Projection"]["ProjectionType"] = json!("ALL");
+        assert_eq!(missing(&other, &two), None, "an index is another");
+        other = two.clone();
+        other["KeySchema"][0]["AttributeName"] = json!("key");
+        assert_eq!(missing(&other, &two), None, "the keys are others");
+    }
+
+    #[test]
+    fn an_index_that_is_new_in_the_template_finds_what_the_table_has() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("table.db").to_string_lossy().into_owned();
+        let table = |indexes: &[&str]| Table {
+            logical_id: "Table".to_owned(),
+            definition: definition(indexes),
+            expiry_attribute: None,
+        };
+        let database = open(&file, &table(&["one"])).expect("a new table");
+        let item = json!({ "pk": { "S": "1" }, "one": { "S": "x" }, "two": { "S": "y" } });
+        let put = json!({ "TableName": TABLE_NAME, "Item": item });
+        database.put_item(serde_json::from_value(put).expect("a request")).expect("written");
+        drop(database);
+
+        let database = open(&file, &table(&["one", "two"])).expect("the index is added");
+        let query = json!({
+            "TableName": TABLE_NAME, "IndexName": "two", "KeyConditionExpression": "two = :two",
+            "ExpressionAttributeValues": { ":two": { "S": "y" } },
+        });
+        let found = database.query(serde_json::from_value(query).expect("a request")).expect("found");
+        assert_eq!(found.count, 1);
+        drop(database);
+        assert!(matches!(open(&file, &table(&["one"])), Err(TableError::Outdated)));
+        assert!(open(&file, &table(&["one", "two"])).is_ok(), "nothing is to be added the second time");
     }
 }

@@ -145,6 +145,12 @@ impl KeyRing {
     }
 }
 
+/// Whether a text has the form of a sealed one; whether it can be opened, the key ring knows.
+pub fn is_sealed(text: &str) -> bool {
+    let bytes = text.split_once('.').and_then(|(_, bytes)| BASE64_STANDARD_NO_PAD.decode(bytes).ok());
+    bytes.is_some_and(|bytes| bytes.len() >= NONCE_LEN + AES_256_GCM.tag_len())
+}
+
 /// The name of the key that sealed a text.
 pub fn key_of(sealed: &str) -> Option<&str> {
     sealed.split_once('.').map(|(key, _)| key)
@@ -166,6 +172,15 @@ pub(crate) mod tests {
         let sealed = ring("a").seal(&SystemRandom, "webhook/hotel/1", b"plain");
         assert_eq!(ring("a").open("webhook/hotel/1", &sealed).expect("opens").expose(), b"plain");
         assert!(matches!(ring("a").open("webhook/other/1", &sealed), Err(SealError::NotOurs)));
+    }
+
+    #[test]
+    fn a_sealed_text_shows_its_form_and_what_has_another_is_none() {
+        let sealed = ring("a").seal(&SystemRandom, "here", b"");
+        assert!(is_sealed(&sealed));
+        for text in ["", ".", "a", "a.", "a.AAAA", "a.!", &sealed[2..], &sealed[..sealed.len() - 2]] {
+            assert!(!is_sealed(text), "{text}");
+        }
     }
 
     #[test]

@@ -9,9 +9,10 @@ use std::{
 };
 
 use futures::{StreamExt, stream};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, tests, until};
+use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, now, tests, until};
 
 tests![
     deliveries_are_listed_the_newest_first_without_event_and_attempts,
@@ -20,6 +21,7 @@ tests![
     a_cursor_works_in_its_own_list_alone,
     every_bad_value_is_refused_with_its_name,
     an_entity_sees_its_own_deliveries_alone,
+    a_page_of_what_is_rare_ends_early_and_the_pages_behind_it_find_the_rest,
 ];
 
 /// A page of a list; the query begins with a question mark, or is empty.
@@ -323,6 +325,11 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         ("offset=10", vec!["offset"]),
         ("Status=failed", vec!["Status"]),
         ("page=2&status=nope&limit=0&createdTo=x", vec!["createdTo", "limit", "page", "status"]),
+        ("cursor=x&status=nope&limit=0", vec!["cursor", "limit", "status"]),
+        // Base 64, and still nothing that this service has made.
+        ("cursor=AAAA&status=nope", vec!["cursor", "status"]),
+        ("cursor=&limit=0", vec!["cursor", "limit"]),
+        ("cursor=x&cursor=x&limit=0", vec!["cursor", "limit"]),
     ] {
         let call = entity.get(&format!("/webhook/delivery/list?{query}"));
         let problem = call.refused(400, "invalid-request").await;
@@ -354,4 +361,46 @@ async fn an_entity_sees_its_own_deliveries_alone(suite: Arc<Suite>) {
     let seen: BTreeSet<String> =
         ids(&items(&page(&owner, &format!("?webhookIdentifier={}", hook.id)).await)).into_iter().collect();
     assert_eq!(seen, own.into_iter().collect());
+}
+
+async fn a_page_of_what_is_rare_ends_early_and_the_pages_behind_it_find_the_rest(suite: Arc<Suite>) {
+    /// More than are looked at for a page.
+    const MANY: i64 = 5_000;
+    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let delivered = entity.publish(json!({})).await;
+    entity.until_status(&delivered, &["delivered"]).await;
+    let head = table.item(&format!("DLV#{delivered}"), "HEAD").await.expect("it is there");
+    // The oldest has failed.
+    let began = (now() - 3_600) * 1_000;
+    let copies = (0..MANY).map(|number| {
+        let (id, mut head) = (format!("dlv_{number:026}"), head.clone());
+        let created = Timestamp::from_millisecond(began + number / 10).expect("a time");
+        let created = format!("{created:.3}");
+        for (name, value) in [
+            ("pk", format!("DLV#{id}")),
+            ("createdKey", format!("{created}#{id}")),
+            ("createdDate", created),
+            ("status", if number == 0 { "failed".to_owned() } else { "delivered".to_owned() }),
+            ("id", id),
+        ] {
+            head[name] = json!({ "S": value });
+        }
+        head
+    });
+    table.put_all(copies.collect::<Vec<_>>()).await;
+    let (mut found, mut sizes, mut cursor) = (Vec::new(), Vec::new(), String::new());
+    loop {
+        let page = page(&entity, &format!("?status=failed{cursor}")).await;
+        sizes.push(items(&page).len());
+        found.extend(ids(&items(&page)));
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(found, [format!("dlv_{:026}", 0)]);
+    assert_eq!(sizes, [0, 0, 1], "each page looks at so many and no more");
+    // What is frequent fills its page at once.
+    assert_eq!(items(&page(&entity, "?status=delivered&limit=100").await).len(), 100);
 }

@@ -9,7 +9,7 @@ use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Call, Entity, Hook, LONG, Receiver, Settings, Suite, now, tests, until};
+use crate::harness::{Api, Behaviour, Call, Entity, Hook, LONG, Receiver, Settings, Suite, Table, now, tests, until};
 
 tests![
     thousands_are_recovered_each_once_although_the_work_is_killed_in_the_middle,
@@ -19,6 +19,7 @@ tests![
     what_has_had_too_many_attempts_or_is_past_its_time_is_neither_counted_nor_recovered,
     every_bad_range_is_refused_with_its_field,
     what_cannot_be_recovered_is_refused,
+    what_has_failed_before_there_was_an_index_of_it_is_found_after_an_update,
 ];
 
 /// Every delivery has one attempt.
@@ -211,7 +212,7 @@ async fn what_has_had_too_many_attempts_or_is_past_its_time_is_neither_counted_n
     let ids = publish(&entity, "booking.created", 3).await;
     until_count(&entity, &hook, "failed", 3).await;
     for (id, attribute, value) in [
-        (&ids[0], "attemptCount", json!({ "N": "100" })),
+        (&ids[0], "attemptCount", json!({ "N": "99" })),
         // As a delivery is that was made 91 days ago and that the table has not removed yet.
         (&ids[1], "createdKey", json!({ "S": format!("{long_ago:.3}#{}", ids[1]) })),
     ] {
@@ -219,6 +220,9 @@ async fn what_has_had_too_many_attempts_or_is_past_its_time_is_neither_counted_n
         head[attribute] = value;
         table.put(head).await;
     }
+    entity.post(&format!("/webhook/delivery/{}/resend", ids[0])).expect(202).await;
+    let over = |delivery: &Value| delivery["attemptCount"].as_u64() >= Some(100) && delivery["status"] == "failed";
+    entity.until_delivery(&ids[0], "has had all attempts", over).await;
     receiver.on("/", [Behaviour::status(200)]);
     let range = json!({ "since": "2020-01-01T00:00:00Z" });
     assert_eq!(recover(&entity, &hook, &range).await, 1);
@@ -267,4 +271,32 @@ async fn what_cannot_be_recovered_is_refused(suite: Arc<Suite>) {
     recovery(&entity, &hook, &range).refused(409, "webhook-disabled").await;
     entity.call("DELETE", &path).expect(200).await;
     recovery(&entity, &hook, &range).refused(404, "webhook-not-found").await;
+}
+
+async fn what_has_failed_before_there_was_an_index_of_it_is_found_after_an_update(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(one_attempt()).await;
+    let (entity, receiver) = (Entity::new(&api, "recover".to_owned()).await, Receiver::start().await);
+    let hook = hook_for(&entity, "booking.created", &receiver.on("/", [Behaviour::status(500)])).await;
+    let deliveries = publish(&entity, "booking.created", 3).await;
+    until_count(&entity, &hook, "failed", 3).await;
+    // As the version before has left them.
+    let table = Table::of(&bundle.service_env());
+    for id in &deliveries {
+        let mut head = table.item(&format!("DLV#{id}"), "HEAD").await.expect("it is there");
+        head.as_object_mut().and_then(|head| head.remove("webhookKey")).expect("it can be recovered");
+        table.put(head).await;
+    }
+    table.remove("INDEX", "byWebhook").await;
+    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    assert_eq!(recover(&entity, &hook, &range).await, 0);
+
+    receiver.on("/", [Behaviour::status(200)]);
+    assert!(bundle.stop().await.success());
+    bundle.start_again(one_attempt()).await;
+    let entity = Entity::new(&Api::of(&bundle, &suite.contract), "recover".to_owned()).await;
+    assert_eq!(recover(&entity, &hook, &range).await, 3);
+    for id in &deliveries {
+        entity.until_status(id, &["delivered"]).await;
+    }
+    assert!(bundle.stop().await.success());
 }

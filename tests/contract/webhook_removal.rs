@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Receiver, Suite, tests};
+use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Settings, Suite, Table, tests, until};
 
 tests![
     a_removed_webhook_is_gone,
@@ -13,6 +13,9 @@ tests![
     a_removed_webhook_is_told_of_nothing_more,
     open_deliveries_of_a_removed_webhook_become_cancelled_soon_and_others_stay,
     what_is_published_while_a_webhook_is_removed_comes_to_an_end,
+    removing_and_recovering_a_webhook_look_at_nothing_of_other_webhooks,
+    removing_a_webhook_that_was_never_sent_anything_leaves_nothing_to_do,
+    many_removals_of_one_entity_take_no_more_than_its_turn,
 ];
 
 /// The next attempt is hours away, so that whatever happens sooner is not its doing.
@@ -97,5 +100,95 @@ async fn what_is_published_while_a_webhook_is_removed_comes_to_an_end(suite: Arc
     for delivery in published.iter().flat_map(|event| event["deliveries"].as_array().into_iter().flatten()) {
         let id = delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
         entity.until_status(id, &["cancelled", "delivered", "failed"]).await;
+    }
+}
+
+/// A webhook that is told of nothing that befalls others.
+async fn hook_for_bookings(entity: &Entity, url: &str) -> Hook {
+    entity.hook_with(json!({ "name": "test", "eventUrl": url, "eventList": ["booking.created"] })).await
+}
+
+/// A webhook to which every delivery waits for hours, and a delivery for each event of its entity.
+async fn waiting(entity: &Entity, receiver: &Receiver, path: &str, events: usize) -> (Hook, Vec<String>) {
+    let hook = hook_for_bookings(entity, &receiver.on(path, [later()])).await;
+    let mut deliveries = Vec::new();
+    for number in 0..events {
+        deliveries.push(entity.publish(json!({ "number": number })).await);
+    }
+    for delivery in &deliveries {
+        entity.until_delivery(delivery, "waits", |delivery| delivery["lastHttpStatus"] == 503).await;
+    }
+    (hook, deliveries)
+}
+
+async fn removing_and_recovering_a_webhook_look_at_nothing_of_other_webhooks(suite: Arc<Suite>) {
+    let (stage, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let (entity, receiver) = (Entity::new(&stage.api, "removal".to_owned()).await, Receiver::start().await);
+    let (hook, deliveries) = waiting(&entity, &receiver, "/", 3).await;
+    let recovered =
+        entity.post(&format!("/webhook/{}/recover", hook.id)).json(&json!({ "since": "2020-01-01T00:00:00Z" }));
+    assert_eq!(recovered.expect(202).await.json(), json!({ "count": 0, "countIsExact": true }));
+    entity.remove(&hook.id).expect(200).await;
+    for delivery in &deliveries {
+        entity.until_status(delivery, &["cancelled"]).await;
+    }
+    // The only index that says anything of an entity's other webhooks.
+    let looked = stage.table.calls_mentioning("byEntity");
+    assert!(looked.is_empty(), "{looked:?}");
+    let looked = stage.table.calls_mentioning("byWebhook");
+    assert!(!looked.is_empty() && looked.iter().all(|call| call.mentions(&hook.id)), "{looked:?}");
+    assert!(stage.bundle.stop().await.success());
+}
+
+async fn removing_a_webhook_that_was_never_sent_anything_leaves_nothing_to_do(suite: Arc<Suite>) {
+    let (entity, table) = (suite.entity().await, suite.table());
+    for _ in 0..10 {
+        let hook = entity.hook("http://127.0.0.1:9/").await;
+        entity.remove(&hook.id).expect(200).await;
+        assert_eq!(job(&table, &hook).await, None);
+    }
+    assert_eq!(table.item(&format!("TURN#{}", entity.id), "JOBS").await, None);
+}
+
+async fn job(table: &Table, removed: &Hook) -> Option<Value> {
+    table.item(&format!("JOB#{}", removed.id), "CANCEL").await
+}
+
+async fn many_removals_of_one_entity_take_no_more_than_its_turn(suite: Arc<Suite>) {
+    const WEBHOOKS: usize = 20;
+    const EVENTS: usize = 20;
+    let (busy, other, receiver, table) =
+        (suite.entity().await, suite.entity().await, Receiver::start().await, suite.table());
+    let (kept, deliveries) = waiting(&other, &receiver, "/other", 1).await;
+    let url = receiver.on("/busy", [later()]);
+    let hooks = join_all((0..WEBHOOKS).map(|_| hook_for_bookings(&busy, &url))).await;
+    let events = (0..EVENTS).map(|number| busy.publish_of_type("booking.created", json!({ "number": number })));
+    let events = join_all(events).await;
+    let events: Vec<Value> = events.iter().map(crate::harness::Answer::json).collect();
+    let ids: Vec<&str> = events
+        .iter()
+        .flat_map(|event| event["deliveries"].as_array().into_iter().flatten())
+        .map(|delivery| delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so"))
+        .collect();
+    assert_eq!(ids.len(), WEBHOOKS * EVENTS);
+    for id in &ids {
+        busy.until_delivery(id, "waits", |delivery| delivery["lastHttpStatus"] == 503).await;
+    }
+    let removals = join_all(hooks.iter().map(|hook| busy.remove(&hook.id).expect(200)));
+    let cancelled = async {
+        other.remove(&kept.id).expect(200).await;
+        other.until_status(&deliveries[0], &["cancelled"]).await;
+    };
+    let first_look = until("every job of the busy entity was worked on", 2 * LONG, async || {
+        let jobs = join_all(hooks.iter().map(|hook| job(&table, hook))).await;
+        let taken = jobs.iter().flatten().filter(|job| job.get("lease").is_some()).count();
+        // One, or two when a sweep begins while another ends.
+        assert!(taken <= 2, "{taken} jobs of one entity are worked on at once");
+        let looked = jobs.iter().flatten().filter(|job| job["version"]["N"] != "1").count();
+        (looked == WEBHOOKS).then_some(())
+    });
+    tokio::join!(removals, cancelled, first_look);
+    for id in &ids {
+        busy.until_status(id, &["cancelled"]).await;
     }
 }

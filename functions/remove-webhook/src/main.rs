@@ -5,9 +5,9 @@ use std::sync::Arc;
 use shared::{
     Service, StartError,
     auth::scope::Scope,
-    deliveries::jobs::Jobs,
+    deliveries::{Deliveries, jobs::Jobs},
     http::Endpoint,
-    webhooks::{PATHS_BESIDE, Webhooks, health::Healths, remove::Removal},
+    webhooks::{PATHS_BESIDE, Webhooks, health::Healths, remove::Removal, stats::Stats},
 };
 
 const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsRemove).beside(PATHS_BESIDE);
@@ -19,6 +19,8 @@ async fn main() -> Result<(), StartError> {
     let removal = Arc::new(Removal {
         webhooks: Webhooks::new(table.clone()),
         healths: Healths::new(table.clone()),
+        stats: Stats::new(table.clone()),
+        deliveries: Deliveries::new(table.clone()),
         jobs: Jobs::new(table.clone()),
         clock: service.clock().clone(),
     });

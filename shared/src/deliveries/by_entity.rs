@@ -3,16 +3,16 @@
 //! A place in that order is the index's own key, `{createdDate}#{delivery}`. Keys are all of one length, so that there is a
 //! text just before and one just after each, and a page can begin there, whatever was added or removed meanwhile.
 
-use aws_sdk_dynamodb::{operation::query::builders::QueryFluentBuilder, types::Select};
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use serde::{Deserialize, Serialize};
 
-use super::{Deliveries, Delivery, Status, delivery::MAX_ATTEMPTS};
+use super::{Deliveries, Delivery, Status};
 use crate::{
     auth::entity::EntityId,
     clock::Time,
     ids::{DeliveryId, WebhookId},
     logging,
-    table::{Item, TableError, number, read_item, text},
+    table::{Item, TableError, read_item, text},
 };
 
 const LOOKING: &str = "looking through an entity's deliveries";
@@ -97,6 +97,16 @@ impl Stretch {
         Self { from: self.from.max(other.from), to: self.to.min(other.to) }
     }
 
+    /// Its first key, as an index understands it.
+    pub(super) fn from(&self) -> &str {
+        &self.from
+    }
+
+    /// Its last key, likewise.
+    pub(super) fn to(&self) -> &str {
+        &self.to
+    }
+
     /// Whether there can be nothing in it.
     pub fn is_empty(&self) -> bool {
         self.from >= self.to
@@ -106,36 +116,12 @@ impl Stretch {
 /// Which deliveries of a stretch are looked for; what is not said may be anything.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wanted<'a> {
-    /// In one of these states.
-    pub statuses: &'a [Status],
+    /// In this state.
+    pub status: Option<Status>,
     /// Of this type.
     pub kind: Option<&'a str>,
     /// To this webhook.
     pub webhook: Option<&'a WebhookId>,
-    /// With fewer attempts than that.
-    pub fewer_attempts_than: Option<u32>,
-}
-
-impl<'a> Wanted<'a> {
-    /// What recovering a webhook makes due again. That the webhook is there says that what was cancelled was cancelled because
-    /// it was disabled.
-    pub fn recoverable(webhook: &'a WebhookId) -> Self {
-        Self {
-            statuses: &[Status::Failed, Status::Cancelled],
-            webhook: Some(webhook),
-            fewer_attempts_than: Some(MAX_ATTEMPTS),
-            kind: None,
-        }
-    }
-}
-
-/// In which direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// The oldest first.
-    Forward,
-    /// The newest first.
-    Backward,
 }
 
 /// What a page of a stretch had.
@@ -150,19 +136,19 @@ pub struct Page<T> {
 }
 
 impl Deliveries {
-    /// The next of a stretch that are wanted, among at most so many that are looked at. The index may lag behind a little.
+    /// The newest of a stretch that are wanted, the newest first, among at most so many that are looked at. The index may lag
+    /// behind a little.
     pub(super) async fn look(
         &self,
         entity: &EntityId,
         stretch: &Stretch,
         wanted: Wanted<'_>,
-        order: Order,
         limit: i32,
     ) -> Result<Page<Vec<Delivery>>, TableError> {
         if stretch.is_empty() {
             return Ok(Page { found: Vec::new(), looked_at: 0, end: None });
         }
-        let query = self.query(entity, stretch, wanted).scan_index_forward(order == Order::Forward).limit(limit);
+        let query = self.query(entity, stretch, wanted).scan_index_forward(false).limit(limit);
         let answer = query.send().await.map_err(TableError::sdk(LOOKING))?;
         let (looked_at, end) = (answer.scanned_count(), answer.last_evaluated_key);
         // One that cannot be read holds up no other.
@@ -173,23 +159,6 @@ impl Deliveries {
         Ok(Page { found: found.collect(), looked_at: usize::try_from(looked_at).unwrap_or_default(), end: place(end)? })
     }
 
-    /// How many of the next of a stretch are wanted, among as many as one call of the table looks at.
-    pub(super) async fn count(
-        &self,
-        entity: &EntityId,
-        stretch: &Stretch,
-        wanted: Wanted<'_>,
-    ) -> Result<Page<usize>, TableError> {
-        if stretch.is_empty() {
-            return Ok(Page { found: 0, looked_at: 0, end: None });
-        }
-        let answer = self.query(entity, stretch, wanted).select(Select::Count).send().await;
-        let answer = answer.map_err(TableError::sdk(LOOKING))?;
-        let [found, looked_at] =
-            [answer.count(), answer.scanned_count()].map(|number| usize::try_from(number).unwrap_or_default());
-        Ok(Page { found, looked_at, end: place(answer.last_evaluated_key)? })
-    }
-
     fn query(&self, entity: &EntityId, stretch: &Stretch, wanted: Wanted<'_>) -> QueryFluentBuilder {
         let query = self.table.client.query().table_name(&self.table.name).index_name("byEntity");
         let mut query = query
@@ -198,32 +167,26 @@ impl Deliveries {
             .expression_attribute_values(":from", text(&stretch.from))
             .expression_attribute_values(":to", text(&stretch.to));
         let mut conditions = Vec::new();
-        if !wanted.statuses.is_empty() {
-            let names: Vec<_> = (0..wanted.statuses.len()).map(|position| format!(":status{position}")).collect();
-            for (name, status) in names.iter().zip(wanted.statuses) {
-                query = query.expression_attribute_values(name, text(status.as_str()));
-            }
+        if let Some(status) = wanted.status {
             query = query.expression_attribute_names("#status", "status");
-            conditions.push(format!("#status IN ({})", names.join(", ")));
+            query = query.expression_attribute_values(":status", text(status.as_str()));
+            conditions.push("#status = :status");
         }
         if let Some(kind) = wanted.kind {
             query = query.expression_attribute_names("#type", "type").expression_attribute_values(":type", text(kind));
-            conditions.push("#type = :type".to_owned());
+            conditions.push("#type = :type");
         }
         if let Some(webhook) = wanted.webhook {
             query = query.expression_attribute_values(":webhook", text(webhook));
-            conditions.push("webhookIdentifier = :webhook".to_owned());
-        }
-        if let Some(most) = wanted.fewer_attempts_than {
-            query = query.expression_attribute_values(":most", number(most));
-            conditions.push("attemptCount < :most".to_owned());
+            conditions.push("webhookIdentifier = :webhook");
         }
         let filter = (!conditions.is_empty()).then(|| conditions.join(" AND "));
         query.set_filter_expression(filter)
     }
 }
 
-fn place(end: Option<Item>) -> Result<Option<Place>, TableError> {
+/// The place at which a query of an index has ended.
+pub(super) fn place(end: Option<Item>) -> Result<Option<Place>, TableError> {
     let Some(end) = end else { return Ok(None) };
     let key = end.get("createdKey").and_then(|key| key.as_s().ok());
     let place = key.and_then(|key| Place::parse(key));

@@ -7,14 +7,21 @@
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
 use super::{by_entity::Place, filters::Filters};
-use crate::{auth::entity::EntityId, random::Random, sealing::KeyRing};
+use crate::{
+    auth::entity::EntityId,
+    random::Random,
+    sealing::{KeyRing, is_sealed},
+};
 
 /// Longer than any cursor is.
 const MAX_LENGTH: usize = 1024;
 
+/// What a cursor has to be.
+pub const EXPECTED: &str = "the nextCursor of this list with these filters; ask again without cursor";
+
 /// A text that is no cursor of this list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be the nextCursor of this list with these filters; ask again without cursor")]
+#[error("must be {EXPECTED}")]
 pub struct NotACursor;
 
 /// A cursor behind this place.
@@ -22,19 +29,27 @@ pub fn write(place: &Place, ring: &KeyRing, random: &dyn Random, entity: &Entity
     BASE64_URL_SAFE_NO_PAD.encode(ring.seal(random, &context(entity, filters), place.as_str().as_bytes()))
 }
 
-/// The sealed text in a cursor: the name of its key says which ring opens it.
-pub fn sealed(text: &str) -> Result<String, NotACursor> {
-    if text.len() > MAX_LENGTH {
-        return Err(NotACursor);
-    }
-    let sealed = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_| NotACursor)?;
-    String::from_utf8(sealed).map_err(|_| NotACursor)
-}
+/// A text that has the form of a cursor; of which list it is one, shows when it is opened.
+#[derive(Debug)]
+pub struct Cursor(String);
 
-/// The place that a cursor stands for.
-pub fn read(text: &str, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<Place, NotACursor> {
-    let place = ring.open(&context(entity, filters), &sealed(text)?).map_err(|_| NotACursor)?;
-    std::str::from_utf8(place.expose()).ok().and_then(Place::parse).ok_or(NotACursor)
+impl Cursor {
+    /// The cursor in a text; `None` when it has another form.
+    pub fn parse(text: &str) -> Option<Self> {
+        let sealed = (text.len() <= MAX_LENGTH).then(|| BASE64_URL_SAFE_NO_PAD.decode(text).ok())??;
+        String::from_utf8(sealed).ok().filter(|sealed| is_sealed(sealed)).map(Self)
+    }
+
+    /// The sealed text in it: the name of its key says which ring opens it.
+    pub fn sealed(&self) -> &str {
+        &self.0
+    }
+
+    /// The place that it stands for.
+    pub fn open(&self, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<Place, NotACursor> {
+        let place = ring.open(&context(entity, filters), &self.0).map_err(|_| NotACursor)?;
+        std::str::from_utf8(place.expose()).ok().and_then(Place::parse).ok_or(NotACursor)
+    }
 }
 
 fn context(entity: &EntityId, filters: &Filters) -> String {
@@ -64,6 +79,10 @@ mod tests {
         place_at(1_795_167_900_123, &CountingRandom::default())
     }
 
+    fn read(text: &str, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<Place, NotACursor> {
+        Cursor::parse(text).ok_or(NotACursor)?.open(ring, entity, filters)
+    }
+
     fn cursor() -> String {
         write(&place(), &ring("a"), &SystemRandom, &hotel(), &failed())
     }
@@ -81,8 +100,8 @@ mod tests {
     #[test]
     fn two_cursors_behind_one_place_differ_and_show_nothing_of_it() {
         assert_ne!(cursor(), cursor());
-        let sealed = sealed(&cursor()).expect("base 64");
-        assert!(!sealed.contains("dlv_") && !sealed.contains("2026"));
+        let cursor = Cursor::parse(&cursor()).expect("it has the form of one");
+        assert!(!cursor.sealed().contains("dlv_") && !cursor.sealed().contains("2026"));
     }
 
     #[test]

@@ -40,8 +40,7 @@ impl Filters {
 
     /// What they mean for the index, but for the times.
     pub(super) fn wanted(&self) -> Wanted<'_> {
-        let (statuses, webhook) = (self.status.as_slice(), self.webhook.as_ref());
-        Wanted { statuses, kind: self.kind, webhook, ..Wanted::default() }
+        Wanted { status: self.status, kind: self.kind, webhook: self.webhook.as_ref() }
     }
 }
 

@@ -1,11 +1,12 @@
-//! Deliveries as items: a small head that changes, attempts that are only ever added, and the keys of both indexes.
+//! Deliveries as items: a small head that changes, attempts that are only ever added, and the keys of the indexes.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | head | `DLV#{delivery}` / `HEAD` |
 //! | large attempt | `DLV#{delivery}` / `ATT#0001` |
 //!
-//! A head stands in the index `byEntity` for listing, and in `byDue` for as long as something is due.
+//! A head stands in the index `byEntity` for listing, in `byDue` for as long as something is due, and in `byWebhook` while
+//! it is in a [`Group`].
 //!
 //! An attempt stands in the head for as long as the head stays small: then one write of one unit records both. Larger
 //! ones are items of their own, so that a change of the head never costs more than two units, however long its history.
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, Delivery, GRACE, Status};
+use super::{Attempt, Delivery, GRACE, Status, by_webhook::Group};
 use crate::{
     clock::Time,
     events::Event,
@@ -60,6 +61,9 @@ pub struct HeadItem {
     pub(super) attempts: Vec<Attempt>,
     pub(super) entity_key: String,
     pub(super) created_key: String,
+    /// Its group of its webhook's deliveries, while it is in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) webhook_key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) due_shard: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,6 +89,8 @@ impl HeadItem {
             attempts: Vec::new(),
             entity_key: format!("ENT#{}", event.entity),
             created_key: format!("{created}#{id}"),
+            webhook_key: Group::of(Status::Pending, 0, Some(first_attempt), created)
+                .map(|group| group.key(&webhook.id)),
             due_shard: Some(due_shard(&id)),
             due_at: Some(first_attempt + GRACE),
             expires_at: (created + retention).as_seconds(),
@@ -168,13 +174,18 @@ pub struct DueEntry {
 impl DueEntry {
     /// The delivery that is due.
     pub fn delivery(&self) -> Option<DeliveryId> {
-        DeliveryId::parse(self.pk.strip_prefix("DLV#")?)
+        delivery_of(&self.pk)
     }
 }
 
 /// The partition of a delivery.
 pub fn partition(id: &DeliveryId) -> String {
     format!("DLV#{id}")
+}
+
+/// The delivery whose partition this is.
+pub fn delivery_of(pk: &str) -> Option<DeliveryId> {
+    DeliveryId::parse(pk.strip_prefix("DLV#")?)
 }
 
 /// The key of a shard of the index of due deliveries.

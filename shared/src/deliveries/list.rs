@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use super::{
     Deliveries, Delivery,
-    by_entity::{Order, Place, Stretch},
-    cursor::{self, NotACursor},
+    by_entity::{Place, Stretch},
+    cursor::{self, Cursor, EXPECTED},
     filters::Filters,
 };
 use crate::{
     auth::entity::AuthorizedEntity,
-    clock::{Clock, SharedClock, Time},
+    clock::{SharedClock, Time},
     http::{Call, Problem, Query, Reply},
     random::SharedRandom,
     sealing::KeyRings,
@@ -23,12 +23,10 @@ use crate::{
 const DEFAULT_LIMIT: usize = 25;
 /// How many it may have.
 const MAX_LIMIT: usize = 100;
-/// How many deliveries are looked at for one page, at least, before it is given short of what was asked for.
-const LOOKED_AT: usize = 20_000;
-/// How long they are looked at, likewise.
-const TIME: Duration = Duration::from_secs(3);
-/// How many are looked at in one call of the table. Few match a narrow filter, so calls grow up to this.
-const MAX_LOOK: usize = 2_000;
+/// How many deliveries are looked at for one page, at most: a page of what is rare ends early and says where the next one
+/// begins, so that a request costs the same however many deliveries its entity has. So many take one call of the table
+/// or two, which answers with 1 MB.
+const LOOKED_AT: usize = 2_000;
 
 /// Everything that listing needs.
 pub struct Listing {
@@ -67,15 +65,15 @@ impl Listing {
         let mut query = Query::of(call);
         let filters = Filters::take(&mut query);
         let limit = query.optional("limit", "a number from 1 to 100", limit).unwrap_or(DEFAULT_LIMIT);
-        let cursor = query.optional("cursor", "a text", Some);
+        let cursor = query.optional("cursor", EXPECTED, Cursor::parse);
         query.finish()?;
         let entity = call.entity();
         let behind = match cursor {
-            Some(cursor) => Some(self.place(cursor, entity, &filters).await?),
+            Some(cursor) => Some(self.place(&cursor, entity, &filters).await?),
             None => None,
         };
         let stretch = stretch(&filters, self.clock.now() - self.retention, behind.as_ref());
-        let ListPage { items, end } = self.deliveries.page(entity, &filters, stretch, limit, &*self.clock).await?;
+        let ListPage { items, end } = self.deliveries.page(entity, &filters, stretch, limit).await?;
         let next_cursor = match end {
             Some(end) => Some(cursor::write(&end, &*self.rings.get().await?, &*self.random, entity.id(), &filters)),
             None => None,
@@ -83,10 +81,10 @@ impl Listing {
         Reply::ok(&PageView { items, next_cursor })
     }
 
-    async fn place(&self, text: &str, entity: &AuthorizedEntity, filters: &Filters) -> Result<Place, Problem> {
-        let refused = |error: NotACursor| Problem::invalid_value("cursor", error.to_string());
-        let ring = self.rings.for_text(&cursor::sealed(text).map_err(refused)?).await?;
-        cursor::read(text, &ring, entity.id(), filters).map_err(refused)
+    async fn place(&self, cursor: &Cursor, entity: &AuthorizedEntity, filters: &Filters) -> Result<Place, Problem> {
+        let ring = self.rings.for_text(cursor.sealed()).await?;
+        let place = cursor.open(&ring, entity.id(), filters);
+        place.map_err(|error| Problem::invalid_value("cursor", error.to_string()))
     }
 }
 
@@ -109,20 +107,19 @@ fn stretch(filters: &Filters, oldest: Time, behind: Option<&Place>) -> Stretch {
 
 impl Deliveries {
     /// The newest deliveries of a stretch that pass the filters: as many as are asked for, or fewer when there are no more
-    /// or when looking for them takes too long.
+    /// or too few among those that are looked at.
     async fn page(
         &self,
         entity: &AuthorizedEntity,
         filters: &Filters,
         mut stretch: Stretch,
         limit: usize,
-        clock: &dyn Clock,
     ) -> Result<ListPage, TableError> {
-        let (began, wanted) = (clock.now(), filters.wanted());
+        let wanted = filters.wanted();
         let (mut items, mut looked_at, mut look) = (Vec::new(), 0, limit + 1);
         loop {
             let most = i32::try_from(look).unwrap_or(i32::MAX);
-            let page = self.look(entity.id(), &stretch, wanted, Order::Backward, most).await?;
+            let page = self.look(entity.id(), &stretch, wanted, most).await?;
             items.extend(page.found);
             // One more than is shown tells whether there is a next page.
             if items.len() > limit {
@@ -132,11 +129,12 @@ impl Deliveries {
             }
             looked_at += page.looked_at;
             let Some(end) = page.end else { return Ok(ListPage { items, end: None }) };
-            if looked_at >= LOOKED_AT || clock.now().since(began) >= TIME {
+            if looked_at >= LOOKED_AT {
                 return Ok(ListPage { items, end: Some(end) });
             }
             stretch = stretch.before(&end);
-            look = (look * 2).min(MAX_LOOK);
+            // Few pass a narrow filter, so calls grow.
+            look = (look * 2).min(LOOKED_AT - looked_at);
         }
     }
 }

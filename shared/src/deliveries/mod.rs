@@ -4,6 +4,7 @@
 
 pub mod attempt;
 pub mod by_entity;
+pub mod by_webhook;
 pub mod cursor;
 pub mod delivery;
 pub mod dispatch;

@@ -1,5 +1,5 @@
 //! Recovering a range of a webhook's deliveries that failed, or were cancelled while it was disabled: how many there are is
-//! counted at once, and making them due again is left to a job.
+//! counted at once, up to a limit, and making them due again is left to a job.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use super::{
     Deliveries,
-    by_entity::{Stretch, Wanted},
+    by_entity::Stretch,
+    by_webhook::Group,
     jobs::{Jobs, MAX_RANGES, TooManyRanges},
     reopen::sendable,
 };
 use crate::{
-    auth::entity::AuthorizedEntity,
     clock::{SharedClock, Time},
     http::{Call, JsonBody, Problem, Reply},
     ids::WebhookId,
@@ -21,8 +21,8 @@ use crate::{
     webhooks::Webhooks,
 };
 
-/// How long may be counted: what there is beyond is recovered, but not in the count.
-const COUNTING: Duration = Duration::from_secs(6);
+/// How many are counted: what there is beyond is recovered, but not in the count. So many take a few calls of the table.
+const MAX_COUNT: usize = 10_000;
 
 const TIME: &str = "must be a time in RFC 3339 with no more than milliseconds, such as 2026-11-20T09:45:00.123Z";
 
@@ -41,8 +41,11 @@ pub struct Recovery {
 }
 
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Recovered {
     count: usize,
+    /// Whether there are no more than that.
+    count_is_exact: bool,
 }
 
 impl Recovery {
@@ -55,37 +58,31 @@ impl Recovery {
         sendable(&self.webhooks, entity, &webhook, Problem::webhook_not_found).await?;
         let mut ranges = self.jobs.ranges(&webhook).await?;
         ranges.ask(since, until).map_err(too_many)?;
-        let count = self.count(entity, &webhook, ranges.left_between(since, until)).await?;
-        if count > 0 {
+        let recovered = self.count(&webhook, ranges.left_between(since, until)).await?;
+        if recovered.count > 0 {
             self.jobs.recover(entity, &webhook, (since, until), now).await?.map_err(too_many)?;
         }
-        tracing::info!(webhookId = %webhook, count, "asked to recover");
-        Reply::json(StatusCode::ACCEPTED, &Recovered { count })
+        tracing::info!(webhookId = %webhook, count = recovered.count, "asked to recover");
+        Reply::json(StatusCode::ACCEPTED, &recovered)
     }
 
-    /// How many deliveries of the webhook there are to recover in these stretches, or were found in the time there is.
-    async fn count(
-        &self,
-        entity: &AuthorizedEntity,
-        webhook: &WebhookId,
-        stretches: Vec<Stretch>,
-    ) -> Result<usize, TableError> {
-        let began = self.clock.now();
-        let wanted = Wanted::recoverable(webhook);
+    /// How many deliveries of the webhook there are to recover in these stretches, as far as they are counted.
+    async fn count(&self, webhook: &WebhookId, stretches: Vec<Stretch>) -> Result<Recovered, TableError> {
         let mut count = 0;
         for mut stretch in stretches {
             loop {
-                let page = self.deliveries.count(entity.id(), &stretch, wanted).await?;
+                // One more than is told shows whether there are more.
+                let most = i32::try_from(MAX_COUNT + 1 - count).unwrap_or(i32::MAX);
+                let page = self.deliveries.count_group(webhook, Group::Recoverable, &stretch, most).await?;
                 count += page.found;
-                // One is found in any case: a range that is known to have nothing is not recovered.
-                if count > 0 && self.clock.now().since(began) >= COUNTING {
-                    return Ok(count);
+                if count > MAX_COUNT {
+                    return Ok(Recovered { count: MAX_COUNT, count_is_exact: false });
                 }
                 let Some(end) = page.end else { break };
                 stretch = stretch.after(&end);
             }
         }
-        Ok(count)
+        Ok(Recovered { count, count_is_exact: true })
     }
 }
 

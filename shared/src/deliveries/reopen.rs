@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use super::{
     Deliveries, Delivery, GRACE, Status,
+    by_webhook::Group,
     delivery::{MAX_ATTEMPTS, WholeDelivery},
     item::{HEAD, HeadItem, due_shard, partition},
     queue::{DueMessage, Queue, QueueError},
@@ -145,6 +146,7 @@ fn reopening(seen: &Delivery, now: Time, due: Time) -> Statement {
         .set("sweeps", number(0))
         .set("lastUpdate", text(now))
         .remove("putOff")
+        .remove("webhookKey")
         .only_if("status", "=", text(seen.status.as_str()))
         .only_if("attemptCount", "=", number(seen.attempt_count))
         .only_if("expiresAt", ">", number(now.as_seconds()))
@@ -169,7 +171,7 @@ fn attempt_now(seen: &HeadItem, now: Time) -> Statement {
 
 impl Deliveries {
     /// The head of a delivery, as it is at this moment.
-    async fn head(&self, id: &DeliveryId) -> Result<Option<HeadItem>, TableError> {
+    pub(super) async fn head(&self, id: &DeliveryId) -> Result<Option<HeadItem>, TableError> {
         self.table.read((partition(id), HEAD.to_owned()), LOOKING).await
     }
 
@@ -178,9 +180,14 @@ impl Deliveries {
         Ok(self.change(reopening(seen, now, now)).await?.is_some())
     }
 
-    /// Ends an open delivery whose webhook is gone; one that is claimed at this moment is left to its worker.
-    pub(super) async fn cancel_unclaimed(&self, seen: &Delivery, now: Time) -> Result<bool, TableError> {
-        let cancelled = Statement::update(partition(&seen.id), HEAD)
+    /// Ends a delivery that waits for a webhook that is gone; one that is claimed at this moment is left to its worker.
+    pub(super) async fn cancel_waiting(
+        &self,
+        id: &DeliveryId,
+        webhook: &WebhookId,
+        now: Time,
+    ) -> Result<bool, TableError> {
+        let cancelled = Statement::update(partition(id), HEAD)
             .set("status", text(Status::Cancelled.as_str()))
             .set("lastUpdate", text(now))
             .remove("nextAttemptDate")
@@ -188,8 +195,11 @@ impl Deliveries {
             .remove("resumeAt")
             .remove("dueShard")
             .remove("dueAt")
-            .only_if("status", "=", text(seen.status.as_str()))
-            .only_if("attemptCount", "=", number(seen.attempt_count))
+            // Nothing of a webhook that is gone is recovered.
+            .remove("webhookKey")
+            .only_if("webhookKey", "=", text(Group::Waiting.key(webhook)))
+            // Any time will do: one that is final has none.
+            .only_if("claimableAt", ">", text(Time::from_millis(0)))
             .only_without("lease");
         Ok(self.change(cancelled).await?.is_some())
     }

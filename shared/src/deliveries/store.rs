@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Attempt, Delivery, GRACE, LEASE, Status,
+    by_webhook::Group,
     delivery::WholeDelivery,
     item::{ATTEMPT, AttemptItem, DueEntry, HEAD, HeadItem, partition, shard_key},
     queue::MAX_DELAY,
@@ -20,7 +21,7 @@ use crate::{
     auth::entity::AuthorizedEntity,
     clock::Time,
     events::{Event, store::Events},
-    ids::{DeliveryId, EventId},
+    ids::{DeliveryId, EventId, WebhookId},
     table::{
         Executed, Item, Statement, Table, TableError, Transacted, number, read_item, text, write_item, write_value,
     },
@@ -333,8 +334,8 @@ impl Changes {
         }
     }
 
-    /// What is set, by name, and what is removed.
-    fn list(&self) -> (Vec<(&'static str, AttributeValue)>, Vec<&'static str>) {
+    /// What is set, by name, and what is removed, in a delivery to this webhook.
+    fn list(&self, webhook: &WebhookId) -> (Vec<(&'static str, AttributeValue)>, Vec<&'static str>) {
         let status = self.last_http_status.map_or(AttributeValue::Null(true), number);
         let mut set = vec![
             ("status", text(self.status.as_str())),
@@ -357,6 +358,10 @@ impl Changes {
             Some(time) => set.push(("resumeAt", text(time))),
             None => removed.push("resumeAt"),
         }
+        match Group::of(self.status, self.attempt_count, self.next, self.now) {
+            Some(group) => set.push(("webhookKey", text(group.key(webhook)))),
+            None => removed.push("webhookKey"),
+        }
         if self.put_off {
             set.push(("putOff", AttributeValue::Bool(true)));
         } else {
@@ -366,7 +371,7 @@ impl Changes {
     }
 
     fn statement(&self, claimed: &Claimed) -> Statement {
-        let (set, removed) = self.list();
+        let (set, removed) = self.list(&claimed.delivery().webhook_identifier);
         let statement = Statement::update(&claimed.head.pk, HEAD).only_if("lease", "=", text(&claimed.lease));
         let statement = set.into_iter().fold(statement, |statement, (name, value)| statement.set(name, value));
         removed.into_iter().fold(statement, Statement::remove)
@@ -374,7 +379,7 @@ impl Changes {
 
     /// The same as a part of a transaction.
     fn update(&self, claimed: &Claimed, table: &str) -> Result<Update, TableError> {
-        let (set, removed) = self.list();
+        let (set, removed) = self.list(&claimed.delivery().webhook_identifier);
         let assignments: Vec<_> = set.iter().map(|(name, _)| format!("#{name} = :{name}")).collect();
         let removals: Vec<_> = removed.iter().map(|name| format!("#{name}")).collect();
         let mut update = Update::builder()

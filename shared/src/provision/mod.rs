@@ -3,6 +3,7 @@
 
 pub mod key_ring;
 pub mod reseal;
+pub mod webhook_index;
 
 use std::collections::BTreeMap;
 

@@ -1,13 +1,17 @@
 //! Removing a webhook.
 //!
-//! In one transaction the webhook goes, with what is known of its health, and a job is noted that cancels its open
-//! deliveries. A crash leaves all of it or nothing. A delivery that the job does not meet, since it was published at this
-//! very moment, is cancelled at its next attempt: there is no webhook any more.
+//! In one transaction the webhook goes, with what is known of its health, and a job is noted that cancels the deliveries that
+//! wait for it. A crash leaves all of it or nothing. A delivery that the job does not meet, since it is due or was published at
+//! this very moment, is cancelled at its next attempt: there is no webhook any more. A webhook that was never sent anything
+//! leaves no job.
 
-use super::{Webhooks, health::Healths};
+use super::{Webhooks, health::Healths, stats::Stats};
 use crate::{
     clock::SharedClock,
-    deliveries::jobs::{Job, Jobs},
+    deliveries::{
+        Deliveries,
+        jobs::{Job, Jobs},
+    },
     http::{Call, Problem, Reply},
     ids::WebhookId,
     table::Transacted,
@@ -19,6 +23,10 @@ pub struct Removal {
     pub webhooks: Webhooks,
     /// How they are doing.
     pub healths: Healths,
+    /// What they were sent.
+    pub stats: Stats,
+    /// What waits for them.
+    pub deliveries: Deliveries,
     /// What is done afterwards.
     pub jobs: Jobs,
     /// The clock.
@@ -30,8 +38,14 @@ impl Removal {
     pub async fn remove(&self, call: &Call) -> Result<Reply, Problem> {
         let entity = call.entity();
         let id = WebhookId::of_path(call)?;
-        let job = Job::Cancel { webhook: id.clone() };
-        let along = vec![self.healths.removal(entity, &id)?, self.jobs.put(entity, job, self.clock.now())?];
+        let now = self.clock.now();
+        let mut along = vec![self.healths.removal(entity, &id)?];
+        // What waits for it may still be under way, and be in no index yet.
+        let (waits, tried) = tokio::try_join!(self.deliveries.any_waiting(&id), self.stats.any(entity, &id))?;
+        if waits || tried {
+            self.jobs.ask_for_turn(entity.id(), now).await?;
+            along.push(self.jobs.put(entity, Job::Cancel { webhook: id.clone() }, now)?);
+        }
         if self.webhooks.remove(entity, &id, along).await? == Transacted::ConditionLost {
             return Err(Problem::webhook_not_found());
         }

@@ -203,6 +203,17 @@ impl Stats {
         Ok(())
     }
 
+    /// Whether a webhook was sent anything in these days.
+    pub async fn any(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<bool, TableError> {
+        let query = self.0.client.query().table_name(&self.0.name).consistent_read(true).limit(1);
+        let query = query
+            .key_condition_expression("pk = :pk AND begins_with(sk, :sk)")
+            .expression_attribute_values(":pk", text(partition(entity)))
+            .expression_attribute_values(":sk", text(prefix(webhook)));
+        let answer = query.send().await.map_err(TableError::sdk("looking for a webhook's attempts"))?;
+        Ok(answer.count() > 0)
+    }
+
     /// What came of a webhook's attempts.
     pub async fn of(
         &self,

@@ -36,19 +36,26 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// An emulator, and the credentials that it asks for.
 #[derive(Clone)]
-struct Emulator {
-    address: Arc<str>,
+pub struct Emulator {
+    /// Its address.
+    pub address: Arc<str>,
     authorization: Arc<str>,
+}
+
+impl Emulator {
+    /// The emulator whose address the stand knows under this name.
+    pub fn of(stand: &Stand, name: &str) -> Self {
+        let credential = format!("{}/20260101/us-east-1/any/aws4_request", stand.var("AWS_ACCESS_KEY_ID"));
+        let authorization =
+            format!("AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host;x-amz-date, Signature=00").into();
+        Self { address: stand.var(name).into(), authorization }
+    }
 }
 
 /// Measures both while nothing else uses them.
 pub async fn measure(stand: &Stand) -> Outcome<Measured> {
     let name = stand.var("TABLE_NAME");
-    let credential = format!("{}/20260101/us-east-1/any/aws4_request", stand.var("AWS_ACCESS_KEY_ID"));
-    let authorization: Arc<str> =
-        format!("AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host;x-amz-date, Signature=00").into();
-    let at = |name: &str| Emulator { address: stand.var(name).into(), authorization: Arc::clone(&authorization) };
-    let (table, services) = (&at("DYNAMODB_ENDPOINT"), &at("SERVICES_ENDPOINT"));
+    let (table, services) = (&Emulator::of(stand, "DYNAMODB_ENDPOINT"), &Emulator::of(stand, "SERVICES_ENDPOINT"));
     let (table_name, text) = (name.to_owned(), "x".repeat(450));
     let put = move |number: u64| {
         let item = json!({"pk": {"S": format!("BENCH#{number}")}, "sk": {"S": "ITEM"}, "text": {"S": text}});
@@ -156,7 +163,8 @@ async fn sum(mut clients: JoinSet<Outcome<u64>>, began: Instant) -> Outcome<f64>
     Ok(done as f64 / began.elapsed().as_secs_f64())
 }
 
-async fn call(emulator: &Emulator, connection: &mut Connection, operation: &str, request: &Value) -> Outcome<Value> {
+/// Calls a service of AWS in its JSON protocol.
+pub async fn call(emulator: &Emulator, connection: &mut Connection, operation: &str, request: &Value) -> Outcome<Value> {
     let headers = [
         ("content-type", "application/x-amz-json-1.0"),
         ("x-amz-target", operation),

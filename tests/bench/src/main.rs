@@ -1,5 +1,6 @@
 //! `make bench`: what a cold start, a warm request, a binary and its memory cost, beside a hello world in the same run;
-//! an update of a large geo-IP database; publishing and delivering; and issuing and validating tokens.
+//! an update of a large geo-IP database; publishing and delivering; what is rare in a long history; and issuing and validating
+//! tokens.
 //!
 //! Machines are noisy, so only the comparison within one run says something. The measured functions are the binaries that
 //! are deployed; what stands beside them is a bundle as `make run` starts it.
@@ -11,6 +12,7 @@ mod emulators;
 mod endpoint;
 mod function;
 mod geo_ip;
+mod history;
 mod load;
 mod memory_table;
 mod process;
@@ -37,14 +39,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "start" => measure_start().await,
         "geo-ip" => measure_update().await,
         "deliveries" => deliveries::measure().await,
+        "history" => history::measure().await,
         "tokens" => tokens::measure().await,
         "" => {
             measure_start().await?;
             measure_update().await?;
             deliveries::measure().await?;
+            history::measure().await?;
             tokens::measure().await
         }
-        part => Err(format!("there is no part `{part}`: start, geo-ip, deliveries, tokens").into()),
+        part => Err(format!("there is no part `{part}`: start, geo-ip, deliveries, history, tokens").into()),
     }
 }
 

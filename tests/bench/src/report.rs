@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     deliveries::{Requests, Run},
-    emulators, function, geo_ip,
+    emulators, function, geo_ip, history,
+    times::Times,
     tokens::{Alone, Load, Piece},
     usage::{ROWS, TOKEN_ROWS, Usage},
 };
@@ -122,6 +123,19 @@ pub fn emulators(measured: &emulators::Measured) {
     println!("| table: consistent reads one by one | {:.0} |", measured.gets);
     println!("| queue: messages sent, received and deleted one by one | {:.0} |", measured.messages);
     println!("| queue: the same, ten in a call | {:.0} |", measured.batched_messages);
+}
+
+/// What looking for something rare takes, by how much there is of everything.
+pub fn history(measured: &[history::Measured]) {
+    println!(
+        "\n| deliveries of the entity | page of what has failed: none | recovery of nothing | webhook made and removed |"
+    );
+    println!("|---|---|---|---|");
+    for measured in measured {
+        let times = [measured.page, measured.recovery, measured.removal].map(Times::in_millis);
+        println!("| {} | {} ms |", measured.deliveries, times.join(" ms | "));
+    }
+    println!("\nTimes are p50 / p95 / p99.");
 }
 
 /// How many and how soon.

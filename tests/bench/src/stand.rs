@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
@@ -26,6 +27,7 @@ pub struct Stand {
     pub platform_token: String,
     /// The number of the process that runs it.
     pub bundle: u32,
+    http: reqwest::Client,
     _folder: TempDir,
     _process: Child,
 }
@@ -74,7 +76,8 @@ impl Stand {
         }
         let bundle = process.id().ok_or("the bundle has ended")?;
         let (env, token, platform_token) = (read_env(&file)?, String::new(), String::new());
-        let mut stand = Self { env, token, platform_token, bundle, _folder: folder, _process: process };
+        let http = reqwest::Client::new();
+        let mut stand = Self { env, token, platform_token, bundle, http, _folder: folder, _process: process };
         stand.token = stand.token_of("CLIENT").await?;
         stand.platform_token = stand.token_of("PLATFORM_CLIENT").await?;
         Ok(stand)
@@ -86,7 +89,7 @@ impl Stand {
             self.var(&format!("{client}_ID")),
             self.var(&format!("{client}_SECRET"))
         );
-        let request = reqwest::Client::new().post(format!("{}/oauth2/token", self.var("AUTH_URL")));
+        let request = self.http.post(format!("{}/oauth2/token", self.var("AUTH_URL")));
         let answer = request.header("content-type", FORM).body(form).send().await?;
         let answer: Value = serde_json::from_str(&answer.error_for_status()?.text().await?)?;
         Ok(answer["access_token"].as_str().ok_or("no token")?.to_owned())
@@ -116,15 +119,34 @@ impl Stand {
         Ok(published["deliveries"][0]["deliveryIdentifier"].as_str().ok_or("no delivery")?.to_owned())
     }
 
-    /// Makes a webhook for every event of a managing entity.
-    pub async fn hook(&self, entity: &str, url: &str) -> Result<(), Box<dyn Error>> {
+    /// Makes a webhook for every event of a managing entity; gives its identifier.
+    pub async fn hook(&self, entity: &str, url: &str) -> Result<String, Box<dyn Error>> {
         let webhook = json!({"name": "bench", "eventUrl": url, "eventList": ["booking.created"]});
-        self.post(entity, "webhook", &webhook).await.map(drop)
+        let made = self.post(entity, "webhook", &webhook).await?;
+        Ok(made["id"].as_str().ok_or("no webhook")?.to_owned())
     }
 
-    async fn post(&self, entity: &str, path: &str, body: &Value) -> Result<Value, Box<dyn Error>> {
-        let url = format!("{}/api/managing-entity/{entity}/{path}", self.var("BASE_URL"));
-        let answer = reqwest::Client::new().post(url).bearer_auth(&self.platform_token).json(body).send().await?;
+    /// Asks for something of a managing entity.
+    pub async fn get(&self, entity: &str, path: &str) -> Result<Value, Box<dyn Error>> {
+        self.answer(self.http.get(self.address(entity, path))).await
+    }
+
+    /// Has something done for a managing entity.
+    pub async fn post(&self, entity: &str, path: &str, body: &Value) -> Result<Value, Box<dyn Error>> {
+        self.answer(self.http.post(self.address(entity, path)).json(body)).await
+    }
+
+    /// Removes something of a managing entity.
+    pub async fn delete(&self, entity: &str, path: &str) -> Result<Value, Box<dyn Error>> {
+        self.answer(self.http.delete(self.address(entity, path))).await
+    }
+
+    fn address(&self, entity: &str, path: &str) -> String {
+        format!("{}/api/managing-entity/{entity}/{path}", self.var("BASE_URL"))
+    }
+
+    async fn answer(&self, request: RequestBuilder) -> Result<Value, Box<dyn Error>> {
+        let answer = request.bearer_auth(&self.platform_token).send().await?;
         Ok(serde_json::from_str(&answer.error_for_status()?.text().await?)?)
     }
 

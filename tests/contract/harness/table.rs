@@ -54,6 +54,18 @@ impl Table {
         self.call("PutItem", json!({ "Item": item })).await.expect("no condition was set");
     }
 
+    /// Writes many items, whatever was there.
+    pub async fn put_all(&self, items: impl IntoIterator<Item = Value>) {
+        /// As many as a call takes.
+        const AT_ONCE: usize = 25;
+        let requests: Vec<Value> = items.into_iter().map(|item| json!({ "PutRequest": { "Item": item } })).collect();
+        for requests in requests.chunks(AT_ONCE) {
+            let request = json!({ "RequestItems": { self.name.as_str(): requests } });
+            let answer = self.send("BatchWriteItem", request).await.expect("no condition was set");
+            assert_eq!(answer["UnprocessedItems"].as_object().map(serde_json::Map::len), Some(0), "{answer}");
+        }
+    }
+
     /// Removes an item, whether or not it is there.
     pub async fn remove(&self, pk: &str, sk: &str) {
         self.call("DeleteItem", json!({ "Key": key(pk, sk) })).await.expect("no condition was set");
@@ -74,6 +86,10 @@ impl Table {
     /// The answer; nothing, if a condition does not hold.
     async fn call(&self, operation: &str, mut request: Value) -> Option<Value> {
         request["TableName"] = self.name.as_str().into();
+        self.send(operation, request).await
+    }
+
+    async fn send(&self, operation: &str, request: Value) -> Option<Value> {
         let sent = self
             .http
             .post(&self.endpoint)

@@ -1,8 +1,9 @@
-//! Cancelling: the open deliveries of a webhook that was removed end.
+//! Cancelling: the deliveries that wait for a webhook that was removed end. Those whose next attempt is due soon are left to
+//! that attempt, which finds that there is no webhook.
 //!
-//! Not all of them show at once: the index lags behind a little, a publication that had read the webhook before goes on, and
-//! one whose attempt is being made is left to its worker. So it is looked again, until a look that began a minute after
-//! the removal finds nothing open.
+//! Not all that wait show at once: the index lags behind a little, and one whose attempt is being made is left to its worker,
+//! which may find that it has to wait. So it is looked again, until a look that began a minute after the removal
+//! finds nothing.
 
 use std::time::Duration;
 
@@ -13,18 +14,18 @@ use super::{CHANGES_AT_ONCE, JobItem, PAGE, Piece, Work, Worker};
 use crate::{
     clock::Time,
     deliveries::{
-        Status,
-        by_entity::{Order, Place, Stretch, Wanted},
+        by_entity::{Place, Stretch},
+        by_webhook::Group,
     },
     table::TableError,
 };
 
-/// How long after the removal something open may still come to light: a request that publishes, a lease, the index.
+/// How long after the removal something may still begin to wait: an attempt, or a request that publishes.
 const SETTLED: Duration = Duration::from_secs(60);
-/// The pause before it is looked again.
+/// The pause before it is looked again for what was being attempted.
 const PAUSE: Duration = Duration::from_secs(20);
 
-/// How far the open deliveries of a webhook are cancelled.
+/// How far the waiting deliveries of a webhook are cancelled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Cancellation {
@@ -33,7 +34,7 @@ pub(super) struct Cancellation {
     began: Time,
     /// What is left of it.
     left: Stretch,
-    /// Whether it has found anything open.
+    /// Whether it has found anything that waits.
     found: bool,
 }
 
@@ -51,6 +52,13 @@ impl Cancellation {
         if self.left.is_empty() { Self { removed: self.removed, ..Self::new(now) } } else { self.clone() }
     }
 
+    /// When it is looked again after a look that is over: what was found may have been under way, and if nothing was, there
+    /// is nothing to see before everything has settled.
+    fn next(&self, now: Time) -> Time {
+        let pause = now + PAUSE;
+        if self.found { pause } else { pause.max(self.removed + SETTLED) }
+    }
+
     fn looked(self, found: bool, end: Option<&Place>) -> Self {
         let left = match end {
             Some(place) => self.left.after(place),
@@ -65,23 +73,22 @@ impl Worker {
     pub(super) async fn cancel_page(&self, job: &JobItem, cancellation: &Cancellation) -> Result<Piece, TableError> {
         let now = self.clock.now();
         let looking = cancellation.looking(now);
-        let statuses = &[Status::Pending, Status::Retrying];
-        let open = Wanted { statuses, webhook: Some(&job.webhook), ..Wanted::default() };
-        let page = self.deliveries.look(&job.entity, &looking.left, open, Order::Forward, PAGE).await?;
-        let open = page.found.len();
+        let page = self.deliveries.of_group(&job.webhook, Group::Waiting, &looking.left, PAGE).await?;
+        let waiting = page.found.len();
         let endings = stream::iter(page.found)
-            .map(|delivery| async move { self.deliveries.cancel_unclaimed(&delivery, now).await });
+            .map(|id| async move { self.deliveries.cancel_waiting(&id, &job.webhook, now).await });
         let outcomes: Vec<_> = endings.buffer_unordered(CHANGES_AT_ONCE).collect().await;
         let mut cancelled = 0;
         for outcome in outcomes {
             cancelled += usize::from(outcome?);
         }
-        tracing::info!(webhookId = %job.webhook, cancelled, open, "cancelled a page");
-        let looked = looking.looked(open > 0, page.end.as_ref());
+        tracing::info!(webhookId = %job.webhook, cancelled, waiting, "cancelled a page");
+        let looked = looking.looked(waiting > 0, page.end.as_ref());
         let over = looked.left.is_empty() && !looked.is_done();
         // Nobody adds to it, so that it can be replaced.
+        let next = looked.next(now);
         let change = Box::new(move |work: &mut Work| *work = Work::Cancel(looked.clone()));
-        Ok(if over { Piece::Wait(change, now + PAUSE) } else { Piece::Next(change) })
+        Ok(if over { Piece::Wait(change, next) } else { Piece::Next(change) })
     }
 }
 
@@ -102,6 +109,14 @@ mod tests {
         let third = second.looking(REMOVED + SETTLED).looked(true, None);
         assert!(!third.is_done(), "something did");
         assert!(third.looking(REMOVED + SETTLED + PAUSE).looked(false, None).is_done());
+    }
+
+    #[test]
+    fn after_a_look_that_found_nothing_the_next_one_is_the_last() {
+        let first = Cancellation::new(REMOVED).looked(false, None);
+        assert_eq!(first.next(REMOVED), REMOVED + SETTLED);
+        assert!(first.looking(REMOVED + SETTLED).looked(false, None).is_done());
+        assert_eq!(Cancellation::new(REMOVED).looked(true, None).next(REMOVED), REMOVED + PAUSE);
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! Work on many deliveries of a webhook, done in the background by the sweep: recovering those that failed or were
-//! cancelled, and cancelling the open ones of a webhook that was removed.
+//! cancelled, and cancelling those that wait for a webhook that was removed.
 //!
-//! A job is an item, `JOB#{webhook}` / `RECOVER` or `CANCEL`, in the shard `JOBS` of the index `byDue`. A sweep takes it by a
-//! lease, which it renews with every page that it has worked through, together with the place that it has reached. After a
-//! crash another sweep goes on there; the page that is then done twice changes nothing twice, since every delivery is
-//! changed on condition of what it was. An item has a version, on condition of which it is written.
+//! A job is an item, `JOB#{webhook}` / `RECOVER` or `CANCEL`, in its entity's shard of the index `byDue`. When it is its
+//! entity's [turn](turns), a sweep takes it by a lease, which it renews with every page that it has worked through, together
+//! with the place that it has reached. After a crash another sweep goes on there; the page that is then done twice changes
+//! nothing twice, since every delivery is changed on condition of what it was. An item has a version, on condition of which it
+//! is written.
 
 mod cancel;
 mod ranges;
 mod recover;
+mod turns;
 
 use std::time::Duration;
 
@@ -28,7 +30,7 @@ use crate::{
 use cancel::Cancellation;
 pub use ranges::{MAX_RANGES, Ranges, TooManyRanges};
 
-/// The shard of the index `byDue` that has the jobs.
+/// The shard of the index `byDue` that has the turns.
 const SHARD: &str = "JOBS";
 /// The sort key of recoveries.
 const RECOVER: &str = "RECOVER";
@@ -36,8 +38,10 @@ const RECOVER: &str = "RECOVER";
 const CANCEL: &str = "CANCEL";
 /// How long a job is a sweep's alone after its last sign of life: longer than a page takes.
 const LEASE: Duration = Duration::from_secs(15);
-/// How many jobs are worked on at once. Those that are left come first the next time.
+/// How many entities have their turn at once. Those that are left come first the next time.
 const AT_ONCE: i32 = 8;
+/// After this long no new page of a job is begun, and it is the next entity's turn.
+const TURN: Duration = Duration::from_secs(1);
 /// How many deliveries are looked at for a page.
 const PAGE: i32 = 1_000;
 /// How many deliveries are changed at once.
@@ -56,7 +60,7 @@ pub struct Jobs(Table);
 /// What there is to do for a webhook that was removed, as a part of the transaction that removes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Job {
-    /// Ending its open deliveries.
+    /// Ending the deliveries that wait for it.
     Cancel {
         /// The webhook.
         webhook: WebhookId,
@@ -103,11 +107,13 @@ enum Work {
     Cancel(Cancellation),
 }
 
-/// What the index of due jobs shows.
+/// What the index of due jobs and turns shows.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct DueJob {
     pk: String,
     sk: String,
+    due_at: Time,
 }
 
 /// How a piece of work ended.
@@ -149,7 +155,7 @@ impl JobItem {
             version: 0,
             work,
             lease: None,
-            due_shard: SHARD.to_owned(),
+            due_shard: turns::shard_of(entity),
             due_at: now,
         }
     }
@@ -165,7 +171,7 @@ impl Jobs {
         Self(table)
     }
 
-    /// A job as a part of the transaction that makes it necessary.
+    /// A job as a part of the transaction that makes it necessary. Its entity has a place already.
     pub fn put(&self, entity: &AuthorizedEntity, job: Job, now: Time) -> Result<TransactWriteItem, TableError> {
         let Job::Cancel { webhook } = job;
         let work = Work::Cancel(Cancellation::new(now));
@@ -190,6 +196,7 @@ impl Jobs {
         (since, until): (Time, Time),
         now: Time,
     ) -> Result<Result<(), TooManyRanges>, TableError> {
+        self.ask_for_turn(entity.id(), now).await?;
         for _ in 0..TRIES {
             let found = self.get(&partition(webhook), RECOVER).await?;
             let mut item =
@@ -256,24 +263,45 @@ impl Worker {
     /// Works on the jobs that are due until there are none, or until that time; gives the number of deliveries that are due
     /// because of it. A job that fails leaves the others alone.
     pub async fn work(&self, until: Time) -> Result<usize, TableError> {
-        let mut reopened = 0;
+        let (mut reopened, mut failed) = (0, None);
         loop {
             let now = self.clock.now();
             let (due, _) = self.jobs.0.due_before::<DueJob>(SHARD, now, AT_ONCE, None, "looking for jobs").await?;
             if due.is_empty() || now >= until {
-                return Ok(reopened);
+                return failed.map_or(Ok(reopened), Err);
             }
             // Boxed: a future of futures of streams is more than the compiler follows.
-            let outcomes = join_all(due.into_iter().map(|job| self.one(job, until).boxed())).await;
+            let outcomes = join_all(due.into_iter().map(|due| self.turn(due, until).boxed())).await;
             let mut worked = false;
-            for outcome in outcomes.into_iter().collect::<Result<Vec<_>, _>>()? {
-                worked |= outcome.is_some();
-                reopened += outcome.unwrap_or_default();
+            for outcome in outcomes {
+                match outcome {
+                    Ok(made_due) => {
+                        worked |= made_due.is_some();
+                        reopened += made_due.unwrap_or_default();
+                    }
+                    // The others go on; its own entity has its next turn when the lease of this one is over.
+                    Err(error) => failed = Some(error),
+                }
             }
             if !worked {
-                return Ok(reopened); // others are at it, and the index does not know yet
+                // Others are at it, and the index does not know yet; or the table fails.
+                return failed.map_or(Ok(reopened), Err);
             }
         }
+    }
+
+    /// Works on the first job of the entity whose turn it is; `None` when there is nothing to do.
+    async fn turn(&self, due: DueJob, until: Time) -> Result<Option<usize>, TableError> {
+        let now = self.clock.now();
+        let until = until.min(now + TURN);
+        let Some(entity) = turns::entity_of(&due) else { return self.one(due, until).await };
+        let Some(turn) = self.jobs.take_turn(&due, now).await? else { return Ok(None) };
+        let worked = match self.jobs.first_due(&entity, now).await? {
+            Some(job) => self.one(job, until).await?,
+            None => None,
+        };
+        self.jobs.end_turn(&turn, &entity, self.clock.now()).await?;
+        Ok(worked)
     }
 
     /// Works on one job; `None` when it is somebody else's.

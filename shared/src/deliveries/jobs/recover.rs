@@ -5,7 +5,9 @@ use futures::{StreamExt, stream};
 use super::{CHANGES_AT_ONCE, JobItem, PAGE, Piece, Ranges, Work, Worker};
 use crate::{
     auth::entity::AuthorizedEntity,
-    deliveries::by_entity::{Order, Wanted},
+    clock::Time,
+    deliveries::{by_webhook::Group, item::HeadItem},
+    ids::DeliveryId,
     table::TableError,
 };
 
@@ -19,11 +21,9 @@ impl Worker {
             tracing::info!(webhookId = %job.webhook, "a recovery ended: its webhook is gone or disabled");
             return Ok((Piece::Over, 0));
         };
-        let wanted = Wanted::recoverable(&job.webhook);
-        let page = self.deliveries.look(&job.entity, range.left(), wanted, Order::Forward, PAGE).await?;
+        let page = self.deliveries.of_group(&job.webhook, Group::Recoverable, range.left(), PAGE).await?;
         let now = self.clock.now();
-        let reopenings =
-            stream::iter(page.found).map(|delivery| async move { self.deliveries.reopen(&delivery, now).await });
+        let reopenings = stream::iter(page.found).map(|id| async move { self.recover_one(job, &id, now).await });
         let outcomes: Vec<_> = reopenings.buffer_unordered(CHANGES_AT_ONCE).collect().await;
         let mut reopened = 0;
         for outcome in outcomes {
@@ -37,5 +37,19 @@ impl Worker {
             }
         };
         Ok((Piece::Next(Box::new(change)), reopened))
+    }
+
+    /// Makes a delivery due again, unless it is another than the index says.
+    async fn recover_one(&self, job: &JobItem, id: &DeliveryId, now: Time) -> Result<bool, TableError> {
+        let head = self.deliveries.head(id).await?;
+        let delivery = head.as_ref().map(HeadItem::delivery).filter(|delivery| {
+            let group = Group::of(delivery.status, delivery.attempt_count, delivery.next_attempt_date, now);
+            let is_its = delivery.owner_identifier == job.entity && delivery.webhook_identifier == job.webhook;
+            is_its && group == Some(Group::Recoverable)
+        });
+        match delivery {
+            Some(delivery) => self.deliveries.reopen(delivery, now).await,
+            None => Ok(false),
+        }
     }
 }
