@@ -33,6 +33,7 @@ mod ingest;
 mod introspection;
 mod isolation;
 mod isolation_measured;
+mod isolation_tenants;
 mod key_rotation;
 mod local_run;
 mod oauth_clients;
@@ -68,7 +69,7 @@ use harness::Test;
 
 fn main() -> ExitCode {
     // The slow ones come first, so that the quick ones run beside them.
-    let modules: [&[Test]; 55] = [
+    let modules: [&[Test]; 56] = [
         payments_refresh::TESTS,
         revocation::TESTS,
         geo_ip_providers::TESTS,
@@ -84,6 +85,7 @@ fn main() -> ExitCode {
         table_chaos::TESTS,
         isolation::TESTS,
         isolation_measured::TESTS,
+        isolation_tenants::TESTS,
         key_rotation::TESTS,
         signing_keys::TESTS,
         health::TESTS,

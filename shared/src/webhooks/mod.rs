@@ -10,6 +10,7 @@ pub mod headers;
 pub mod health;
 mod members;
 pub mod operational;
+pub mod pace;
 pub mod register;
 pub mod remove;
 mod revision;

@@ -86,6 +86,7 @@ fn made_of(members: Members, owner_identifier: EntityId, id: WebhookId, now: Tim
         last_update: now,
         name: members.name?,
         owner_identifier,
+        slow_until: None,
         version: 1,
     })
 }

@@ -89,25 +89,9 @@ impl Revision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{auth::entity::EntityId, ids::WebhookId, testing::CountingRandom};
+    use crate::webhooks::webhook::tests::webhook;
 
     const NOW: Time = Time::from_millis(1_795_167_900_123);
-
-    fn webhook() -> Webhook {
-        Webhook {
-            created_date: NOW,
-            disabled_reason: Some("The endpoint answered 410 Gone.".into()),
-            enabled: false,
-            event_list: Vec::new(),
-            event_url: "https://example.com/".into(),
-            headers: Default::default(),
-            id: WebhookId::new(NOW, &CountingRandom::default()),
-            last_update: NOW,
-            name: "n".into(),
-            owner_identifier: EntityId::parse("demo-hotel").expect("an entity"),
-            version: 7,
-        }
-    }
 
     fn change(members: Members, of_version: bool) -> Revision {
         Revision::change(&webhook(), &members, of_version, NOW).expect("written")
