@@ -1,7 +1,11 @@
 //! Invoking a function, with Lambda's manners: a limit on concurrency, the function's time limit, and an error when the
 //! process dies.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use axum::body::Bytes;
 use deployment::Function;
@@ -23,12 +27,13 @@ pub struct Invoker {
     runtime_api: RuntimeApi,
     clock: SharedClock,
     functions: Arc<HashMap<String, Worker>>,
-    bell: Arc<Notify>,
+    bells: Arc<Mutex<Vec<Arc<Notify>>>>,
 }
 
 struct Worker {
-    name: String,
     process: Supervised,
+    /// As many as there are slots, so that all of them can be taken at the end.
+    concurrency: usize,
     slots: Arc<Semaphore>,
     time_limit: Duration,
     /// Whether it may have put something on a queue, of which the pump is then told.
@@ -60,21 +65,28 @@ impl Invoker {
         functions: impl IntoIterator<Item = (Function, Supervised)>,
     ) -> Self {
         let functions = functions.into_iter().map(|(function, process)| {
+            let concurrency = workers::concurrency(&function);
             let worker = Worker {
-                name: function.name.clone(),
                 process,
-                slots: Arc::new(Semaphore::new(workers::concurrency(&function.name))),
+                concurrency,
+                slots: Arc::new(Semaphore::new(concurrency)),
                 time_limit: function.timeout,
                 knows_a_queue: function.environment.contains_key("QUEUE_URL"),
             };
             (function.name, worker)
         });
-        Self { runtime_api, clock, functions: Arc::new(functions.collect()), bell: Arc::new(Notify::new()) }
+        Self { runtime_api, clock, functions: Arc::new(functions.collect()), bells: Arc::default() }
     }
 
-    /// Rings whenever there may be something new on a queue.
+    /// A new bell, which rings whenever there may be something new on a queue.
     pub fn bell(&self) -> Arc<Notify> {
-        Arc::clone(&self.bell)
+        let bell = Arc::default();
+        self.bells.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&bell));
+        bell
+    }
+
+    fn ring(&self) {
+        self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|bell| bell.notify_one());
     }
 
     /// Whether there is such a function.
@@ -106,7 +118,7 @@ impl Invoker {
     /// Lets running invocations end, and nothing new begin.
     pub async fn drain(&self) {
         for worker in self.functions.values() {
-            let slots = workers::concurrency(&worker.name).try_into().unwrap_or(u32::MAX);
+            let slots = worker.concurrency.try_into().unwrap_or(u32::MAX);
             if let Ok(slots) = worker.slots.acquire_many(slots).await {
                 slots.forget();
             }
@@ -126,7 +138,7 @@ impl Invoker {
             }
         };
         if worker.knows_a_queue {
-            self.bell.notify_one();
+            self.ring();
         }
         answer
     }

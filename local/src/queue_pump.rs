@@ -17,11 +17,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use shared::logging;
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc},
     time::{self, Instant},
 };
 
-use crate::{aws::REGION, invoke::Invoker, services::queue_arn, workers};
+use crate::{aws::REGION, invoke::Invoker, services::queue_arn};
 
 /// Receivers that wait, each looking 25 ms after the one before: a message that becomes visible waits 13 ms on average.
 const WAITING_RECEIVERS: u32 = 4;
@@ -49,7 +49,9 @@ pub struct QueuePump {
     reports_failures: bool,
     client: Client,
     invoker: Invoker,
-    /// One permit for each batch that the function can take, so that messages wait on the queue and not here.
+    /// Rings when there may be something new on the queue.
+    bell: Arc<Notify>,
+    /// One permit for each batch that the template allows, so that messages wait on the queue and not here.
     batches: Arc<Semaphore>,
     /// Receipts of what was handled.
     handled: mpsc::UnboundedSender<String>,
@@ -78,8 +80,9 @@ impl QueuePump {
             batch_size: i32::try_from(trigger.batch_size).unwrap_or(i32::MAX),
             reports_failures: trigger.reports_failures,
             client,
+            bell: invoker.bell(),
             invoker,
-            batches: Arc::new(Semaphore::new(workers::concurrency(function))),
+            batches: Arc::new(Semaphore::new(trigger.maximum_concurrency.try_into().unwrap_or(Semaphore::MAX_PERMITS))),
             handled,
         };
         for receiver in 0..WAITING_RECEIVERS {
@@ -94,7 +97,7 @@ impl QueuePump {
         while let Some(messages) = self.receive(WAIT_SECONDS).await {
             if messages == self.batch_size {
                 // There may be many more, which nobody rings for.
-                self.invoker.bell().notify_one();
+                self.bell.notify_one();
             }
             if messages > 0 {
                 // While there is work, a receiver that waits would only take parts of batches away.
@@ -104,7 +107,7 @@ impl QueuePump {
     }
 
     async fn receive_at_bell(self) {
-        let bell = self.invoker.bell();
+        let bell = Arc::clone(&self.bell);
         let (times, least, most) = GATHERING;
         loop {
             bell.notified().await;

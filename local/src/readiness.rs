@@ -107,7 +107,7 @@ impl Probe {
             }
             None => {
                 let nothing = match function {
-                    Function { queue: Some(_), .. } => r#"{"Records":[]}"#,
+                    Function { queues, .. } if !queues.is_empty() => r#"{"Records":[]}"#,
                     Function { bus: true, .. } => EVENT_FOR_NOBODY,
                     Function { rotates: true, .. } => ROTATION_OF_NOTHING,
                     _ => "{}",

@@ -232,7 +232,7 @@ async fn start(
 
     Probe::new(gateway_address, invoker.clone()).wait(template, &demo).await?;
     for function in template.functions() {
-        if let Some(trigger) = &function.queue {
+        for trigger in &function.queues {
             let url = queue_url(services_address, &trigger.queue);
             QueuePump::start(&function.name, trigger, url, endpoints.sqs(), invoker.clone());
         }

@@ -15,12 +15,13 @@ use crate::{
 
 /// Most invocations of a function at a time.
 ///
-/// What clients call all day gets 16, which is more than the machine can do at once and lets requests wait for the
-/// table without holding up others. Dispatching waits for receivers, up to 15 s a batch, so it gets so many that a few
-/// hundred messages a second to receivers that hang do not use them up. Each is a connection to the Runtime API.
-pub fn concurrency(function: &str) -> usize {
-    match function {
-        "dispatch-deliveries" => 1000,
+/// What a queue invokes gets as many as the template allows on AWS, so that one machine shows what is scarce there. What
+/// clients call all day gets 16, which is more than the machine can do at once and lets requests wait for the table
+/// without holding up others. Each is a connection to the Runtime API.
+pub fn concurrency(function: &Function) -> usize {
+    let batches: u32 = function.queues.iter().map(|queue| queue.maximum_concurrency).sum();
+    match function.name.as_str() {
+        _ if batches > 0 => batches.try_into().unwrap_or(usize::MAX),
         "token" | "list-events" | "show-delivery" => 16,
         // The more of them wait for the table together, the more share a call.
         "publish-event" => 64,
@@ -47,7 +48,7 @@ pub fn start(
         ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", function.memory.to_string()),
         ("AWS_LAMBDA_LOG_GROUP_NAME", format!("/aws/lambda/{}", function.name)),
         ("AWS_LAMBDA_LOG_STREAM_NAME", "local".to_owned()),
-        ("AWS_LAMBDA_MAX_CONCURRENCY", concurrency(&function.name).to_string()),
+        ("AWS_LAMBDA_MAX_CONCURRENCY", concurrency(function).to_string()),
     ];
     variables.extend(endpoints.variables().map(|(name, value)| (name, value.to_owned())));
     let (runtime_api, name) = (runtime_api.clone(), function.name.clone());

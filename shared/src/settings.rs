@@ -69,11 +69,13 @@ pub struct SecretSettings {
     pub prefix: String,
 }
 
-/// Where due deliveries are announced: `QUEUE_URL`.
+/// Where due deliveries are announced: `QUEUE_URL` and `SLOW_QUEUE_URL`.
 #[derive(Debug, Clone)]
 pub struct QueueSettings {
     /// The address of the SQS queue.
     pub url: String,
+    /// The address of that for webhooks that are slow.
+    pub slow_url: String,
 }
 
 /// Where events of the bus go that cannot be published: `REJECTED_EVENTS_URL`.
@@ -291,7 +293,8 @@ impl FromEnvironment for SecretSettings {
 
 impl FromEnvironment for QueueSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
-        Some(Self { url: environment.required("QUEUE_URL")? })
+        let (url, slow_url) = (environment.required("QUEUE_URL"), environment.required("SLOW_QUEUE_URL"));
+        Some(Self { url: url?, slow_url: slow_url? })
     }
 }
 

@@ -266,6 +266,7 @@ async fn hand_over_without(suite: &Suite, service: &str, event: &str) -> String 
         .env("AWS_ENDPOINT_URL_SQS", &env["SERVICES_ENDPOINT"])
         .env(service, format!("http://127.0.0.1:{}", free_port()))
         .env("QUEUE_URL", queue("DeliveryQueue"))
+        .env("SLOW_QUEUE_URL", queue("SlowDeliveryQueue"))
         .env("REJECTED_EVENTS_URL", queue("RejectedEvents"))
         .envs(["TABLE_NAME", "BASE_URL", "AUTH_URL", "ENVIRONMENT"].map(|name| (name, &env[name])))
         .stdin(Stdio::null())

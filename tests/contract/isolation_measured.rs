@@ -1,13 +1,18 @@
-//! How much a webhook that hangs costs another one, measured: for a machine that does nothing else meanwhile.
+//! How much webhooks that hang or are slow cost others, measured: for a machine that does nothing else meanwhile.
 
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    harness::{Entity, Settings, Suite, tests},
+    harness::{Behaviour, Entity, Receiver, Settings, Suite, tests},
     isolation::{Neighbours, percentile},
+    isolation_tenants::{Noisy, Quiet, alone_and_beside, assert_isolated},
 };
 
-tests![on demand: the_latency_beside_a_webhook_that_hangs_is_at_most_twice_that_without];
+tests![on demand:
+    the_latency_beside_a_webhook_that_hangs_is_at_most_twice_that_without,
+    the_latency_beside_800_slow_deliveries_a_second_of_another_tenant,
+    the_latency_beside_a_tenant_that_publishes_as_fast_as_it_can,
+];
 
 const EVENTS: usize = 1_000;
 const A_SECOND: u32 = 50;
@@ -41,5 +46,32 @@ async fn the_latency_beside_a_webhook_that_hangs_is_at_most_twice_that_without(s
     assert!(neighbours.hung() >= A_SECOND as usize, "the neighbour did not hang");
     let (alone, beside) = (told[1], told[2]);
     assert!(beside <= FLOOR.max(2 * alone), "{beside:?} beside it, {alone:?} without");
+    bundle.cut_power().await;
+}
+
+/// Long enough for the backlog of the noisy tenant to show, if it is one for others.
+const AT_LENGTH: Duration = Duration::from_secs(60);
+
+/// 40 webhooks that answer after 14 s, and 20 events a second to each.
+async fn the_latency_beside_800_slow_deliveries_a_second_of_another_tenant(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(14))]);
+    let (quiet, noisy) = (Quiet::start(&api).await, Noisy::start(&api, 40, &url).await);
+    let (alone, beside) = alone_and_beside(&quiet, &noisy, AT_LENGTH, 20).await;
+    println!("{} attempts at the slow webhooks", receiver.received("/").len());
+    assert_isolated("800 slow deliveries a second", &alone, &beside, Duration::from_secs(1));
+    bundle.cut_power().await;
+}
+
+/// Quick ones: two webhooks, and more events than the machine can take.
+async fn the_latency_beside_a_tenant_that_publishes_as_fast_as_it_can(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/", [Behaviour::status(200)]);
+    let (quiet, noisy) = (Quiet::start(&api).await, Noisy::start(&api, 2, &url).await);
+    let (alone, beside) = alone_and_beside(&quiet, &noisy, Duration::from_secs(20), 1_000).await;
+    println!("{} attempts at the other tenant's webhooks", receiver.received("/").len());
+    assert_isolated("1 000 events a second", &alone, &beside, Duration::from_secs(1));
     bundle.cut_power().await;
 }

@@ -33,6 +33,7 @@ mod ingest;
 mod introspection;
 mod isolation;
 mod isolation_measured;
+mod isolation_tenants;
 mod key_rotation;
 mod local_run;
 mod oauth_clients;
@@ -91,6 +92,7 @@ fn main() -> ExitCode {
         isolation::TESTS,
         isolation_measured::TESTS,
         revocations_measured::TESTS,
+        isolation_tenants::TESTS,
         key_rotation::TESTS,
         signing_keys::TESTS,
         health::TESTS,

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use shared::{
     Service, StartError,
-    deliveries::{Deliveries, dispatch::Dispatcher, queue::Queue},
+    deliveries::{
+        Deliveries,
+        dispatch::Dispatcher,
+        queue::{Inbox, Queue},
+    },
     events::store::Events,
     outbound::Outbound,
     sealing::{KeyRings, RingSource},
@@ -24,7 +28,8 @@ async fn main() -> Result<(), StartError> {
         deliveries: Deliveries::new(table.clone()),
         events: Events::new(table.clone()),
         webhooks: Webhooks::new(table.clone()),
-        queue: Queue::connect(service.aws(), queue.url),
+        queue: Queue::connect(service.aws(), &queue),
+        inboxes: Inbox::connect(service.aws(), &queue),
         watch: Watch::new(table.clone(), breaker, random.clone()),
         stats: Stats::new(table.clone()),
         telling: Telling::new(table.clone()),

@@ -19,7 +19,7 @@ async fn main() -> Result<(), StartError> {
     let resending = Arc::new(Resending {
         deliveries: Deliveries::new(service.table().clone()),
         webhooks: Webhooks::new(service.table().clone()),
-        queue: Queue::connect(service.aws(), queue.url),
+        queue: Queue::connect(service.aws(), &queue),
         clock: service.clock().clone(),
     });
     service

@@ -18,7 +18,7 @@ use shared::{
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, (queue, schedule)) = Service::start::<(QueueSettings, ScheduleSettings)>().await?;
-    let (table, queue) = (service.table(), Queue::connect(service.aws(), queue.url));
+    let (table, queue) = (service.table(), Queue::connect(service.aws(), &queue));
     let worker = Worker {
         jobs: Jobs::new(table.clone()),
         deliveries: Deliveries::new(table.clone()),
@@ -31,6 +31,7 @@ async fn main() -> Result<(), StartError> {
         publisher: Publisher::connect(&service, &queue, schedule),
         deliveries: Deliveries::new(table.clone()),
         worker,
+        webhooks: Webhooks::new(table.clone()),
         queue,
         clock: service.clock().clone(),
     });

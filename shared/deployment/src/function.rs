@@ -23,8 +23,8 @@ pub struct Function {
     pub routes: Vec<Route>,
     /// Whether it answers every request that no route matches.
     pub answers_unmatched: bool,
-    /// The queue that invokes it.
-    pub queue: Option<QueueTrigger>,
+    /// The queues that invoke it.
+    pub queues: Vec<QueueTrigger>,
     /// The schedule that invokes it.
     pub schedule: Option<ScheduleTrigger>,
     /// Whether a rule of an event bus invokes it.
@@ -53,6 +53,8 @@ pub struct QueueTrigger {
     pub batch_size: u32,
     /// Whether the answer tells which messages failed, rather than all or none.
     pub reports_failures: bool,
+    /// Most batches of this queue under way at once.
+    pub maximum_concurrency: u32,
 }
 
 /// A schedule that invokes a function.
@@ -89,7 +91,7 @@ impl Function {
             memory: setting("MemorySize").and_then(Value::as_u64).ok_or_else(|| fault("MemorySize"))?,
             routes: Vec::new(),
             answers_unmatched: false,
-            queue: None,
+            queues: Vec::new(),
             schedule: None,
             bus: false,
             rotates: false,
@@ -120,18 +122,18 @@ impl Function {
                 _ => return Err(fault("HttpApi event without Path and Method")),
             },
             Some("SQS") => {
-                self.queue = Some(QueueTrigger {
+                let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
+                self.queues.push(QueueTrigger {
                     queue: properties["Queue"]["Fn::GetAtt"][0]
                         .as_str()
                         .ok_or_else(|| fault("SQS event's Queue (a !GetAtt of its Arn)"))?
                         .to_owned(),
-                    batch_size: properties["BatchSize"]
-                        .as_u64()
-                        .and_then(|size| size.try_into().ok())
-                        .ok_or_else(|| fault("SQS event's BatchSize"))?,
+                    batch_size: number(&properties["BatchSize"]).ok_or_else(|| fault("SQS event's BatchSize"))?,
                     reports_failures: properties["FunctionResponseTypes"]
                         .as_array()
                         .is_some_and(|types| types.contains(&"ReportBatchItemFailures".into())),
+                    maximum_concurrency: number(&properties["ScalingConfig"]["MaximumConcurrency"])
+                        .ok_or_else(|| fault("SQS event's ScalingConfig.MaximumConcurrency"))?,
                 });
             }
             Some("ScheduleV2") => {

@@ -166,7 +166,14 @@ Resources:
       Events:
         Queue:
           Type: SQS
-          Properties: {Queue: !GetAtt Queue.Arn, BatchSize: 10, FunctionResponseTypes: [ReportBatchItemFailures]}
+          Properties:
+            Queue: !GetAtt Queue.Arn
+            BatchSize: 10
+            FunctionResponseTypes: [ReportBatchItemFailures]
+            ScalingConfig: {MaximumConcurrency: 50}
+        Other:
+          Type: SQS
+          Properties: {Queue: !GetAtt Other.Arn, BatchSize: 1, ScalingConfig: {MaximumConcurrency: 2}}
         Minute: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 minute)}}
         Bus: {Type: EventBridgeRule, Properties: {Pattern: {detail-type: [something.happened]}}}
   Rotate: {Type: 'AWS::Serverless::Function', Properties: {CodeUri: target/lambda/rotate}}
@@ -215,8 +222,15 @@ Resources:
         assert!(template.function("fallback").expect("declared above").answers_unmatched);
         let dispatch = template.function("dispatch").expect("declared above");
         assert_eq!(
-            dispatch.queue,
-            Some(crate::QueueTrigger { queue: "Queue".to_owned(), batch_size: 10, reports_failures: true })
+            dispatch.queues,
+            [("Queue", 10, true, 50), ("Other", 1, false, 2)].map(
+                |(queue, batch_size, reports_failures, maximum_concurrency)| crate::QueueTrigger {
+                    queue: queue.to_owned(),
+                    batch_size,
+                    reports_failures,
+                    maximum_concurrency,
+                }
+            )
         );
         let schedule = dispatch.schedule.as_ref().expect("declared above");
         assert_eq!(schedule.every, Duration::from_secs(60));

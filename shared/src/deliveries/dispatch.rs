@@ -1,19 +1,19 @@
 //! Dispatching: from "this attempt is due" to an attempt in the history.
 //!
 //! Claim, send, record, announce the next: a crash after any of them leaves a delivery that the sweep will find, and a
-//! message that comes again finds a claim or an attempt and is dropped.
+//! message that comes again finds a claim or an attempt and is dropped. What one invocation does stands in `round.rs`.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, pin::pin, time::Duration};
 
-use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use futures::future::join_all;
 use http::{HeaderName, HeaderValue, Method, header};
 use hyper::body::Bytes;
+use tokio::{join, time::timeout};
 
 use super::{
     Attempt, Deliveries, GRACE,
-    queue::{DueMessage, Queue},
+    queue::{DueMessage, Inbox, Lane, Notice, Queue},
     schedule::{Next, RetrySchedule},
     signature,
     store::{Claim, Claimed, Recorded},
@@ -37,6 +37,7 @@ use crate::{
         headers,
         health::Watch,
         operational::{DeliveryExhausted, is_operational},
+        pace::SLOW,
         stats::Stats,
         store::SigningWebhook,
         telling::Telling,
@@ -56,6 +57,8 @@ pub struct Dispatcher {
     pub webhooks: Webhooks,
     /// Where the next attempt is announced.
     pub queue: Queue,
+    /// Where messages come from: the quick lane and the slow one.
+    pub inboxes: [Inbox; 2],
     /// What knows how webhooks are doing, and disables them.
     pub watch: Watch,
     /// What counts attempts for their owners.
@@ -75,7 +78,7 @@ pub struct Dispatcher {
 }
 
 /// An attempt that was made, for those who count.
-struct Tried {
+pub(super) struct Tried {
     entity: AuthorizedEntity,
     webhook: WebhookId,
     outcome: Outcome,
@@ -111,34 +114,18 @@ impl DispatchError {
 }
 
 impl Dispatcher {
-    /// Deals with all messages of a batch at once and says which of them have to come again.
-    pub async fn dispatch(self: Arc<Self>, batch: SqsEvent) -> SqsBatchResponse {
-        let outcomes = join_all(batch.records.iter().map(|message| self.one(message))).await;
-        let (mut response, mut tried) = (SqsBatchResponse::default(), Vec::new());
-        for (message, outcome) in batch.records.iter().zip(outcomes) {
-            match outcome {
-                Ok(attempt) => tried.extend(attempt),
-                Err(error) => {
-                    let message_id = message.message_id.clone().unwrap_or_default();
-                    tracing::error!(error = %logging::chain(&error), messageId = message_id, "a message has to come again");
-                    let mut failure = BatchItemFailure::default();
-                    failure.item_identifier = message_id;
-                    response.batch_item_failures.push(failure);
-                }
-            }
-        }
-        self.count(tried).await;
-        response
-    }
-
-    async fn one(&self, message: &SqsMessage) -> Result<Option<Tried>, DispatchError> {
-        let body = message.body.as_deref().unwrap_or_default();
-        let due: DueMessage = serde_json::from_str(body).map_err(DispatchError::Message)?;
+    /// Makes the attempt that a message announces, if it is due and not somebody else's. The webhook is what it was found to
+    /// be just before.
+    pub(super) async fn one(
+        &self,
+        due: &DueMessage,
+        webhook: Option<SigningWebhook>,
+    ) -> Result<Option<Tried>, DispatchError> {
         // Before the claim: a lease must not run out while a secret is waited for.
         self.rings.get().await?;
         let lease = random::uuid(&*self.random);
         match self.deliveries.claim(&due.delivery, due.attempt, lease, self.clock.now()).await? {
-            Claim::Started(claimed) => match self.claimed(&claimed).await {
+            Claim::Started(claimed) => match self.claimed(&claimed, webhook).await {
                 // Asking again at once would not help: it waits longer each time, while somebody puts it right.
                 Err(error) if error.is_lasting() => {
                     tracing::error!(error = %logging::chain(&error), deliveryId = %due.delivery, "an attempt cannot be made");
@@ -155,15 +142,25 @@ impl Dispatcher {
     }
 
     /// Makes the attempt, or finds that it cannot be made, or not yet.
-    async fn claimed(&self, claimed: &Claimed) -> Result<Option<Tried>, DispatchError> {
+    async fn claimed(
+        &self,
+        claimed: &Claimed,
+        webhook: Option<SigningWebhook>,
+    ) -> Result<Option<Tried>, DispatchError> {
         let delivery = claimed.delivery();
         let (entity, id) =
             (AuthorizedEntity::owning_delivery(delivery.owner_identifier.clone()), &delivery.webhook_identifier);
-        let (webhook, body, health) = tokio::try_join!(
-            self.webhooks.find(&entity, id),
-            self.events.body(claimed.event()),
-            self.watch.healths.find(&entity, id)
-        )?;
+        let is_its_own =
+            |found: &SigningWebhook| found.webhook.id == *id && found.webhook.owner_identifier == *entity.id();
+        let webhook = async {
+            match webhook.filter(is_its_own) {
+                Some(webhook) => Ok(Some(webhook)),
+                // A message is a hint, and the delivery says whose it is.
+                None => self.webhooks.find(&entity, id).await,
+            }
+        };
+        let (webhook, body, health) =
+            tokio::try_join!(webhook, self.events.body(claimed.event()), self.watch.healths.find(&entity, id))?;
         let now = self.clock.now();
         let Some(webhook) = webhook.filter(|found| found.webhook.enabled) else {
             tracing::info!(deliveryId = %delivery.id, "cancelled: its webhook is gone or disabled");
@@ -178,7 +175,8 @@ impl Dispatcher {
         if let Some(until) = self.closed_until(&entity, id, health.as_ref(), operational, now).await? {
             tracing::info!(deliveryId = %delivery.id, until = %until, "put off: the breaker of its webhook is open");
             self.deliveries.put_off(claimed, until, now).await?;
-            self.announce(claimed, claimed.attempt(), until, now).await;
+            let lane = Lane::of(webhook.webhook.is_slow(until));
+            self.announce(claimed, claimed.attempt(), lane, until, now).await;
             return Ok(None);
         }
         let outcome = self.attempt(&entity, claimed, &webhook, &body).await?;
@@ -221,7 +219,12 @@ impl Dispatcher {
         body: &str,
     ) -> Result<Outcome, DispatchError> {
         let began = self.clock.now();
-        let outcome = self.send(claimed, webhook, body, began).await?;
+        let mut exchange = pin!(self.send(claimed, webhook, body, began));
+        let (outcome, was_slow) = match timeout(SLOW, exchange.as_mut()).await {
+            Ok(outcome) => (outcome?, false),
+            // While it is still under way, so that what comes meanwhile goes by the other lane.
+            Err(_) => (join!(exchange, self.note_slow(entity, webhook)).0?, true),
+        };
         let ended = self.clock.now();
         let next = self.next(claimed, &outcome, ended);
         let attempt = Attempt::of(claimed.attempt(), began, ended, &outcome);
@@ -241,9 +244,18 @@ impl Dispatcher {
             let (delivery, attempt) = (&claimed.delivery().id, claimed.attempt());
             tracing::warn!(deliveryId = %delivery, attempt, "the claim was lost before the attempt was recorded");
         } else if let Next::RetryAt(time) = next {
-            self.announce(claimed, claimed.attempt().saturating_add(1), time, ended).await;
+            let lane = Lane::of(was_slow || webhook.webhook.is_slow(time));
+            self.announce(claimed, claimed.attempt().saturating_add(1), lane, time, ended).await;
         }
         Ok(outcome)
+    }
+
+    /// Nothing depends on it, so that what fails is logged.
+    async fn note_slow(&self, entity: &AuthorizedEntity, webhook: &SigningWebhook) {
+        let id = &webhook.webhook.id;
+        if let Err(error) = self.webhooks.note_slow(entity, id, self.clock.now()).await {
+            tracing::warn!(error = %logging::chain(&error), webhookId = %id, "not noted that it is slow");
+        }
     }
 
     /// The writes that tell, in the transaction of the last attempt, that a delivery has failed for good; none when that is not
@@ -269,9 +281,9 @@ impl Dispatcher {
         }
     }
 
-    /// Counts what was tried, once per webhook and batch. It colours a webhook's health and fills its statistics, so that
+    /// Counts what was tried, once per webhook and call. It colours a webhook's health and fills its statistics, so that
     /// nothing depends on it: what fails is logged.
-    async fn count(&self, tried: Vec<Tried>) {
+    pub(super) async fn count(&self, tried: Vec<Tried>) {
         let mut by_webhook: BTreeMap<WebhookId, Vec<Tried>> = BTreeMap::new();
         for attempt in tried {
             by_webhook.entry(attempt.webhook.clone()).or_default().push(attempt);
@@ -330,10 +342,11 @@ impl Dispatcher {
     }
 
     /// A message for an attempt; the sweep does it if that fails.
-    async fn announce(&self, claimed: &Claimed, attempt: u32, time: Time, now: Time) {
+    async fn announce(&self, claimed: &Claimed, attempt: u32, lane: Lane, time: Time, now: Time) {
         let delivery = claimed.delivery();
         let message = DueMessage { delivery: delivery.id.clone(), attempt };
-        if let Err(error) = self.queue.announce(&delivery.webhook_identifier, message, time, now).await {
+        let (owner, webhook) = (delivery.owner_identifier.clone(), delivery.webhook_identifier.clone());
+        if let Err(error) = self.queue.announce(lane, Notice::new(message, owner, webhook), time, now).await {
             tracing::warn!(error = %logging::chain(&error), "not announced; the sweep will find it");
         }
     }

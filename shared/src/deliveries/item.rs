@@ -26,6 +26,11 @@ use crate::{
 /// As many bytes of attempts as stand in a head, with what they are called.
 const MAX_INLINE: usize = 1024;
 
+/// How long the sweep leaves a new delivery of a slow webhook alone: shorter than a lease, so that a claim need not move it.
+const SLOW_GRACE: Duration = Duration::from_secs(20);
+/// As if it had been announced so often: the next pause is 80 s.
+const SLOW_SWEEPS: u32 = 3;
+
 /// How many partitions the index of due deliveries has: one takes 1 000 writes a second.
 pub const DUE_SHARDS: u8 = 8;
 /// The sort key of heads.
@@ -76,12 +81,14 @@ impl HeadItem {
     pub fn new(event: &Event, webhook: &Webhook, first_attempt: Time, retention: Duration) -> Self {
         let id = DeliveryId::of(&event.id, &webhook.id);
         let created = event.timestamp;
+        // What is slow waits for a place at times, and is not announced again so soon.
+        let (grace, sweeps) = if webhook.is_slow(created) { (SLOW_GRACE, SLOW_SWEEPS) } else { (GRACE, 0) };
         Self {
             pk: partition(&id),
             sk: HEAD.to_owned(),
             event: event.id.clone(),
             schedule_base: 0,
-            sweeps: 0,
+            sweeps,
             lease: None,
             claimable_at: Some(first_attempt),
             resume_at: None,
@@ -92,7 +99,7 @@ impl HeadItem {
             webhook_key: Group::of(Status::Pending, 0, Some(first_attempt), created)
                 .map(|group| group.key(&webhook.id)),
             due_shard: Some(due_shard(&id)),
-            due_at: Some(first_attempt + GRACE),
+            due_at: Some(first_attempt + grace),
             expires_at: (created + retention).as_seconds(),
             delivery: Delivery {
                 attempt_count: 0,

@@ -14,7 +14,7 @@ use super::{
     by_webhook::Group,
     delivery::{MAX_ATTEMPTS, WholeDelivery},
     item::{HEAD, HeadItem, due_shard, partition},
-    queue::{DueMessage, Queue, QueueError},
+    queue::{DueMessage, Lane, Notice, Queue, QueueError},
 };
 use crate::{
     auth::entity::AuthorizedEntity,
@@ -115,7 +115,9 @@ impl Resending {
 
     async fn announce(&self, delivery: &Delivery, now: Time) {
         let message = DueMessage { delivery: delivery.id.clone(), attempt: delivery.attempt_count.saturating_add(1) };
-        let announced = self.queue.announce(&delivery.webhook_identifier, message, now, now);
+        let notice = Notice::new(message, delivery.owner_identifier.clone(), delivery.webhook_identifier.clone());
+        // A dispatcher looks whether it belongs there.
+        let announced = self.queue.announce(Lane::Quick, notice, now, now);
         if let Err(error) = timeout(ANNOUNCEMENT_LIMIT, announced).await.unwrap_or(Err(QueueError::Late)) {
             tracing::warn!(error = %logging::chain(&error), deliveryId = %delivery.id, "not announced; the sweep will find it");
         }

@@ -14,7 +14,7 @@ use super::{
     by_webhook::Group,
     delivery::WholeDelivery,
     item::{ATTEMPT, AttemptItem, DueEntry, HEAD, HeadItem, partition, shard_key},
-    queue::MAX_DELAY,
+    queue::{MAX_DELAY, Whose},
     schedule::Next,
 };
 use crate::{
@@ -142,6 +142,15 @@ impl Deliveries {
         Ok(Some(WholeDelivery { delivery: head.delivery, attempts, event }))
     }
 
+    /// Whose a delivery is; `None` when there is none of this identifier.
+    pub async fn whose(&self, id: &DeliveryId) -> Result<Option<Whose>, TableError> {
+        let head: Option<HeadItem> = self.table.read((partition(id), HEAD.to_owned()), "looking whose it is").await?;
+        Ok(head.map(|HeadItem { delivery, .. }| Whose {
+            entity: delivery.owner_identifier,
+            webhook: delivery.webhook_identifier,
+        }))
+    }
+
     /// Claims an attempt: for the length of a lease it is the caller's alone. If the caller dies, the sweep finds the
     /// delivery when the lease is over.
     ///
@@ -162,7 +171,7 @@ impl Deliveries {
                 let head: HeadItem = read_item(item, DOING)?;
                 // The answer to the first try may have been lost on its way, and this is the second.
                 if head.lease.as_ref() != Some(&lease) || head.delivery.attempt_count != made {
-                    if head.due_at < head.claimable_at {
+                    if head.due_at != head.claimable_at {
                         self.look_again_after_lease(&head).await?;
                     }
                     return Ok(Claim::NotNow);
@@ -266,13 +275,17 @@ impl Deliveries {
         self.table.due_before(&shard_key(shard), now, limit, start, "looking for what is due").await
     }
 
-    /// Moves the due time of what is about to be announced; false when it is no longer due, or somebody else did.
-    pub async fn postpone(&self, entry: &DueEntry, until: Time) -> Result<bool, TableError> {
+    /// Moves the due time of what is about to be announced, and gives whose it is; nothing when it is no longer due, or
+    /// somebody else did.
+    pub async fn postpone(&self, entry: &DueEntry, until: Time) -> Result<Option<Whose>, TableError> {
+        const DOING: &str = "moving a due time";
         let postponed = Statement::update(&entry.pk, HEAD)
             .set("dueAt", text(until))
             .set("sweeps", number(entry.sweeps.saturating_add(1)))
             .only_if("dueAt", "=", text(entry.due_at));
-        Ok(matches!(self.table.execute(postponed).await?, Executed::Done(_)))
+        let Executed::Done(Some(item)) = self.table.execute(postponed).await? else { return Ok(None) };
+        let Delivery { owner_identifier, webhook_identifier, .. } = read_item::<HeadItem>(item, DOING)?.delivery;
+        Ok(Some(Whose { entity: owner_identifier, webhook: webhook_identifier }))
     }
 }
 

@@ -12,9 +12,10 @@ use super::{
     Deliveries, GRACE,
     item::{DUE_SHARDS, DueEntry},
     jobs::Worker,
-    queue::{DueMessage, Queue},
+    queue::{DueMessage, Lane, Notice, Queue, Whose},
 };
 use crate::{
+    auth::entity::AuthorizedEntity,
     clock::{SharedClock, Time},
     events::{
         outbox::{Outbox, OutboxError},
@@ -22,6 +23,7 @@ use crate::{
     },
     logging,
     table::TableError,
+    webhooks::Webhooks,
 };
 
 /// The longest pause between two announcements of the same delivery.
@@ -45,6 +47,8 @@ pub struct Sweeper {
     pub deliveries: Deliveries,
     /// What does the jobs.
     pub worker: Worker,
+    /// Which of them are slow.
+    pub webhooks: Webhooks,
     /// Where it is announced.
     pub queue: Queue,
     /// The clock.
@@ -116,14 +120,31 @@ impl Sweeper {
         let Some(delivery) = entry.delivery() else {
             return Ok(false);
         };
-        if !self.deliveries.postpone(&entry, now + pause(entry.sweeps)).await? {
+        let Some(whose) = self.deliveries.postpone(&entry, now + pause(entry.sweeps)).await? else {
             return Ok(false);
-        }
+        };
+        let lane = self.lane(&whose, now).await;
         let message = DueMessage { delivery, attempt: entry.attempt_count + 1 };
-        if let Err(error) = self.queue.announce(&entry.webhook_identifier, message, now, now).await {
+        let notice = Notice { message, whose: Some(whose), has_waited: true };
+        if let Err(error) = self.queue.announce(lane, notice, now, now).await {
             tracing::warn!(error = %logging::chain(&error), "not announced; a later sweep will find it");
         }
         Ok(true)
+    }
+}
+
+impl Sweeper {
+    /// What waits in the slow lane does not come back by the quick one. A lane that is not known is the quick one, where a
+    /// dispatcher looks again.
+    async fn lane(&self, whose: &Whose, now: Time) -> Lane {
+        let entity = AuthorizedEntity::owning_delivery(whose.entity.clone());
+        match self.webhooks.find(&entity, &whose.webhook).await {
+            Ok(found) => Lane::of(found.is_some_and(|found| found.webhook.is_slow(now))),
+            Err(error) => {
+                tracing::warn!(error = %logging::chain(&error), webhookId = %whose.webhook, "its lane is not known");
+                Lane::Quick
+            }
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! due time that the sweep will find. Only then is it acknowledged. The queue comes last and may fail, since it only
 //! says "look now". Whatever is repeated after a crash in between finds the same identifiers and makes nothing new.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -26,7 +26,7 @@ use crate::{
     clock::{SharedClock, Time},
     deliveries::{
         Deliveries,
-        queue::{DueMessage, Queue, QueueError},
+        queue::{DueMessage, Lane, Notice, Queue, QueueError},
     },
     http::{Call, JsonBody, Problem, Reply},
     ids::{DeliveryId, EventId},
@@ -115,7 +115,7 @@ impl Publisher {
 
     /// A publisher with these settings, as most functions need it.
     pub fn start(service: &Service, (queue, schedule): (QueueSettings, ScheduleSettings)) -> Self {
-        Self::connect(service, &Queue::connect(service.aws(), queue.url), schedule)
+        Self::connect(service, &Queue::connect(service.aws(), &queue), schedule)
     }
 
     /// Answers a request to publish.
@@ -209,17 +209,20 @@ impl Publisher {
             let kept = self.events.keep(event, retention);
             let opened = self.deliveries.open_for_event(event, targets, first_attempt, retention);
             tokio::try_join!(kept, opened)?;
-            self.announce(event, &planned, first_attempt).await;
+            self.announce(event, &planned, webhooks, first_attempt).await;
         }
         tracing::info!(eventId = %event.id, r#type = event.kind, deliveries = planned.len(), "published");
         Ok(Published { event_identifier: event.id.clone(), deliveries: planned })
     }
 
-    async fn announce(&self, event: &Event, planned: &[PlannedDelivery], first_attempt: Time) {
+    async fn announce(&self, event: &Event, planned: &[PlannedDelivery], webhooks: &[Webhook], first_attempt: Time) {
         let now = self.clock.now();
+        let slow: HashSet<_> =
+            webhooks.iter().filter(|webhook| webhook.is_slow(now)).map(|webhook| &webhook.id).collect();
         let announced = join_all(planned.iter().map(|plan| {
             let message = DueMessage { delivery: plan.delivery.clone(), attempt: 1 };
-            self.queue.announce(&plan.webhook, message, first_attempt, now)
+            let notice = Notice::new(message, event.entity.clone(), plan.webhook.clone());
+            self.queue.announce(Lane::of(slow.contains(&plan.webhook)), notice, first_attempt, now)
         }));
         let announced = timeout(ANNOUNCEMENT_LIMIT, announced).await;
         let announced: Result<(), _> =

@@ -11,7 +11,7 @@ use std::{
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use rustls::pki_types::ServerName;
 use tokio::{
-    net::{TcpStream, lookup_host},
+    net::{TcpSocket, TcpStream, lookup_host},
     time::timeout,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
@@ -25,6 +25,9 @@ const HEAD_START: Duration = Duration::from_millis(250);
 
 /// How many addresses of a name are tried: more help nobody, and a name with hundreds must not make hundreds of connections.
 const MAX_TRIED: usize = 8;
+
+/// What the system takes of an answer before it is read. A head of 32 KiB and a body of 4 KiB are all that ever is.
+const RECEIVE_BUFFER: u32 = 64 * 1024;
 
 /// Asks for the addresses of names; handed in, so that tests can answer what no DNS would answer them.
 pub trait Resolver: fmt::Debug + Send + Sync {
@@ -88,7 +91,7 @@ async fn dial(addresses: Vec<SocketAddr>) -> Result<TcpStream, AttemptError> {
     let (mut untried, mut under_way) = (addresses.into_iter(), FuturesUnordered::new());
     let mut failure = AttemptError::Dns("the name has no address");
     loop {
-        under_way.extend(untried.next().map(TcpStream::connect));
+        under_way.extend(untried.next().map(open));
         let wait = if untried.len() == 0 { Duration::MAX } else { HEAD_START };
         match timeout(wait, under_way.next()).await {
             Ok(Some(Ok(stream))) => return Ok(stream),
@@ -97,6 +100,13 @@ async fn dial(addresses: Vec<SocketAddr>) -> Result<TcpStream, AttemptError> {
             Err(_) => {}
         }
     }
+}
+
+async fn open(address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Before the connection stands, which announces it: else an endpoint sends megabytes of which the start is read.
+    socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
+    socket.connect(address).await
 }
 
 fn refused(error: &io::Error) -> AttemptError {

@@ -17,7 +17,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::sleep;
 
 use crate::{clock::Time, gather::Gather, logging};
-use read::{Partitions, Reads};
+use read::{Partitions, ReadAnswer, Reads};
 use statement::{Answer, Writes};
 
 /// An item as DynamoDB knows it.
@@ -169,8 +169,14 @@ impl Table {
         key: (String, String),
         doing: &'static str,
     ) -> Result<Option<T>, TableError> {
-        let item = self.reads.ask(key).await.map_err(|_| TableError::Missing("the outcome of a read"))??;
-        item.map(|item| read_item(item, doing)).transpose()
+        let mut pauses = PAUSES.iter();
+        loop {
+            let answer = self.reads.ask(key.clone()).await;
+            match answer.map_err(|_| TableError::Missing("the outcome of a read"))? {
+                ReadAnswer::Decided(item) => return item?.map(|item| read_item(item, doing)).transpose(),
+                ReadAnswer::NotNow(error) => sleep(*pauses.next().ok_or(error)?).await,
+            }
+        }
     }
 
     /// Reads one item by its key; `None` when there is none.

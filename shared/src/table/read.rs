@@ -7,12 +7,12 @@ use std::{
 
 use aws_sdk_dynamodb::{
     Client,
+    operation::batch_get_item::BatchGetItemOutput,
     types::{AttributeValue, KeysAndAttributes},
 };
 use futures::future::join_all;
-use tokio::time::sleep;
 
-use super::{Item, PAUSES, TableError};
+use super::{Item, TableError};
 use crate::gather::Calls;
 
 const READING: &str = "reading items";
@@ -25,51 +25,62 @@ pub struct Reads {
 
 type Key = (String, String);
 
+/// What a call says of one of its reads.
+#[derive(Debug)]
+pub enum ReadAnswer {
+    /// It is decided.
+    Decided(Result<Option<Item>, TableError>),
+    /// "Not now", of this item alone: it had no room in the answer, or its partition is too busy. The others of this call must
+    /// not wait for it, nor fail with it.
+    NotNow(TableError),
+}
+
 impl Calls for Reads {
     type Ask = Key;
-    type Answer = Result<Option<Item>, TableError>;
+    type Answer = ReadAnswer;
     /// A call takes 100, but answers with 16 MB at most: this many of the largest items that we write fit.
     const LIMIT: usize = 50;
 
-    async fn call(&self, keys: Vec<Key>) -> Vec<Self::Answer> {
+    async fn call(&self, keys: Vec<Key>) -> Vec<ReadAnswer> {
         match self.read(&keys).await {
-            Ok(found) => keys.iter().map(|key| Ok(found.get(key).cloned())).collect(),
-            Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
+            Ok(answer) => answers(&keys, answer),
+            Err(error) => keys.iter().map(|_| ReadAnswer::Decided(Err(error.clone()))).collect(),
         }
     }
 }
 
 impl Reads {
-    async fn read(&self, keys: &[Key]) -> Result<HashMap<Key, Item>, TableError> {
-        let mut found = HashMap::new();
-        let mut wanted: Vec<Item> = Vec::new();
-        for (position, (pk, sk)) in keys.iter().enumerate() {
-            // Asking for an item twice is refused.
-            if !keys[..position].iter().any(|(earlier_pk, earlier_sk)| (earlier_pk, earlier_sk) == (pk, sk)) {
-                let key = [("pk", pk), ("sk", sk)];
-                wanted.push(key.map(|(name, part)| (name.to_owned(), AttributeValue::S(part.clone()))).into());
-            }
-        }
-        let mut pauses = PAUSES.iter();
-        loop {
-            let request = KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(true).build();
-            let request = request.map_err(TableError::unbuilt(READING))?;
-            let answer = self.client.batch_get_item().request_items(&self.table, request).send().await;
-            let answer = answer.map_err(TableError::sdk(READING))?;
-            for item in answer.responses.unwrap_or_default().into_values().flatten() {
-                let part = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
-                let key = part("pk").zip(part("sk")).ok_or(TableError::Missing("the key of an item"))?;
-                found.insert(key, item);
-            }
-            // What is left had no room in the answer, or the table was too busy for it.
-            wanted = answer.unprocessed_keys.unwrap_or_default().into_values().flat_map(|rest| rest.keys).collect();
-            if wanted.is_empty() {
-                return Ok(found);
-            }
-            let pause = pauses.next().ok_or_else(|| TableError::code(READING, "ThrottlingError"))?;
-            sleep(*pause).await;
-        }
+    async fn read(&self, keys: &[Key]) -> Result<BatchGetItemOutput, TableError> {
+        // Asking for an item twice is refused.
+        let distinct: HashSet<&Key> = keys.iter().collect();
+        let wanted = distinct.into_iter().map(|(pk, sk)| {
+            let key = [("pk", pk), ("sk", sk)];
+            key.map(|(name, part)| (name.to_owned(), AttributeValue::S(part.clone()))).into()
+        });
+        let request = KeysAndAttributes::builder().set_keys(Some(wanted.collect())).consistent_read(true).build();
+        let request = request.map_err(TableError::unbuilt(READING))?;
+        let answer = self.client.batch_get_item().request_items(&self.table, request).send().await;
+        answer.map_err(TableError::sdk(READING))
     }
+}
+
+/// What an answer says of each of the keys that it was asked for.
+fn answers(keys: &[Key], answer: BatchGetItemOutput) -> Vec<ReadAnswer> {
+    let items = answer.responses.unwrap_or_default().into_values().flatten();
+    let found: HashMap<Key, Item> = items.filter_map(|item| Some((key_of(&item)?, item))).collect();
+    let left = answer.unprocessed_keys.unwrap_or_default().into_values().flat_map(|rest| rest.keys);
+    let left: HashSet<Key> = left.filter_map(|key| key_of(&key)).collect();
+    let answer = |key: &Key| match found.get(key) {
+        Some(item) => ReadAnswer::Decided(Ok(Some(item.clone()))),
+        None if left.contains(key) => ReadAnswer::NotNow(TableError::code(READING, "ThrottlingError")),
+        None => ReadAnswer::Decided(Ok(None)),
+    };
+    keys.iter().map(answer).collect()
+}
+
+fn key_of(item: &Item) -> Option<Key> {
+    let part = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
+    part("pk").zip(part("sk"))
 }
 
 /// Reads of whole partitions, or of the part of one whose sort keys begin alike. A busy publisher reads the same one again
@@ -110,5 +121,40 @@ impl Partitions {
             items.push(item.map_err(TableError::sdk(READING))?);
         }
         Ok(items)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::text;
+
+    fn key(name: &str) -> Key {
+        (name.to_owned(), "HEAD".to_owned())
+    }
+
+    fn item(name: &str) -> Item {
+        [("pk", name), ("sk", "HEAD")].map(|(name, part)| (name.to_owned(), text(part))).into()
+    }
+
+    /// All reads of a call once failed with the one whose partition was too busy.
+    #[test]
+    fn a_throttled_key_leaves_the_reads_alone_that_share_its_call() {
+        let left = KeysAndAttributes::builder().keys(item("busy")).build().expect("complete");
+        let answer = BatchGetItemOutput::builder()
+            .responses("table", vec![item("there")])
+            .unprocessed_keys("table", left)
+            .build();
+        let answers = answers(&["there", "busy", "absent", "there"].map(key), answer);
+        let [
+            ReadAnswer::Decided(Ok(Some(there))),
+            ReadAnswer::NotNow(TableError::Unavailable { .. }),
+            ReadAnswer::Decided(Ok(None)),
+            ReadAnswer::Decided(Ok(Some(again))),
+        ] = answers.as_slice()
+        else {
+            panic!("{answers:?}")
+        };
+        assert_eq!((there, again), (&item("there"), &item("there")));
     }
 }

@@ -14,6 +14,7 @@ mod members;
 pub mod operational;
 #[cfg(test)]
 mod operational_tests;
+pub mod pace;
 pub mod register;
 pub mod remove;
 mod revision;

@@ -103,6 +103,7 @@ fn made_of(
         last_update: now,
         name: members.name?,
         owner_identifier,
+        slow_until: None,
         version: 1,
     })
 }

@@ -156,24 +156,9 @@ impl Writes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{auth::entity::EntityId, ids::WebhookId, testing::CountingRandom, webhooks::endpoint::KeptEndpoint};
+    use crate::webhooks::webhook::tests::webhook;
 
     const NOW: Time = Time::from_millis(1_795_167_900_123);
-
-    fn webhook() -> Webhook {
-        Webhook {
-            created_date: NOW,
-            disabled_reason: Some("The endpoint answered 410 Gone.".into()),
-            enabled: false,
-            event_list: Vec::new(),
-            endpoint: KeptEndpoint::new(part("https://example.com/".into(), None), part(Headers::new(), None)),
-            id: WebhookId::new(NOW, &CountingRandom::default()),
-            last_update: NOW,
-            name: "n".into(),
-            owner_identifier: EntityId::parse("demo-hotel").expect("an entity"),
-            version: 7,
-        }
-    }
 
     fn part<T>(shown: T, sealed: Option<&str>) -> Kept<T> {
         Kept { shown, sealed: sealed.map(str::to_owned) }

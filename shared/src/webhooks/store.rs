@@ -71,6 +71,10 @@ impl Webhooks {
         Self(table)
     }
 
+    pub(super) fn table(&self) -> &Table {
+        &self.0
+    }
+
     /// Adds a webhook.
     pub async fn add(&self, entity: &AuthorizedEntity, webhook: &Webhook, sealed: String) -> Result<(), TableError> {
         let (pk, sk) = key(entity.id(), &webhook.id);

@@ -31,6 +31,9 @@ pub struct Webhook {
     pub name: String,
     /// The managing entity that owns it.
     pub owner_identifier: EntityId,
+    /// Until when it counts as slow: see [`super::pace`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_until: Option<Time>,
     /// Counts its changes, from 1. A new signing secret is none: see [`super::rotate`].
     pub version: u64,
 }
@@ -79,6 +82,36 @@ impl Webhook {
             owner_identifier: &self.owner_identifier,
             signing_secret,
             version: self.version,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::{
+        testing::CountingRandom,
+        webhooks::{endpoint::Kept, masked::Headers},
+    };
+
+    /// A webhook for tests.
+    pub(in crate::webhooks) fn webhook() -> Webhook {
+        let now = Time::from_millis(1_795_167_900_123);
+        Webhook {
+            created_date: now,
+            disabled_reason: Some("The endpoint answered 410 Gone.".into()),
+            enabled: false,
+            event_list: Vec::new(),
+            endpoint: KeptEndpoint::new(
+                Kept { shown: "https://example.com/".into(), sealed: None },
+                Kept { shown: Headers::new(), sealed: None },
+            ),
+            id: WebhookId::new(now, &CountingRandom::default()),
+            last_update: now,
+            name: "n".into(),
+            owner_identifier: EntityId::parse("demo-hotel").expect("an entity"),
+            slow_until: None,
+            version: 7,
         }
     }
 }

@@ -263,7 +263,7 @@ impl<'a> Stage<'a> {
 /// The delivery that a batch of messages announces for a webhook.
 fn delivery_in(call: &AwsCall, webhook: &str) -> String {
     let entries = call.body["Entries"].as_array().into_iter().flatten();
-    let mut messages = entries.filter(|entry| entry["MessageGroupId"] == webhook);
+    let mut messages = entries.filter(|entry| entry["MessageAttributes"]["webhook"]["StringValue"] == webhook);
     let message = messages.next().and_then(|entry| entry["MessageBody"].as_str()).unwrap_or_default();
     let message: Value = serde_json::from_str(message).expect("a message is JSON");
     message["delivery"].as_str().unwrap_or_else(|| panic!("no delivery in {}", call.body)).to_owned()

@@ -1,0 +1,235 @@
+//! Isolation of tenants under the limits of template.yaml: whatever the endpoints of one do, what another publishes
+//! arrives about as soon as when it is alone.
+//!
+//! Both are measured in the same run, so that the machine and whatever else it does count for both.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::{future::join_all, join};
+use serde_json::json;
+use tokio::{
+    net::TcpListener,
+    time::{MissedTickBehavior, interval},
+};
+
+use crate::{
+    harness::{Api, Behaviour, Bundle, Entity, Receiver, Settings, Suite, tests, until},
+    isolation::percentile,
+};
+
+tests![
+    slow_answers_of_another_tenant_hold_up_nobody,
+    answers_that_never_begin_hold_up_nobody,
+    bodies_that_trickle_hold_up_nobody,
+    handshakes_that_never_end_hold_up_nobody,
+    endless_bodies_and_redirects_hold_up_nobody,
+    a_webhook_that_was_slow_comes_back_by_itself,
+    a_message_of_an_earlier_version_is_understood,
+];
+
+/// What the quiet tenant publishes a second, in both measurements.
+const QUIET_A_SECOND: u32 = 10;
+/// How long each measurement takes.
+const MEASURED: Duration = Duration::from_secs(8);
+/// What the noisy tenant publishes a second, to 40 webhooks: with attempts of 14 s, three times what 50 batches of 10 hold.
+const NOISY_A_SECOND: u32 = 3;
+/// How much later than three times as late: the promise is one second, where the machine does nothing else meanwhile.
+const SLACK: Duration = Duration::from_secs(3);
+
+/// A tenant with one quick webhook.
+pub struct Quiet {
+    entity: Entity,
+    receiver: Receiver,
+}
+
+/// A tenant with many webhooks that misbehave.
+pub struct Noisy(Entity);
+
+impl Quiet {
+    /// The tenant.
+    pub async fn start(api: &Api) -> Self {
+        let (entity, receiver) = (Entity::new(api, "quiet".to_owned()).await, Receiver::start().await);
+        entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+        Self { entity, receiver }
+    }
+
+    /// From the beginning of each publication to its arrival. `run` tells these events from others.
+    pub async fn latencies(&self, run: u32, measured: Duration) -> Vec<Duration> {
+        let began =
+            publish(&self.entity, measured, QUIET_A_SECOND, |number| json!({ "run": run, "number": number })).await;
+        let mut arrived = BTreeMap::new();
+        until("everything of the quiet tenant", 2 * measured + Duration::from_secs(60), async || {
+            for request in self.receiver.received("/") {
+                let data = &request.json()["data"];
+                if data["run"] == run {
+                    arrived.entry(data["number"].as_u64().unwrap_or_default()).or_insert(request.at);
+                }
+            }
+            (arrived.len() >= began.len()).then_some(())
+        })
+        .await;
+        arrived.into_values().zip(began).map(|(arrived, began)| arrived.saturating_duration_since(began)).collect()
+    }
+}
+
+impl Noisy {
+    /// The tenant with so many webhooks at this address.
+    pub async fn start(api: &Api, webhooks: usize, url: &str) -> Self {
+        let entity = Entity::new(api, "noisy".to_owned()).await;
+        for _ in 0..webhooks {
+            // Not the service's own events about them.
+            entity.hook_with(json!({ "name": "noisy", "eventUrl": url, "eventList": ["booking.created"] })).await;
+        }
+        Self(entity)
+    }
+
+    /// Publishes so many events a second, whatever becomes of them.
+    pub async fn publish(&self, measured: Duration, a_second: u32) {
+        publish(&self.0, measured, a_second, |number| json!({ "number": number })).await;
+    }
+}
+
+async fn publish(
+    entity: &Entity,
+    measured: Duration,
+    a_second: u32,
+    data: impl Fn(usize) -> serde_json::Value,
+) -> Vec<Instant> {
+    let mut beats = interval(Duration::from_secs(1) / a_second);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let count = usize::try_from(measured.as_secs()).expect("seconds") * a_second as usize;
+    let mut publications = Vec::new();
+    for number in 0..count {
+        beats.tick().await;
+        let (entity, data) = (entity.clone(), data(number));
+        publications.push(tokio::spawn(async move {
+            let began = Instant::now();
+            entity.publish_of_type("booking.created", data).await;
+            began
+        }));
+    }
+    join_all(publications).await.into_iter().map(|publication| publication.expect("no panic")).collect()
+}
+
+/// Measures the quiet tenant alone, and beside the noisy one from its first event on.
+pub async fn alone_and_beside(
+    quiet: &Quiet,
+    noisy: &Noisy,
+    measured: Duration,
+    a_second: u32,
+) -> (Vec<Duration>, Vec<Duration>) {
+    // What is only done once.
+    quiet.latencies(0, Duration::from_secs(1)).await;
+    let alone = quiet.latencies(1, measured).await;
+    let (beside, ()) = join!(quiet.latencies(2, measured), noisy.publish(measured, a_second));
+    (alone, beside)
+}
+
+/// The promise: three times as long as alone, and so much more, 95 times out of a hundred.
+pub fn assert_isolated(what: &str, alone: &[Duration], beside: &[Duration], slack: Duration) {
+    let told = |latencies: &[Duration]| [50, 95, 99].map(|percent| percentile(latencies, percent));
+    println!("{what}: p50, p95, p99 alone {:?}, beside {:?}", told(alone), told(beside));
+    let (alone, beside) = (percentile(alone, 95), percentile(beside, 95));
+    assert!(beside <= 3 * alone + slack, "{what}: {beside:?} beside, {alone:?} alone");
+}
+
+/// More slow attempts than there are invocations, within the first second: the noisy tenant's webhooks do this.
+async fn holds_up_nobody(suite: Arc<Suite>, what: &str, behaviour: Behaviour) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/", [behaviour]);
+    beside_an_endpoint(&bundle, &api, what, &url).await;
+    assert!(receiver.received("/").len() >= 100, "{} came to the noisy tenant", receiver.received("/").len());
+}
+
+async fn beside_an_endpoint(bundle: &Bundle, api: &Api, what: &str, url: &str) {
+    let (quiet, noisy) = (Quiet::start(api).await, Noisy::start(api, 40, url).await);
+    let (alone, beside) = alone_and_beside(&quiet, &noisy, MEASURED, NOISY_A_SECOND).await;
+    assert_isolated(what, &alone, &beside, SLACK);
+    // At SIGTERM it waits for requests that are under way, and these go on.
+    bundle.cut_power().await;
+}
+
+async fn slow_answers_of_another_tenant_hold_up_nobody(suite: Arc<Suite>) {
+    holds_up_nobody(suite, "slow answers", Behaviour::status(200).after(Duration::from_secs(14))).await;
+}
+
+async fn answers_that_never_begin_hold_up_nobody(suite: Arc<Suite>) {
+    holds_up_nobody(suite, "no answers", Behaviour::hang()).await;
+}
+
+async fn bodies_that_trickle_hold_up_nobody(suite: Arc<Suite>) {
+    holds_up_nobody(suite, "trickled bodies", Behaviour::trickled_body(200, Duration::from_millis(500))).await;
+}
+
+async fn handshakes_that_never_end_hold_up_nobody(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("https://{}/", listener.local_addr().expect("it listens"));
+    let accepting = tokio::spawn(async move {
+        let mut silent = Vec::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            silent.push(stream);
+        }
+    });
+    beside_an_endpoint(&bundle, &api, "handshakes that never end", &url).await;
+    accepting.abort();
+}
+
+/// They are quick, so that nothing but their number tells.
+async fn endless_bodies_and_redirects_hold_up_nobody(suite: Arc<Suite>) {
+    holds_up_nobody(suite.clone(), "endless bodies", Behaviour::endless_body(200)).await;
+    holds_up_nobody(suite, "redirects", Behaviour::answer(302, &[("Location", "/")], "")).await;
+}
+
+async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
+    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let slow = Behaviour::status(200).after(Duration::from_millis(1_500));
+    let hook = entity.hook(&receiver.on("/", [slow, Behaviour::status(200)])).await;
+    let (pk, sk) = (format!("ENT#{}", entity.id), format!("WHK#{}", hook.id));
+    let first = entity.publish(json!({})).await;
+    // While the exchange is still under way.
+    let marked = until("a mark", Duration::from_secs(30), async || {
+        table.item(&pk, &sk).await.filter(|item| item.get("slowUntil").is_some())
+    })
+    .await;
+    assert!(entity.listed(&hook).await.get("slowUntil").is_none(), "it is nothing to its owner");
+    entity.until_status(&first, &["delivered"]).await;
+    // What is slow is delivered all the same, and quick exchanges leave the mark to its end.
+    let second = entity.publish(json!({})).await;
+    entity.until_status(&second, &["delivered"]).await;
+    assert_eq!(table.item(&pk, &sk).await.expect("it is there")["slowUntil"], marked["slowUntil"]);
+    let mut over = marked;
+    over["slowUntil"]["S"] = "2026-01-01T00:00:00.000Z".into();
+    table.put(over.clone()).await;
+    let third = entity.publish(json!({})).await;
+    entity.until_status(&third, &["delivered"]).await;
+    assert_eq!(table.item(&pk, &sk).await.expect("it is there"), over, "a quick webhook costs no write");
+}
+
+async fn a_message_of_an_earlier_version_is_understood(suite: Arc<Suite>) {
+    // So seldom that the sweep has nothing to do with it.
+    let settings = Settings::default().with("SWEEP_INTERVAL", "1h");
+    let (stood, _permit) = suite.other_bundle_interposed(settings).await;
+    let (entity, receiver) = (Entity::new(&stood.api, "earlier".to_owned()).await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    // The message of this version is lost, so that only the earlier one's is there.
+    stood.services.swallow(1, |call| call.operation == "SendMessageBatch");
+    let id = entity.publish(json!({})).await;
+    let queue = format!("{}/000000000000/DeliveryQueue", stood.api.env["SERVICES_ENDPOINT"]);
+    let body = json!({ "QueueUrl": queue, "MessageBody": format!(r#"{{"delivery":"{id}","attempt":1}}"#) });
+    let client = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
+    let sent = client
+        .post(&stood.api.env["SERVICES_ENDPOINT"])
+        .header("x-amz-target", "AmazonSQS.SendMessage")
+        .header("content-type", "application/x-amz-json-1.0")
+        .body(body.to_string());
+    assert!(sent.send().await.expect("the queue's server answers").status().is_success());
+    let delivery = entity.until_status(&id, &["delivered"]).await;
+    assert_eq!(delivery["attemptCount"], 1);
+    assert!(stood.bundle.stop().await.success());
+}
