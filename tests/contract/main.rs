@@ -42,7 +42,9 @@ mod payments;
 mod payments_callback;
 mod payments_failures;
 mod payments_refresh;
+mod payments_replacing;
 mod payments_secrecy;
+mod payments_start;
 mod problems;
 mod publish;
 mod queue_chaos;
@@ -68,7 +70,7 @@ use harness::Test;
 
 fn main() -> ExitCode {
     // The slow ones come first, so that the quick ones run beside them.
-    let modules: [&[Test]; 55] = [
+    let modules: [&[Test]; 57] = [
         payments_refresh::TESTS,
         revocation::TESTS,
         geo_ip_providers::TESTS,
@@ -99,6 +101,8 @@ fn main() -> ExitCode {
         payments_secrecy::TESTS,
         payments_failures::TESTS,
         payments_callback::TESTS,
+        payments_start::TESTS,
+        payments_replacing::TESTS,
         payments::TESTS,
         ingest::TESTS,
         publish::TESTS,

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use doubles::provider::Outcome;
 use serde_json::json;
 
-use crate::harness::{Answer, Application, Choice, Entity, Suite, Visit, hash_of, now, tests};
+use crate::harness::{Answer, Application, Choice, Entity, Suite, Visit, hash_of, now, outcome_of, tests};
 
 tests![
     values_that_are_missing_empty_doubled_or_too_long_are_refused_and_cost_nothing,
@@ -17,6 +17,7 @@ tests![
     an_access_token_for_another_entity_is_refused_and_costs_nothing,
     a_good_access_token_is_as_good_as_none,
     another_issuer_is_refused_and_costs_nothing,
+    a_missing_issuer_is_refused_where_the_provider_announces_it,
     of_fifty_callbacks_at_once_one_exchanges_the_code,
     any_other_error_of_the_provider_is_a_failure,
     nothing_hostile_is_reflected,
@@ -61,7 +62,7 @@ async fn values_that_are_missing_empty_doubled_or_too_long_are_refused_and_cost_
         (&[("error", "access_denied"), ("error", "access_denied"), state], &["error"]),
     ];
     for (parameters, fields) in cases {
-        let problem = suite.api.get(callback("sim-basic", parameters)).refused(400, "invalid-request").await;
+        let problem = visit.at(callback("sim-basic", parameters)).refused(400, "invalid-request").await;
         let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so");
         let named: BTreeSet<&str> = violations.iter().filter_map(|violation| violation["field"].as_str()).collect();
         assert_eq!(named, fields.iter().copied().collect(), "{parameters:?}: {problem:#}");
@@ -76,7 +77,7 @@ async fn an_unknown_state_is_refused(suite: Arc<Suite>) {
     for state in ["x", &unknown, &other, &swapped, &visit.state[1..], "STATE#x", "\0", "é", "../../x", " "] {
         if state != visit.state {
             let path = callback("sim-basic", &[("code", visit.code()), ("state", state)]);
-            suite.api.get(path).refused(400, "invalid-state").await;
+            visit.at(path).refused(400, "invalid-state").await;
         }
     }
     still_works(&suite, &visit).await;
@@ -96,9 +97,9 @@ async fn a_state_of_another_provider_is_refused_and_still_works_at_its_own(suite
     let visit = visit(&suite.entity().await).await;
     for provider in ["square", "sim-body"] {
         let path = callback(provider, &[("code", visit.code()), ("state", &visit.state)]);
-        suite.api.get(path).refused(400, "invalid-state").await;
+        visit.at(path).refused(400, "invalid-state").await;
         let path = callback(provider, &[("error", "access_denied"), ("state", &visit.state)]);
-        suite.api.get(path).refused(400, "invalid-state").await;
+        visit.at(path).refused(400, "invalid-state").await;
     }
     still_works(&suite, &visit).await;
 }
@@ -107,7 +108,7 @@ async fn a_provider_that_does_not_exist_has_no_valid_state(suite: Arc<Suite>) {
     let visit = visit(&suite.entity().await).await;
     for provider in ["unknown", "mollie", "UPPER", "a_b", "sim-basic%20"] {
         let path = callback(provider, &[("code", visit.code()), ("state", &visit.state)]);
-        suite.api.get(path).refused(400, "invalid-state").await;
+        visit.at(path).refused(400, "invalid-state").await;
     }
     still_works(&suite, &visit).await;
 }
@@ -142,7 +143,7 @@ async fn an_access_token_for_another_entity_is_refused_and_costs_nothing(suite: 
     let token = suite.api.token(Application::Demo, "payment.write").await;
     visit.callback().bearer(&token).refused(403, "entity-not-covered").await;
     let path = callback("sim-basic", &[("error", "access_denied"), ("state", &visit.state)]);
-    suite.api.get(path).bearer(&token).refused(403, "entity-not-covered").await;
+    visit.at(path).bearer(&token).refused(403, "entity-not-covered").await;
     still_works(&suite, &visit).await;
 }
 
@@ -150,7 +151,7 @@ async fn a_good_access_token_is_as_good_as_none(suite: Arc<Suite>) {
     let visit = visit(&suite.entity().await).await;
     let token = suite.api.token(Application::Platform, "payment.write").await;
     let answer = visit.callback().bearer(&token).expect(302).await;
-    assert!(answer.header("location").ends_with("?outcome=connected"), "{}", answer.exchange);
+    assert_eq!(outcome_of(&answer), "connected", "{}", answer.exchange);
 }
 
 async fn another_issuer_is_refused_and_costs_nothing(suite: Arc<Suite>) {
@@ -160,9 +161,23 @@ async fn another_issuer_is_refused_and_costs_nothing(suite: Arc<Suite>) {
     let (near, other) = (format!("{}/", visit.back.parameter("iss")), suite.providers().issuer("sim-basic"));
     for iss in ["https://evil.example", &near, &other, "x"] {
         let path = callback("sim-pkce", &[code, state, ("iss", iss)]);
-        suite.api.get(path).refused(400, "invalid-state").await;
+        visit.at(path).refused(400, "invalid-state").await;
         let path = callback("sim-pkce", &[("error", "access_denied"), state, ("iss", iss)]);
-        suite.api.get(path).refused(400, "invalid-state").await;
+        visit.at(path).refused(400, "invalid-state").await;
+    }
+    still_works(&suite, &visit).await;
+}
+
+async fn a_missing_issuer_is_refused_where_the_provider_announces_it(suite: Arc<Suite>) {
+    let visit = suite.entity().await.visit("sim-pkce", Choice::ALLOW).await;
+    let (code, state) = (("code", visit.code()), ("state", visit.state.as_str()));
+    for parameters in [
+        &[code, state][..],
+        &[code, state, ("iss", "")],
+        &[("error", "access_denied"), state],
+        &[("error", "server_error"), state],
+    ] {
+        visit.at(callback("sim-pkce", parameters)).refused(400, "invalid-state").await;
     }
     still_works(&suite, &visit).await;
 }
@@ -189,9 +204,9 @@ async fn any_other_error_of_the_provider_is_a_failure(suite: Arc<Suite>) {
     for error in ["server_error", "temporarily_unavailable", "invalid_scope", "something-else"] {
         let visit = visit(&entity).await;
         let path = callback("sim-basic", &[("error", error), ("state", &visit.state)]);
-        let answer = suite.api.get(&path).expect(302).await;
-        assert!(answer.header("location").ends_with("/panel/provider/sim-basic?outcome=failed"), "{}", answer.exchange);
-        suite.api.get(&path).refused(400, "invalid-state").await;
+        let answer = visit.at(&path).expect(302).await;
+        assert!(answer.header("location").contains("/panel/provider/sim-basic?outcome=failed&"), "{}", answer.exchange);
+        visit.at(&path).refused(400, "invalid-state").await;
         visit.callback().refused(400, "invalid-state").await;
         assert_eq!(suite.providers().exchanges(visit.code()), []);
     }
@@ -223,13 +238,15 @@ async fn nothing_hostile_is_reflected(suite: Arc<Suite>) {
             callback("sim-basic", &[("error", hostile), ("error_description", hostile), ("error_uri", hostile), state]),
         ];
         for path in paths {
-            let answer = suite.api.get(path).send().await;
+            let answer = visit.at(path).send().await;
             assert!([302, 400].contains(&answer.status), "{}", answer.exchange);
             let head = format!("{:?}", answer.headers);
             assert!(!head.contains(MARK) && !answer.text().contains(MARK), "{}", answer.exchange);
         }
-        let query = form_urlencoded::Serializer::new(String::new()).append_pair("outcome", hostile).finish();
-        let page = suite.api.get(format!("/panel/provider/sim-basic?{query}")).expect(200).await;
+        let query = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs([("outcome", "connected"), ("entity", hostile), ("account", hostile), ("proof", hostile)])
+            .finish();
+        let page = visit.at(format!("/panel/provider/sim-basic?{query}")).expect(200).await;
         assert!(!page.text().contains(MARK) && !format!("{:?}", page.headers).contains(MARK), "{}", page.exchange);
     }
     assert_eq!(json!(entity.connections().await), json!([]));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use doubles::provider::{Failure, Outcome, PROVIDERS_WORDS};
 
-use crate::harness::{Answer, Choice, Entity, Suite, tests};
+use crate::harness::{Answer, Choice, Entity, Suite, new_account, tests};
 
 tests![
     whatever_goes_wrong_at_the_provider_is_a_500_that_says_nothing,
@@ -57,7 +57,7 @@ async fn a_code_that_the_provider_does_not_know_connects_nothing(suite: Arc<Suit
         let visit = entity.visit(provider, Choice::ALLOW).await;
         let code = format!("made-up-by-{}", entity.id);
         let path = format!("/api/public/{provider}/oauth2/callback?code={code}&state={}", visit.state);
-        says_nothing(&suite.api.get(path).send().await);
+        says_nothing(&visit.at(path).send().await);
         assert_eq!(suite.providers().exchanges(&code).len(), if provider == "sim-basic" { 1 } else { 2 });
     }
     assert!(entity.connections().await.is_empty());
@@ -67,7 +67,8 @@ async fn a_failure_leaves_an_older_connection_as_it_was(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     entity.link("sim-basic", Choice::ALLOW).await;
     let before = entity.connection("sim-basic").await;
-    let visit = entity.visit("sim-basic", Choice::leading_to("fail-500")).await;
+    let again = entity.replacing_url("sim-basic").await;
+    let visit = entity.visit_from(&again, &new_account(), Choice::leading_to("fail-500")).await;
     says_nothing(&visit.callback().send().await);
     assert_eq!(entity.connection("sim-basic").await, before);
 }

@@ -214,13 +214,15 @@ async fn an_answer_that_was_lost_costs_no_connection(suite: Arc<Suite>) {
 
 async fn a_broken_connection_is_mended_by_connecting_again(suite: Arc<Suite>) {
     let (entity, table) = (suite.entity().await, suite.table());
-    entity.link("sim-basic", Choice::leading_to("refresh-invalid_grant")).await;
+    let broken = entity.link("sim-basic", Choice::leading_to("refresh-invalid_grant")).await;
     make_due(&table, &entity, "sim-basic").await;
     until_listed(&entity, "sim-basic", "it is broken", |connection| connection["status"] == "broken").await;
-    let visit = entity.link("sim-basic", Choice::ALLOW).await;
+    let again = entity.authorization_url("sim-basic").await;
+    let visit = entity.visit_from(&again, &broken.account, Choice::ALLOW).await;
+    visit.arrive("connected").await;
     assert_eq!(entity.connection("sim-basic").await.expect("there")["status"], "connected");
     make_due(&table, &entity, "sim-basic").await;
-    assert_eq!(refreshes(&suite, &visit.account, 1).await, [Outcome::Done]);
+    assert_eq!(refreshes(&suite, &visit.account, 2).await.last(), Some(&Outcome::Done));
 }
 
 async fn a_row_that_was_copied_to_another_entity_is_of_no_use(suite: Arc<Suite>) {

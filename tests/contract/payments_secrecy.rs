@@ -20,6 +20,11 @@ fn spellings(secret: &str) -> BTreeSet<String> {
     [secret.to_owned(), escaped, percent, twice.trim_matches('"').to_owned(), json, base64].into()
 }
 
+/// What a browser is known by, without its name.
+fn value(cookie: &str) -> String {
+    cookie.split_once('=').map_or("", |(_, value)| value).to_owned()
+}
+
 /// Every file below a folder.
 fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(folder).expect("it is a folder").flatten().map(|entry| entry.path());
@@ -44,7 +49,9 @@ async fn no_secret_stands_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc
         denied.arrive("denied").await;
         let linked = entity.link(provider, Choice { first_lifetime: Some(2), ..Choice::ALLOW }).await;
         linked.callback().refused(400, "invalid-state").await;
-        states.extend([waiting, refused, denied, linked].map(|visit| visit.state));
+        states.extend(
+            [waiting, refused, denied, linked].into_iter().flat_map(|visit| [visit.state, value(&visit.cookie)]),
+        );
     }
     until("every connection that expires is refreshed", LONG, async || {
         let connections = entity.connections().await;
@@ -56,14 +63,14 @@ async fn no_secret_stands_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc
         entity.disconnect(provider).expect(200).await;
     }
     let token = entity.link("sim-basic", Choice::leading_to("refresh-wrong-types")).await;
-    states.push(token.state);
+    states.extend([token.state, value(&token.cookie)]);
 
     let mut secrets = suite.providers().secrets();
     assert!(secrets.len() > 50, "there is much to be found: {}", secrets.len());
     let answers = suite.api.seen();
     let in_answers = found(&answers, &secrets);
     assert!(in_answers.is_empty(), "in an answer: {in_answers:#?}");
-    // A state is told to whoever asked for the connection, and to nobody else.
+    // A state is told to the client that asked for the connection, a cookie to its browser, and both on the start page only.
     secrets.extend(states);
     for (path, text) in &answers {
         if let Ok(body) = serde_json::from_str::<Value>(text.split_once('\n').map_or("", |(_, body)| body))
@@ -73,7 +80,8 @@ async fn no_secret_stands_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc
             secrets.extend(query(address).into_iter().filter(|(name, _)| name == "state").map(|(_, state)| state));
         }
     }
-    let others: Vec<_> = answers.into_iter().filter(|(path, _)| !path.ends_with("/connection")).collect();
+    let told = |path: &str| path.ends_with("/connection") || path.ends_with("/oauth2/start");
+    let others: Vec<_> = answers.into_iter().filter(|(path, _)| !told(path)).collect();
     let in_others = found(&others, &secrets);
     assert!(in_others.is_empty(), "in an answer: {in_others:#?}");
 

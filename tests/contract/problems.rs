@@ -7,7 +7,12 @@ use serde_json::Value;
 
 use crate::harness::{Suite, tests};
 
-tests![every_kind_of_problem_has_a_page, a_kind_that_does_not_exist_has_none, the_type_of_a_problem_leads_to_its_page];
+tests![
+    every_kind_of_problem_has_a_page,
+    a_kind_that_does_not_exist_has_none,
+    the_type_of_a_problem_leads_to_its_page,
+    every_page_promises_that_it_stands_in_no_frame,
+];
 
 async fn every_kind_of_problem_has_a_page(suite: Arc<Suite>) {
     let mut kinds = suite.contract.problem_kinds();
@@ -43,4 +48,25 @@ async fn the_type_of_a_problem_leads_to_its_page(suite: Arc<Suite>) {
     let page = suite.api.get(path).expect(200).await.text();
     let title = problem["title"].as_str().expect("openapi.yaml says so");
     assert!(page.contains(title), "the page does not say {title}");
+}
+
+/// That a page keeps the promise, the harness checks on every answer that any test receives; here, that none is left out.
+async fn every_page_promises_that_it_stands_in_no_frame(suite: Arc<Suite>) {
+    let document = &suite.contract.document;
+    let mut pages = Vec::new();
+    for operation in suite.contract.operations() {
+        let declared = &document["paths"][&operation.path][operation.method.to_lowercase()]["responses"];
+        for (status, response) in declared.as_object().into_iter().flatten() {
+            if response.pointer("/content/text~1html").is_some() {
+                for header in ["Content-Security-Policy", "Referrer-Policy", "X-Content-Type-Options"] {
+                    assert!(response["headers"].get(header).is_some(), "{} {status} lacks {header}", operation.id);
+                }
+                pages.push(operation.id.clone());
+            }
+        }
+    }
+    pages.sort();
+    assert_eq!(pages, ["problemPage", "providerOutcome", "providerStart"], "a new page needs a test that opens it");
+    let policy = &document["components"]["headers"]["Content-Security-Policy"]["schema"]["const"];
+    assert!(policy.as_str().is_some_and(|policy| policy.contains("frame-ancestors 'none'")), "{policy}");
 }

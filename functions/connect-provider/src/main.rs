@@ -6,7 +6,7 @@ use shared::{
     Service, StartError,
     auth::scope::Scope,
     http::Endpoint,
-    payments::{PendingAuthorizations, Providers, connect::Connecting},
+    payments::{Connections, PendingAuthorizations, Providers, connect::Connecting},
     sealing::{KeyRings, RingSource},
     secrets::Secrets,
     settings::{EndpointSettings, SecretSettings},
@@ -20,6 +20,7 @@ async fn main() -> Result<(), StartError> {
     let (secrets, clock) = (Secrets::connect(service.aws(), secrets.prefix), service.clock().clone());
     let connecting = Arc::new(Connecting {
         pending: PendingAuthorizations::new(service.table().clone()),
+        connections: Connections::new(service.table().clone()),
         providers: Providers::new(secrets.clone(), rules, clock.clone()),
         rings: KeyRings::warm(RingSource(secrets), clock.clone()).await,
         base_url: service.settings().base_url.clone(),

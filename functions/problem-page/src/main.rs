@@ -2,7 +2,7 @@
 
 use shared::{
     Service, StartError,
-    http::{Endpoint, Problem, ProblemKind, Reply, problem_page},
+    http::{Endpoint, Problem, ProblemKind, page, problem_page},
 };
 
 #[tokio::main]
@@ -10,7 +10,7 @@ async fn main() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     service
         .serve(Endpoint::public(), async |call| match ProblemKind::of_slug(call.path("kind")) {
-            Some(kind) => Ok(Reply::ok_text("text/html; charset=utf-8", problem_page::html(kind)).cacheable(3600)),
+            Some(kind) => Ok(page::reply(problem_page::html(kind)).cacheable(3600)),
             None => Err(Problem::no_route(call.whole_path())),
         })
         .await

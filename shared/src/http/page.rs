@@ -1,4 +1,17 @@
-//! The frame of the pages that people see: plain, complete without a style sheet or a script.
+//! The pages that people see: plain, complete without a style sheet or a script, and in no other site's frame.
+
+use http::header::CONTENT_SECURITY_POLICY;
+
+use super::Reply;
+
+/// Nothing is loaded, run, sent or framed but the style that stands in the page.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
+     frame-ancestors 'none'";
+
+/// A page as an answer.
+pub fn reply(html: String) -> Reply {
+    Reply::ok_text("text/html; charset=utf-8", html).with_header(CONTENT_SECURITY_POLICY, POLICY)
+}
 
 /// A page with this title, as a text, and this content, as HTML.
 pub fn html(title: &str, content: &str) -> String {

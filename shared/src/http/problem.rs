@@ -195,9 +195,17 @@ impl Problem {
         Self::new(ProblemKind::ConnectionNotFound, detail)
     }
 
-    /// A callback's state is unknown, used, expired or made for another provider; which of these is not said.
+    /// The entity is connected to the payment provider, with this account where the provider names it.
+    pub fn connection_exists(account: Option<&str>) -> Self {
+        let detail = "This managing entity is connected to the payment provider in the path. Send {\"replace\": true} to \
+             connect in its place, with the same account or another one.";
+        Self::new(ProblemKind::ConnectionExists, detail).with_property("account", account)
+    }
+
+    /// The state of a start page or a callback is unknown, used, expired, or made for another provider or browser; which of
+    /// these is not said.
     pub fn invalid_state() -> Self {
-        let detail = "The link back from the payment provider is not valid, or no longer; go back and connect again.";
+        let detail = "The link to or from the payment provider is not valid, or no longer, or not in this browser; go back and connect again.";
         Self::new(ProblemKind::InvalidState, detail)
     }
 

@@ -73,8 +73,10 @@ kinds! {
         "The deployment has no payment provider of this name, or none that is set up. Names are in lower case, such as `stripe`; which providers are set up, the operator of the service knows.";
     ConnectionNotFound = "connection-not-found", NOT_FOUND, "There is no connection to this payment provider",
         "The managing entity is not connected to this payment provider. Its connections are listed at …/payment/provider/list.";
-    InvalidState = "invalid-state", BAD_REQUEST, "The link back from the payment provider is not valid",
-        "The `state` that came back from the payment provider is unknown, used, older than ten minutes, or was made for another provider. Go back to the admin panel and connect again; nothing was connected.";
+    ConnectionExists = "connection-exists", CONFLICT, "The payment provider is connected already",
+        "The managing entity has a working connection to this payment provider, and connecting again could put another account in its place. Send `{\"replace\": true}` if that is meant; `properties.account` names the account that is connected now, where the provider names it. A connection that is broken needs no `replace` as long as the same account is connected again.";
+    InvalidState = "invalid-state", BAD_REQUEST, "The link to or from the payment provider is not valid",
+        "The `state` in the link is unknown, used, older than ten minutes, or was made for another provider; or the browser that came back from the payment provider is not the one that went there from this service's start page, with its cookies. Go back to the admin panel and connect again, in one browser; nothing was connected.";
     VersionConflict = "version-conflict", CONFLICT, "The resource was changed in the meantime",
         "The version that was sent, or that the service read itself for this request, is no longer the current one: somebody else has changed the resource meanwhile, and nothing was done. Read the resource again, and repeat the change if it is still wanted, with the new version where one is sent.";
     WebhookLimit = "webhook-limit", CONFLICT, "The managing entity has as many webhooks as it may have",

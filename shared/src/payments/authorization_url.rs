@@ -5,7 +5,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use url::Url;
 
-use super::Provider;
+use super::{Provider, state::State};
 use crate::{
     random::{self, Random},
     secrets::SecretText,
@@ -15,14 +15,14 @@ use crate::{
 pub(super) const OWN_PARAMETERS: [&str; 7] =
     ["response_type", "client_id", "redirect_uri", "state", "scope", "code_challenge", "code_challenge_method"];
 
-/// The address that the person is sent to. The challenge is for a provider that takes a proof key.
-pub fn authorization_url(provider: &Provider, redirect_uri: &str, state: &str, challenge: Option<&str>) -> Url {
+/// The address that the person is sent to, without the state, which the table must not have. The challenge is for a
+/// provider that takes a proof key.
+pub fn authorization_url(provider: &Provider, redirect_uri: &str, challenge: Option<&str>) -> Url {
     let mut url = provider.authorize_url.clone();
     let mut query = url.query_pairs_mut();
     query.append_pair("response_type", "code");
     query.append_pair("client_id", &provider.client.id);
     query.append_pair("redirect_uri", redirect_uri);
-    query.append_pair("state", state);
     if !provider.scopes.is_empty() {
         query.append_pair("scope", &provider.scopes.join(&provider.scope_separator));
     }
@@ -33,6 +33,13 @@ pub fn authorization_url(provider: &Provider, redirect_uri: &str, state: &str, c
     query.extend_pairs(&provider.authorize_parameters);
     drop(query);
     url
+}
+
+/// The same, with the state.
+pub fn with_state(url: &str, state: &State) -> Result<Url, url::ParseError> {
+    let mut url = Url::parse(url)?;
+    url.query_pairs_mut().append_pair("state", state.expose());
+    Ok(url)
 }
 
 /// A proof key: kept here until the code comes back, shown to the provider as its hash before and as itself then.
@@ -73,23 +80,25 @@ mod tests {
             "authorizeUrl": "https://pay.example.com/go?flow=static", "scopeSeparator": ",",
             "authorizeParameters": { "session": "false" },
         }));
-        let url = authorization_url(&provider, "https://w.example/cb?x=1&y", "s t", Some("c-1"));
+        let url = authorization_url(&provider, "https://w.example/cb?x=1&y", Some("c-1"));
+        let state = State::parse(&"s".repeat(43)).expect("a state");
+        let complete = with_state(url.as_str(), &state).expect("an address");
         assert_eq!(
-            url.as_str(),
-            "https://pay.example.com/go?flow=static&response_type=code&client_id=app\
-             &redirect_uri=https%3A%2F%2Fw.example%2Fcb%3Fx%3D1%26y&state=s+t&scope=read%2Cwrite\
-             &code_challenge=c-1&code_challenge_method=S256&session=false"
+            complete.as_str(),
+            format!(
+                "https://pay.example.com/go?flow=static&response_type=code&client_id=app\
+                 &redirect_uri=https%3A%2F%2Fw.example%2Fcb%3Fx%3D1%26y&scope=read%2Cwrite\
+                 &code_challenge=c-1&code_challenge_method=S256&session=false&state={}",
+                state.expose()
+            )
         );
     }
 
     #[test]
     fn without_scope_or_challenge_neither_is_sent() {
         let provider = provider(json!({ "scope": "" }));
-        let url = authorization_url(&provider, "https://w.example/cb", "s", None);
-        assert_eq!(
-            url.query(),
-            Some("response_type=code&client_id=app&redirect_uri=https%3A%2F%2Fw.example%2Fcb&state=s")
-        );
+        let url = authorization_url(&provider, "https://w.example/cb", None);
+        assert_eq!(url.query(), Some("response_type=code&client_id=app&redirect_uri=https%3A%2F%2Fw.example%2Fcb"));
     }
 
     /// RFC 7636, appendix B.

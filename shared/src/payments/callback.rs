@@ -11,21 +11,26 @@
 //! - exchanged, not kept: the same, and at the provider there are tokens that nobody has. The same; connecting again makes
 //!   new ones. They are not revoked, because with most providers that would end an older connection that still works.
 //! - kept: the connection, and its event in the outbox. The person is not sent on, but is connected.
+//! - exchanged, not kept since another account is connected: the same as not kept; and the tokens are given back, unless the
+//!   crash comes before.
 
 use std::time::Duration;
 
 use http::{
     StatusCode,
-    header::{CACHE_CONTROL, LOCATION, REFERRER_POLICY},
+    header::{CACHE_CONTROL, LOCATION},
 };
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{
     Connection, ConnectionStatus, Connections, Granted, Grants, Outcome, PROVIDER_PARAMETER, PendingAuthorizations,
-    Provider, ProviderName, Providers,
+    Provider, ProviderName, Providers, Revocations,
+    brought::{Answer, Brought},
+    browser::Browser,
     connection::ESTABLISHED,
     item::StoredConnection,
-    outcome_page, redirect_uri,
+    outcome_page::{self, Arrival},
+    redirect_uri,
     schedule::refresh_at,
     state::{PendingAuthorization, State},
     tokens::ProviderTokens,
@@ -34,17 +39,15 @@ use crate::{
     auth::entity::AuthorizedEntity,
     clock::SharedClock,
     events::outbox::Announcement,
-    http::{Call, Problem, Reply, Violations},
+    http::{Call, Problem, Reply},
     ids::ConnectionId,
     logging,
     random::{self, SharedRandom},
     sealing::{KeyRing, KeyRings},
     settings::PanelSettings,
-    table::TableError,
+    table::{TableError, Transacted},
 };
 
-/// The longest value of the query that is looked at. Codes of several hundred characters exist, of thousands do not.
-const MAX_VALUE: usize = 4096;
 /// How long a callback may take in all. The gate must give it more, so that it is never cut off with tokens in its hands.
 pub const LIMIT: Duration = Duration::from_secs(26);
 /// How long it may take until the state is spent. What is slower is told to come again, with the state as it was: time is
@@ -65,6 +68,8 @@ pub struct Callback {
     pub providers: Providers,
     /// What exchanges codes.
     pub grants: Grants,
+    /// What gives access back that is not kept.
+    pub revocations: Revocations,
     /// What seals tokens.
     pub rings: KeyRings,
     /// The API's address, which the provider is told once more.
@@ -75,22 +80,6 @@ pub struct Callback {
     pub clock: SharedClock,
     /// The dice.
     pub random: SharedRandom,
-}
-
-/// What the provider's redirect brings. Not to be printed: state and code are secrets until they are spent.
-#[cfg_attr(test, derive(Debug, PartialEq, Eq))]
-struct Brought<'a> {
-    state: &'a str,
-    answer: Answer<'a>,
-    /// Who says so (RFC 9207).
-    issuer: Option<&'a str>,
-}
-
-/// What the provider says.
-#[cfg_attr(test, derive(Debug, PartialEq, Eq))]
-enum Answer<'a> {
-    Code(&'a str),
-    Error(&'a str),
 }
 
 impl Callback {
@@ -105,20 +94,24 @@ impl Callback {
         if call.claims.as_ref().is_some_and(|claims| !claims.entities.cover(pending.entity.as_str())) {
             return Err(Problem::entity_not_covered());
         }
+        // A stranger's browser does not spend the state, so that it can be used against neither side.
+        let browser = Browser::of(call.headers()).filter(|browser| pending.is_of(browser));
+        let browser = browser.ok_or_else(Problem::invalid_state)?;
         // A provider that was taken away in the meantime has no valid state either.
         let provider = self.providers.find(&name).await?.ok_or_else(Problem::invalid_state)?;
-        if brought.issuer.is_some_and(|issuer| !provider.is_issuer(issuer)) {
+        if !provider.can_answer_as(brought.issuer) {
             return Err(Problem::invalid_state());
         }
-        let outcome = match brought.answer {
-            Answer::Error(error) => self.refused(&state, &provider, error, began).await?,
+        let entity = pending.entity.clone();
+        let (outcome, account) = match brought.answer {
+            Answer::Error(error) => (self.refused(&state, &provider, error, began).await?, None),
             Answer::Code(code) => self.connect(&state, &provider, pending, code, began).await?,
         };
         tracing::info!(provider = %name, outcome = outcome.as_str(), "came back from a provider");
+        let arrival = Arrival { provider: &name, outcome, entity: entity.as_str(), account: account.as_deref() };
         Reply { status: StatusCode::FOUND, headers: Vec::new(), body: String::new() }
             .with_header(CACHE_CONTROL, "no-store")
-            .with_header(REFERRER_POLICY, "no-referrer") // the address that it would name has the code in it
-            .with_computed_header(LOCATION, &outcome_page::address(&self.panel.address, &name, outcome))
+            .with_computed_header(LOCATION, &outcome_page::address(&self.panel.address, &arrival, &browser))
     }
 
     async fn refused(
@@ -139,7 +132,7 @@ impl Callback {
         pending: PendingAuthorization,
         code: &str,
         began: Instant,
-    ) -> Result<Outcome, Problem> {
+    ) -> Result<(Outcome, Option<String>), Problem> {
         let ring = match &pending.sealed_verifier {
             Some(sealed) => self.rings.for_text(sealed).await?,
             None => self.rings.get().await?,
@@ -155,10 +148,31 @@ impl Callback {
             let exchanged = self.grants.exchange(provider, code, &way_back, verifier.as_ref()).await;
             let granted = exchanged.map_err(Problem::internal)?;
             let entity = AuthorizedEntity::by_state(pending.entity);
-            self.keep(&entity, provider, &granted, &ring).await.map_err(Problem::internal)
+            let kept =
+                self.keep(&entity, provider, &granted, &ring, pending.replace).await.map_err(Problem::internal)?;
+            Ok((kept, granted))
         };
-        timeout_at(began + LIMIT, connected).await.unwrap_or_else(|late| Err(Problem::internal(late)))?;
-        Ok(Outcome::Connected)
+        let connected = timeout_at(began + LIMIT, connected).await.unwrap_or_else(|late| Err(Problem::internal(late)));
+        let (kept, granted) = connected?;
+        if kept == Transacted::Yes {
+            return Ok((Outcome::Connected, granted.account));
+        }
+        tracing::warn!(provider = %provider.name, "another account is connected, and stays");
+        let given_back = self.give_back(provider, &granted);
+        if timeout_at(began + LIMIT, given_back).await.is_err() {
+            tracing::warn!(provider = %provider.name, "there was no time to give back the access that is not kept");
+        }
+        Ok((Outcome::OtherAccount, granted.account))
+    }
+
+    /// Gives back the access to an account that does not replace another. Access to an account without a name is left to
+    /// end by itself: it may be the connected one, which most providers would end with it.
+    async fn give_back(&self, provider: &Provider, granted: &Granted) {
+        let Some(account) = &granted.account else { return };
+        let (access, refresh) = (&granted.access_token, granted.refresh_token.as_ref());
+        if let Err(error) = self.revocations.revoke(provider, access, refresh, Some(account)).await {
+            tracing::warn!(error = %logging::chain(&error), provider = %provider.name, "access was not given back");
+        }
     }
 
     /// The state is this request's alone, or the request is not valid.
@@ -182,7 +196,8 @@ impl Callback {
         provider: &Provider,
         granted: &Granted,
         ring: &KeyRing,
-    ) -> Result<(), TableError> {
+        replace: bool,
+    ) -> Result<Transacted, TableError> {
         let now = self.clock.now();
         let tokens = ProviderTokens::after(granted, None);
         let connection = Connection {
@@ -208,15 +223,20 @@ impl Callback {
             Announcement::new(ESTABLISHED, entity.id().clone(), &stored.connection.event(None), now, &*self.random);
         // What the provider gave is given once, so a table that does not answer is asked again. The same item is written each
         // time, and the same event.
-        while let Err(error) = self.connections.establish(entity, &stored, &announcement).await {
-            if !matches!(error, TableError::Unavailable { .. }) {
-                return Err(error);
+        let kept = loop {
+            match self.connections.establish(entity, &stored, replace, &announcement).await {
+                Err(error @ TableError::Unavailable { .. }) => {
+                    tracing::warn!(error = %logging::chain(&error), "a connection is not written yet; it is again");
+                    sleep(WRITE_AGAIN_AFTER).await;
+                }
+                decided => break decided?,
             }
-            tracing::warn!(error = %logging::chain(&error), "a connection is not written yet; it is again");
-            sleep(WRITE_AGAIN_AFTER).await;
+        };
+        if kept == Transacted::Yes {
+            let id = &stored.connection.id;
+            tracing::info!(connectionId = %id, entity = %entity.id(), provider = %provider.name, "connected");
         }
-        tracing::info!(connectionId = %stored.connection.id, entity = %entity.id(), provider = %provider.name, "connected");
-        Ok(())
+        Ok(kept)
     }
 }
 
@@ -224,84 +244,3 @@ impl Callback {
 #[derive(Debug, thiserror::Error)]
 #[error("the table or the secrets took too long to go on with the callback")]
 struct TooSlow;
-
-impl<'a> Brought<'a> {
-    /// Reads the query with `values`, which gives every value of a name. A name that comes twice is a violation (RFC 6749
-    /// §3.1); one that nobody asked for is the provider's own business.
-    fn read(values: impl Fn(&str) -> Vec<&'a str>) -> Result<Self, Problem> {
-        let mut violations = Violations::default();
-        let mut one = |name: &'static str, needed: bool| match values(name).as_slice() {
-            [] | [""] if !needed => None,
-            [] => {
-                violations.add(name, "is missing from the query");
-                None
-            }
-            [""] => {
-                violations.add(name, "must not be empty");
-                None
-            }
-            [value] if value.len() > MAX_VALUE => {
-                violations.add(name, format!("must not be longer than {MAX_VALUE} bytes"));
-                None
-            }
-            [value] => Some(*value),
-            _ => {
-                violations.add(name, "must not come twice");
-                None
-            }
-        };
-        // Who says that something failed owes no code, even where it is not clear what failed.
-        let failed = values("error").iter().any(|error| !error.is_empty());
-        let (error, code, state) = (one("error", false), one("code", !failed), one("state", true));
-        let issuer = one("iss", false);
-        violations.check()?;
-        let answer = error.map(Answer::Error).or(code.map(Answer::Code));
-        match (answer, state) {
-            (Some(answer), Some(state)) => Ok(Self { state, answer, issuer }),
-            _ => Err(Problem::internal("a value is missing without a violation")),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read<'a>(query: &'a [(&'a str, &'a str)]) -> Result<Brought<'a>, Vec<String>> {
-        let values = |name: &str| query.iter().filter(|(given, _)| *given == name).map(|(_, value)| *value).collect();
-        Brought::read(values).map_err(|problem| {
-            let violations = problem.properties["violations"].as_array().expect("a list").clone();
-            violations.iter().map(|violation| violation["field"].as_str().expect("a field").to_owned()).collect()
-        })
-    }
-
-    #[test]
-    fn a_code_or_an_error_comes_with_a_state() {
-        let brought = read(&[("code", "c"), ("state", "s"), ("scope", "x"), ("scope", "y")]).expect("read");
-        assert_eq!(brought, Brought { state: "s", answer: Answer::Code("c"), issuer: None });
-        let brought = read(&[("error", "access_denied"), ("state", "s"), ("iss", "https://x")]).expect("read");
-        let answer = Answer::Error("access_denied");
-        assert_eq!(brought, Brought { state: "s", answer, issuer: Some("https://x") });
-        let brought = read(&[("error", ""), ("code", "c"), ("state", "s")]).expect("an empty error is none");
-        assert_eq!(brought.answer, Answer::Code("c"));
-    }
-
-    #[test]
-    fn an_error_counts_more_than_a_code() {
-        let brought = read(&[("error", "x"), ("code", "c"), ("state", "s")]).expect("read");
-        assert_eq!(brought.answer, Answer::Error("x"));
-    }
-
-    #[test]
-    fn every_violation_is_told_at_once() {
-        let long = "x".repeat(MAX_VALUE + 1);
-        assert_eq!(read(&[]), Err(vec!["code".into(), "state".into()]));
-        assert_eq!(read(&[("code", ""), ("state", "")]), Err(vec!["code".into(), "state".into()]));
-        assert_eq!(read(&[("code", "c"), ("code", "c"), ("state", "s")]), Err(vec!["code".into()]));
-        assert_eq!(read(&[("code", "c"), ("state", &long)]), Err(vec!["state".into()]));
-        assert_eq!(read(&[("error", "x")]), Err(vec!["state".into()]));
-        assert_eq!(read(&[("error", "x"), ("error", "y"), ("state", "s")]), Err(vec!["error".into()]));
-        let doubled = [("error", "x"), ("error", "y"), ("code", "c"), ("state", "s"), ("iss", "i"), ("iss", "i")];
-        assert_eq!(read(&doubled), Err(vec!["error".into(), "iss".into()]));
-    }
-}

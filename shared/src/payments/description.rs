@@ -35,6 +35,8 @@ struct Description {
     token_url: Option<String>,
     revoke_url: Option<String>,
     issuer: Option<String>,
+    /// As the provider's metadata say it (RFC 9207 §3).
+    authorization_response_iss_parameter_supported: Option<bool>,
     client_authentication: Option<Method>,
     scope: Option<String>,
     scope_separator: Option<String>,
@@ -115,6 +117,12 @@ pub(super) fn read(
     };
     let in_query = authorize_url.query_pairs().map(|(name, _)| name.into_owned()).collect::<Vec<_>>();
     unreserved("authorizeUrl", in_query.iter(), &authorization_url::OWN_PARAMETERS)?;
+    let names_issuer = description.authorization_response_iss_parameter_supported.unwrap_or(false);
+    if names_issuer && description.issuer.is_none() {
+        return Err(Fault(
+            "`authorizationResponseIssParameterSupported` needs `issuer`, the provider's own `iss`".into(),
+        ));
+    }
     let scope_separator = description.scope_separator.unwrap_or_else(|| " ".into());
     Ok(Provider {
         name: name.clone(),
@@ -122,6 +130,7 @@ pub(super) fn read(
         token_url,
         revoke_url: revoke_url.flatten(),
         issuer: description.issuer,
+        names_issuer,
         client,
         scopes: scope.split_ascii_whitespace().map(str::to_owned).collect(),
         scope_separator: scope_separator.clone(),
@@ -321,6 +330,10 @@ pub(super) mod tests {
             (json!({ "revocation": { "authorization": "Client {hunter2}" } }), "revocation.authorization"),
             (json!({ "revocation": { "parameters": { "a": "{ownHost}" } } }), "revocation"),
             (json!({ "refreshAtMostAfter": 0 }), "refreshAtMostAfter"),
+            (
+                json!({ "authorizationResponseIssParameterSupported": true }),
+                "authorizationResponseIssParameterSupported",
+            ),
             (json!({ "authorizeParameters": { "state": "hunter2" } }), "authorizeParameters"),
             (json!({ "authorizeUrl": "https://pay.example.com/?client_id=hunter2" }), "authorizeUrl"),
             (json!({ "tokenParameters": { "client_secret": "hunter2" } }), "tokenParameters"),

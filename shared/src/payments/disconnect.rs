@@ -89,7 +89,7 @@ impl Disconnecting {
     pub async fn disconnect(&self, call: &Call) -> Result<Reply, Problem> {
         let entity = call.entity();
         let name = ProviderName::parse(call.path(PROVIDER_PARAMETER)).map_err(|_| Problem::connection_not_found())?;
-        if !self.connections.include(entity, &name).await? {
+        if self.connections.find(entity, &name).await?.is_none() {
             return Err(Problem::connection_not_found()); // also while secrets are out of reach
         }
         // Before the connection is held: a lease must not run out while a secret is waited for.

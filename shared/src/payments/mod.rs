@@ -1,11 +1,13 @@
 //! Payment providers: a managing entity's connection to its account there, by OAuth 2 (RFC 6749).
 //!
-//! An entity asks to be connected ([`connect`]), a person gives the permission at the provider and comes back
-//! ([`callback`]), a schedule keeps the tokens fresh ([`refresh`]), and the entity gives the permission back
+//! An entity asks to be connected ([`connect`]), a person sees who asks ([`start`]), gives the permission at the provider and
+//! comes back ([`callback`]), a schedule keeps the tokens fresh ([`refresh`]), and the entity gives the permission back
 //! ([`disconnect`]). What differs from provider to provider is a description ([`provider`]); no code knows one by its name.
 
 pub mod answer;
 pub mod authorization_url;
+mod brought;
+pub mod browser;
 pub mod builtin;
 pub mod callback;
 pub mod client_authentication;
@@ -23,6 +25,7 @@ pub mod providers;
 pub mod refresh;
 pub mod revocation;
 pub mod schedule;
+pub mod start;
 pub mod state;
 pub mod store;
 pub mod tokens;

@@ -72,6 +72,8 @@ pub struct Provider {
     pub(super) token_url: Url,
     pub(super) revoke_url: Option<Url>,
     pub(super) issuer: Option<String>,
+    /// Whether every answer of its authorization address says who answers (RFC 9207 §3).
+    pub(super) names_issuer: bool,
     pub(super) client: Client,
     /// What is asked for.
     pub(super) scopes: Vec<String>,
@@ -144,12 +146,13 @@ impl Provider {
         self.pkce
     }
 
-    /// Whether an `iss` that came to the callback is this provider's (RFC 9207). Where its identifier is not known, it is
-    /// at least at the origin of one of its addresses.
-    pub fn is_issuer(&self, iss: &str) -> bool {
-        match &self.issuer {
-            Some(issuer) => issuer == iss,
-            None => Url::parse(iss).is_ok_and(|iss| {
+    /// Whether an answer that came to the callback with this `iss`, or without one, can be this provider's (RFC 9207 §2.4).
+    /// Where its identifier is not known, an `iss` is at least at the origin of one of its addresses.
+    pub fn can_answer_as(&self, iss: Option<&str>) -> bool {
+        match (iss, &self.issuer) {
+            (None, _) => !self.names_issuer,
+            (Some(iss), Some(issuer)) => issuer == iss,
+            (Some(iss), None) => Url::parse(iss).is_ok_and(|iss| {
                 iss.has_host()
                     && [&self.authorize_url, &self.token_url].iter().any(|known| known.origin() == iss.origin())
             }),
@@ -187,13 +190,13 @@ mod tests {
     #[test]
     fn an_issuer_is_the_configured_text_or_else_at_an_origin_of_the_provider() {
         let configured = provider(json!({ "issuer": "https://id.example.com" }));
-        assert!(configured.is_issuer("https://id.example.com"));
+        assert!(configured.can_answer_as(Some("https://id.example.com")));
         for other in ["https://id.example.com/", "https://pay.example.com", ""] {
-            assert!(!configured.is_issuer(other), "{other}");
+            assert!(!configured.can_answer_as(Some(other)), "{other}");
         }
         let unknown = provider(json!({}));
         for good in ["https://pay.example.com", "https://pay.example.com/", "https://api.example.com:443/x"] {
-            assert!(unknown.is_issuer(good), "{good}");
+            assert!(unknown.can_answer_as(Some(good)), "{good}");
         }
         for bad in [
             "",
@@ -203,8 +206,18 @@ mod tests {
             "https://pay.example.com:8443",
             "data:x",
         ] {
-            assert!(!unknown.is_issuer(bad), "{bad}");
+            assert!(!unknown.can_answer_as(Some(bad)), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_answer_without_an_issuer_is_good_unless_the_provider_always_names_it() {
+        assert!(provider(json!({})).can_answer_as(None));
+        assert!(provider(json!({ "issuer": "https://id.example.com" })).can_answer_as(None));
+        let announced =
+            json!({ "issuer": "https://id.example.com", "authorizationResponseIssParameterSupported": true });
+        let announced = provider(announced);
+        assert!(!announced.can_answer_as(None) && announced.can_answer_as(Some("https://id.example.com")));
     }
 
     #[test]

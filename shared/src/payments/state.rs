@@ -1,16 +1,19 @@
 //! The state of an authorization under way (RFC 6749 §10.12): what the provider's redirect has to bring back.
 //!
-//! It is random, lives for ten minutes, is used once, and is bound to the entity that asked and the provider that it asked
-//! for. The table keeps a hash of it only: who reads the table cannot answer in a provider's name.
+//! It is random, lives for ten minutes, is used once, and is bound to the entity that asked, the provider that it asked for,
+//! and the browser that went on from the start page. The table keeps a hash of it only: who reads the table cannot answer in a provider's name.
 
 use std::{fmt, time::Duration};
 
 use aws_lc_rs::digest;
-use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::{
+    error::SdkError,
+    operation::update_item::{UpdateItemError, UpdateItemOutput, builders::UpdateItemFluentBuilder},
+};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 
-use super::{ProviderName, authorization_url::Verifier};
+use super::{ConnectionStatus, ProviderName, authorization_url::Verifier, browser::Browser};
 use crate::{
     auth::entity::{AuthorizedEntity, EntityId},
     clock::Time,
@@ -99,11 +102,52 @@ pub struct PendingAuthorization {
     /// The PKCE verifier, sealed; absent where the provider has no PKCE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_verifier: Option<String>,
+    /// Where the person goes on to, and what they are told before. Absent from authorizations of former versions, which
+    /// had no start page and end within ten minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub onward: Option<Onward>,
+    /// Whether the connection may take the place of one to another account.
+    #[serde(default)]
+    pub replace: bool,
     /// Until when the state is good.
     pub expires_date: Time,
+    /// The hash of the browser that went on from the start page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub browser: Option<String>,
     /// By which try it was spent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent_by: Option<String>,
+}
+
+/// What the start page needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Onward {
+    /// The address at the provider, without the state.
+    pub authorization_url: String,
+    /// What is asked for there.
+    pub scopes: Vec<String>,
+    /// What the entity was connected to when it asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predecessor: Option<Predecessor>,
+}
+
+/// A connection whose place another is to take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Predecessor {
+    /// Its account, where the provider names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// Whether it works.
+    pub status: ConnectionStatus,
+}
+
+impl PendingAuthorization {
+    /// Whether this is the browser that went on from the start page.
+    pub fn is_of(&self, browser: &Browser) -> bool {
+        self.browser.as_ref().is_some_and(|hash| *hash == browser.hash())
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -160,6 +204,19 @@ impl PendingAuthorizations {
         Ok(pending.filter(good))
     }
 
+    /// Binds a state to a browser, in the place of one that it was bound to before; false when the state is not good any
+    /// more.
+    pub async fn bind(
+        &self,
+        state: &State,
+        provider: &ProviderName,
+        browser: &Browser,
+        now: Time,
+    ) -> Result<bool, TableError> {
+        let change = self.change(state, provider, now, "SET browser = :browser", "attribute_not_exists(spentBy)");
+        done(change.expression_attribute_values(":browser", text(browser.hash())).send().await, "binding a state")
+    }
+
     /// Spends a state by a try of this name: true for one try, and for no other. The same try may ask again, as the SDK does
     /// when an answer was lost on its way.
     pub async fn consume(
@@ -169,30 +226,39 @@ impl PendingAuthorizations {
         by: &str,
         now: Time,
     ) -> Result<bool, TableError> {
+        let (update, unspent) =
+            ("SET spentBy = :try REMOVE sealedVerifier", "(attribute_not_exists(spentBy) OR spentBy = :try)");
+        let change = self.change(state, provider, now, update, unspent);
+        done(change.expression_attribute_values(":try", text(by)).send().await, "spending a state")
+    }
+
+    /// A change of a state that is good for this provider now.
+    fn change(
+        &self,
+        state: &State,
+        provider: &ProviderName,
+        now: Time,
+        update: &str,
+        unspent: &str,
+    ) -> UpdateItemFluentBuilder {
         let (pk, sk) = key(state);
-        let request = self
-            .0
-            .client
-            .update_item()
-            .table_name(&self.0.name)
-            .key("pk", text(pk))
-            .key("sk", text(sk))
-            .update_expression("SET spentBy = :try REMOVE sealedVerifier")
-            .condition_expression(
-                "provider = :provider AND expiresDate > :now AND (attribute_not_exists(spentBy) OR spentBy = :try)",
-            )
-            .expression_attribute_values(":try", text(by))
+        let change = self.0.client.update_item().table_name(&self.0.name).key("pk", text(pk)).key("sk", text(sk));
+        change
+            .update_expression(update)
+            .condition_expression(format!("provider = :provider AND expiresDate > :now AND {unspent}"))
             .expression_attribute_values(":provider", text(provider))
-            .expression_attribute_values(":now", text(now));
-        match request.send().await {
-            Ok(_) => Ok(true),
-            Err(error)
-                if matches!(error.as_service_error(), Some(UpdateItemError::ConditionalCheckFailedException(_))) =>
-            {
-                Ok(false)
-            }
-            Err(error) => Err(TableError::sdk("spending a state")(error)),
+            .expression_attribute_values(":now", text(now))
+    }
+}
+
+/// Whether a change was made, or its condition did not hold.
+fn done(answer: Result<UpdateItemOutput, SdkError<UpdateItemError>>, doing: &'static str) -> Result<bool, TableError> {
+    match answer {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.as_service_error(), Some(UpdateItemError::ConditionalCheckFailedException(_))) => {
+            Ok(false)
         }
+        Err(error) => Err(TableError::sdk(doing)(error)),
     }
 }
 
@@ -234,13 +300,29 @@ mod tests {
             entity: entity("demo-hotel"),
             provider: name("square"),
             sealed_verifier: None,
+            onward: None,
+            replace: false,
             expires_date: now + LIFETIME,
+            browser: None,
             spent_by: None,
         };
         let item = format!("{:?}", write_item(&PendingItem::new(&state, &pending), "test").expect("an item"));
         assert!(!item.contains(state.expose()) && item.contains(&state.hash()));
         assert!(item.contains("1795172100"), "ten minutes and an hour: {item}");
         assert!(!format!("{state:?}").contains(state.expose()));
+    }
+
+    #[test]
+    fn an_authorization_is_of_the_browser_that_went_on_and_of_no_other() {
+        let (one, other) = (Browser::new(&SystemRandom), Browser::new(&SystemRandom));
+        let item = serde_json::json!({
+            "entity": "demo-hotel", "provider": "square", "expiresDate": "2026-11-20T09:55:00.123Z",
+        });
+        let mut pending: PendingAuthorization = serde_json::from_value(item).expect("one of a former version");
+        assert!(pending.onward.is_none() && !pending.replace);
+        assert!(!pending.is_of(&one), "one that went on from no page is nobody's");
+        pending.browser = Some(one.hash());
+        assert!(pending.is_of(&one) && !pending.is_of(&other));
     }
 
     #[test]

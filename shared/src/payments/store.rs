@@ -20,7 +20,7 @@ use aws_sdk_dynamodb::{
     operation::update_item::UpdateItemError,
     types::{
         AttributeValue, Delete, Put, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
-        builders::UpdateBuilder,
+        builders::{PutBuilder, UpdateBuilder},
     },
 };
 
@@ -77,29 +77,34 @@ impl Connections {
         items.into_iter().map(|item| read_item::<ConnectionItem>(item, DOING).map(|item| item.connection)).collect()
     }
 
-    /// Whether an entity has a connection to a provider, whoever holds it.
-    pub async fn include(&self, entity: &AuthorizedEntity, provider: &ProviderName) -> Result<bool, TableError> {
+    /// An entity's connection to a provider, held or not.
+    pub async fn find(
+        &self,
+        entity: &AuthorizedEntity,
+        provider: &ProviderName,
+    ) -> Result<Option<Connection>, TableError> {
         let item: Option<ConnectionItem> =
             self.table.get(key(entity.id(), provider), true, "finding a connection").await?;
-        Ok(item.is_some())
+        Ok(item.map(|item| item.connection))
     }
 
-    /// Keeps a new connection, in the place of one that may be there. Whoever holds that one has lost it.
+    /// Keeps a new connection in the place of one that may be there; a refresh that holds that one has lost it.
+    ///
+    /// Where another account may not be replaced, the condition is lost when one is connected that is not certainly the same.
     pub async fn establish(
         &self,
         entity: &AuthorizedEntity,
         stored: &StoredConnection,
+        replace: bool,
         announcement: &Announcement,
-    ) -> Result<(), TableError> {
+    ) -> Result<Transacted, TableError> {
         const DOING: &str = "keeping a connection";
         debug_assert_eq!(entity.id(), &stored.connection.owner_identifier);
         let item = write_item(&ConnectionItem::from(stored), DOING)?;
-        let put = Put::builder().table_name(&self.table.name).set_item(Some(item)).build();
+        let put = Put::builder().table_name(&self.table.name).set_item(Some(item));
+        let put = if replace { put } else { unless_another(put, &stored.connection) }.build();
         let put = TransactWriteItem::builder().put(put.map_err(TableError::unbuilt(DOING))?).build();
-        match self.table.transact(vec![put, self.outbox.put(announcement)?], DOING).await? {
-            Transacted::Yes => Ok(()),
-            Transacted::ConditionLost => Err(TableError::Missing("a transaction without a condition lost one")),
-        }
+        self.table.transact(vec![put, self.outbox.put(announcement)?], DOING).await
     }
 
     /// A page of what is due, and where the next page begins. An entry that is no connection's is logged and left out.
@@ -248,6 +253,24 @@ impl Connections {
     }
 }
 
+/// On condition that no other account is connected. A connection whose account is not known gives way only when it is
+/// broken; and one that this very request made before, whose answer was lost, is no other.
+fn unless_another(put: PutBuilder, connection: &Connection) -> PutBuilder {
+    let (same, values) = match &connection.account {
+        Some(account) => (
+            "account = :account OR #status = :broken AND attribute_not_exists(account)",
+            Some((":account", text(account))),
+        ),
+        None => ("#status = :broken", None),
+    };
+    let put = put
+        .condition_expression(format!("attribute_not_exists(pk) OR id = :id OR {same}"))
+        .expression_attribute_names("#status", "status")
+        .expression_attribute_values(":id", text(&connection.id))
+        .expression_attribute_values(":broken", text(ConnectionStatus::Broken.as_str()));
+    values.into_iter().fold(put, |put, (name, value)| put.expression_attribute_values(name, value))
+}
+
 /// The change of a held connection.
 fn changed(
     table: &str,
@@ -282,6 +305,24 @@ const HELD: &str = "lease = :lease";
 mod tests {
     use super::*;
     use crate::payments::item::tests::stored;
+
+    #[test]
+    fn a_connection_takes_no_other_accounts_place() {
+        let mut connection = stored(None).connection;
+        let condition = |connection: &Connection| {
+            let put = unless_another(Put::builder().table_name("table").item("pk", text("x")), connection);
+            let put = put.build().expect("built");
+            let mut values: Vec<_> = put.expression_attribute_values().expect("values").keys().cloned().collect();
+            values.sort();
+            (put.condition_expression().expect("a condition").to_owned(), values.join(" "))
+        };
+        let unnamed = "attribute_not_exists(pk) OR id = :id OR #status = :broken";
+        assert_eq!(condition(&connection), (unnamed.to_owned(), ":broken :id".to_owned()));
+        connection.account = Some("M-1".into());
+        let named = "attribute_not_exists(pk) OR id = :id OR account = :account OR #status = :broken AND \
+                     attribute_not_exists(account)";
+        assert_eq!(condition(&connection), (named.to_owned(), ":account :broken :id".to_owned()));
+    }
 
     #[test]
     fn every_change_is_made_on_condition_of_the_lease_and_ends_it() {

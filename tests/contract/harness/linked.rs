@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Answer, Api, Call, Choice, Entity, Return, choose, query};
+use super::{Answer, Api, Call, Choice, Departure, Entity, Return, choose, go_on, query};
 
 /// A person's way through a provider, up to the callback.
 #[derive(Clone)]
@@ -15,6 +15,8 @@ pub struct Visit {
     pub state: String,
     /// Their account at the provider, which is nobody else's.
     pub account: String,
+    /// What their browser is known by, as it sends it.
+    pub cookie: String,
     /// Where the provider sent them back to.
     pub back: Return,
     api: Api,
@@ -28,13 +30,18 @@ impl Visit {
 
     /// The callback, as their browser calls it.
     pub fn callback(&self) -> Call {
-        self.api.get(self.back.path(self.api.base_url()))
+        self.at(self.back.path(self.api.base_url()))
+    }
+
+    /// Another address, as their browser calls it.
+    pub fn at(&self, path: impl Into<String>) -> Call {
+        self.api.get(path).header("cookie", &self.cookie)
     }
 
     /// Calls the callback, which must lead to this outcome.
     pub async fn arrive(&self, outcome: &str) -> Answer {
         let answer = self.callback().expect(302).await;
-        assert!(answer.header("location").ends_with(&format!("?outcome={outcome}")), "{}", answer.exchange);
+        assert_eq!(outcome_of(&answer), outcome, "{}", answer.exchange);
         answer
     }
 }
@@ -46,14 +53,30 @@ impl Entity {
         answer.json()["authorizationUrl"].as_str().expect("openapi.yaml says so").to_owned()
     }
 
+    /// The same for an account that may take the place of the one that is connected.
+    pub async fn replacing_url(&self, provider: &str) -> String {
+        let request = self.post(&format!("/payment/provider/{provider}/connection")).json(&json!({ "replace": true }));
+        request.expect(201).await.json()["authorizationUrl"].as_str().expect("openapi.yaml says so").to_owned()
+    }
+
     /// Sends a person to a provider, where they choose.
     pub async fn visit(&self, provider: &str, choice: Choice<'_>) -> Visit {
-        static ACCOUNTS: AtomicU32 = AtomicU32::new(1);
-        let account = format!("acct-{}", ACCOUNTS.fetch_add(1, Ordering::Relaxed));
-        let authorization_url = self.authorization_url(provider).await;
-        let back = choose(&authorization_url, &account, choice).await;
-        let state = state_of(&authorization_url);
-        Visit { state, account, back, api: self.api().clone() }
+        self.visit_from(&self.authorization_url(provider).await, &new_account(), choice).await
+    }
+
+    /// Sends a person to this address, who chooses this account.
+    pub async fn visit_from(&self, authorization_url: &str, account: &str, choice: Choice<'_>) -> Visit {
+        let Departure { cookie, address } = go_on(self.api(), authorization_url, None).await;
+        let back = choose(&address, account, choice).await;
+        let (state, account) = (state_of(authorization_url), account.to_owned());
+        Visit { state, account, cookie, back, api: self.api().clone() }
+    }
+
+    /// Connects an account in the place of the one that is connected.
+    pub async fn replace(&self, provider: &str, choice: Choice<'_>) -> Visit {
+        let visit = self.visit_from(&self.replacing_url(provider).await, &new_account(), choice).await;
+        visit.arrive("connected").await;
+        visit
     }
 
     /// The same, with the callback: the connection is there afterwards.
@@ -78,6 +101,18 @@ impl Entity {
     pub fn disconnect(&self, provider: &str) -> Call {
         self.call("DELETE", &format!("/payment/provider/{provider}/connection"))
     }
+}
+
+/// An account that nobody else has.
+pub fn new_account() -> String {
+    static ACCOUNTS: AtomicU32 = AtomicU32::new(1);
+    format!("acct-{}", ACCOUNTS.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The outcome with which a person is sent to the panel.
+pub fn outcome_of(answer: &Answer) -> String {
+    let outcome = query(answer.header("location")).into_iter().find(|(name, _)| name == "outcome");
+    outcome.map(|(_, outcome)| outcome).unwrap_or_default()
 }
 
 /// The state in an authorization address.

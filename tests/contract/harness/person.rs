@@ -1,7 +1,9 @@
-//! A person in front of a browser: goes where the service sends them, chooses there, and is sent back.
+//! A person in front of a browser: opens the start page, goes on to the provider, chooses there, and is sent back.
 
 use http::Method;
 use reqwest::{Client, redirect::Policy};
+
+use super::{Answer, Api};
 
 /// What a person does on the consent page.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +54,42 @@ impl Return {
 pub fn query(address: &str) -> Vec<(String, String)> {
     let query = address.split_once('?').map_or("", |(_, query)| query);
     form_urlencoded::parse(query.as_bytes()).into_owned().collect()
+}
+
+/// A person who has gone on from the start page.
+#[derive(Debug, Clone)]
+pub struct Departure {
+    /// What their browser is known by, as it sends it.
+    pub cookie: String,
+    /// Where the provider asks them.
+    pub address: String,
+}
+
+/// Opens the start page in a browser that has these cookies, and goes on from it.
+pub async fn go_on(api: &Api, authorization_url: &str, cookie: Option<&str>) -> Departure {
+    let path = authorization_url.strip_prefix(api.base_url()).expect("the start page is the service's own");
+    let open = api.get(path);
+    let page = cookie.into_iter().fold(open, |open, cookie| open.header("cookie", cookie)).expect(200).await;
+    let cookie = cookie_of(&page);
+    let answer = api.get(link_of(&page, path)).header("cookie", &cookie).expect(302).await;
+    Departure { cookie, address: answer.header("location").to_owned() }
+}
+
+/// The cookie that an answer sets, as a browser sends it back.
+pub fn cookie_of(answer: &Answer) -> String {
+    let cookie = answer.header("set-cookie").split(';').next().unwrap_or_default();
+    assert!(cookie.starts_with("__Host-"), "{}", answer.exchange);
+    cookie.to_owned()
+}
+
+/// Where the one link of a page leads that stands at this path.
+pub fn link_of(page: &Answer, path: &str) -> String {
+    let text = page.text();
+    let mut links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let (link, more) = (links.next().expect("the page has a link"), links.next());
+    assert_eq!(more, None, "the page has one link: {text}");
+    let folder = path.split('?').next().and_then(|path| path.rsplit_once('/')).map_or("", |(folder, _)| folder);
+    format!("{folder}/{}", link.replace("&amp;", "&"))
 }
 
 /// Opens the consent page, sends its form, and returns where the provider sends the person then. The account is the

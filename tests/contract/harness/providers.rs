@@ -94,6 +94,7 @@ fn secret(setup: &Setup, providers: &Providers, key: &str) -> Value {
     }
     if setup.issuer {
         secret["issuer"] = providers.issuer(&setup.name).into();
+        secret["authorizationResponseIssParameterSupported"] = true.into();
     }
     secret
 }

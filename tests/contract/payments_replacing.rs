@@ -1,0 +1,110 @@
+//! One account takes the place of another only where it was asked for.
+
+use std::sync::Arc;
+
+use doubles::provider::{Kind, Outcome};
+use serde_json::{Value, json};
+
+use crate::harness::{Behaviour, Choice, Receiver, Suite, Visit, new_account, tests};
+
+tests![
+    connecting_again_asks_before_it_replaces_a_connection,
+    the_start_page_names_the_account_that_is_replaced,
+    a_broken_connection_is_connected_again_by_the_same_account_without_asking,
+    another_account_does_not_take_the_place_of_a_broken_one_without_asking,
+    an_account_that_was_connected_meanwhile_stays,
+];
+
+const PATH: &str = "/payment/provider/sim-basic/connection";
+
+/// Makes sure that the person's account was not connected, that they were told so, and that the access was given back.
+async fn was_not_connected(suite: &Suite, visit: &Visit) {
+    let answer = visit.arrive("other-account").await;
+    let address = answer.header("location").strip_prefix(suite.api.base_url()).expect("the panel is the service's own");
+    let page = visit.at(address).expect(200).await.text();
+    assert!(page.contains(&visit.account) && page.contains("was not connected"), "{page}");
+    assert_eq!(suite.providers().of_account(Kind::Revocation, &visit.account), [Outcome::Done]);
+    assert!(suite.providers().has_ended("sim-basic", &visit.account));
+    visit.callback().refused(400, "invalid-state").await;
+}
+
+async fn connecting_again_asks_before_it_replaces_a_connection(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let first = entity.link("sim-basic", Choice::ALLOW).await;
+    let before = entity.connection("sim-basic").await.expect("connected");
+    for body in [None, Some(json!({})), Some(json!({ "replace": false }))] {
+        let call = entity.post(PATH);
+        let call = body.into_iter().fold(call, |call, body| call.json(&body));
+        let problem = call.refused(409, "connection-exists").await;
+        assert_eq!(problem["properties"]["account"], first.account, "{problem:#}");
+    }
+    for wrong in [json!({ "replace": "true" }), json!({ "replace": Value::Null }), json!({ "replace": 1 })] {
+        entity.post(PATH).json(&wrong).refused(400, "invalid-request").await;
+    }
+    assert_eq!(entity.connection("sim-basic").await, Some(before.clone()));
+    // Another provider is another connection.
+    entity.post("/payment/provider/sim-body/connection").expect(201).await;
+
+    let second = entity.replace("sim-basic", Choice::ALLOW).await;
+    let connections = entity.connections().await;
+    assert_eq!(connections.len(), 1, "{connections:#?}");
+    assert_eq!(connections[0]["account"], second.account);
+    assert_ne!(connections[0]["id"], before["id"]);
+    // With most providers, revoking the first would end the second, too.
+    assert_eq!(suite.providers().of_account(Kind::Revocation, &first.account), []);
+}
+
+async fn the_start_page_names_the_account_that_is_replaced(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let visit = entity.link("sim-basic", Choice::ALLOW).await;
+    let start = entity.replacing_url("sim-basic").await;
+    let path = start.strip_prefix(suite.api.base_url()).expect("the start page is the service's own");
+    let page = suite.api.get(path).expect(200).await.text();
+    assert!(
+        page.contains(&format!("<strong>{}</strong>", visit.account)) && page.contains("takes its place"),
+        "{page}"
+    );
+}
+
+async fn a_broken_connection_is_connected_again_by_the_same_account_without_asking(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let first = entity.link("sim-basic", Choice::ALLOW).await;
+    assert!(suite.table().set(&format!("ENT#{}", entity.id), "PAY#sim-basic", "status", "broken").await);
+    let start = entity.authorization_url("sim-basic").await;
+    entity.visit_from(&start, &first.account, Choice::ALLOW).await.arrive("connected").await;
+    let connection = entity.connection("sim-basic").await.expect("connected");
+    assert_eq!((&connection["status"], &connection["account"]), (&json!("connected"), &json!(first.account)));
+}
+
+async fn another_account_does_not_take_the_place_of_a_broken_one_without_asking(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    entity.link("sim-basic", Choice::ALLOW).await;
+    assert!(suite.table().set(&format!("ENT#{}", entity.id), "PAY#sim-basic", "status", "broken").await);
+    let before = entity.connection("sim-basic").await;
+    was_not_connected(&suite, &entity.visit("sim-basic", Choice::ALLOW).await).await;
+    assert_eq!(entity.connection("sim-basic").await, before);
+    let other = entity.replace("sim-basic", Choice::ALLOW).await;
+    assert_eq!(entity.connection("sim-basic").await.expect("connected")["account"], other.account);
+}
+
+async fn an_account_that_was_connected_meanwhile_stays(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let url = receiver.on("/", [Behaviour::status(200)]);
+    let types = json!(["payment.connection.established"]);
+    entity.hook_with(json!({ "name": "payments", "eventUrl": url, "eventList": types })).await;
+    let account = new_account();
+    let mut waiting = Vec::new();
+    for account in [account.clone(), new_account(), account.clone()] {
+        let start = entity.authorization_url("sim-basic").await;
+        waiting.push(entity.visit_from(&start, &account, Choice::ALLOW).await);
+    }
+    let [first, other, same] = &waiting[..] else { unreachable!("there are three") };
+    first.arrive("connected").await;
+    let connected = entity.connection("sim-basic").await;
+    was_not_connected(&suite, other).await;
+    assert_eq!(entity.connection("sim-basic").await, connected);
+    same.arrive("connected").await;
+    assert_eq!(entity.connection("sim-basic").await.expect("connected")["account"], account);
+    let events = receiver.until("/", 2).await;
+    assert!(events.iter().all(|event| event.json()["data"]["account"] == account), "nothing is told of the other");
+}
