@@ -146,6 +146,8 @@ fn demo_provider() -> Value {
         "clientAuthentication": "basic",
         "scope": "payments.read payments.write",
         "pkce": true,
+        "issuer": "http://127.0.0.1:9100/demo",
+        "authorizationResponseIssParameterSupported": true,
     })
 }
 

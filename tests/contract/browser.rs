@@ -1,4 +1,4 @@
-//! A person's way through the consent page in a real browser: chromium, driven over the WebDriver protocol
+//! A person's way through start page and consent page in a real browser: chromium, driven over the WebDriver protocol
 //! (<https://www.w3.org/TR/webdriver2/>). It runs only when it is asked for: `make browser-test`.
 
 use std::{fs, path::Path, process::Stdio, sync::Arc};
@@ -68,10 +68,10 @@ impl Browser {
     }
 
     async fn click(&self, button: &str) {
-        let path = format!("//button[normalize-space()='{button}']");
+        let path = format!("//*[(self::button or self::a) and normalize-space()='{button}']");
         let element = self.post("/element", json!({ "using": "xpath", "value": path })).await;
         let id = element.as_object().and_then(|members| members.values().next()).and_then(Value::as_str);
-        let id = id.unwrap_or_else(|| panic!("there is no button `{button}`: {element}"));
+        let id = id.unwrap_or_else(|| panic!("there is no button or link `{button}`: {element}"));
         self.post(&format!("/element/{id}/click"), json!({})).await;
     }
 
@@ -138,6 +138,11 @@ async fn land(entity: &Entity, button: &str, outcome: &str) -> (Browser, String)
     let address = entity.authorization_url("sim-pkce").await;
     let browser = Browser::open().await;
     browser.go(&address).await;
+    let words = browser.until_at("/oauth2/start").await;
+    assert!(words.contains(&entity.id), "{words}");
+    browser.screenshot("start.png").await;
+    browser.click("Go on to sim-pkce").await;
+    browser.until_at("/authorize").await;
     browser.click(button).await;
     let words = browser.until_at(&format!("/panel/provider/sim-pkce?outcome={outcome}")).await;
     (browser, words)
@@ -148,6 +153,7 @@ async fn a_person_who_allows_lands_on_a_page_that_says_connected(suite: Arc<Suit
     let (browser, words) = land(&entity, "Allow", "connected").await;
     browser.screenshot("connected.png").await;
     assert!(words.to_lowercase().contains("connected") && words.contains("sim-pkce"), "{words}");
+    assert!(words.contains(&entity.id) && words.contains("acct_"), "{words}");
     assert_eq!(entity.connection("sim-pkce").await.expect("connected")["status"], "connected");
     browser.close().await;
 }

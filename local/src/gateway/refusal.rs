@@ -5,7 +5,7 @@ use std::{error::Error, time::Duration};
 use axum::{body::Body, response::Response};
 use http::{
     HeaderName, HeaderValue, StatusCode,
-    header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
+    header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS},
 };
 use serde_json::Value;
 use shared::{
@@ -76,6 +76,7 @@ impl Refusal {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
         headers.insert(HeaderName::from_static(SERVICE_VERSION_HEADER), HeaderValue::from_static(SERVICE_VERSION));
         if let Ok(request_id) = HeaderValue::from_str(request_id) {
             headers.insert(HeaderName::from_static("x-request-id"), request_id);

@@ -9,7 +9,7 @@ use std::{panic::AssertUnwindSafe, time::Duration};
 use futures::{FutureExt, future::BoxFuture};
 use http::{
     HeaderValue, Response,
-    header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderName, X_CONTENT_TYPE_OPTIONS},
+    header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS},
 };
 use lambda_http::{Body, Request, RequestExt};
 use tokio::time::timeout;
@@ -363,6 +363,8 @@ fn with_common_headers(mut response: Response<Body>, request_id: &str) -> Respon
     let headers = response.headers_mut();
     headers.insert(HeaderName::from_static(SERVICE_VERSION_HEADER), HeaderValue::from_static(SERVICE_VERSION));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // Addresses of refused callbacks have codes in them, too.
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     if let Ok(value) = HeaderValue::from_str(request_id) {
         headers.insert(HeaderName::from_static("x-request-id"), value);
     }

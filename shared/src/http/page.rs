@@ -1,6 +1,6 @@
 //! The pages that people see: plain, complete without a style sheet or a script, and in no other site's frame.
 
-use http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
+use http::header::CONTENT_SECURITY_POLICY;
 
 use super::Reply;
 
@@ -8,11 +8,9 @@ use super::Reply;
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'";
 
-/// A page as an answer. It tells the next one nothing of its own address.
+/// A page as an answer.
 pub fn reply(html: String) -> Reply {
-    Reply::ok_text("text/html; charset=utf-8", html)
-        .with_header(CONTENT_SECURITY_POLICY, POLICY)
-        .with_header(REFERRER_POLICY, "no-referrer")
+    Reply::ok_text("text/html; charset=utf-8", html).with_header(CONTENT_SECURITY_POLICY, POLICY)
 }
 
 /// A page with this title, as a text, and this content, as HTML.

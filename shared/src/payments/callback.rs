@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use http::{
     StatusCode,
-    header::{CACHE_CONTROL, LOCATION, REFERRER_POLICY},
+    header::{CACHE_CONTROL, LOCATION},
 };
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -111,7 +111,6 @@ impl Callback {
         let arrival = Arrival { provider: &name, outcome, entity: entity.as_str(), account: account.as_deref() };
         Reply { status: StatusCode::FOUND, headers: Vec::new(), body: String::new() }
             .with_header(CACHE_CONTROL, "no-store")
-            .with_header(REFERRER_POLICY, "no-referrer") // the address that it would name has the code in it
             .with_computed_header(LOCATION, &outcome_page::address(&self.panel.address, &arrival, &browser))
     }
 

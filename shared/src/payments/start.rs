@@ -13,7 +13,7 @@
 
 use http::{
     StatusCode,
-    header::{CACHE_CONTROL, LOCATION, REFERRER_POLICY, SET_COOKIE},
+    header::{CACHE_CONTROL, LOCATION, SET_COOKIE},
 };
 
 use super::{
@@ -93,7 +93,6 @@ impl Start {
         tracing::info!(entity = %pending.entity, provider = %pending.provider, "sent on to a provider");
         Reply { status: StatusCode::FOUND, headers: Vec::new(), body: String::new() }
             .with_header(CACHE_CONTROL, "no-store")
-            .with_header(REFERRER_POLICY, "no-referrer")
             .with_computed_header(LOCATION, address.as_str())
     }
 }
