@@ -57,13 +57,11 @@ impl World {
             disabled_reason: None,
             enabled: true,
             event_list: list.iter().map(|&kind| kind.to_owned()).collect(),
-            event_url: format!("https://hooks.example.com/{number}"),
-            headers: BTreeMap::new(),
             id: WebhookId::new(BEGIN + Duration::from_millis(number as u64), &random),
             last_update: BEGIN,
             name: number.to_string(),
             owner_identifier: entity(),
-            version: 1,
+            ..super::webhook::tests::webhook()
         };
         let webhooks = lists.iter().enumerate().map(webhook).collect();
         Self {

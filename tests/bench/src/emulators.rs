@@ -164,7 +164,12 @@ async fn sum(mut clients: JoinSet<Outcome<u64>>, began: Instant) -> Outcome<f64>
 }
 
 /// Calls a service of AWS in its JSON protocol.
-pub async fn call(emulator: &Emulator, connection: &mut Connection, operation: &str, request: &Value) -> Outcome<Value> {
+pub async fn call(
+    emulator: &Emulator,
+    connection: &mut Connection,
+    operation: &str,
+    request: &Value,
+) -> Outcome<Value> {
     let headers = [
         ("content-type", "application/x-amz-json-1.0"),
         ("x-amz-target", operation),
