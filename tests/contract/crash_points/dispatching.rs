@@ -4,7 +4,7 @@ use futures::join;
 use serde_json::{Value, json};
 
 use super::stage::{Scene, Stage, writes};
-use crate::harness::{AwsCall, Behaviour, Interposer, Moment};
+use crate::harness::{AwsCall, Behaviour, Interposer, Moment, Table};
 
 /// Every point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
@@ -42,6 +42,10 @@ pub async fn play(stage: &Stage<'_>) {
     join!(
         exhausted(stage, "dispatch: exhausted, record and event not written", Moment::Before),
         exhausted(stage, "dispatch: exhausted, record and event written, answer lost", Moment::After),
+    );
+    join!(
+        told_meanwhile(stage, "dispatch: exhausted, and the like is told meanwhile", 500, "webhook.delivery.exhausted"),
+        told_meanwhile(stage, "dispatch: 410, and the like is told meanwhile", 410, "webhook.disabled"),
     );
 }
 
@@ -170,6 +174,32 @@ async fn exhausted(stage: &Stage<'_>, point: &str, moment: Moment) {
     assert_eq!(told[0].json()["data"]["deliveryIdentifier"], *delivery, "{point}");
     let one = told[0].header("webhook-id");
     assert!(told.iter().all(|request| request.header("webhook-id") == one), "{point}: told by more than one event");
+}
+
+/// At the very moment of the transaction that tells, another has told the same: nothing is told, and the rest is done.
+async fn told_meanwhile(stage: &Stage<'_>, point: &str, status: u16, kind: &'static str) {
+    let scene = stage.scene(1, [Behaviour::status(status)]).await;
+    let hook = &scene.hooks[0];
+    let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
+    let told = format!("TOLD#{}", hook.id);
+    let tells = told.clone();
+    let mut held = stage.table().hold(point, Moment::Before, move |call| {
+        call.operation == "TransactWriteItems" && call.mentions(&tells) && call.mentions(kind)
+    });
+    announced.go_on();
+    publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
+    held.reached().await;
+    let item = json!({ "pk": { "S": told }, "sk": { "S": kind }, "expiresAt": { "N": "4000000000" } });
+    Table::of(&stage.stood.api.env).put(item).await;
+    held.go_on();
+    let shown = scene.entity.until_status(&delivery, &["failed", "cancelled"]).await;
+    let made = if status == 410 { 1 } else { 3 };
+    assert_eq!((&shown["status"], &shown["attemptCount"]), (&json!("failed"), &json!(made)), "{point}: {shown:#}");
+    assert_eq!(scene.entity.listed(hook).await["enabled"], status != 410, "{point}");
+    let items = Table::of(&stage.stood.api.env).scan().await;
+    let of_entity = items.iter().filter(|item| item["ownerIdentifier"]["S"] == *scene.entity.id);
+    assert_eq!(of_entity.filter(|item| item["type"]["S"] == kind).count(), 0, "{point}: it was told twice");
+    stage.note(point, &scene, vec![delivery], "failed").await;
 }
 
 /// Another webhook of the entity, for the events about the first.
