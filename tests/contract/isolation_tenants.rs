@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use crate::{
-    harness::{Api, Behaviour, Bundle, Entity, Receiver, Settings, Suite, tests, until},
+    harness::{Api, AwsCall, Behaviour, Bundle, Entity, Receiver, Settings, Suite, Table, tests, until},
     isolation::percentile,
 };
 
@@ -28,6 +28,7 @@ tests![
     handshakes_that_never_end_hold_up_nobody,
     endless_bodies_and_redirects_hold_up_nobody,
     a_webhook_that_was_slow_comes_back_by_itself,
+    what_is_slow_goes_by_a_lane_of_its_own,
     a_message_of_an_earlier_version_is_understood,
 ];
 
@@ -209,6 +210,31 @@ async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
     let third = entity.publish(json!({})).await;
     entity.until_status(&third, &["delivered"]).await;
     assert_eq!(table.item(&pk, &sk).await.expect("it is there"), over, "a quick webhook costs no write");
+}
+
+async fn what_is_slow_goes_by_a_lane_of_its_own(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let (entity, receiver) = (Entity::new(&stood.api, "slow".to_owned()).await, Receiver::start().await);
+    let (hook, table) = (entity.hook(&receiver.on("/", [Behaviour::status(200)])).await, Table::of(&stood.api.env));
+    let (pk, sk) = (format!("ENT#{}", entity.id), format!("WHK#{}", hook.id));
+    assert!(table.set(&pk, &sk, "slowUntil", "2099-01-01T00:00:00.000Z").await);
+    // What publishing announces is lost, so that the sweep announces it as well.
+    let webhook = hook.id.clone();
+    stood.services.swallow(1, move |call| call.operation == "SendMessageBatch" && call.mentions(&webhook));
+    let id = entity.publish(json!({})).await;
+    entity.until_status(&id, &["delivered"]).await;
+    let lanes = || {
+        let calls = stood.services.calls_mentioning(&hook.id);
+        let announcements = calls.into_iter().filter(|call| call.operation == "SendMessageBatch");
+        let queue = |call: AwsCall| Some(call.body["QueueUrl"].as_str()?.rsplit('/').next()?.to_owned());
+        announcements.filter_map(queue).collect::<Vec<_>>()
+    };
+    assert_eq!(lanes(), ["SlowDeliveryQueue", "SlowDeliveryQueue"], "by publishing, and by the sweep");
+    // Whoever does not know announces it in the quick lane, and a dispatcher moves it.
+    entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
+    receiver.until("/", 2).await;
+    assert_eq!(lanes()[2..], ["DeliveryQueue", "SlowDeliveryQueue"], "by resending, and by the dispatcher");
+    assert!(stood.bundle.stop().await.success());
 }
 
 async fn a_message_of_an_earlier_version_is_understood(suite: Arc<Suite>) {
