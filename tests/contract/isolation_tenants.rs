@@ -27,6 +27,7 @@ tests![
     bodies_that_trickle_hold_up_nobody,
     handshakes_that_never_end_hold_up_nobody,
     endless_bodies_and_redirects_hold_up_nobody,
+    a_slow_webhook_keeps_its_share_of_the_slow_lane,
     a_webhook_that_was_slow_comes_back_by_itself,
     what_is_slow_goes_by_a_lane_of_its_own,
     a_message_of_an_earlier_version_is_understood,
@@ -41,7 +42,7 @@ const NOISY_A_SECOND: u32 = 3;
 /// How much later than three times as late: the promise is one second, where the machine does nothing else meanwhile.
 const SLACK: Duration = Duration::from_secs(3);
 
-/// A tenant with one quick webhook.
+/// A tenant with one webhook that is well.
 pub struct Quiet {
     entity: Entity,
     receiver: Receiver,
@@ -53,8 +54,13 @@ pub struct Noisy(Entity);
 impl Quiet {
     /// The tenant.
     pub async fn start(api: &Api) -> Self {
+        Self::with(api, Behaviour::status(200)).await
+    }
+
+    /// The same with a webhook that does this.
+    pub async fn with(api: &Api, behaviour: Behaviour) -> Self {
         let (entity, receiver) = (Entity::new(api, "quiet".to_owned()).await, Receiver::start().await);
-        entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+        entity.hook(&receiver.on("/", [behaviour])).await;
         Self { entity, receiver }
     }
 
@@ -185,6 +191,20 @@ async fn handshakes_that_never_end_hold_up_nobody(suite: Arc<Suite>) {
 async fn endless_bodies_and_redirects_hold_up_nobody(suite: Arc<Suite>) {
     holds_up_nobody(suite.clone(), "endless bodies", Behaviour::endless_body(200)).await;
     holds_up_nobody(suite, "redirects", Behaviour::answer(302, &[("Location", "/")], "")).await;
+}
+
+/// The noisy tenant has more slow attempts to make than it may have places in the slow lane.
+async fn a_slow_webhook_keeps_its_share_of_the_slow_lane(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(14))]);
+    let (slow, noisy) = (
+        Quiet::with(&api, Behaviour::status(200).after(Duration::from_millis(1_500))).await,
+        Noisy::start(&api, 40, &url).await,
+    );
+    let (alone, beside) = alone_and_beside(&slow, &noisy, 2 * MEASURED, 2 * NOISY_A_SECOND).await;
+    assert_isolated("a slow webhook", &alone, &beside, SLACK);
+    bundle.cut_power().await;
 }
 
 async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
