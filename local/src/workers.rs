@@ -60,3 +60,20 @@ pub fn start(
         attachment
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use deployment::Template;
+
+    use super::*;
+
+    #[test]
+    fn a_queue_invokes_a_function_as_often_at_once_as_on_aws() {
+        let template = Template::parse(include_str!("../../template.yaml")).expect("the project's template");
+        let dispatcher = template.function("dispatch-deliveries").expect("declared");
+        let queues: Vec<_> =
+            dispatcher.queues.iter().map(|queue| (queue.queue.as_str(), queue.maximum_concurrency)).collect();
+        assert_eq!(queues, [("DeliveryQueue", 50), ("SlowDeliveryQueue", 20)]);
+        assert_eq!(concurrency(dispatcher), 70);
+    }
+}

@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use crate::{
-    harness::{Api, Behaviour, Bundle, Entity, Receiver, Settings, Suite, tests, until},
+    harness::{Api, AwsCall, Behaviour, Bundle, Entity, Receiver, Settings, Suite, Table, tests, until},
     isolation::percentile,
 };
 
@@ -27,7 +27,9 @@ tests![
     bodies_that_trickle_hold_up_nobody,
     handshakes_that_never_end_hold_up_nobody,
     endless_bodies_and_redirects_hold_up_nobody,
+    a_slow_webhook_keeps_its_share_of_the_slow_lane,
     a_webhook_that_was_slow_comes_back_by_itself,
+    what_is_slow_goes_by_a_lane_of_its_own,
     a_message_of_an_earlier_version_is_understood,
 ];
 
@@ -40,7 +42,7 @@ const NOISY_A_SECOND: u32 = 3;
 /// How much later than three times as late: the promise is one second, where the machine does nothing else meanwhile.
 const SLACK: Duration = Duration::from_secs(3);
 
-/// A tenant with one quick webhook.
+/// A tenant with one webhook that is well.
 pub struct Quiet {
     entity: Entity,
     receiver: Receiver,
@@ -52,8 +54,13 @@ pub struct Noisy(Entity);
 impl Quiet {
     /// The tenant.
     pub async fn start(api: &Api) -> Self {
+        Self::with(api, Behaviour::status(200)).await
+    }
+
+    /// The same with a webhook that does this.
+    pub async fn with(api: &Api, behaviour: Behaviour) -> Self {
         let (entity, receiver) = (Entity::new(api, "quiet".to_owned()).await, Receiver::start().await);
-        entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+        entity.hook(&receiver.on("/", [behaviour])).await;
         Self { entity, receiver }
     }
 
@@ -186,6 +193,20 @@ async fn endless_bodies_and_redirects_hold_up_nobody(suite: Arc<Suite>) {
     holds_up_nobody(suite, "redirects", Behaviour::answer(302, &[("Location", "/")], "")).await;
 }
 
+/// The noisy tenant has more slow attempts to make than it may have places in the slow lane.
+async fn a_slow_webhook_keeps_its_share_of_the_slow_lane(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(14))]);
+    let (slow, noisy) = (
+        Quiet::with(&api, Behaviour::status(200).after(Duration::from_millis(1_500))).await,
+        Noisy::start(&api, 40, &url).await,
+    );
+    let (alone, beside) = alone_and_beside(&slow, &noisy, 2 * MEASURED, 2 * NOISY_A_SECOND).await;
+    assert_isolated("a slow webhook", &alone, &beside, SLACK);
+    bundle.cut_power().await;
+}
+
 async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
     let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
     let slow = Behaviour::status(200).after(Duration::from_millis(1_500));
@@ -209,6 +230,31 @@ async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
     let third = entity.publish(json!({})).await;
     entity.until_status(&third, &["delivered"]).await;
     assert_eq!(table.item(&pk, &sk).await.expect("it is there"), over, "a quick webhook costs no write");
+}
+
+async fn what_is_slow_goes_by_a_lane_of_its_own(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let (entity, receiver) = (Entity::new(&stood.api, "slow".to_owned()).await, Receiver::start().await);
+    let (hook, table) = (entity.hook(&receiver.on("/", [Behaviour::status(200)])).await, Table::of(&stood.api.env));
+    let (pk, sk) = (format!("ENT#{}", entity.id), format!("WHK#{}", hook.id));
+    assert!(table.set(&pk, &sk, "slowUntil", "2099-01-01T00:00:00.000Z").await);
+    // What publishing announces is lost, so that the sweep announces it as well.
+    let webhook = hook.id.clone();
+    stood.services.swallow(1, move |call| call.operation == "SendMessageBatch" && call.mentions(&webhook));
+    let id = entity.publish(json!({})).await;
+    entity.until_status(&id, &["delivered"]).await;
+    let lanes = || {
+        let calls = stood.services.calls_mentioning(&hook.id);
+        let announcements = calls.into_iter().filter(|call| call.operation == "SendMessageBatch");
+        let queue = |call: AwsCall| Some(call.body["QueueUrl"].as_str()?.rsplit('/').next()?.to_owned());
+        announcements.filter_map(queue).collect::<Vec<_>>()
+    };
+    assert_eq!(lanes(), ["SlowDeliveryQueue", "SlowDeliveryQueue"], "by publishing, and by the sweep");
+    // Whoever does not know announces it in the quick lane, and a dispatcher moves it.
+    entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
+    receiver.until("/", 2).await;
+    assert_eq!(lanes()[2..], ["DeliveryQueue", "SlowDeliveryQueue"], "by resending, and by the dispatcher");
+    assert!(stood.bundle.stop().await.success());
 }
 
 async fn a_message_of_an_earlier_version_is_understood(suite: Arc<Suite>) {

@@ -223,7 +223,7 @@ Resources:
         let dispatch = template.function("dispatch").expect("declared above");
         assert_eq!(
             dispatch.queues,
-            [("Queue", 10, true, 50), ("Other", 1, false, 2)].map(
+            [("Other", 1, false, 2), ("Queue", 10, true, 50)].map(
                 |(queue, batch_size, reports_failures, maximum_concurrency)| crate::QueueTrigger {
                     queue: queue.to_owned(),
                     batch_size,
@@ -257,7 +257,12 @@ Resources:
 
     #[test]
     fn a_fault_names_the_resource() {
-        let fault = Template::parse(&TEMPLATE.replace("BatchSize: 10, ", "")).expect_err("BatchSize is gone");
-        assert_eq!(fault.to_string(), "Dispatch: missing or not understood: SQS event's BatchSize");
+        for (line, what) in [
+            ("            BatchSize: 10\n", "BatchSize"),
+            ("            ScalingConfig: {MaximumConcurrency: 50}\n", "ScalingConfig.MaximumConcurrency"),
+        ] {
+            let fault = Template::parse(&TEMPLATE.replace(line, "")).expect_err(what);
+            assert_eq!(fault.to_string(), format!("Dispatch: missing or not understood: SQS event's {what}"));
+        }
     }
 }
