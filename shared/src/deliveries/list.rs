@@ -24,8 +24,8 @@ const DEFAULT_LIMIT: usize = 25;
 /// How many it may have.
 const MAX_LIMIT: usize = 100;
 /// How many deliveries are looked at for one page, at most: a page of what is rare ends early and says where the next one
-/// begins, so that a request costs the same however many deliveries its entity has. So many take one call of the table
-/// or two, which answers with 1 MB.
+/// begins, so that a request costs the same however many deliveries its entity has. So many are about 1 MB, what the
+/// table reads in one call.
 const LOOKED_AT: usize = 2_000;
 
 /// Everything that listing needs.
@@ -134,7 +134,7 @@ impl Deliveries {
             }
             stretch = stretch.before(&end);
             // Few pass a narrow filter, so calls grow.
-            look = (look * 2).min(LOOKED_AT - looked_at);
+            look = (look * 4).min(LOOKED_AT - looked_at);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! cancelled, and cancelling those that wait for a webhook that was removed.
 //!
 //! A job is an item, `JOB#{webhook}` / `RECOVER` or `CANCEL`, in its entity's shard of the index `byDue`. When it is its
-//! entity's [turn](turns), a sweep takes it by a lease, which it renews with every page that it has worked through, together
+//! entity's turn, a sweep takes it by a lease, which it renews with every page that it has worked through, together
 //! with the place that it has reached. After a crash another sweep goes on there; the page that is then done twice changes
 //! nothing twice, since every delivery is changed on condition of what it was. An item has a version, on condition of which it
 //! is written.
