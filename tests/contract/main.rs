@@ -69,7 +69,7 @@ use harness::Test;
 
 fn main() -> ExitCode {
     // The slow ones come first, so that the quick ones run beside them.
-    let modules: [&[Test]; 55] = [
+    let modules: [&[Test]; 56] = [
         payments_refresh::TESTS,
         revocation::TESTS,
         geo_ip_providers::TESTS,

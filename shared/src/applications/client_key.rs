@@ -435,7 +435,7 @@ mod tests {
         let identity = number(b"0100000000000000000000000000000000000000000000000000000000000000");
         let signature = [identity, [0; 32]].concat();
         let forgeable = |y: &[u8; 32]| {
-            let key = ParsedPublicKey::new(&ED25519, y.to_vec());
+            let key = ParsedPublicKey::new(&ED25519, y);
             key.is_ok_and(|key| (0..200u8).any(|message| key.verify_sig(&[message], &signature).is_ok()))
         };
         assert_eq!(small_order().filter(forgeable).count(), 8);
