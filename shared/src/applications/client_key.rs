@@ -232,8 +232,8 @@ fn on_curve(curve: &'static EcdsaVerificationAlgorithm, length: usize, x: Vec<u8
     }
 }
 
-/// Whether these bytes are a point on the curve Ed25519 that only somebody can sign for. The library that verifies takes any point,
-/// and with one of a small order a signature that nobody made is good for one message in eight, or for every one.
+/// Whether these bytes can be an Ed25519 key for which signing needs the private half. The library that verifies takes any point, and
+/// with one of a small order a signature of zeros is good for one message in eight, or for every one.
 fn edwards(x: Vec<u8>) -> Result<(), String> {
     let fault = || "is no key on the curve Ed25519".to_owned();
     let mut coordinate = <[u8; 32]>::try_from(x.as_slice()).map_err(|_| fault())?;
@@ -269,8 +269,8 @@ const SMALL_ORDER: [[u8; 32]; 5] = [
     number(b"7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffec"),
 ];
 
-/// Whether a number, the largest digit first, has a factor below 752, as no modulus of RSA has (NIST SP 800-89 §5.3.3): whoever
-/// knows a factor can find the others, and sign.
+/// Whether a number, the largest digit first, has a factor below 752, as no modulus of RSA has (NIST SP 800-89 §5.3.3): a
+/// factor that is known leads to the others, and they to the private half.
 fn has_small_factor(number: &[u8]) -> bool {
     let rest = |divisor: u32| number.iter().fold(0, |rest, byte| (rest << 8 | u32::from(*byte)) % divisor);
     (2..752).any(|divisor| rest(divisor) == 0)

@@ -1,5 +1,5 @@
-//! Who may look after which application: nobody makes, changes or removes one that can do more than the token with which it is
-//! asked for. A token for little could otherwise make itself one for everything, or take away what others work with.
+//! Who may look after which application: making, changing or removing one needs a token that can do all that the application can.
+//! A token for little could otherwise make itself one for everything, or take away what others work with.
 
 use crate::{
     auth::{entity::Entities, scope::Scopes},
@@ -33,8 +33,8 @@ pub fn confirmed(call: &Call) -> Result<bool, Problem> {
     Ok(confirmed.unwrap_or(false))
 }
 
-/// Fails when the call's token is this application's own. Whoever removes another application can look after the rest
-/// afterwards, since their token could do all that the removed one could, so nobody else needs to be asked.
+/// Fails when the call's token is this application's own, unless it is confirmed. A caller that removes another application can
+/// look after the rest afterwards, since its token can do all that the removed one could, and is not asked.
 pub fn check_confirmation(call: &Call, application: &Application, confirmed: bool) -> Result<(), Problem> {
     let own = call.claims.as_ref().is_some_and(|token| token.client_id == application.client_id);
     if own && !confirmed { Err(Problem::confirmation_required()) } else { Ok(()) }

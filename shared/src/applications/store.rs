@@ -240,8 +240,8 @@ impl Applications {
         self.0.transact(vec![update, along], DOING).await.map(Changed::from)
     }
 
-    /// Removes the application, however it was changed since it was read, together with these writes or not at all: whoever
-    /// changes it again and again must not keep it alive. False when it was gone already.
+    /// Removes the application, however it was changed since it was read, together with these writes or not at all: a thief
+    /// who changes it again and again must not keep it alive. False when it was gone already.
     pub async fn remove(&self, read: &Application, mut along: Vec<TransactWriteItem>) -> Result<bool, TableError> {
         const DOING: &str = "removing an application";
         let delete = |(pk, sk)| Delete::builder().table_name(&self.0.name).key("pk", text(pk)).key("sk", text(sk));

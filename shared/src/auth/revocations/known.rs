@@ -10,14 +10,14 @@ use super::{Kind, Revocation, TOO_OLD, list::credential};
 use crate::{auth::token::Claims, clock::Time};
 
 /// What is known. Entries are told apart by 64 bits under a key that is drawn at each start: with 50 000 of them, a good token is
-/// taken for a revoked one once in a hundred million million checks, and nobody can look for such a token.
+/// taken for a revoked one once in a hundred million million checks, and an attacker cannot search for such a token.
 #[derive(Default)]
 pub(super) struct Known {
     entries: HashMap<u64, Times>,
     fingerprints: RandomState,
     /// When the last reading began that succeeded.
     read: Option<Time>,
-    /// Until then nobody tries to read again.
+    /// No reading is tried again before this time, after one has failed.
     rest: Option<Time>,
 }
 
@@ -70,7 +70,7 @@ impl Known {
         self.read
     }
 
-    /// Nobody is to try again until then.
+    /// No reading is tried again before this time.
     pub(super) fn rest_until(&mut self, end: Time) {
         self.rest = Some(end);
     }
@@ -95,7 +95,7 @@ impl Known {
         self.entries.contains_key(&self.fingerprints.hash_one(Of::One(Kind::Key, kid)))
     }
 
-    /// How old this is; as good as new for as long as nobody is to try again. Nothing before the first reading, and when that is
+    /// How old this is; as good as new for as long as no reading is to be tried. Nothing before the first reading, and when that is
     /// too long ago.
     pub(super) fn age(&self, now: Time) -> Option<Duration> {
         let resting = self.rest.is_some_and(|rest| now < rest);

@@ -44,8 +44,8 @@ const TOKENS_REVOKED: Duration = Duration::from_secs(24 * 60 * 60 + 5 * 60);
 /// that were being issued. One that is registered again later has good tokens.
 const LAST_ISSUED: Duration = Duration::from_secs(5 * 60);
 /// The time, in milliseconds, in which the revocations of one application's tokens share an entry once its allowance is spent.
-/// Together with the five minutes that clocks may be apart it is what a reading goes back before the last one: whoever has read
-/// the entry reads it again when it has changed.
+/// Together with the five minutes that clocks may be apart it is what a reading goes back before the last one: a function
+/// that has read the entry reads it again when it has changed.
 const SHARED_FOR: i64 = 5 * 60 * 1000;
 /// As many entries as one answer has, so that reading a long list takes little memory.
 const PAGE: i32 = 2000;

@@ -29,7 +29,8 @@ const READING_LIMIT: Duration = Duration::from_secs(2);
 /// How long nobody tries to read again after a failure.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 /// How far back a reading goes before the last: a revocation stands at the time of its writer's clock, which is a workstation's
-/// when an operator makes it (AWS takes requests of clocks that are five minutes off), and a little after that in the table.
+/// when an operator makes it (AWS takes requests of clocks that are five minutes off), and a little after that in the table; and
+/// an entry that several share changes for five minutes.
 const OVERLAP: Duration = Duration::from_secs(10 * 60);
 /// The revocations that are known.
 pub struct Revocations<S = RevocationList> {
@@ -384,6 +385,23 @@ mod tests {
         list.make(after(600 - 590), Kind::Token, "token", after(7200));
         clock.set(after(630));
         assert!(revocations.revoked(&claims("token")).await.expect("read"));
+    }
+
+    #[tokio::test]
+    async fn an_entry_that_is_shared_is_read_again_for_as_long_as_it_changes() {
+        let (list, clock, revocations) = stand();
+        let up_to = |seconds| Revocation {
+            issued_until: after(seconds),
+            ..Revocation::new(Kind::Issued, "app", START, after(90_000))
+        };
+        list.made.lock().expect("no panic").push(up_to(0));
+        // It begins at the start by a clock that is five minutes slow, and changes for five minutes more.
+        clock.set(after(599));
+        let claims = Claims { issued: after(590), ..claims("token") };
+        assert!(!revocations.revoked(&claims).await.expect("read"));
+        list.made.lock().expect("no panic")[0] = up_to(590);
+        clock.set(after(629));
+        assert!(revocations.revoked(&claims).await.expect("read again"));
     }
 
     #[tokio::test]
