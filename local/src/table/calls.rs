@@ -72,7 +72,14 @@ async fn call(State(database): State<Database>, headers: HeaderMap, request: Byt
 }
 
 fn read<T: DeserializeOwned>(request: &[u8]) -> dynoxide::Result<T> {
-    serde_json::from_slice(request).map_err(|error| DynoxideError::SerializationException(error.to_string()))
+    serde_json::from_slice(request).map_err(|error| {
+        let said = error.to_string();
+        // The types of requests mark what DynamoDB calls invalid, to tell it from what cannot be read.
+        match said.split_once(':') {
+            Some((mark, why)) if mark.starts_with("VALIDATION") => DynoxideError::ValidationException(why.to_owned()),
+            _ => DynoxideError::SerializationException(said),
+        }
+    })
 }
 
 fn write(answer: &impl Serialize) -> dynoxide::Result<String> {
@@ -118,6 +125,11 @@ mod tests {
         for (operation, request, kind) in [
             ("GetItem", "{", "SerializationException"),
             ("GetItem", "", "SerializationException"),
+            (
+                "PutItem",
+                r#"{"TableName": "things", "Item": {"pk": {"S": "a"}, "n": {"N": "x"}}}"#,
+                "ValidationException",
+            ),
             ("GetItem", r#"{"TableName": "none", "Key": {"pk": {"S": "a"}}}"#, "ResourceNotFoundException"),
             ("Guess", "{}", "UnknownOperationException"),
         ] {
