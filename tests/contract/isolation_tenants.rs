@@ -17,7 +17,9 @@ use tokio::{
 };
 
 use crate::{
-    harness::{Api, AwsCall, Behaviour, Bundle, Entity, Receiver, Settings, Suite, Table, tests, until},
+    harness::{
+        Api, AwsCall, Behaviour, Bundle, Entity, Receiver, Settings, Suite, Table, aws_authorization_of, tests, until,
+    },
     isolation::percentile,
 };
 
@@ -273,6 +275,7 @@ async fn a_message_of_an_earlier_version_is_understood(suite: Arc<Suite>) {
         .post(&stood.api.env["SERVICES_ENDPOINT"])
         .header("x-amz-target", "AmazonSQS.SendMessage")
         .header("content-type", "application/x-amz-json-1.0")
+        .header("authorization", aws_authorization_of(&stood.api.env))
         .body(body.to_string());
     assert!(sent.send().await.expect("the queue's server answers").status().is_success());
     let delivery = entity.until_status(&id, &["delivered"]).await;

@@ -57,6 +57,7 @@ mod revocation;
 mod revocations_measured;
 mod routes;
 mod samples;
+mod security_page;
 mod signing_keys;
 mod slow_clients;
 mod stand_ins;
@@ -135,6 +136,7 @@ fn main() -> ExitCode {
         events::TESTS,
         geo_ip::TESTS,
         samples::TESTS,
+        security_page::TESTS,
         openapi::TESTS,
         problems::TESTS,
         browser::TESTS,

@@ -36,8 +36,8 @@ struct Taken {
     all: usize,
     entities: HashMap<EntityId, usize>,
     webhooks: HashMap<WebhookId, usize>,
-    /// How many deliveries were sent back to wait on the queue.
-    sent_back: usize,
+    /// How many deliveries of each entity were sent back to wait on the queue.
+    sent_back: HashMap<EntityId, usize>,
 }
 
 /// A place that is taken, until it is dropped.
@@ -76,12 +76,14 @@ impl Places {
         Some(Place { places: self, whose: whose.clone() })
     }
 
-    /// Whether a delivery without a place may wait on the queue for a moment: as many as there are places, so that a burst
-    /// goes on soon, and a flood costs next to nothing. The rest is left to the sweep.
-    pub fn send_back(&self) -> bool {
+    /// Whether a delivery without a place may wait on the queue for a moment: as many of each entity as there are places, so
+    /// that a burst goes on soon, a flood costs next to nothing, and one entity's flood takes no such wait from another. The
+    /// rest is left to the sweep.
+    pub fn send_back(&self, entity: &EntityId) -> bool {
         let mut taken = self.taken();
-        taken.sent_back += 1;
-        taken.sent_back <= PLACES
+        let sent_back = taken.sent_back.entry(entity.clone()).or_default();
+        *sent_back += 1;
+        *sent_back <= PLACES
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -151,9 +153,12 @@ mod tests {
     }
 
     #[test]
-    fn no_more_wait_on_the_queue_than_there_are_places() {
+    fn of_each_entity_no_more_wait_on_the_queue_than_there_are_places() {
         let places = Places::new(Lane::Slow);
-        assert_eq!((0..1_000).filter(|_| places.send_back()).count(), PLACES);
+        for entity in ["noisy", "slow"] {
+            let entity = EntityId::parse(entity).expect("an identifier");
+            assert_eq!((0..1_000).filter(|_| places.send_back(&entity)).count(), PLACES);
+        }
     }
 
     proptest! {

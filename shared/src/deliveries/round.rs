@@ -33,8 +33,10 @@ const BEAT: Duration = Duration::from_secs(1);
 const RECEIVING: (Duration, Duration) = (Duration::from_secs(40), Duration::from_secs(40));
 /// The pause after a receive that failed.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long a delivery without a place waits on the queue: at least, and how much more at most.
-const SENT_BACK: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(10));
+/// How long a delivery without a place waits on the queue: at least, and how much more at most. The first time it is short,
+/// since another round may have a place: receivers that wait do not share evenly what comes.
+const SENT_BACK: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(1));
+const SENT_BACK_AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(10));
 
 type Outcome = Result<Option<Tried>, DispatchError>;
 
@@ -178,15 +180,15 @@ impl Round<'_> {
         self.dispatcher.one(&notice.message, webhook).await
     }
 
-    /// What finds no place in the quick lane goes to the slow one; there it comes back after some seconds, and when many do
-    /// already, the sweep brings it back.
+    /// What finds no place in the quick lane goes to the slow one; there it comes back after a moment, later after some
+    /// seconds, and when many of its entity do already, the sweep brings it back.
     async fn wait(&self, notice: Notice, whose: Whose) {
         let now = self.dispatcher.clock.now();
         if self.inbox.lane() == Lane::Quick {
             return self.send(notice, whose, now, now).await;
         }
-        if self.places.send_back() {
-            let (least, more) = SENT_BACK;
+        if self.places.send_back(&whose.entity) {
+            let (least, more) = if notice.has_waited { SENT_BACK_AGAIN } else { SENT_BACK };
             let then = now + least + more.mul_f64(random::unit(&*self.dispatcher.random));
             return self.send(notice.waiting(), whose, then, now).await;
         }
