@@ -54,22 +54,29 @@ impl Allowances {
         Self(table)
     }
 
-    /// Counts one more on an account. When the allowance is spent nothing is counted, and the answer is when there is a new one.
+    /// Counts so many more on an account. When they are more than is left nothing is counted, and the answer is when there is a
+    /// new allowance.
     ///
     /// Not in a transaction with what is allowed: those of one account would cancel each other. What was counted and then not
     /// done is an attempt that failed.
-    pub async fn spend(&self, what: Allowance, account: &str, now: Time) -> Result<Option<Time>, TableError> {
+    pub async fn spend(
+        &self,
+        what: Allowance,
+        many: u32,
+        account: &str,
+        now: Time,
+    ) -> Result<Option<Time>, TableError> {
         let (begun, end) = window(now);
         let call = self.0.client.update_item().table_name(&self.0.name);
         let counted = call
             .key("pk", text(format!("ALLOWANCE#{}#{account}", what.name())))
             .key("sk", text(format!("{begun:010}")))
-            .update_expression("SET expiresAt = :end ADD #count :one")
-            .condition_expression("attribute_not_exists(#count) OR #count < :limit")
+            .update_expression("SET expiresAt = :end ADD #count :many")
+            .condition_expression("attribute_not_exists(#count) OR #count <= :room")
             .expression_attribute_names("#count", "count")
             .expression_attribute_values(":end", number(end.as_seconds() + 1))
-            .expression_attribute_values(":one", number(1))
-            .expression_attribute_values(":limit", number(what.limit()))
+            .expression_attribute_values(":many", number(many))
+            .expression_attribute_values(":room", number(what.limit().saturating_sub(many)))
             .send()
             .await;
         match counted {

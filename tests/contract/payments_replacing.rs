@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use doubles::provider::{Kind, Outcome};
+use doubles::provider::Kind;
 use serde_json::{Value, json};
 
 use crate::harness::{Behaviour, Choice, Receiver, Suite, Visit, new_account, tests};
@@ -23,8 +23,8 @@ async fn was_not_connected(suite: &Suite, visit: &Visit) {
     let address = answer.header("location").strip_prefix(suite.api.base_url()).expect("the panel is the service's own");
     let page = visit.at(address).expect(200).await.text();
     assert!(page.contains(&visit.account) && page.contains("was not connected"), "{page}");
-    assert_eq!(suite.providers().of_account(Kind::Revocation, &visit.account), [Outcome::Done]);
-    assert!(suite.providers().has_ended("sim-basic", &visit.account));
+    // Another entity may be connected to that account, whose access most providers would end as well.
+    assert_eq!(suite.providers().of_account(Kind::Revocation, &visit.account), []);
     visit.callback().refused(400, "invalid-state").await;
 }
 

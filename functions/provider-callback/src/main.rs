@@ -7,7 +7,7 @@ use shared::{
     auth::scope::Scope,
     http::Endpoint,
     payments::{
-        Connections, Grants, PendingAuthorizations, Providers, Revocations,
+        Connections, Grants, PendingAuthorizations, Providers,
         callback::{self, Callback},
     },
     sealing::{KeyRings, RingSource},
@@ -31,8 +31,7 @@ async fn main() -> Result<(), StartError> {
         pending: PendingAuthorizations::new(service.table().clone()),
         connections: Connections::new(service.table().clone()),
         providers: Providers::new(secrets.clone(), rules.clone(), clock.clone()),
-        grants: Grants::new(rules.clone(), &base_url, clock.clone(), service.shared_random()),
-        revocations: Revocations::new(rules, &base_url, clock.clone(), service.shared_random()),
+        grants: Grants::new(rules, &base_url, clock.clone(), service.shared_random()),
         rings: KeyRings::warm(RingSource(secrets), clock.clone()).await,
         base_url,
         panel,

@@ -33,6 +33,11 @@ pub struct Left {
 }
 
 impl Left {
+    /// Whether the application gets no more tokens once those secrets have ended that have an end.
+    pub fn will_be_nothing(&self) -> bool {
+        self.keys.is_empty() && self.secrets.iter().all(|secret| secret.expires_date.is_some())
+    }
+
     /// Whether the application gets no more tokens.
     pub fn is_nothing(&self, now: Time) -> bool {
         self.keys.is_empty() && !self.secrets.iter().any(|secret| secret.is_live(now))
@@ -64,7 +69,7 @@ impl CredentialRemoval {
         grants::check_of(call, &application)?;
         let left = without(&application, name, now).ok_or_else(Problem::credential_not_found)?;
         call.notes.subject(&format!("{}/{name}", application.client_id));
-        if left.is_nothing(now) {
+        if left.will_be_nothing() {
             grants::check_confirmation(call, &application, confirmed)?;
         }
         match self.end(&application, &left, now).await? {

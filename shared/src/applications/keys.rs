@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{
-    Application, Applications, ClientKey, credential_removal::Left, grants, register::spend_on_credential,
+    Application, Applications, ClientKey, credential_removal::Left, grants, register::spend_on_credentials,
     store::Changed,
 };
 use crate::{
@@ -40,7 +40,7 @@ impl Keys {
         if application.keys.len() >= MAX_KEYS {
             return Err(Problem::too_many_keys(MAX_KEYS));
         }
-        spend_on_credential(&self.allowances, call.entity(), now).await?;
+        spend_on_credentials(&self.allowances, call.entity(), 1, now).await?;
         let keys = [application.keys.as_slice(), &[key]].concat();
         match self.applications.change_credentials(&application, &application.secrets, &keys, now).await? {
             Changed::Lost => Err(self.applications.lost(call).await),

@@ -48,6 +48,12 @@ pub fn fresh_client_id(random: &dyn Random) -> String {
 }
 
 impl NewApplication {
+    /// How many credentials it is made with.
+    pub fn credentials(&self) -> u32 {
+        let keys = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
+        keys.saturating_add(self.with_secret.into())
+    }
+
     /// Reads what an owner asks for at this moment.
     pub fn read(body: &[u8], owner: &EntityId, now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;

@@ -44,7 +44,7 @@ impl Registration {
         if self.applications.count_of(entity).await? >= MAX_APPLICATIONS {
             return Err(Problem::too_many_applications(MAX_APPLICATIONS));
         }
-        spend_on_credential(&self.allowances, entity, now).await?;
+        spend_on_credentials(&self.allowances, entity, new.credentials().saturating_add(1), now).await?;
         let (application, secret) = new.make(&*self.pepper.get().await?, now, &*self.random);
         call.notes.subject(&application.client_id);
         self.applications.put(application.clone()).await?;
@@ -56,16 +56,18 @@ impl Registration {
     }
 }
 
-/// Counts an application, a secret or a key that is about to be made for an entity.
+/// Counts how many applications, secrets and keys are about to be made for an entity: each is an entry in the list of
+/// revocations when it is removed.
 ///
 /// # Errors
 /// 429 when as many were made as may be in an hour.
-pub(super) async fn spend_on_credential(
+pub(super) async fn spend_on_credentials(
     allowances: &Allowances,
     owner: &AuthorizedEntity,
+    many: u32,
     now: Time,
 ) -> Result<(), Problem> {
-    match allowances.spend(Allowance::Credentials, owner.id().as_str(), now).await? {
+    match allowances.spend(Allowance::Credentials, many, owner.id().as_str(), now).await? {
         None => Ok(()),
         Some(end) => Err(Problem::too_many_credentials(end.since(now))),
     }

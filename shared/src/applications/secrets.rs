@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{
     Application, Applications, ClientSecret, client_secret, credential_removal::Left, grants,
-    register::spend_on_credential, store::Changed,
+    register::spend_on_credentials, store::Changed,
 };
 use crate::{
     allowance::Allowances,
@@ -65,7 +65,7 @@ impl SecretAddition {
         call.notes.subject(&format!("{}/{}", application.client_id, new.id));
         let secrets = with_new(&application, new, overlap, now)
             .map_err(|TooMany(oldest_ends)| Problem::too_many_client_secrets(MAX_SECRETS, oldest_ends))?;
-        spend_on_credential(&self.allowances, call.entity(), now).await?;
+        spend_on_credentials(&self.allowances, call.entity(), 1, now).await?;
         match self.applications.change_credentials(&application, &secrets, &application.keys, now).await? {
             Changed::Lost => Err(self.applications.lost(call).await),
             Changed::Yes => {

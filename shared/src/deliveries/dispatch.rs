@@ -47,6 +47,9 @@ use crate::{
 /// The longest that a delivery waits for what keeps it from being attempted at all.
 const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 
+/// The longest time for noting that a webhook is slow, far less than what a lease has left after the longest exchange.
+const NOTING_LIMIT: Duration = Duration::from_secs(2);
+
 /// Everything that dispatching needs.
 pub struct Dispatcher {
     /// What is to be delivered.
@@ -219,13 +222,14 @@ impl Dispatcher {
         body: &str,
     ) -> Result<Outcome, DispatchError> {
         let began = self.clock.now();
-        let mut exchange = pin!(self.send(claimed, webhook, body, began));
-        let (outcome, was_slow) = match timeout(SLOW, exchange.as_mut()).await {
-            Ok(outcome) => (outcome?, false),
+        // The end is read inside, since noting that a webhook is slow may take longer than its exchange.
+        let mut exchange = pin!(async { (self.send(claimed, webhook, body, began).await, self.clock.now()) });
+        let ((outcome, ended), was_slow) = match timeout(SLOW, exchange.as_mut()).await {
+            Ok(exchanged) => (exchanged, false),
             // While it is still under way, so that what comes meanwhile goes by the other lane.
-            Err(_) => (join!(exchange, self.note_slow(entity, webhook)).0?, true),
+            Err(_) => (join!(exchange, self.note_slow(entity, webhook)).0, true),
         };
-        let ended = self.clock.now();
+        let outcome = outcome?;
         let next = self.next(claimed, &outcome, ended);
         let attempt = Attempt::of(claimed.attempt(), began, ended, &outcome);
         log(claimed, &attempt, next);
@@ -250,11 +254,15 @@ impl Dispatcher {
         Ok(outcome)
     }
 
-    /// Nothing depends on it, so that what fails is logged.
+    /// Nothing depends on it, so that what fails is logged, and what takes long is given up: the attempt is still to be recorded.
     async fn note_slow(&self, entity: &AuthorizedEntity, webhook: &SigningWebhook) {
         let id = &webhook.webhook.id;
-        if let Err(error) = self.webhooks.note_slow(entity, id, self.clock.now()).await {
-            tracing::warn!(error = %logging::chain(&error), webhookId = %id, "not noted that it is slow");
+        match timeout(NOTING_LIMIT, self.webhooks.note_slow(entity, id, self.clock.now())).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(error = %logging::chain(&error), webhookId = %id, "not noted that it is slow");
+            }
+            Err(_) => tracing::warn!(webhookId = %id, "not noted in time that it is slow"),
         }
     }
 

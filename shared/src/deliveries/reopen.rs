@@ -203,7 +203,16 @@ impl Deliveries {
             // Any time will do: one that is final has none.
             .only_if("claimableAt", ">", text(Time::from_millis(0)))
             .only_without("lease");
-        Ok(self.change(cancelled).await?.is_some())
+        if self.change(cancelled).await?.is_some() {
+            return Ok(true);
+        }
+        // An earlier release, after a roll-back, may have ended it and left it among those that wait.
+        let stale = Statement::update(partition(id), HEAD)
+            .remove("webhookKey")
+            .only_if("webhookKey", "=", text(Group::Waiting.key(webhook)))
+            .only_without("claimableAt");
+        self.change(stale).await?;
+        Ok(false)
     }
 
     /// Changes a head; gives the delivery as it is then, or nothing if it was not as it was seen.

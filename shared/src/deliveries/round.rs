@@ -21,7 +21,7 @@ use super::{
     places::Places,
     queue::{Inbox, Lane, Notice, Received, Whose},
 };
-use crate::{auth::entity::AuthorizedEntity, clock::Time, logging, random};
+use crate::{auth::entity::AuthorizedEntity, clock::Time, logging, random, table::TableError};
 
 /// After this long a round that is not over begins to receive by itself.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -171,7 +171,12 @@ impl Round<'_> {
             return Ok(None);
         };
         let entity = AuthorizedEntity::owning_delivery(whose.entity.clone());
-        let webhook = self.dispatcher.webhooks.find(&entity, &whose.webhook).await?;
+        let webhook = match self.dispatcher.webhooks.find(&entity, &whose.webhook).await {
+            Ok(found) => found,
+            Err(error @ TableError::Unavailable { .. }) => return Err(error.into()),
+            // It stays like that: the dispatcher finds the same under its claim, and lets the delivery wait.
+            Err(_) => None,
+        };
         let now = self.dispatcher.clock.now();
         if self.inbox.lane() == Lane::Quick && webhook.as_ref().is_some_and(|found| found.webhook.is_slow(now)) {
             self.send(notice, whose, now, now).await;

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt, stream};
+use tokio::time::timeout;
 
 use super::{
     Deliveries, GRACE,
@@ -32,6 +33,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(10 * 60);
 const PAGE: i32 = 200;
 /// How many entries of a shard are announced at once. They share their calls.
 const AT_ONCE: usize = 50;
+/// The longest time for looking up the lane of a delivery: a tenant whose part of the table is busy must not slow the sweep.
+const LANE_LIMIT: Duration = Duration::from_millis(200);
 /// After this long no new page is begun: the next sweep goes on, and never meets this one.
 const TIME_LIMIT: Duration = Duration::from_secs(45);
 /// After this long no new page of a job is begun, which leaves time to announce what jobs have made due.
@@ -120,8 +123,15 @@ impl Sweeper {
         let Some(delivery) = entry.delivery() else {
             return Ok(false);
         };
-        let Some(whose) = self.deliveries.postpone(&entry, now + pause(entry.sweeps)).await? else {
-            return Ok(false);
+        let whose = match self.deliveries.postpone(&entry, now + pause(entry.sweeps)).await {
+            Ok(Some(whose)) => whose,
+            Ok(None) => return Ok(false),
+            Err(error @ TableError::Item { .. }) => {
+                // It stays like that, and must not keep the sweep from what is due behind it.
+                tracing::error!(error = %logging::chain(&error), deliveryId = %delivery, "not announced");
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
         };
         let lane = self.lane(&whose, now).await;
         let message = DueMessage { delivery, attempt: entry.attempt_count + 1 };
@@ -138,12 +148,13 @@ impl Sweeper {
     /// dispatcher looks again.
     async fn lane(&self, whose: &Whose, now: Time) -> Lane {
         let entity = AuthorizedEntity::owning_delivery(whose.entity.clone());
-        match self.webhooks.find(&entity, &whose.webhook).await {
-            Ok(found) => Lane::of(found.is_some_and(|found| found.webhook.is_slow(now))),
-            Err(error) => {
+        match timeout(LANE_LIMIT, self.webhooks.find(&entity, &whose.webhook)).await {
+            Ok(Ok(found)) => Lane::of(found.is_some_and(|found| found.webhook.is_slow(now))),
+            Ok(Err(error)) => {
                 tracing::warn!(error = %logging::chain(&error), webhookId = %whose.webhook, "its lane is not known");
                 Lane::Quick
             }
+            Err(_) => Lane::Quick,
         }
     }
 }

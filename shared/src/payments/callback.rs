@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{
     Connection, ConnectionStatus, Connections, Granted, Grants, Outcome, PROVIDER_PARAMETER, PendingAuthorizations,
-    Provider, ProviderName, Providers, Revocations,
+    Provider, ProviderName, Providers,
     brought::{Answer, Brought},
     browser::Browser,
     connection::ESTABLISHED,
@@ -68,8 +68,6 @@ pub struct Callback {
     pub providers: Providers,
     /// What exchanges codes.
     pub grants: Grants,
-    /// What gives access back that is not kept.
-    pub revocations: Revocations,
     /// What seals tokens.
     pub rings: KeyRings,
     /// The API's address, which the provider is told once more.
@@ -157,22 +155,10 @@ impl Callback {
         if kept == Transacted::Yes {
             return Ok((Outcome::Connected, granted.account));
         }
+        // The access is not given back: most providers withdraw an account's whole access, and another entity may be connected to
+        // it. The page says that the owner of the account may withdraw it.
         tracing::warn!(provider = %provider.name, "another account is connected, and stays");
-        let given_back = self.give_back(provider, &granted);
-        if timeout_at(began + LIMIT, given_back).await.is_err() {
-            tracing::warn!(provider = %provider.name, "there was no time to give back the access that is not kept");
-        }
         Ok((Outcome::OtherAccount, granted.account))
-    }
-
-    /// Gives back the access to an account that does not replace another. Access to an account without a name is left to
-    /// end by itself: it may be the connected one, which most providers would end with it.
-    async fn give_back(&self, provider: &Provider, granted: &Granted) {
-        let Some(account) = &granted.account else { return };
-        let (access, refresh) = (&granted.access_token, granted.refresh_token.as_ref());
-        if let Err(error) = self.revocations.revoke(provider, access, refresh, Some(account)).await {
-            tracing::warn!(error = %logging::chain(&error), provider = %provider.name, "access was not given back");
-        }
     }
 
     /// The state is this request's alone, or the request is not valid.

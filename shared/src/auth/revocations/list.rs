@@ -201,8 +201,8 @@ impl RevocationList {
     }
 
     async fn stands_alone(&self, claims: &Claims, account: &str, now: Time) -> Result<bool, TableError> {
-        let own = self.allowances.spend(Allowance::OwnTokens, &claims.client_id, now).await?;
-        Ok(own.is_none() || self.allowances.spend(Allowance::SharedTokens, account, now).await?.is_none())
+        let own = self.allowances.spend(Allowance::OwnTokens, 1, &claims.client_id, now).await?;
+        Ok(own.is_none() || self.allowances.spend(Allowance::SharedTokens, 1, account, now).await?.is_none())
     }
 
     /// Revokes every token of an application that was issued no later than this one. One entry serves for five minutes.

@@ -279,18 +279,22 @@ impl Worker {
                         worked |= made_due.is_some();
                         reopened += made_due.unwrap_or_default();
                     }
-                    // The others go on; its own entity has its next turn when the lease of this one is over.
-                    Err(error) => failed = Some(error),
+                    // The others go on, those behind it too; its own entity has its next turn when the lease of this one is over.
+                    Err(error) => {
+                        worked = true;
+                        failed = Some(error);
+                    }
                 }
             }
             if !worked {
-                // Others are at it, and the index does not know yet; or the table fails.
+                // Other sweeps are at it, and the index does not know yet.
                 return failed.map_or(Ok(reopened), Err);
             }
         }
     }
 
-    /// Works on the first job of the entity whose turn it is; `None` when there is nothing to do.
+    /// Works on the first job of the entity whose turn it is; `None` when another sweep has taken the turn. A turn without a
+    /// job counts as well, since its place has moved and others may stand behind it.
     async fn turn(&self, due: DueJob, until: Time) -> Result<Option<usize>, TableError> {
         let now = self.clock.now();
         let until = until.min(now + TURN);
@@ -301,7 +305,7 @@ impl Worker {
             None => None,
         };
         self.jobs.end_turn(&turn, &entity, self.clock.now()).await?;
-        Ok(worked)
+        Ok(Some(worked.unwrap_or_default()))
     }
 
     /// Works on one job; `None` when it is somebody else's.
