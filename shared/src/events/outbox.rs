@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | event | `OUTBOX#{event}` / `EVENT` | `OUTBOX#{shard}` / place of the entity, then the event |
 //!
-//! An entity's events stand side by side in one of a few shards, and are published a few at a time, in [`super::turns`].
+//! An entity's events stand side by side in one of a few shards, and are published a few at a time, in `turns.rs`.
 
 use std::time::Duration;
 

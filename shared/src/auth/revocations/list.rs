@@ -59,7 +59,7 @@ pub enum Kind {
     Client,
     /// Every token that a key signed, by the key's name.
     Key,
-    /// Every token that was got with a secret or a key of an application, by [`credential`].
+    /// Every token that was got with a secret or a key of an application, by `credential`.
     Credential,
     /// Every token of an application that was issued up to some time, by its client identifier.
     Issued,
