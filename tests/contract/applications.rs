@@ -32,6 +32,7 @@ tests![
     the_tokens_of_a_secret_that_was_replaced_at_once_can_be_ended,
     a_removal_is_not_refused_because_somebody_changes_the_application_meanwhile,
     what_an_entity_makes_in_an_hour_is_limited_and_what_it_removes_is_not,
+    an_application_that_is_made_with_credentials_counts_for_each_of_them,
     another_entitys_application_looks_like_a_missing_one,
     a_list_has_the_newest_first_and_no_secrets,
     a_new_secret_is_accepted_beside_the_old_one_which_ends_by_itself,
@@ -459,6 +460,29 @@ async fn what_an_entity_makes_in_an_hour_is_limited_and_what_it_removes_is_not(s
     made(&neighbour).await;
     entity.call("DELETE", &of(&application, &format!("/secret/{secret}"))).expect(200).await;
     entity.call("DELETE", &of(&application, "")).expect(200).await;
+}
+
+/// Each of them is an entry in the list of revocations when it is removed.
+async fn an_application_that_is_made_with_credentials_counts_for_each_of_them(suite: Arc<Suite>) {
+    let (entity, table) = (suite.entity().await, suite.table());
+    let body = json!({
+        "name": "n", "scopes": ["account.read"], "publicKeys": [{ "kty": "OKP", "crv": "Ed25519", "x": KEY }],
+    });
+    let hour = now() - now() % 3600;
+    let spend = async |count: u32| {
+        for hour in [hour, hour + 3600] {
+            let spent = json!({
+                "pk": { "S": format!("ALLOWANCE#credentials#{}", entity.id) }, "sk": { "S": format!("{hour:010}") },
+                "count": { "N": count.to_string() },
+            });
+            table.put(spent).await;
+        }
+    };
+    // Three are made: the application, its secret and its key.
+    spend(998).await;
+    entity.post("/application").json(&body).expect(429).await;
+    spend(997).await;
+    entity.post("/application").json(&body).expect(201).await;
 }
 
 async fn another_entitys_application_looks_like_a_missing_one(suite: Arc<Suite>) {

@@ -11,8 +11,8 @@ use doubles::provider::{Entry, Kind, Outcome};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Api, Behaviour, Bundle, Choice, Entity, LONG, Receiver, Settings, Suite, Table, Visit, aws_authorization_of,
-    project, tests, time, until,
+    Api, Behaviour, Bundle, Choice, Entity, LONG, Receiver, Settings, Suite, Table, Visit, invocation, project, tests,
+    time, until,
 };
 
 tests![
@@ -346,9 +346,8 @@ async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: A
 
 /// Invokes the refresher as the schedule does; whether it ended well.
 fn invoke(api: &Api) -> impl Future<Output = bool> + Send + 'static {
-    let url = format!("{}/2015-03-31/functions/refresh-connections/invocations", api.env["LAMBDA_ENDPOINT"]);
     let event = fs::read_to_string(project().join("events/refresh-connections.json")).expect("it has a sample event");
-    let request = reqwest::Client::new().post(url).header("authorization", aws_authorization_of(&api.env)).body(event);
+    let request = invocation(&api.env, "refresh-connections").body(event);
     async move { request.send().await.is_ok_and(|answer| answer.status() == 200) }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, sync::Arc};
 
 use serde_json::Value;
 
-use crate::harness::{Application, Suite, aws_authorization_of, project, tests};
+use crate::harness::{Application, Suite, invocation, project, tests};
 
 tests![every_function_has_a_sample_event, every_sample_event_is_answered_as_it_should_be];
 
@@ -39,14 +39,7 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
             .replace("TASK_KEY", &suite.api.env["TASK_KEY"])
             .replace("CLIENT_ID", &suite.api.env["CLIENT_ID"])
             .replace("CLIENT_SECRET", &suite.api.env["CLIENT_SECRET"]);
-        let url = format!("{}/2015-03-31/functions/{function}/invocations", suite.api.env["LAMBDA_ENDPOINT"]);
-        let response = reqwest::Client::new()
-            .post(url)
-            .header("authorization", aws_authorization_of(&suite.api.env))
-            .body(event)
-            .send()
-            .await
-            .expect("functions can be invoked");
+        let response = invocation(&suite.api.env, function).body(event).send().await.expect("functions can be invoked");
         assert_eq!(response.status(), 200, "{name}");
         let failed = response.headers().contains_key("x-amz-function-error");
         let answer = response.text().await.expect("the answer is text");

@@ -18,9 +18,7 @@ use serde_json::{Value, json};
 use shared::clock::Time;
 use tokio::{process::Command, time};
 
-use crate::harness::{
-    Api, AwsCall, Bundle, Forge, LONG, Settings, Suite, Table, aws_authorization_of, local, now, tests, until,
-};
+use crate::harness::{Api, AwsCall, Bundle, Forge, LONG, Settings, Suite, Table, invocation, local, now, tests, until};
 
 tests![
     keys_rotate_under_load_and_no_good_token_is_refused,
@@ -53,10 +51,9 @@ async fn rotate(bundle: &Bundle, options: &[&str]) -> String {
 
 /// Does a step of a rotation, as Secrets Manager does; an error is one that it would try again.
 async fn step(api: &Api, step: &str, version: &str) -> Result<(), String> {
-    let url = format!("{}/2015-03-31/functions/rotate-signing-key/invocations", api.env["LAMBDA_ENDPOINT"]);
     let event = json!({ "Step": step, "SecretId": "waypost/local/signing-key", "ClientRequestToken": version });
-    let request = reqwest::Client::new().post(url).header("authorization", aws_authorization_of(&api.env));
-    let answer = request.json(&event).send().await.expect("functions can be invoked");
+    let answer =
+        invocation(&api.env, "rotate-signing-key").json(&event).send().await.expect("functions can be invoked");
     let failed = !answer.status().is_success() || answer.headers().contains_key("x-amz-function-error");
     let text = answer.text().await.expect("the answer is text");
     if failed { Err(text) } else { Ok(()) }

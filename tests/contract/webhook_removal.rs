@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Settings, Suite, Table, tests, until};
+use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Settings, Suite, Table, invocation, tests, until};
 
 tests![
     a_removed_webhook_is_gone,
@@ -15,6 +15,7 @@ tests![
     what_is_published_while_a_webhook_is_removed_comes_to_an_end,
     removing_and_recovering_a_webhook_look_at_nothing_of_other_webhooks,
     removing_a_webhook_that_was_never_sent_anything_leaves_nothing_to_do,
+    turns_without_a_job_keep_no_sweep_from_the_jobs_behind_them,
     many_removals_of_one_entity_take_no_more_than_its_turn,
 ];
 
@@ -158,6 +159,28 @@ async fn removing_a_webhook_that_was_never_sent_anything_leaves_nothing_to_do(su
 
 async fn job(table: &Table, removed: &Hook) -> Option<Value> {
     table.item(&format!("JOB#{}", removed.id), "CANCEL").await
+}
+
+/// Such turns are left over for a while when jobs are done. One sweep goes past all of them, however many there are.
+async fn turns_without_a_job_keep_no_sweep_from_the_jobs_behind_them(suite: Arc<Suite>) {
+    // So seldom that the one sweep is this test's.
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("SWEEP_INTERVAL", "1h")).await;
+    let (entity, receiver, table) =
+        (Entity::new(&api, "behind".to_owned()).await, Receiver::start().await, Table::of(&api.env));
+    let (hook, deliveries) = waiting(&entity, &receiver, "/", 1).await;
+    for number in 0..30 {
+        let long_ago = "2026-01-01T00:00:00.000Z";
+        let turn = json!({
+            "pk": { "S": format!("TURN#idle-{number}") }, "sk": { "S": "JOBS" }, "dueShard": { "S": "JOBS" },
+            "dueAt": { "S": long_ago }, "askedAt": { "S": long_ago },
+        });
+        table.put(turn).await;
+    }
+    entity.remove(&hook.id).expect(200).await;
+    let swept = invocation(&api.env, "sweep-deliveries").body("{}").send().await.expect("functions can be invoked");
+    assert_eq!(swept.status(), 200);
+    assert_eq!(entity.delivery(&deliveries[0]).await["status"], "cancelled");
+    assert!(bundle.stop().await.success());
 }
 
 async fn many_removals_of_one_entity_take_no_more_than_its_turn(suite: Arc<Suite>) {

@@ -217,6 +217,19 @@ mod tests {
         assert!(without(&both, &new.id, after(2)).is_some_and(|left| !left.is_nothing(after(2))));
     }
 
+    #[test]
+    fn a_secret_that_will_end_is_no_access_that_stays() {
+        let first = secret("a", after(0));
+        let both = with_new(&application(vec![first.clone()]), secret("b", after(1)), hour(2), after(1)).expect("room");
+        let new = both[0].id.clone();
+        let both = application(both);
+        assert!(
+            without(&both, &new, after(2)).is_some_and(|left| left.will_be_nothing()),
+            "the older one ends at three"
+        );
+        assert!(without(&both, &first.id, after(2)).is_some_and(|left| !left.will_be_nothing()));
+    }
+
     proptest! {
         #[test]
         fn however_often_one_is_added_two_are_accepted_at_most_and_the_newest_has_no_end(

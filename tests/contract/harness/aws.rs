@@ -22,3 +22,9 @@ pub fn aws_authorization_of(env: &BTreeMap<String, String>) -> String {
 pub fn aws_variables(env: &BTreeMap<String, String>) -> [(&'static str, String); 3] {
     VARIABLES.map(|name| (name, env[name].clone()))
 }
+
+/// A request that invokes a function, as what triggers it on AWS does; it is still to be given the event.
+pub fn invocation(env: &BTreeMap<String, String>, function: &str) -> reqwest::RequestBuilder {
+    let url = format!("{}/2015-03-31/functions/{function}/invocations", env["LAMBDA_ENDPOINT"]);
+    reqwest::Client::new().post(url).header("authorization", aws_authorization_of(env))
+}

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use super::{LONG, aws_authorization_of, until};
+use super::{LONG, aws_authorization_of, invocation, until};
 
 const QUEUE: &str = "000000000000/RejectedEvents";
 
@@ -45,15 +45,8 @@ impl Bus {
 
     /// Hands an event to the function, as a rule of the bus does; an error is one that Lambda would try again.
     pub async fn hand_over(&self, event: impl Into<String>) -> Result<Value, String> {
-        let url = format!("{}/2015-03-31/functions/ingest-event/invocations", self.env["LAMBDA_ENDPOINT"]);
-        let answer = self
-            .http
-            .post(url)
-            .header("authorization", aws_authorization_of(&self.env))
-            .body(event.into())
-            .send()
-            .await
-            .expect("functions can be invoked");
+        let invoked = invocation(&self.env, "ingest-event").body(event.into()).send().await;
+        let answer = invoked.expect("functions can be invoked");
         let failed = !answer.status().is_success() || answer.headers().contains_key("x-amz-function-error");
         let text = answer.text().await.expect("the answer is text");
         if failed { Err(text) } else { Ok(serde_json::from_str(&text).expect("the answer is JSON")) }

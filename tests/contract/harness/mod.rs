@@ -24,7 +24,7 @@ mod table;
 
 pub use account::{Account, account, unrecorded};
 pub use api::{Answer, Api, Call};
-pub use aws::{aws_authorization, aws_authorization_of, aws_variables};
+pub use aws::{aws_authorization, aws_authorization_of, aws_variables, invocation};
 pub use bundle::{Bundle, Settings, free_port, local, project};
 pub use bus::Bus;
 pub use clock::{now, time};

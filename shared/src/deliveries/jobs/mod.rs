@@ -304,7 +304,7 @@ impl Worker {
             Some(job) => self.one(job, until).await?,
             None => None,
         };
-        self.jobs.end_turn(&turn, &entity, self.clock.now()).await?;
+        self.jobs.end_turn(&turn, &entity, worked.is_some(), self.clock.now()).await?;
         Ok(Some(worked.unwrap_or_default()))
     }
 

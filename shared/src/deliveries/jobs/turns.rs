@@ -25,6 +25,9 @@ const PREFIX: &str = "TURN#";
 const SORT_KEY: &str = "JOBS";
 /// How long a place is kept after it was asked for: longer than the request that asks may take.
 const KEPT: Duration = Duration::from_secs(60);
+/// The pause after a turn in which no job could be worked on, although the index shows one that is due: it lags behind, or
+/// another sweep is at that job.
+const PAUSE: Duration = Duration::from_secs(1);
 /// When it is looked again for a job that does not show yet.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// Later than every job is due.
@@ -86,9 +89,16 @@ impl Jobs {
     }
 
     /// Ends a turn: the next is behind all others, or when the next job is due. One that was asked for meanwhile is due.
-    pub(super) async fn end_turn(&self, turn: &Turn, entity: &EntityId, now: Time) -> Result<(), TableError> {
+    /// `worked` says whether a job was worked on in it.
+    pub(super) async fn end_turn(
+        &self,
+        turn: &Turn,
+        entity: &EntityId,
+        worked: bool,
+        now: Time,
+    ) -> Result<(), TableError> {
         let job = self.first_due(entity, EVER).await?;
-        let Some(next) = next_turn(job.map(|job| job.due_at), turn.asked_at, now) else {
+        let Some(next) = next_turn(job.map(|job| job.due_at), turn.asked_at, worked, now) else {
             return self.give_up(turn).await;
         };
         let next =
@@ -113,9 +123,9 @@ impl Jobs {
 }
 
 /// When an entity has its next turn, whose next job is due then; `None` when its place is not needed any more.
-fn next_turn(job: Option<Time>, asked_at: Time, now: Time) -> Option<Time> {
+fn next_turn(job: Option<Time>, asked_at: Time, worked: bool, now: Time) -> Option<Time> {
     match job {
-        Some(due) => Some(due.max(now)),
+        Some(due) => Some(due.max(if worked { now } else { now + PAUSE })),
         None => (now.since(asked_at) < KEPT).then(|| now + LOOK_AGAIN),
     }
 }
@@ -129,14 +139,19 @@ mod tests {
     #[test]
     fn an_entity_with_more_to_do_comes_behind_all_that_wait() {
         let now = ASKED + Duration::from_secs(10);
-        assert_eq!(next_turn(Some(ASKED), ASKED, now), Some(now));
-        assert_eq!(next_turn(Some(now + KEPT), ASKED, now), Some(now + KEPT), "nothing is to be done before");
+        assert_eq!(next_turn(Some(ASKED), ASKED, true, now), Some(now));
+        assert_eq!(next_turn(Some(now + KEPT), ASKED, true, now), Some(now + KEPT), "nothing is to be done before");
+    }
+
+    #[test]
+    fn a_turn_without_work_is_not_taken_again_at_once_by_the_same_sweep() {
+        assert_eq!(next_turn(Some(ASKED), ASKED, false, ASKED), Some(ASKED + PAUSE));
     }
 
     #[test]
     fn a_place_is_kept_until_the_job_that_it_was_asked_for_must_show() {
         let before = ASKED + KEPT - Duration::from_millis(1);
-        assert_eq!(next_turn(None, ASKED, before), Some(before + LOOK_AGAIN));
-        assert_eq!(next_turn(None, ASKED, ASKED + KEPT), None);
+        assert_eq!(next_turn(None, ASKED, false, before), Some(before + LOOK_AGAIN));
+        assert_eq!(next_turn(None, ASKED, false, ASKED + KEPT), None);
     }
 }
