@@ -8,17 +8,17 @@ pub const REGION: &str = "us-east-1";
 /// The account that ministack pretends to be.
 pub const ACCOUNT: &str = "000000000000";
 
-/// What the stand-ins ask for.
+/// The credentials that every request to a stand-in must show.
 #[derive(Clone)]
 pub struct Credentials {
-    /// What is checked.
+    /// The access key id, which the stand-ins compare.
     pub access_key_id: String,
     /// What an SDK signs with.
     pub secret_access_key: String,
 }
 
 impl Credentials {
-    /// Credentials that nobody has, for one start.
+    /// New random credentials for one start.
     pub fn fresh(random: &dyn Random) -> Self {
         Self {
             access_key_id: format!("LOCAL{}", random::alphanumeric(random, 43)),

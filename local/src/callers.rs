@@ -131,7 +131,7 @@ mod tests {
         format!("AWS4-HMAC-SHA256 Credential={access_key_id}/20260101/us-east-1/any/aws4_request")
     }
 
-    /// What is said to a request with these headers for this address.
+    /// The verdict on a request for this address with these headers.
     fn said(uri: &str, headers: &[(&str, &str)]) -> Result<(), Refusal> {
         let mut map = HeaderMap::new();
         map.insert(HOST, "127.0.0.2:4566".parse().expect("a value"));

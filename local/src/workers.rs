@@ -15,8 +15,8 @@ use crate::{
 
 /// Most invocations of a function at a time.
 ///
-/// What a queue invokes gets as many as the template allows on AWS, so that one machine shows what is scarce there. What
-/// clients call all day gets 16, which is more than the machine can do at once and lets requests wait for the table
+/// A function that a queue invokes gets as many as the template allows on AWS, so that one machine has the limits of AWS. A
+/// function that clients call all day gets 16, which is more than the machine can do at once and lets requests wait for the table
 /// without holding up others. Each is a connection to the Runtime API.
 pub fn concurrency(function: &Function) -> usize {
     let batches: u32 = function.queues.iter().map(|queue| queue.maximum_concurrency).sum();

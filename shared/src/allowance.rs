@@ -2,7 +2,7 @@
 //!
 //! | item | pk / sk |
 //! |---|---|
-//! | what was done in an hour | `ALLOWANCE#{what}#{account}` / the beginning of the hour, in seconds |
+//! | count of actions in an hour | `ALLOWANCE#{what}#{account}` / the beginning of the hour, in seconds |
 
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 
@@ -14,7 +14,7 @@ use crate::{
 /// The hour in which things are counted, in seconds.
 const WINDOW: i64 = 60 * 60;
 
-/// What is counted.
+/// The kinds of action that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowance {
     /// Applications, secrets and keys that are made for a managing entity. Each of them is an entry in the list of revocations
@@ -44,7 +44,7 @@ impl Allowance {
     }
 }
 
-/// What was done, in the table.
+/// The counts of actions in the table.
 #[derive(Debug, Clone)]
 pub struct Allowances(Table);
 
@@ -54,11 +54,11 @@ impl Allowances {
         Self(table)
     }
 
-    /// Counts so many more on an account. When they are more than is left nothing is counted, and the answer is when there is a
-    /// new allowance.
+    /// Counts `many` more actions on an account. When the allowance has less left, nothing is counted, and the result is the time
+    /// of the next allowance.
     ///
-    /// Not in a transaction with what is allowed: those of one account would cancel each other. What was counted and then not
-    /// done is an attempt that failed.
+    /// The count is not in one transaction with the action, since transactions of one account would cancel each other. An
+    /// action that fails after it was counted stays counted.
     pub async fn spend(
         &self,
         what: Allowance,

@@ -233,7 +233,7 @@ async fn the_tokens_that_were_got_with_a_removed_key_end_with_it(suite: Arc<Suit
     client.api.call("DELETE", format!("{path}/laptop")).bearer(&client.token).expect(200).await;
     assert_eq!(look(&of_second).await, json!({ "active": false }));
     assert_eq!(look(&of_first).await["active"], true);
-    // Whoever takes the name over at once has good tokens at once.
+    // Another key of the same name gets good tokens at once.
     let third = AssertionKey::generate("EdDSA");
     client.api.post(&path).bearer(&client.token).json(&with_kid(&third)).expect(201).await;
     assert_eq!(look(&token(&third).await).await["active"], true);

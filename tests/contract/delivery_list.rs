@@ -401,6 +401,6 @@ async fn a_page_of_what_is_rare_ends_early_and_the_pages_behind_it_find_the_rest
     }
     assert_eq!(found, [format!("dlv_{:026}", 0)]);
     assert_eq!(sizes, [0, 0, 1], "each page looks at so many and no more");
-    // What is frequent fills its page at once.
+    // A frequent status fills its page at once.
     assert_eq!(items(&page(&entity, "?status=delivered&limit=100").await).len(), 100);
 }

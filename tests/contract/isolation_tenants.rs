@@ -131,7 +131,7 @@ pub async fn alone_and_beside(
     measured: Duration,
     a_second: u32,
 ) -> (Vec<Duration>, Vec<Duration>) {
-    // What is only done once.
+    // Connections and caches are made once, before anything is measured.
     quiet.latencies(0, Duration::from_secs(1)).await;
     let alone = quiet.latencies(1, measured).await;
     let (beside, ()) = join!(quiet.latencies(2, measured), noisy.publish(measured, a_second));
@@ -222,7 +222,7 @@ async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
     .await;
     assert!(entity.listed(&hook).await.get("slowUntil").is_none(), "it is nothing to its owner");
     entity.until_status(&first, &["delivered"]).await;
-    // What is slow is delivered all the same, and quick exchanges leave the mark to its end.
+    // A slow webhook is delivered to all the same, and quick exchanges leave the mark to its end.
     let second = entity.publish(json!({})).await;
     entity.until_status(&second, &["delivered"]).await;
     assert_eq!(table.item(&pk, &sk).await.expect("it is there")["slowUntil"], marked["slowUntil"]);
@@ -252,7 +252,7 @@ async fn what_is_slow_goes_by_a_lane_of_its_own(suite: Arc<Suite>) {
         announcements.filter_map(queue).collect::<Vec<_>>()
     };
     assert_eq!(lanes(), ["SlowDeliveryQueue", "SlowDeliveryQueue"], "by publishing, and by the sweep");
-    // Whoever does not know announces it in the quick lane, and a dispatcher moves it.
+    // Resending does not look up the lane, so it announces in the quick one, and a dispatcher moves the message.
     entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
     receiver.until("/", 2).await;
     assert_eq!(lanes()[2..], ["DeliveryQueue", "SlowDeliveryQueue"], "by resending, and by the dispatcher");

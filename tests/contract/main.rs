@@ -8,6 +8,9 @@
 mod access;
 mod addresses;
 mod addresses_alone;
+mod application_credentials;
+mod application_grants;
+mod application_operators;
 mod applications;
 mod audit;
 mod bodies;
@@ -85,6 +88,9 @@ fn main() -> ExitCode {
         addresses::TESTS,
         addresses_alone::TESTS,
         applications::TESTS,
+        application_credentials::TESTS,
+        application_grants::TESTS,
+        application_operators::TESTS,
         crash_points::TESTS,
         crash::TESTS,
         crash_at_length::TESTS,

@@ -150,7 +150,7 @@ async fn a_revocation_needs_a_token_and_an_authenticated_client(suite: Arc<Suite
     assert!(is_active(api, &token).await);
 }
 
-/// With one allowance for all of an entity, whoever had stolen one of its applications could spend it, and the owner could neither
+/// With one allowance for all of an entity, a thief of one application could spend it, and the owner could neither
 /// revoke anything nor remove the application for the rest of the hour.
 async fn a_stolen_application_that_revokes_without_end_takes_nothing_from_others_and_can_be_removed(suite: Arc<Suite>) {
     let (api, forge, entity) = (&suite.api, suite.forge(), suite.entity().await);
@@ -192,7 +192,7 @@ async fn a_stolen_application_that_revokes_without_end_takes_nothing_from_others
     assert!((4..=8).contains(&listed(&items, &stolen, "token")), "the list stays short");
     assert!((1..=2).contains(&listed(&items, &stolen, "issued")), "the rest share an entry for five minutes");
 
-    // What it revokes now ends what was issued before as well, and nothing that was issued later.
+    // A revocation now also ends the tokens issued before this one, and none issued later.
     let [older, last, newer] =
         [("older", 50), ("last", 40), ("newer", 30)].map(|(name, ago)| token(&stolen, name, ago));
     assert!(is_active(api, &older).await && is_active(api, &last).await);

@@ -1,4 +1,4 @@
-//! What is secret of an endpoint, the values of its headers and of its URL's query, is sent there and seen nowhere else.
+//! The secrets of an endpoint, the values of its headers and of its URL's query, are sent there and seen nowhere else.
 
 use std::{fs, sync::Arc};
 

@@ -28,7 +28,7 @@ use tokio::net::{TcpListener, UnixStream};
 
 use crate::{aws::Credentials, callers};
 
-/// What is about one connection, and not about the message. `Expect` is answered by our own server.
+/// Headers that concern one connection and are not relayed. The relay's own server answers `Expect`.
 const OF_A_CONNECTION: [HeaderName; 4] = [CONNECTION, EXPECT, TRANSFER_ENCODING, UPGRADE];
 
 /// The way to the socket.
@@ -75,7 +75,7 @@ async fn pass(State(relay): State<Relay>, mut request: Request) -> Response {
     }
 }
 
-/// Takes out what is about a connection, and leave for pages in browsers.
+/// Removes the headers of one connection, and the CORS headers that would let browser pages in.
 fn strip(headers: &mut HeaderMap) {
     for name in &OF_A_CONNECTION {
         headers.remove(name);

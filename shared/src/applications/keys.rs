@@ -53,7 +53,7 @@ impl Keys {
     }
 }
 
-/// What is left when the key of this name goes; nothing, when there is none.
+/// The credentials that remain without the key of this name; `None` when the application has no such key.
 pub fn without(application: &Application, kid: &str) -> Option<Left> {
     let (mut gone, left): (Vec<_>, Vec<_>) = application.keys.iter().cloned().partition(|key| key.kid == kid);
     let gone = gone.pop()?.thumbprint();

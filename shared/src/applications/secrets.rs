@@ -116,8 +116,8 @@ pub fn with_new(
     Ok([new].into_iter().chain(previous).collect())
 }
 
-/// What is left when this secret goes, and those that have ended; nothing, when the application has no such secret. One that has
-/// ended can go for as long as it is kept, since tokens that were got with it may live on.
+/// The credentials that remain without this secret and without secrets that have ended; `None` when the application has no such
+/// secret. A secret that has ended can be removed for as long as it is kept, since its tokens may still be valid.
 pub fn without(application: &Application, id: &ClientSecretId, now: Time) -> Option<Left> {
     let (mut gone, left): (Vec<_>, Vec<_>) = application.secrets.iter().cloned().partition(|secret| secret.id == *id);
     let gone = gone.pop()?.id.to_string();

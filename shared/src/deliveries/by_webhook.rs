@@ -28,13 +28,13 @@ const SHORT_WAIT: Duration = Duration::from_secs(60);
 
 const LOOKING: &str = "looking through a webhook's deliveries";
 
-/// What is looked for of a webhook.
+/// The groups of a webhook's deliveries that the index can find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// Open, and its next attempt is more than a minute away.
     Waiting,
-    /// Failed or cancelled, with fewer attempts than a delivery may have. That the webhook is there says that what was
-    /// cancelled was cancelled because it was disabled.
+    /// Failed or cancelled, with fewer attempts than a delivery may have. A webhook that still exists has cancelled deliveries only
+    /// because it was disabled for a while, so they can be recovered.
     Recoverable,
 }
 

@@ -100,7 +100,7 @@ pub enum DispatchError {
     /// The table failed.
     #[error("the table failed a dispatch")]
     Table(#[from] TableError),
-    /// What is sealed of a webhook cannot be opened.
+    /// A sealed value of a webhook cannot be opened.
     #[error("what is sealed of a webhook cannot be opened")]
     Secret(#[from] SealError),
 }
@@ -289,7 +289,7 @@ impl Dispatcher {
         }
     }
 
-    /// Counts what was tried, once per webhook and call. It colours a webhook's health and fills its statistics, so that
+    /// Counts attempts, once per webhook and call. It colours a webhook's health and fills its statistics, so that
     /// nothing depends on it: what fails is logged.
     pub(super) async fn count(&self, tried: Vec<Tried>) {
         let mut by_webhook: BTreeMap<WebhookId, Vec<Tried>> = BTreeMap::new();

@@ -81,7 +81,7 @@ impl HeadItem {
     pub fn new(event: &Event, webhook: &Webhook, first_attempt: Time, retention: Duration) -> Self {
         let id = DeliveryId::of(&event.id, &webhook.id);
         let created = event.timestamp;
-        // What is slow waits for a place at times, and is not announced again so soon.
+        // A delivery to a slow webhook may wait for a place, so the sweep announces it again later than others.
         let (grace, sweeps) = if webhook.is_slow(created) { (SLOW_GRACE, SLOW_SWEEPS) } else { (GRACE, 0) };
         Self {
             pk: partition(&id),

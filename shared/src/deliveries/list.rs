@@ -23,7 +23,7 @@ use crate::{
 const DEFAULT_LIMIT: usize = 25;
 /// How many it may have.
 const MAX_LIMIT: usize = 100;
-/// How many deliveries are looked at for one page, at most: a page of what is rare ends early and says where the next one
+/// How many deliveries are looked at for one page, at most: a page that finds few ends early and says where the next one
 /// begins, so that a request costs the same however many deliveries its entity has. So many are about 1 MB, what the
 /// table reads in one call.
 const LOOKED_AT: usize = 2_000;

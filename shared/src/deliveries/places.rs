@@ -1,7 +1,7 @@
 //! Places: how many attempts one invocation of the dispatcher has under way, and how many of them may be of one entity or
 //! one webhook.
 //!
-//! An invocation that waits for slow endpoints goes on receiving (`round.rs`), so what is scarce is not the invocation but
+//! An invocation that waits for slow endpoints goes on receiving (`round.rs`), so the scarce thing is not the invocation but
 //! the places in it. Some of them no single entity can have, whatever it does and before anything is known of it: so there
 //! are free places for others in every invocation that is under way. Nothing of it stands in the table: it costs nothing,
 //! and nothing is left of it when a worker dies.

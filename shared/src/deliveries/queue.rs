@@ -1,8 +1,8 @@
 //! The queues: they say "look now" or "look then", and nothing depends on them.
 //!
-//! There are two lanes. The quick one is for what is expected to be answered soon, the slow one for webhooks whose recent
-//! exchanges were slow, and for what has found no place in the quick one (`places.rs`). A message says whose delivery it
-//! announces, so that a dispatcher can decide where it belongs before it touches the table.
+//! There are two lanes. The quick one is for deliveries that are expected to be answered soon, the slow one for webhooks whose
+//! recent exchanges were slow and for deliveries that found no place in the quick one (`places.rs`). A message names the entity
+//! and the webhook, so that a dispatcher can choose the lane before it touches the table.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::{
 /// The longest delay of a message. What is due later waits in the table, where the sweep finds it.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-timers.html>
 pub const MAX_DELAY: Duration = Duration::from_secs(15 * 60);
-/// How long a receiver waits for messages: below the time-out of a call, and short, since whoever waits here ends no sooner.
+/// How long a receiver waits for messages: below the time-out of a call, and short, since a round cannot end while it waits here.
 const WAIT_SECONDS: i32 = 1;
 /// As many messages as one call of SQS takes or gives.
 const MESSAGES_AT_ONCE: usize = 10;
@@ -54,7 +54,7 @@ pub struct Whose {
 /// A message as it is sent and received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// What is due.
+    /// The attempt that is due.
     pub message: DueMessage,
     /// Whose it is; nothing when an earlier version has sent it.
     pub whose: Option<Whose>,
@@ -62,7 +62,7 @@ pub struct Notice {
     pub has_waited: bool,
 }
 
-/// A queue, and what is expected of the deliveries on it.
+/// The two queues, by how soon their deliveries are expected to be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
     /// They are answered soon.
@@ -234,7 +234,7 @@ impl Inbox {
         })
     }
 
-    /// What is expected of the deliveries in it.
+    /// The lane that this queue is.
     pub const fn lane(&self) -> Lane {
         self.lane
     }
@@ -244,8 +244,8 @@ impl Inbox {
         self.url.rsplit('/').next() == arn.rsplit(':').next()
     }
 
-    /// Waits a second for messages, and takes as many at most. Whoever gives up before the end loses what was received
-    /// until its visibility time-out.
+    /// Waits a second for messages, and takes `most` at most. A caller that drops the future hides the messages that it received
+    /// until their visibility time-out.
     pub async fn receive(&self, most: usize) -> Result<Vec<Received>, QueueError> {
         let most = i32::try_from(most.clamp(1, MESSAGES_AT_ONCE)).unwrap_or(1);
         let request = self.client.receive_message().queue_url(&self.url).max_number_of_messages(most);

@@ -25,7 +25,7 @@ use crate::{auth::entity::AuthorizedEntity, clock::Time, logging, random, table:
 
 /// After this long a round that is not over begins to receive by itself.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// How often what was tried meanwhile is counted.
+/// How often the attempts that ended meanwhile are counted.
 const BEAT: Duration = Duration::from_secs(1);
 /// For how long a round receives: at least, and how much more at most. So rounds that began together do not end together,
 /// and at any time most of those under way still take what comes. An exchange and its record later the function's time limit is
@@ -40,7 +40,7 @@ const SENT_BACK_AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration:
 
 type Outcome = Result<Option<Tried>, DispatchError>;
 
-/// What has happened in a round.
+/// An event in a round.
 enum Step {
     /// A message of the batch was dealt with.
     Handed(String, Outcome),

@@ -275,8 +275,8 @@ impl Deliveries {
         self.table.due_before(&shard_key(shard), now, limit, start, "looking for what is due").await
     }
 
-    /// Moves the due time of what is about to be announced, and gives whose it is; nothing when it is no longer due, or
-    /// somebody else did.
+    /// Moves the due time of a delivery that is about to be announced, and returns its entity and webhook; `None` when it is no
+    /// longer due, or another sweep has moved it.
     pub async fn postpone(&self, entry: &DueEntry, until: Time) -> Result<Option<Whose>, TableError> {
         const DOING: &str = "moving a due time";
         let postponed = Statement::update(&entry.pk, HEAD)
@@ -347,7 +347,7 @@ impl Changes {
         }
     }
 
-    /// What is set, by name, and what is removed, in a delivery to this webhook.
+    /// The attributes to set, by name, and the names to remove, in a delivery to this webhook.
     fn list(&self, webhook: &WebhookId) -> (Vec<(&'static str, AttributeValue)>, Vec<&'static str>) {
         let status = self.last_http_status.map_or(AttributeValue::Null(true), number);
         let mut set = vec![

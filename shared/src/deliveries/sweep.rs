@@ -127,7 +127,7 @@ impl Sweeper {
             Ok(Some(whose)) => whose,
             Ok(None) => return Ok(false),
             Err(error @ TableError::Item { .. }) => {
-                // It stays like that, and must not keep the sweep from what is due behind it.
+                // The item stays unreadable, and must not keep the sweep from the deliveries behind it.
                 tracing::error!(error = %logging::chain(&error), deliveryId = %delivery, "not announced");
                 return Ok(false);
             }

@@ -32,16 +32,16 @@ use crate::{
     table::{Item, Table, TableError, text, write_item},
 };
 
-/// How many shards of the index of what is due the outbox has. Each is emptied beside the others.
+/// How many shards the outbox has in the index `byDue`. They are emptied side by side.
 const SHARDS: u64 = 4;
 /// The one shard of events that were put into the outbox when there was one shard, sorted by time.
 const FORMER_SHARD: &str = "OUTBOX";
 /// How many events are read and published in a turn: one entity's share until another has its turn.
 const SHARE: i32 = 4;
-/// How many turns of a shard are under way at once. What has 200 webhooks takes long, and must not hold up the next.
+/// How many turns of a shard are under way at once. An entity with 200 webhooks takes long, and must not hold up the next.
 const TURNS_AT_ONCE: usize = 8;
-/// After this long no new turn begins: the next sweep goes on. It leaves half of a sweep's 60 s for what is under way, and for
-/// announcing what jobs have made due.
+/// After this long no new turn begins: the next sweep goes on. It leaves half of a sweep's 60 s for turns under way, and for
+/// announcing the deliveries that jobs have made due.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// An event that is to be published.

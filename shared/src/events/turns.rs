@@ -48,13 +48,13 @@ impl Turns {
         Self(VecDeque::from([first, Stretch { from: FIRST.to_owned(), to: place }]))
     }
 
-    /// What is to be read next.
+    /// The stretch to read next.
     pub fn next(&mut self) -> Option<Stretch> {
         self.0.pop_front()
     }
 
-    /// Notes that a stretch was read as far as this key, and that more follows: the other entities are next. What is left of
-    /// the last entity, if it can have more, is given back, for the end of its turn.
+    /// Notes that a stretch was read as far as this key, and that more follows: the other entities are next. The rest
+    /// of the last entity, if it can have more, is returned, to be put back at the end of its turn.
     pub fn read_up_to(&mut self, last: &str, read: Stretch) -> Option<Stretch> {
         let (place, rest) = match last.split_once(SEPARATOR) {
             Some((place, _)) => {
@@ -71,7 +71,7 @@ impl Turns {
         rest
     }
 
-    /// Puts what is left of an entity behind all others.
+    /// Puts the rest of an entity behind all others.
     pub fn put_back(&mut self, rest: Stretch) {
         self.0.push_back(rest);
     }

@@ -256,7 +256,7 @@ impl Problem {
         Self::new(ProblemKind::TooManyCredentials, detail).with_retry_after(seconds)
     }
 
-    /// The application would lock itself out, and nobody said that this is meant.
+    /// The application would lock itself out, and the request does not confirm that this is meant.
     pub fn confirmation_required() -> Self {
         let detail = "This would end the access of the very application that asks for it; nothing was done. If it is meant, send \
                       the request again with ?confirm=true.";

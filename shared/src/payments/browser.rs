@@ -49,7 +49,7 @@ impl Browser {
         BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, self.0.as_bytes()))
     }
 
-    /// A tag of what this browser is told, which nobody can make who does not have its cookie.
+    /// A tag that proves a text to this browser: only a holder of its cookie can make it.
     pub fn tag(&self, told: &str) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&self.key(), told.as_bytes()))
     }

@@ -20,7 +20,7 @@ use crate::{
 pub struct Connecting {
     /// Where the asking is remembered until the person comes back.
     pub pending: PendingAuthorizations,
-    /// What is connected already.
+    /// The connections that exist already.
     pub connections: Connections,
     /// The providers that are set up.
     pub providers: Providers,

@@ -1,7 +1,7 @@
 //! The page that a person lands on who comes back from a provider: it says the outcome in words.
 //!
 //! Its address says how a person came back, and a tag that only the browser's own cookie makes proves it. Without the proof
-//! the page names no entity and no account, so that nobody can be shown a page of ours that says what a stranger wrote.
+//! the page names no entity and no account, so that a stranger cannot put words of theirs on a page of ours.
 
 use form_urlencoded::Serializer;
 use http::header::CACHE_CONTROL;

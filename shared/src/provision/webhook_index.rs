@@ -1,8 +1,8 @@
 //! The index `byWebhook` for deliveries that were made before it was there: each that is in a group of its webhook's gets the
 //! key that puts it there.
 //!
-//! Until then nothing is lost: what waits for a webhook that is removed ends at its next attempt, and what has failed can
-//! be resent one by one. Each head is written on condition that it still is as it was read, so that a change made
+//! Until then nothing is lost: a delivery that waits for a removed webhook ends at its next attempt, and a failed one can be
+//! resent by itself. Each head is written on condition that it still is as it was read, so that a change made
 //! meanwhile is never undone.
 
 use futures::{StreamExt, stream};

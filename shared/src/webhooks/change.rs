@@ -2,7 +2,7 @@
 //!
 //! Who names the version that was read is told when it is no longer current. Who does not has the last word on what the
 //! change names, and on nothing else: a change at the same moment of another member is not undone, nor is a new secret lost.
-//! A mask in what is sent names what is kept: a change that has one is made of that, and tried again when that has changed.
+//! A mask in a change stands for the kept value: such a change is built from that value, and tried again when it has changed.
 
 use std::num::NonZeroU64;
 
@@ -131,7 +131,7 @@ impl Changing {
         Ok(Some(PartChange { kept: now_on, differs, made_of: needs_kept.then_some(kept) }))
     }
 
-    /// What is meant, if it is allowed once values stand in the place of masks.
+    /// The part with kept values in the place of masks, if it is allowed.
     fn meant<T: Part>(&self, given: &T, kept: &T) -> Result<T, Problem> {
         let mut violations = Violations::default();
         let whole = given.clone().unmasked(kept, &mut violations);

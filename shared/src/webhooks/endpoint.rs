@@ -1,7 +1,7 @@
 //! A webhook's endpoint: where its events go and with which headers, as its owner set it and as the table keeps it.
 //!
-//! In the table stands what is shown, which masks the values of headers and of the URL's query. Beside it, sealed for this
-//! webhook alone, stands what the mask hides. So showing, listing and publishing need no key; changing and sending do.
+//! The table has the endpoint as answers show it, with the values of headers and of the URL's query masked, and beside it the
+//! whole endpoint, sealed for this webhook alone. So showing, listing and publishing need no key; changing and sending do.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -37,9 +37,9 @@ pub struct KeptEndpoint {
 /// A part of an endpoint as the table keeps it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Kept<T> {
-    /// What is shown.
+    /// The part as answers show it.
     pub shown: T,
-    /// The whole, sealed; none when what is shown is the whole.
+    /// The whole part, sealed; none when nothing in it is masked.
     pub sealed: Option<String>,
 }
 
@@ -48,13 +48,13 @@ pub trait Part: Clone + Default + PartialEq + Serialize + DeserializeOwned + Sen
     /// The first part of the place that it is sealed for.
     const KIND: &'static str;
 
-    /// What is shown of it.
+    /// The part with its values masked.
     fn masked(&self) -> Self;
 
-    /// Whether masks stand in it, which stand for what is kept.
+    /// Whether it has masks, each of which stands for a kept value.
     fn has_masks(&self) -> bool;
 
-    /// What a client means by it, with what is kept in the place of masks. Masks of what is not kept are noted.
+    /// The part with kept values in the place of masks. A mask without a kept value is a violation.
     fn unmasked(self, kept: &Self, violations: &mut Violations) -> Self;
 
     /// Notes what may not be sent to, or sent along.
@@ -106,7 +106,7 @@ impl Part for Headers {
     }
 }
 
-/// The webhook whose endpoint it is: what is sealed of another's does not open.
+/// The webhook whose endpoint it is: the sealed text of another webhook does not open.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
     /// Who owns the webhook.
@@ -128,7 +128,7 @@ impl<'a> Place<'a> {
 }
 
 impl<T: Part> Kept<T> {
-    /// A part as it is to be kept. What has nothing to hide is not sealed: it takes no more room, and needs no key.
+    /// A part as it is to be kept. A part without values to mask is not sealed: it takes no more room, and needs no key.
     pub async fn of(whole: &T, rings: &KeyRings, random: &dyn Random, place: Place<'_>) -> Result<Self, SealError> {
         let shown = whole.masked();
         if shown == *whole {

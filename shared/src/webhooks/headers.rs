@@ -87,7 +87,7 @@ fn is_the_services_own(lower: &str) -> bool {
     RESERVED.contains(&lower) || RESERVED_PREFIXES.iter().any(|prefix| lower.starts_with(prefix))
 }
 
-/// What is sent of the headers of a webhook. They were checked when they were set, but a name may have been reserved since:
+/// The headers of a webhook that are sent. They were checked when they were set, but a name may have been reserved since:
 /// such a one is left out, and the delivery goes on without it, as does one that cannot be a header all the same.
 pub fn to_send(headers: &BTreeMap<String, String>) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
     headers.iter().filter_map(|(name, value)| {

@@ -1,5 +1,5 @@
-//! Masks over what is secret of an endpoint: the values of its headers and of its URL's query, which are credentials more
-//! often than not. Names stay readable, so that people recognise what is set.
+//! Masks over the secrets of an endpoint: the values of its headers and of its URL's query, which are credentials more often
+//! than not. Names stay readable, so that people recognise their settings.
 //!
 //! A client may send back what it was shown: a mask in a change then stands for the value that is kept.
 
@@ -23,7 +23,7 @@ pub fn headers(headers: &Headers) -> Headers {
     headers.keys().map(|name| (name.clone(), MASK.to_owned())).collect()
 }
 
-/// A URL with the values of its query masked. What has no name in a query is taken for a value as a whole.
+/// A URL with the values of its query masked. A piece of the query without a name is masked as a whole.
 pub fn url(url: &str) -> String {
     let Some((before, query)) = url.split_once('?') else { return url.to_owned() };
     let masked = query.split('&').map(|piece| match piece.split_once('=') {
@@ -82,7 +82,7 @@ pub fn unmask_url(given: &str, kept: &str) -> Result<String, NothingKept> {
     Ok(format!("{before}?{}", whole.join("&")))
 }
 
-/// What the query of a URL consists of, without what is empty.
+/// The pieces of a URL's query, without empty ones.
 fn pieces(url: &str) -> impl Iterator<Item = &str> {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     query.split('&').filter(|piece| !piece.is_empty())

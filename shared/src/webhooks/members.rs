@@ -21,7 +21,7 @@ pub struct Members {
     pub name: Option<String>,
     /// Whether it is told of anything.
     pub enabled: Option<bool>,
-    /// Where it is told; of a webhook that exists, perhaps with masks for what is kept.
+    /// Where it is told; of a webhook that exists, perhaps with masks for kept values.
     pub event_url: Option<String>,
     /// The types that it is told of, each once.
     pub event_list: Option<Vec<String>>,

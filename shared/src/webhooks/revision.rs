@@ -17,7 +17,7 @@ use crate::{
     table::{TableError, number, text, write_value},
 };
 
-/// What a change makes of an endpoint. What is absent stays as it is.
+/// The change of an endpoint; a part that is absent stays as it is.
 #[derive(Default)]
 pub struct EndpointChange {
     /// Its URL.
@@ -122,7 +122,7 @@ impl Revision {
     }
 }
 
-/// What is written of a webhook, by attribute.
+/// The attributes of a webhook that a change writes.
 #[derive(Debug, Default)]
 struct Writes {
     set: Vec<(&'static str, AttributeValue)>,
@@ -132,7 +132,7 @@ struct Writes {
 }
 
 impl Writes {
-    /// A part of the endpoint, which is two attributes: what is shown, and what is sealed.
+    /// A part of the endpoint, which is two attributes: the shown text and the sealed one.
     fn part<T: Part>(
         &mut self,
         [shown, sealed]: [&'static str; 2],

@@ -2,7 +2,7 @@
 //!
 //! | item | pk / sk |
 //! |---|---|
-//! | what was told of a webhook | `TOLD#{webhook}` / type of the event |
+//! | operational event told of a webhook | `TOLD#{webhook}` / type of the event |
 //!
 //! The item is written in the transaction of the change and of the event in the outbox, on condition that there is none that
 //! still holds. So two dispatchers that find the same at once tell it once. A change never depends on being told: where the

@@ -25,7 +25,7 @@ const AGO: i64 = 1_000_000;
 /// As many as a call writes.
 const WRITTEN_AT_ONCE: usize = 25;
 
-/// What was measured with one history.
+/// The figures of one history.
 pub struct Measured {
     /// How many deliveries there were.
     pub deliveries: usize,

@@ -169,7 +169,7 @@ impl Contract {
         }
     }
 
-    /// What is wrong with a value by a schema of the document.
+    /// The faults of a value by a schema of the document.
     pub fn schema_faults(&self, schema: &Value, value: &Value, what: &str) -> Vec<String> {
         let validator = self.validator(schema);
         validator.iter_errors(value).map(|error| format!("{what}{}: {error}", error.instance_path())).collect()
@@ -190,7 +190,7 @@ impl Contract {
         Arc::clone(made)
     }
 
-    /// What is meant: what is referred to, or else the value itself.
+    /// The value that a `$ref` leads to, or the value itself.
     pub fn resolved<'a>(&'a self, value: &'a Value) -> &'a Value {
         value.get("$ref").and_then(Value::as_str).map_or(value, |reference| self.at(reference))
     }

@@ -103,7 +103,7 @@ impl Entity {
     }
 }
 
-/// An account that nobody else has.
+/// A new account, in no other test.
 pub fn new_account() -> String {
     static ACCOUNTS: AtomicU32 = AtomicU32::new(1);
     format!("acct-{}", ACCOUNTS.fetch_add(1, Ordering::Relaxed))

@@ -1,4 +1,4 @@
-//! What is known of the list of revocations, in as little memory as will do: a fingerprint for each, and two times.
+//! A function's copy of the list of revocations in little memory: for each entry a fingerprint and two times.
 
 use std::{
     collections::HashMap,
@@ -9,7 +9,7 @@ use std::{
 use super::{Kind, Revocation, TOO_OLD, list::credential};
 use crate::{auth::token::Claims, clock::Time};
 
-/// What is known. Entries are told apart by 64 bits under a key that is drawn at each start: with 50 000 of them, a good token is
+/// The revocations that this process knows. Entries are told apart by 64 bits under a key that is drawn at each start: with 50 000 of them, a good token is
 /// taken for a revoked one once in a hundred million million checks, and an attacker cannot search for such a token.
 #[derive(Default)]
 pub(super) struct Known {
@@ -53,7 +53,7 @@ impl Known {
         *known = Times { issued_until: issued_until.max(known.issued_until), until: until.max(known.until) };
     }
 
-    /// Adds a page of a reading that began then, but for what is over.
+    /// Adds a page of a reading that began at `began`, without entries that have ended.
     pub(super) fn add_page(&mut self, page: &[Revocation], began: Time) {
         page.iter().filter(|revocation| revocation.until > began).for_each(|revocation| self.add(revocation));
     }

@@ -1,13 +1,13 @@
 //! The list of revocations in the table: one small item for each, in the order of time, so that whoever knows the list reads
 //! only what is new.
 //!
-//! What is over soon stands apart from what may live for a day, so that a function that starts reads little of what has ended
-//! already, however long the table keeps it.
+//! Revocations that end within an hour have a partition of their own, so that a function that starts reads few entries that have
+//! ended already, however long the table keeps them.
 //!
 //! | item | pk / sk |
 //! |---|---|
-//! | a revocation of what is over within 65 minutes | `REVOKED#HOUR` / `{millis:013}#{kind}#{id}` |
-//! | a revocation of what may live for a day | `REVOKED#DAY` / the same |
+//! | a revocation that ends within 65 minutes | `REVOKED#HOUR` / `{millis:013}#{kind}#{id}` |
+//! | a revocation that may last a day | `REVOKED#DAY` / the same |
 //! | a revocation that an earlier release made | `REVOKED` / the same |
 
 use std::{future::Future, time::Duration};

@@ -22,7 +22,7 @@ use crate::{
 
 /// How long after the removal something may still begin to wait: an attempt, or a request that publishes.
 const SETTLED: Duration = Duration::from_secs(60);
-/// The pause before it is looked again for what was being attempted.
+/// The pause before the next look for deliveries whose attempt was under way.
 const PAUSE: Duration = Duration::from_secs(20);
 
 /// How far the waiting deliveries of a webhook are cancelled.
@@ -52,8 +52,8 @@ impl Cancellation {
         if self.left.is_empty() { Self { removed: self.removed, ..Self::new(now) } } else { self.clone() }
     }
 
-    /// When it is looked again after a look that is over: what was found may have been under way, and if nothing was, there
-    /// is nothing to see before everything has settled.
+    /// The time of the next look: soon when this one found deliveries, since their attempts may have been under way; otherwise
+    /// once everything has settled.
     fn next(&self, now: Time) -> Time {
         let pause = now + PAUSE;
         if self.found { pause } else { pause.max(self.removed + SETTLED) }

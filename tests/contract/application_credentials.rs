@@ -1,0 +1,346 @@
+//! The secrets and keys of applications: how they are replaced, and what ends with them.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use futures::future::join_all;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::{
+    applications::{KEY, Made, accepted, made, made_with, of, shown, text, token, violations},
+    harness::{Answer, Api, AwsCall, Call, Entity, LONG, Moment, Settings, Suite, now, tests, time, until},
+};
+
+tests![
+    an_application_that_removes_its_own_last_credential_is_asked_to_confirm,
+    the_tokens_that_were_got_with_a_removed_secret_end_within_a_minute_and_no_others,
+    the_tokens_of_a_secret_that_was_replaced_at_once_can_be_ended,
+    a_new_secret_is_accepted_beside_the_old_one_which_ends_by_itself,
+    without_an_overlap_the_old_secret_ends_at_once,
+    a_third_secret_is_refused_while_two_are_live,
+    an_overlap_is_seven_days_at_most,
+    a_removed_secret_ends_at_once_even_the_last,
+    keys_are_told_apart_by_their_names_and_limited,
+    an_application_may_have_keys_alone,
+    the_day_of_the_last_use_is_shown_and_is_no_change,
+    of_fifty_rotations_at_once_one_is_made,
+    fifty_rotations_and_removals_at_once_leave_nothing_half_done,
+    a_change_whose_answer_was_lost_is_made_once_and_acknowledged,
+];
+
+async fn an_application_that_removes_its_own_last_credential_is_asked_to_confirm(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let key = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "key" });
+    let body = json!({ "name": "n", "scopes": ["account.remove"], "publicKeys": [key] });
+    let application = made_with(&entity, body).await;
+    let secret = text(&shown(&entity, &application).await["secrets"][0], "id");
+    let token = token(api, &application.id, &application.secret).await;
+    let remove = |rest: &str| api.call("DELETE", entity.path(&of(&application, rest))).bearer(&token);
+    // While another is left, it goes without a question: that is how secrets are replaced.
+    remove("/key/key").expect(200).await;
+    remove(&format!("/secret/{secret}")).refused(409, "confirmation-required").await;
+    assert!(accepted(api, &application.id, &application.secret).await);
+    let removed = remove(&format!("/secret/{secret}?confirm=true")).expect(200).await.json();
+    assert!(text(&removed, "message").contains("the last"), "{removed:#}");
+}
+
+/// What introspection says of a token.
+pub async fn introspected(api: &Api, token: &str) -> Value {
+    let platform = crate::harness::Application::Platform;
+    api.as_client("/oauth2/introspect", platform, &[("token", token)]).expect(200).await.json()
+}
+
+async fn the_tokens_that_were_got_with_a_removed_secret_end_within_a_minute_and_no_others(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let application = made(&entity).await;
+    let first = text(&shown(&entity, &application).await["secrets"][0], "id");
+    let leaked = token(api, &application.id, &application.secret).await;
+    let new = rotated(&entity, &application, json!({})).await;
+    let good = token(api, &application.id, &text(&new, "clientSecret")).await;
+    // As releases made it that did not say how a token was got.
+    let (forge, neighbour) = (suite.forge(), made(&entity).await);
+    let of_before = |client: &Made| {
+        let mut claims = forge.claims();
+        (claims["client_id"], claims["jti"]) = (client.id.as_str().into(), format!("before {}", client.id).into());
+        forge.token(&forge.header(), &claims)
+    };
+    let [before, neighbours] = [of_before(&application), of_before(&neighbour)];
+    assert_eq!(introspected(api, &leaked).await["credential_id"], first);
+    assert_eq!(introspected(api, &good).await["credential_id"], new["secretId"]);
+    let path = entity.path("/webhook/list");
+    for token in [&leaked, &good, &before, &neighbours] {
+        api.get(&path).bearer(token).expect(200).await;
+    }
+
+    let removed = entity.call("DELETE", &of(&application, &format!("/secret/{first}"))).expect(200).await.json();
+    assert!(text(&removed, "message").contains("end within a minute"), "{removed:#}");
+    let removed = Instant::now();
+    for (token, active) in [(&leaked, false), (&before, false), (&good, true), (&neighbours, true)] {
+        assert_eq!(introspected(api, token).await["active"], active, "{token}");
+    }
+    until("the token is refused", Duration::from_secs(70), async || {
+        (api.get(&path).bearer(&leaked).send().await.status == 401).then_some(())
+    })
+    .await;
+    assert!(removed.elapsed() < Duration::from_secs(60), "it took {:?}", removed.elapsed());
+    api.get(&path).bearer(&before).expect(401).await;
+    api.get(&path).bearer(&good).expect(200).await;
+}
+
+async fn the_tokens_of_a_secret_that_was_replaced_at_once_can_be_ended(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let application = made(&entity).await;
+    let first = text(&shown(&entity, &application).await["secrets"][0], "id");
+    let leaked = token(api, &application.id, &application.secret).await;
+    let new = rotated(&entity, &application, json!({ "overlapSeconds": 0 })).await;
+    assert_eq!(introspected(api, &leaked).await["active"], true, "its clients go on until they ask for a new one");
+    let remove = || entity.call("DELETE", &of(&application, &format!("/secret/{first}")));
+    remove().expect(200).await;
+    assert_eq!(introspected(api, &leaked).await["active"], false);
+    assert!(accepted(api, &application.id, &text(&new, "clientSecret")).await);
+    remove().refused(404, "credential-not-found").await;
+}
+
+/// Gives the application a new secret.
+pub async fn rotated(entity: &Entity, application: &Made, body: Value) -> Value {
+    let answer = entity.post(&of(application, "/secret")).json(&body).expect(200).await;
+    assert_eq!(answer.header("cache-control"), "no-store");
+    answer.json()
+}
+
+async fn a_new_secret_is_accepted_beside_the_old_one_which_ends_by_itself(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let application = made(&entity).await;
+    let answer = rotated(&entity, &application, json!({ "overlapSeconds": 3 })).await;
+    let new = text(&answer, "clientSecret");
+    let ends = time(&answer["previousSecretExpiresDate"]);
+    for secret in [&application.secret, &new] {
+        assert!(accepted(api, &application.id, secret).await);
+    }
+    let both = shown(&entity, &application).await;
+    assert_eq!(both["version"], 2);
+    assert_eq!(both["secrets"][0]["id"], answer["secretId"]);
+    assert!(both["secrets"][0].get("expiresDate").is_none());
+    assert_eq!(both["secrets"][1]["expiresDate"], answer["previousSecretExpiresDate"]);
+
+    until("the old secret ends", LONG, async || {
+        (!accepted(api, &application.id, &application.secret).await).then_some(())
+    })
+    .await;
+    assert!(now() >= ends.as_second(), "it ended too early");
+    assert!(accepted(api, &application.id, &new).await);
+    let after = shown(&entity, &application).await;
+    assert_eq!(after["secrets"].as_array().map(Vec::len), Some(1), "{after:#}");
+    // There is room again; and without a word the overlap is a day.
+    let answer = entity.post(&of(&application, "/secret")).body("application/json", "").expect(200).await.json();
+    let seconds = time(&answer["previousSecretExpiresDate"]).as_second() - now();
+    assert!((86_340..=86_400).contains(&seconds), "{seconds}");
+}
+
+async fn without_an_overlap_the_old_secret_ends_at_once(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let application = made(&entity).await;
+    let new = text(&rotated(&entity, &application, json!({ "overlapSeconds": 0 })).await, "clientSecret");
+    assert!(!accepted(&suite.api, &application.id, &application.secret).await);
+    assert!(accepted(&suite.api, &application.id, &new).await);
+    rotated(&entity, &application, json!({ "overlapSeconds": 0 })).await;
+}
+
+async fn a_third_secret_is_refused_while_two_are_live(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let application = made(&entity).await;
+    let ends = rotated(&entity, &application, json!({})).await["previousSecretExpiresDate"].clone();
+    for body in [json!({}), json!({ "overlapSeconds": 0 })] {
+        let third = entity.post(&of(&application, "/secret")).json(&body);
+        let problem = third.refused(409, "client-secret-limit").await;
+        assert_eq!(problem["properties"], json!({ "limit": 2, "oldestEndsDate": ends }));
+    }
+    assert_eq!(shown(&entity, &application).await["version"], 2);
+}
+
+async fn an_overlap_is_seven_days_at_most(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let application = made(&entity).await;
+    for bad in [json!(604_801), json!(-1), json!(1.5), json!("1"), json!(null)] {
+        let call = entity.post(&of(&application, "/secret")).json(&json!({ "overlapSeconds": bad }));
+        assert_eq!(violations(&call.refused(400, "invalid-request").await), ["overlapSeconds"]);
+    }
+    let answer = rotated(&entity, &application, json!({ "overlapSeconds": 604_800 })).await;
+    let days = (time(&answer["previousSecretExpiresDate"]).as_second() - now()) / 86_340;
+    assert_eq!(days, 7);
+}
+
+async fn a_removed_secret_ends_at_once_even_the_last(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let application = made(&entity).await;
+    let first = text(&shown(&entity, &application).await["secrets"][0], "id");
+    let answer = rotated(&entity, &application, json!({})).await;
+    let (second, new) = (text(&answer, "secretId"), text(&answer, "clientSecret"));
+    let remove = |id: &str| entity.call("DELETE", &of(&application, &format!("/secret/{id}")));
+
+    let removed = remove(&first).expect(200).await.json();
+    assert_eq!((&removed["id"], &removed["success"]), (&json!(first), &json!(true)));
+    assert!(!accepted(api, &application.id, &application.secret).await);
+    assert!(accepted(api, &application.id, &new).await);
+    for gone in [first.as_str(), "sec_00000000000000000000000000", "sec_", "x"] {
+        remove(gone).refused(404, "credential-not-found").await;
+    }
+    let last = remove(&second).expect(200).await.json();
+    assert!(text(&last, "message").contains("the last"), "{last:#}");
+    assert!(!accepted(api, &application.id, &new).await);
+    assert_eq!(shown(&entity, &application).await["secrets"], json!([]));
+
+    let answer = rotated(&entity, &application, json!({})).await;
+    assert!(answer.get("previousSecretExpiresDate").is_none(), "{answer:#}");
+    assert!(accepted(api, &application.id, &text(&answer, "clientSecret")).await);
+}
+
+async fn keys_are_told_apart_by_their_names_and_limited(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let application = made(&entity).await;
+    let add = |jwk: Value| entity.post(&of(&application, "/key")).json(&json!({ "publicKey": jwk }));
+    let key = |kid: &str| json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": kid });
+    let unnamed = add(json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY })).expect(201).await.json();
+    // RFC 8037, appendix A.3: the thumbprint of this very key.
+    assert_eq!(unnamed["publicKeys"][0]["kid"], "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
+    assert_eq!(unnamed["version"], 2);
+    for kid in ["one", "two", "three", "four"] {
+        add(key(kid)).expect(201).await;
+    }
+    let known = add(key("two")).refused(409, "key-exists").await;
+    assert_eq!(known["properties"]["kid"], "two");
+    assert_eq!(add(key("five")).refused(409, "key-limit").await["properties"]["limit"], 5);
+    let for_anybody = json!({ "kty": "OKP", "crv": "Ed25519", "x": BASE64_URL_SAFE_NO_PAD.encode([0; 32]) });
+    let private = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "d": KEY });
+    for bad in [json!({}), json!("key"), private, json!(null), for_anybody] {
+        assert_eq!(violations(&add(bad).refused(400, "invalid-request").await), ["publicKey"]);
+    }
+
+    let remove = |kid: &str| entity.call("DELETE", &of(&application, &format!("/key/{kid}")));
+    assert_eq!(remove("two").expect(200).await.json()["id"], "two");
+    remove("two").refused(404, "credential-not-found").await;
+    let left = shown(&entity, &application).await;
+    let kids: Vec<&Value> = left["publicKeys"].as_array().expect("a list").iter().map(|key| &key["kid"]).collect();
+    assert_eq!(kids, ["kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k", "one", "three", "four"]);
+    assert_eq!(left["version"], 7);
+}
+
+async fn an_application_may_have_keys_alone(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let body = json!({
+        "name": "n", "scopes": ["account.read"], "withSecret": false,
+        "publicKeys": [{ "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "only", "use": "sig", "alg": "EdDSA" }],
+    });
+    let made = entity.post("/application").json(&body).expect(201).await.json();
+    assert!(made.get("clientSecret").is_none() && made["secrets"] == json!([]), "{made:#}");
+    assert_eq!(made["publicKeys"][0]["kid"], "only");
+    let id = text(&made, "clientId");
+    assert!(!accepted(&suite.api, &id, "").await);
+    let removed = entity.call("DELETE", &format!("/application/{id}/key/only")).expect(200).await.json();
+    assert!(text(&removed, "message").contains("the last"));
+}
+
+async fn the_day_of_the_last_use_is_shown_and_is_no_change(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let application = made(&entity).await;
+    let before = shown(&entity, &application).await;
+    assert!(before["secrets"][0].get("lastUsedDate").is_none());
+    let days = [now(), now() + 60]
+        .map(|second| jiff::Timestamp::from_second(second).expect("a time").to_string()[..10].to_owned());
+    accepted(&suite.api, &application.id, &application.secret).await;
+    let mut after = until("the use is noted", LONG, async || {
+        let after = shown(&entity, &application).await;
+        after["secrets"][0].get("lastUsedDate").is_some().then_some(after)
+    })
+    .await;
+    let day = text(&after["secrets"][0], "lastUsedDate");
+    assert!(days.contains(&day), "{day}");
+    after["secrets"][0].as_object_mut().expect("an object").remove("lastUsedDate");
+    assert_eq!(after, before);
+
+    // What was known of a removed credential goes with it.
+    let id = text(&before["secrets"][0], "id");
+    entity.call("DELETE", &of(&application, &format!("/secret/{id}"))).expect(200).await;
+    let item = suite.table().item(&format!("APP#{}", application.id), "APP").await.expect("it is there");
+    assert_eq!(item["lastUsed"]["M"], json!({}), "{item:#}");
+}
+
+async fn of_fifty_rotations_at_once_one_is_made(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let application = made(&entity).await;
+    let answers = join_all((0..50).map(|_| entity.post(&of(&application, "/secret")).json(&json!({})).send())).await;
+    let (made, refused): (Vec<&Answer>, Vec<&Answer>) = answers.iter().partition(|answer| answer.status == 200);
+    assert_eq!(made.len(), 1);
+    for answer in refused {
+        assert_eq!(answer.status, 409, "{}", answer.exchange);
+    }
+    let after = shown(&entity, &application).await;
+    assert_eq!(after["version"], 2);
+    assert_eq!(after["secrets"][0]["id"], made[0].json()["secretId"]);
+    for secret in [text(&made[0].json(), "clientSecret"), application.secret] {
+        assert!(accepted(&suite.api, &application.id, &secret).await);
+    }
+}
+
+async fn fifty_rotations_and_removals_at_once_leave_nothing_half_done(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for _ in 0..4 {
+        let application = made(&entity).await;
+        let calls = (0..50).map(|number| match number % 2 {
+            0 => entity.post(&of(&application, "/secret")).json(&json!({ "overlapSeconds": 0 })),
+            _ => entity.call("DELETE", &of(&application, "")),
+        });
+        let answers = join_all(calls.map(Call::send)).await;
+        let statuses: HashSet<u16> = answers.iter().map(|answer| answer.status).collect();
+        assert!(statuses.is_subset(&HashSet::from([200, 404, 409])), "{statuses:?}");
+        let removals = answers.iter().skip(1).step_by(2).filter(|answer| answer.status == 200).count();
+        let secrets = answers.iter().step_by(2).filter(|answer| answer.status == 200);
+        let secrets: Vec<String> = secrets.map(|answer| text(&answer.json(), "clientSecret")).collect();
+        assert!(removals <= 1, "it was removed {removals} times");
+
+        let (table, partition) = (suite.table(), format!("APP#{}", application.id));
+        let item = table.item(&partition, "APP").await;
+        let pointer = table.item(&format!("APPS#{}", entity.id), &application.id).await;
+        let mut alive = 0;
+        for secret in secrets.iter().chain([&application.secret]) {
+            alive += usize::from(accepted(&suite.api, &application.id, secret).await);
+        }
+        assert_eq!(item.is_some(), removals == 0);
+        assert_eq!(item.is_some(), pointer.is_some());
+        assert_eq!(alive, usize::from(removals == 0), "{secrets:?}");
+    }
+}
+
+async fn a_change_whose_answer_was_lost_is_made_once_and_acknowledged(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&stood.api, "lossy".to_owned()).await;
+    let application = made(&entity).await;
+    let changing = || {
+        let partition = format!("APP#{}", application.id);
+        stood.table.hold("the change", Moment::After, move |call: &AwsCall| {
+            ["UpdateItem", "TransactWriteItems"].contains(&call.operation.as_str()) && call.mentions(&partition)
+        })
+    };
+    let key = json!({ "publicKey": { "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "lossy" } });
+    let first = text(&shown(&entity, &application).await["secrets"][0], "id");
+    for (call, status) in [
+        (entity.post(&of(&application, "/secret")).json(&json!({})), 200),
+        (entity.post(&of(&application, "/key")).json(&key), 201),
+        (entity.call("DELETE", &of(&application, "/key/lossy")), 200),
+        (entity.call("DELETE", &of(&application, &format!("/secret/{first}"))), 200),
+    ] {
+        let mut held = changing();
+        let losing = async {
+            held.reached().await;
+            held.lose();
+        };
+        let (answer, ()) = tokio::join!(call.expect(status), losing);
+        if let Some(secret) = answer.json()["clientSecret"].as_str() {
+            assert!(accepted(&stood.api, &application.id, secret).await);
+        }
+    }
+    let after = shown(&entity, &application).await;
+    assert_eq!((&after["version"], &after["publicKeys"]), (&json!(5), &json!([])), "each once: {after:#}");
+    assert!(stood.bundle.stop().await.success());
+}

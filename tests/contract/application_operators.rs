@@ -1,0 +1,127 @@
+//! The operator's command for applications, and what a restart leaves of them.
+
+use std::{process::Stdio, sync::Arc};
+
+use serde_json::{Value, json};
+use tokio::{process::Command, time::timeout};
+
+use crate::{
+    application_credentials::introspected,
+    applications::{KEY, Made, accepted, claims, of, shown, text, token},
+    harness::{Entity, LONG, Settings, Suite, local, tests},
+};
+
+tests![
+    an_operator_makes_and_looks_after_applications,
+    an_operator_ends_one_secret_or_key_at_once,
+    what_its_owner_has_changed_of_the_demo_application_outlives_a_restart,
+];
+
+async fn what_its_owner_has_changed_of_the_demo_application_outlives_a_restart(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let entity = Entity::new(&api, api.env["MANAGING_ENTITY"].clone()).await;
+    let demo = Made { id: api.env["CLIENT_ID"].clone(), secret: api.env["CLIENT_SECRET"].clone() };
+    let key = json!({ "publicKey": { "kty": "OKP", "crv": "Ed25519", "x": KEY } });
+    entity.post(&of(&demo, "/key")).json(&key).expect(201).await;
+    let secret = text(&shown(&entity, &demo).await["secrets"][0], "id");
+    entity.call("DELETE", &of(&demo, &format!("/secret/{secret}"))).expect(200).await;
+    let changed = shown(&entity, &demo).await;
+    assert_eq!((&changed["version"], &changed["secrets"]), (&json!(3), &json!([])));
+    assert!(bundle.stop().await.success());
+    bundle.start_again(Settings::default()).await;
+    assert_eq!(shown(&entity, &demo).await, changed);
+    assert!(!accepted(&api, &demo.id, &demo.secret).await);
+    assert!(bundle.logs().contains("is no longer good"), "{}", bundle.logs());
+
+    // One that is gone is made anew, as it was in the beginning.
+    entity.call("DELETE", &of(&demo, "")).expect(200).await;
+    assert!(bundle.stop().await.success());
+    bundle.start_again(Settings::default()).await;
+    let anew = shown(&entity, &demo).await;
+    assert_eq!((&anew["version"], &anew["publicKeys"]), (&json!(1), &json!([])));
+    assert!(accepted(&api, &demo.id, &demo.secret).await);
+    assert!(bundle.stop().await.success());
+}
+
+/// Runs the operator's command against the bundle; what it says, if it succeeds.
+async fn operator(suite: &Suite, arguments: &[&str]) -> Result<String, String> {
+    let program = local().expect("the bundle runs it").with_file_name("application");
+    let mut command = Command::new(program);
+    command.arg("--data").arg(suite.bundle.data()).args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+    let output = timeout(LONG, command.output()).await.expect("it ends").expect("it can be run");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+}
+
+/// The values of lines `NAME=value`.
+fn values(said: &str) -> Vec<String> {
+    said.lines().filter_map(|line| Some(line.split_once('=')?.1.to_owned())).collect()
+}
+
+async fn an_operator_makes_and_looks_after_applications(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let both = format!("{} second", entity.id);
+    let create = ["create", "--name", "By hand", "--entity", &both, "--scopes", "booking.read account.read"];
+    let said = operator(&suite, &create).await.expect("made");
+    let [id, secret] = <[String; 2]>::try_from(values(&said)).expect("an identifier and a secret");
+    let claimed = claims(&token(api, &id, &secret).await);
+    assert_eq!(claimed["managing_entities"], json!([entity.id, "second"]));
+    assert_eq!(claimed["scope"], "account.read booking.read");
+    // Its owner is the first of its entities.
+    let listed = entity.get("/application/list").expect(200).await.json();
+    assert_eq!(listed[0]["clientId"], id);
+    let said = operator(&suite, &["list", &entity.id]).await.expect("listed");
+    let mut shown: Value = serde_json::from_str(&said).expect("one line of JSON");
+    assert_eq!(shown["clientId"], id);
+    assert!(!said.contains(&secret));
+    shown = serde_json::from_str(&operator(&suite, &["show", &id]).await.expect("shown")).expect("JSON");
+    assert_eq!(shown["name"], "By hand");
+
+    let said = operator(&suite, &["add-secret", &id, "--overlap-seconds", "0"]).await.expect("added");
+    let new = values(&said).pop().expect("a secret");
+    assert!(accepted(api, &id, &new).await && !accepted(api, &id, &secret).await);
+    operator(&suite, &["remove", &id]).await.expect("removed");
+    assert!(!accepted(api, &id, &new).await);
+    assert!(operator(&suite, &["show", &id]).await.expect_err("gone").contains(&id));
+
+    // What is for every entity is nobody's, unless the operator says whose.
+    let said = operator(&suite, &["create", "--name", "All", "--entity", "*"]).await.expect("made");
+    let [id, secret] = <[String; 2]>::try_from(values(&said)).expect("an identifier and a secret");
+    assert_eq!(claims(&token(api, &id, &secret).await)["managing_entities"], json!(["*"]));
+    assert_eq!(entity.get("/application/list").expect(200).await.json(), json!([]));
+    let owned = ["create", "--name", "All", "--entity", "*", "--owner", &entity.id];
+    operator(&suite, &owned).await.expect("made");
+    assert_eq!(entity.get("/application/list").expect(200).await.json().as_array().map(Vec::len), Some(1));
+    for bad in [["--entity", "a b/c"], ["--entity", ""], ["--scopes", "booking"], ["--owner", "*"]] {
+        let arguments = ["create", "--name", "n", "--entity", "good", bad[0], bad[1]];
+        operator(&suite, &arguments).await.expect_err("refused");
+    }
+}
+
+async fn an_operator_ends_one_secret_or_key_at_once(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let created = ["create", "--name", "All", "--entity", "*", "--owner", &entity.id];
+    let [id, leaked] = <[String; 2]>::try_from(values(&operator(&suite, &created).await.expect("made"))).expect("both");
+    let application = Made { id: id.clone(), secret: leaked.clone() };
+    let leaked_id = text(&shown(&entity, &application).await["secrets"][0], "id");
+    let good = values(&operator(&suite, &["add-secret", &id]).await.expect("added")).pop().expect("a secret");
+    let refusal = operator(&suite, &["add-secret", &id]).await.expect_err("there are two");
+    assert!(refusal.contains("remove-secret"), "{refusal}");
+    let [stolen, kept] = [token(api, &id, &leaked).await, token(api, &id, &good).await];
+    operator(&suite, &["remove-secret", &id, &leaked_id]).await.expect("removed");
+    assert!(accepted(api, &id, &good).await && !accepted(api, &id, &leaked).await);
+    assert_eq!(introspected(api, &stolen).await["active"], false);
+    assert_eq!(introspected(api, &kept).await["active"], true);
+    for missing in [leaked_id.as_str(), "sec_1", &leaked] {
+        operator(&suite, &["remove-secret", &id, missing]).await.expect_err("there is no such secret");
+    }
+    operator(&suite, &["remove-secret", "appNobody", &leaked_id]).await.expect_err("there is no such application");
+
+    let key = json!({ "publicKey": { "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "laptop" } });
+    entity.post(&of(&application, "/key")).json(&key).expect(201).await;
+    operator(&suite, &["remove-key", &id, "laptop"]).await.expect("removed");
+    let after = shown(&entity, &application).await;
+    assert_eq!((&after["publicKeys"], after["secrets"].as_array().map(Vec::len)), (&json!([]), Some(1)));
+    let refusal = operator(&suite, &["remove-key", &id, "laptop"]).await.expect_err("there is no such key");
+    assert!(refusal.contains("laptop"), "{refusal}");
+}
