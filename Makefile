@@ -11,7 +11,7 @@ CARGO_FUZZ_VERSION = 0.13.2
 CARGO_FUZZ = .tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz
 
 # What is deployed: every function, and nothing that runs on one machine only.
-FUNCTIONS = $(notdir $(wildcard functions/*))
+FUNCTIONS = $(addprefix functions-,$(notdir $(wildcard functions/*)))
 BENCHED_start = hello list-events token show-delivery
 BENCHED_geo-ip = geo-ip-update
 BENCHED_deliveries = publish-event dispatch-deliveries
@@ -54,7 +54,7 @@ browser-test: tools ## Runs the tests that need chromium (on Debian: apt install
 # The release profile optimises whole programs, so only what is measured is built with it.
 bench: python-tools ## Measures what is deployed (PART=start, geo-ip, deliveries, history or tokens for one part of it)
 	$(BUILD)
-	AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo build --release $(BENCHED:%=--package %)
+	AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo build --release --package 'functions-*' --package hello --package tokens $(BENCHED:%=--bin %)
 	@target/debug/bench $(PART)
 
 # The toolchain is the project's own, which takes the flags of a nightly one when it is told to; sanitizers would find
@@ -116,7 +116,7 @@ sam-local: build ## Runs FUNCTION= with its sample event as SAM does (needs Dock
 provision: ## Fills the secrets of STACK= and registers an application (NAME= ENTITY=)
 	@test -n "$(STACK)" && test -n "$(NAME)" && test -n "$(ENTITY)" || \
 		{ echo "Say which: make provision STACK=waypost NAME='First application' ENTITY=my-hotel" >&2; exit 1; }
-	cargo build --package local --bin provision
+	cargo build --package operator --bin provision
 	@output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
 		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
 	exec target/debug/provision --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)" \
@@ -130,7 +130,7 @@ APPLICATION = $(or $(COMMAND),create --name "$(NAME)" --entity "$(ENTITY)" $(if 
 application: ## Makes an application, of STACK= or of what runs here (NAME= ENTITY='a b'; SCOPES= OWNER=; COMMAND='list a')
 	@test -n "$(COMMAND)" || { test -n "$(NAME)" && test -n "$(ENTITY)"; } || \
 		{ echo "Say which: make application NAME='Channel manager' ENTITY=my-hotel" >&2; exit 1; }
-	$(if $(STACK),cargo build --package local --bin application,$(BUILD))
+	$(if $(STACK),cargo build --package operator --bin application,$(BUILD))
 	@$(if $(STACK),output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
 		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
 	exec target/debug/application --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)" \
@@ -138,21 +138,21 @@ application: ## Makes an application, of STACK= or of what runs here (NAME= ENTI
 
 # What runs here was built by `make run`; a stack's operator builds this one program.
 rotate-data-keys: ## Rotates the keys of sealed secrets, of STACK= or of what runs here (DATA=; OPTIONS=--forget)
-	$(if $(STACK),cargo build --package local --bin rotate-data-keys,$(BUILD))
+	$(if $(STACK),cargo build --package operator --bin rotate-data-keys,$(BUILD))
 	@$(if $(STACK),output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
 		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
 	exec target/debug/rotate-data-keys --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)" \
 		$(OPTIONS),exec target/debug/rotate-data-keys --data "$(DATA)" $(OPTIONS))
 
 index-deliveries: ## Puts deliveries of before an update into the index of their webhooks, of STACK= or of what runs here (DATA=)
-	$(if $(STACK),cargo build --package local --bin index-deliveries,$(BUILD))
+	$(if $(STACK),cargo build --package operator --bin index-deliveries,$(BUILD))
 	@$(if $(STACK),output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
 		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
 	exec target/debug/index-deliveries --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)",\
 	exec target/debug/index-deliveries --data "$(DATA)")
 
 rotate-signing-key: ## Lets the next key sign tokens, of STACK= or of what runs here (DATA=; OPTIONS=--emergency)
-	$(if $(STACK),cargo build --package local --bin signing-keys,$(BUILD))
+	$(if $(STACK),cargo build --package operator --bin signing-keys,$(BUILD))
 	@$(if $(STACK),output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
 		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
 	exec target/debug/signing-keys --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)" \

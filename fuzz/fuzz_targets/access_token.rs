@@ -6,14 +6,8 @@ use std::sync::LazyLock;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use shared::{
-    auth::{
-        keys::KeySet,
-        signing::{SigningAlgorithm, SigningKey},
-        token::{Audience, Claims, Presented, TokenFault},
-    },
-    clock::Time,
-};
+use auth::{keys::KeySet, signing::{SigningAlgorithm, SigningKey}, token::{Audience, Claims, Presented, TokenFault}};
+use base::clock::Time;
 
 const NOW: Time = Time::from_millis(1_795_167_900_123);
 

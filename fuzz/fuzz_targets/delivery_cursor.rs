@@ -7,16 +7,10 @@ use std::sync::LazyLock;
 use base64::{Engine, prelude::*};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
-use shared::{
-    auth::entity::EntityId,
-    deliveries::{
-        by_entity::Place,
-        cursor::{Cursor, NotACursor},
-        filters::Filters,
-    },
-    sealing::KeyRing,
-    testing::CountingRandom,
-};
+use auth::entity::EntityId;
+use webhooks::deliveries::{by_entity::Place, cursor::{Cursor, NotACursor}, filters::Filters};
+use storage::sealing::KeyRing;
+use base::testing::CountingRandom;
 
 const PLACE: &[u8] = b"2026-11-20T09:45:00.123Z#dlv_01m74zy5eva3kj3s4w04zg1hhc";
 

@@ -3,10 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use shared::{
-    outbound::addresses::{AddressRules, is_public},
-    webhooks::{endpoint_url::EndpointUrl, masked},
-};
+use outbound::addresses::{AddressRules, is_public};
+use webhooks::subscriptions::{endpoint_url::EndpointUrl, masked};
 use url::Host;
 
 fuzz_target!(|text: &str| {

@@ -6,13 +6,9 @@ use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, value::RawValue};
-use shared::{
-    auth::entity::EntityId,
-    clock::Time,
-    events::{self, Event, event::MAX_BYTES},
-    ids::EventId,
-    testing::CountingRandom,
-};
+use auth::entity::EntityId;
+use base::{clock::Time, ids::EventId, testing::CountingRandom};
+use webhooks::events::{self, Event, event::MAX_BYTES};
 
 fuzz_target!(|body: &[u8]| {
     let Some(event) = event_of(body) else { return };

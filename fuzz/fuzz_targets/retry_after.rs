@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use http::StatusCode;
 use libfuzzer_sys::fuzz_target;
-use shared::{clock::Time, outbound::Answer};
+use base::clock::Time;
+use outbound::Answer;
 
 fuzz_target!(|input: (u32, &str)| {
     let (seconds, text) = input;

@@ -1,7 +1,7 @@
 //! The local stand-ins' addresses, as AWS SDKs know them: by endpoint variables for functions, by clients for us.
 
 use aws_sdk_dynamodb::config::{self, BehaviorVersion, Region};
-use shared::random::{self, Random};
+use base::random::{self, Random};
 
 /// The region that everything here pretends to be in.
 pub const REGION: &str = "us-east-1";

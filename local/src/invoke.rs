@@ -8,8 +8,8 @@ use std::{
 };
 
 use axum::body::Bytes;
+use base::clock::SharedClock;
 use deployment::Function;
-use shared::clock::SharedClock;
 use tokio::{
     sync::{Notify, Semaphore},
     time,

@@ -13,7 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
-use shared::logging;
+use base::logging;
 use tokio::{net::TcpListener, time};
 
 use crate::{

@@ -31,8 +31,8 @@ mod workers;
 
 use std::{io::stderr, path::PathBuf, process::ExitCode};
 
+use base::logging;
 use clap::Parser;
-use shared::logging;
 
 use crate::placement::Placement;
 

@@ -5,7 +5,7 @@ use std::{
     net::{Ipv4Addr, TcpListener},
 };
 
-use shared::outbound::addresses::AddressRules;
+use outbound::addresses::AddressRules;
 
 /// A port that cannot be had.
 #[derive(Debug, thiserror::Error)]

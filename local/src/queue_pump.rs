@@ -13,9 +13,9 @@ use aws_sdk_sqs::{
     Client,
     types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName},
 };
+use base::logging;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use shared::logging;
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc},
     time::{self, Instant},

@@ -17,8 +17,8 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
+use operator::Credentials;
 use serde_json::Value;
-use shared::provision::Credentials;
 use tokio::{task::JoinSet, time};
 
 use crate::invoke::Invoker;

@@ -24,12 +24,12 @@ use axum::{
     routing::{get, post},
     serve::ListenerExt,
 };
-use http_body_util::LengthLimitError;
-use serde_json::json;
-use shared::{
+use base::{
     clock::Time,
     random::{self, SharedRandom},
 };
+use http_body_util::LengthLimitError;
+use serde_json::json;
 use tokio::{
     net::{TcpListener, TcpSocket},
     sync::oneshot,
@@ -329,7 +329,7 @@ fn error_json(kind: &str, message: &str) -> String {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use shared::random::SystemRandom;
+    use base::random::SystemRandom;
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
         net::TcpStream,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use base::{clock::SharedClock, logging, random::SharedRandom};
 use serde_json::{Value, json};
-use shared::{clock::SharedClock, logging, random::SharedRandom};
 use tokio::time::{self, Instant, MissedTickBehavior};
 
 use crate::{
@@ -48,7 +48,7 @@ impl SchedulePump {
     fn scheduled_event(&self) -> Value {
         json!({
             "version": "0",
-            "id": shared::random::uuid(self.random.as_ref()),
+            "id": base::random::uuid(self.random.as_ref()),
             "detail-type": "Scheduled Event",
             "source": "aws.scheduler",
             "account": ACCOUNT,

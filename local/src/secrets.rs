@@ -6,16 +6,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::{Value, json};
-use shared::{
-    auth::signing::SigningAlgorithm,
-    geo_ip::configuration::{self, Configuration, ConfigurationError},
+use auth::signing::SigningAlgorithm;
+use base::{
     logging,
-    outbound::addresses::AddressRules,
-    payments::{ProviderError, providers},
-    provision::{Credentials, fresh_credentials, fresh_secrets, provider_secrets, renewed},
     random::{self, SystemRandom},
 };
+use geo_ip::configuration::{self, Configuration, ConfigurationError};
+use operator::{Credentials, fresh_credentials, fresh_secrets, provider_secrets, renewed};
+use outbound::addresses::AddressRules;
+use payments::{ProviderError, providers};
+use serde_json::{Value, json};
 
 use crate::data::{DataError, write_private};
 

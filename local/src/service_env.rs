@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use shared::provision::Credentials;
+use operator::Credentials;
 
 use crate::{
     aws::{Credentials as AwsCredentials, REGION},

@@ -22,13 +22,13 @@ use std::{
 
 use aws_sdk_secretsmanager::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
-use deployment::Queue;
-use serde_json::json;
-use shared::{
-    geo_ip::StoreAddress,
+use base::{
     logging,
     random::{self, Random},
 };
+use deployment::Queue;
+use geo_ip::StoreAddress;
+use serde_json::json;
 use tokio::time;
 
 use crate::{
@@ -230,7 +230,7 @@ impl Services {
 
 #[cfg(test)]
 mod tests {
-    use shared::random::SystemRandom;
+    use base::random::SystemRandom;
 
     use super::*;
 

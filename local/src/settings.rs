@@ -3,10 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use deployment::{DurationError, ScheduleTrigger, Template, parse_duration};
-use shared::{
-    geo_ip::{StoreAddress, store::StoreAddressError},
-    outbound::addresses::AddressRules,
-};
+use geo_ip::{StoreAddress, store::StoreAddressError};
+use outbound::addresses::AddressRules;
 
 /// A template parameter and the variable that sets it locally.
 struct Setting {

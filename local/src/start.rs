@@ -9,24 +9,28 @@ use std::{
     time::Duration,
 };
 
-use deployment::Template;
-use shared::{
-    applications::new_application::NewApplication,
-    auth::{entity::Entities, scope::Scopes},
+use auth::{entity::Entities, scope::Scopes};
+use base::{
     clock::{Clock, SharedClock, SystemClock},
-    geo_ip::StoreAddress,
-    provision::{Credentials, ProvisionError, publish_signing_key, register_application, webhook_index},
     random::{SharedRandom, SystemRandom},
-    settings::{EndpointSettings, PanelSettings, ScheduleSettings, SigningSettings, TokenSettings},
-    table::Table,
-    webhooks::breaker::BreakerSettings,
 };
+use deployment::Template;
+use geo_ip::StoreAddress;
+use issuer::{
+    applications::new_application::NewApplication,
+    settings::{SigningSettings, TokenSettings},
+};
+use operator::{Credentials, ProvisionError, publish_signing_key, register_application, webhook_index};
+use outbound::EndpointSettings;
+use payments::panel::PanelSettings;
+use storage::table::Table;
 use tokio::{
     net::TcpListener,
     sync::oneshot,
     task::{JoinError, JoinHandle},
     time,
 };
+use webhooks::{deliveries::schedule::ScheduleSettings, subscriptions::breaker::BreakerSettings};
 
 use crate::{
     Arguments,
@@ -67,7 +71,7 @@ pub enum StartError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
     #[error(transparent)]
-    FunctionSettings(#[from] shared::settings::SettingsError),
+    FunctionSettings(#[from] base::environment::SettingsError),
     #[error(transparent)]
     Port(#[from] PortError),
     #[error(transparent)]
@@ -106,9 +110,9 @@ pub async fn run(arguments: &Arguments) -> Result<(), StartError> {
     #[expect(clippy::disallowed_methods, reason = "the settings of a local run are its environment")]
     let settings = Settings::read(&template, |name| std::env::var(name).ok())?;
     // As the functions will read them: better said here, by name, than by a function that does not start.
-    let (issuing, ..) = shared::settings::read::<(Issuing, EndpointSettings, ScheduleSettings, BreakerSettings)>()?;
+    let (issuing, ..) = base::environment::read::<(Issuing, EndpointSettings, ScheduleSettings, BreakerSettings)>()?;
     if settings.parameters.get("AdminPanelUrl").is_some_and(|address| !address.is_empty()) {
-        shared::settings::read::<PanelSettings>()?;
+        base::environment::read::<PanelSettings>()?;
     }
     let listener = ports::listen(Ipv4Addr::LOCALHOST, arguments.port)?;
     let data = DataFolder::open(&arguments.data)?;

@@ -7,8 +7,8 @@ use std::sync::{
 };
 
 use futures::future::join_all;
+use issuer::oauth::testing::AssertionKey;
 use serde_json::{Value, json};
-use shared::oauth::testing::AssertionKey;
 
 use crate::harness::{Answer, Api, Call, Suite, now, tests};
 
@@ -273,9 +273,9 @@ async fn credentials_come_in_one_way_and_whole(suite: Arc<Suite>) {
 async fn the_last_use_of_a_key_is_shown_by_its_day(suite: Arc<Suite>) {
     let client = Client::register(&suite, "EdDSA").await;
     assert!(client.shown().await["publicKeys"][0].get("lastUsedDate").is_none());
-    let before = shared::clock::Time::from_millis(now() * 1000).day();
+    let before = base::clock::Time::from_millis(now() * 1000).day();
     client.ask(&client.key.assertion(&client.claims())).expect(200).await;
     let shown = client.shown().await["publicKeys"][0]["lastUsedDate"].clone();
-    let after = shared::clock::Time::from_millis(now() * 1000).day();
+    let after = base::clock::Time::from_millis(now() * 1000).day();
     assert!(shown == before.as_str() || shown == after.as_str(), "{shown}");
 }

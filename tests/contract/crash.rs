@@ -8,9 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use base::random::{self, SystemRandom};
 use futures::{StreamExt, join, stream};
 use serde_json::{Value, json};
-use shared::random::{self, SystemRandom};
 use tokio::time::sleep;
 
 use crate::{

@@ -3,9 +3,9 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use base::clock::Time;
 use futures::future::join_all;
 use serde_json::{Value, json};
-use shared::clock::Time;
 use tokio::time::timeout;
 
 use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, now, tests, time, until};

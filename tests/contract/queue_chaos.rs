@@ -3,9 +3,9 @@
 
 use std::{sync::Arc, time::Duration};
 
+use base::random::{SystemRandom, unit};
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
-use shared::random::{SystemRandom, unit};
 use tokio::time::sleep;
 
 use crate::harness::{

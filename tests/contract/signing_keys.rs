@@ -11,11 +11,11 @@ use std::{
 };
 
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
+use base::clock::Time;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use futures::{StreamExt, stream};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use shared::clock::Time;
 use tokio::{process::Command, time};
 
 use crate::harness::{Api, AwsCall, Bundle, Forge, LONG, Settings, Suite, Table, invocation, local, now, tests, until};

@@ -2,6 +2,10 @@
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
+use base::{
+    clock::Time,
+    random::{self, Random},
+};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{
     HeaderMap, HeaderValue, Version,
@@ -10,10 +14,6 @@ use http::{
 };
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use shared::{
-    clock::Time,
-    random::{self, Random},
-};
 use url::Url;
 
 use super::{refusal::Refusal, routes::raw_path};
@@ -187,7 +187,7 @@ mod tests {
     use http::Request;
 
     use super::*;
-    use shared::random::SystemRandom;
+    use base::random::SystemRandom;
 
     fn event(request: Request<&[u8]>) -> Value {
         let (parts, body) = request.into_parts();

@@ -11,9 +11,9 @@ mod routes;
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{extract::Request, response::Response};
+use base::{clock::SharedClock, random::SharedRandom};
 use deployment::Template;
 use http::request::Parts;
-use shared::{clock::SharedClock, random::SharedRandom};
 use tokio::{net::TcpListener, time};
 
 use self::{refusal::Refusal, routes::Routes};
@@ -64,7 +64,7 @@ impl Gateway {
             if let Some(cause) = refusal.cause() {
                 tracing::warn!("{method} {path}: {cause}");
             }
-            refusal.into_response(&self.base_url, &shared::random::uuid(self.random.as_ref()))
+            refusal.into_response(&self.base_url, &base::random::uuid(self.random.as_ref()))
         })
     }
 

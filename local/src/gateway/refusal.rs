@@ -3,15 +3,14 @@
 use std::{error::Error, time::Duration};
 
 use axum::{body::Body, response::Response};
+use base::logging;
+use gate::{SERVICE_VERSION, SERVICE_VERSION_HEADER};
 use http::{
     HeaderName, HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS},
 };
+use problem::Problem;
 use serde_json::Value;
-use shared::{
-    http::{Problem, SERVICE_VERSION, SERVICE_VERSION_HEADER},
-    logging,
-};
 
 use super::body::MAX_BODY;
 use crate::invoke::InvokeError;

@@ -71,7 +71,7 @@ async fn pass(State(relay): State<Relay>, mut request: Request) -> Response {
             answer
         }
         // Every AWS SDK tries again.
-        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, shared::logging::chain(&error)).into_response(),
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, base::logging::chain(&error)).into_response(),
     }
 }
 

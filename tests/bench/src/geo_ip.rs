@@ -10,17 +10,17 @@ use std::{
     time::{Duration, Instant},
 };
 
+use base::{
+    clock::{Clock, SystemClock},
+    random::SystemRandom,
+};
 use doubles::{
     UpdateServer,
     update_server::{ACCOUNT, LICENCE_KEY},
 };
+use geo_ip::{DatabaseReader, EditionName, Store, store::FolderStore, testing::DatabaseBuilder};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared::{
-    clock::{Clock, SystemClock},
-    geo_ip::{DatabaseReader, EditionName, Store, store::FolderStore, testing::DatabaseBuilder},
-    random::SystemRandom,
-};
 
 use crate::{
     function::Subject,

@@ -6,8 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use base::clock::{Clock, SystemClock, Time};
 use serde_json::{Value, json};
-use shared::clock::{Clock, SystemClock, Time};
 
 use crate::{
     connection::Connection,

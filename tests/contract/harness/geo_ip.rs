@@ -12,8 +12,8 @@ use doubles::{
     UpdateServer,
     update_server::{ACCOUNT, LICENCE_KEY, sha256},
 };
+use geo_ip::testing::DatabaseBuilder;
 use serde_json::{Value, json};
-use shared::geo_ip::testing::DatabaseBuilder;
 use tokio::{process::Command, time};
 
 use super::{Answer, Api, Application, LONG, Table, aws_variables, local, now};

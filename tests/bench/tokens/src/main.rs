@@ -7,8 +7,8 @@ mod memory;
 
 use std::{collections::BTreeMap, error::Error, time::Duration};
 
+use auth::signing::SigningAlgorithm::{self, EdDsa, Es256};
 use nix::time::{ClockId, clock_gettime};
-use shared::auth::signing::SigningAlgorithm::{self, EdDsa, Es256};
 
 use memory::{Memory, Work};
 

@@ -2,30 +2,32 @@
 
 use std::{collections::BTreeMap, error::Error, hint::black_box, sync::Arc, time::Duration};
 
+use auth::{
+    entity::Entities,
+    keys::KeySet,
+    revocations::{Revocation, RevocationSource, Revocations},
+    scope::Scopes,
+    signing::{SigningAlgorithm, SigningKey, SigningSecret},
+    token::{self, Audience, Claims, Presented, TokenFault},
+};
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ED25519, ParsedPublicKey};
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
-use serde_json::{Value, json};
-use shared::{
-    applications::{Application, ClientSecret, client_secret},
-    auth::{
-        entity::Entities,
-        keys::KeySet,
-        revocations::{Revocation, RevocationSource, Revocations},
-        scope::Scopes,
-        signing::{SigningAlgorithm, SigningKey, SigningSecret},
-        token::{self, Audience, Claims, Presented, TokenFault},
-    },
+use base::{
     clock::{SharedClock, SystemClock, Time},
-    http::{Problem, Reply},
+    random::SystemRandom,
+};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use gate::Reply;
+use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
+use issuer::{
+    applications::{Application, ClientSecret, client_secret},
     oauth::{
         credentials::{Credentials, Proof},
         form::Form,
     },
-    random::SystemRandom,
-    secrets::SecretBytes,
-    table::TableError,
 };
+use problem::Problem;
+use serde_json::{Value, json};
+use storage::{secrets::SecretBytes, table::TableError};
 
 const CLIENT: &str = "app0123456789abcdefghijkl";
 const SCOPES: &str = "booking.read booking.write inventory.read";

@@ -1,9 +1,0 @@
-//! GET /panel/provider/{provider}: the page that people land on who come back from a provider.
-
-use shared::{Service, StartError, http::Endpoint, payments::outcome_page};
-
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
-    let (service, ()) = Service::start().await?;
-    service.serve(Endpoint::public(), async |call| outcome_page::reply(&call)).await
-}

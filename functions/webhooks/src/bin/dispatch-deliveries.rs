@@ -1,0 +1,42 @@
+//! The queue of due deliveries: makes the attempts.
+
+use std::sync::Arc;
+
+use function::{Service, StartError};
+use outbound::{EndpointSettings, Outbound};
+use storage::{sealing::KeyRings, secrets::SecretSettings};
+use webhooks::{
+    deliveries::{
+        Deliveries,
+        dispatch::Dispatcher,
+        queue::{Inbox, Queue, QueueSettings},
+        schedule::ScheduleSettings,
+    },
+    events::store::Events,
+    subscriptions::{Webhooks, breaker::BreakerSettings, health::Watch, stats::Stats, telling::Telling},
+};
+
+type Settings = ((QueueSettings, ScheduleSettings, BreakerSettings), (SecretSettings, EndpointSettings));
+
+#[tokio::main]
+async fn main() -> Result<(), StartError> {
+    let (service, ((queue, schedule, breaker), (secrets, rules))) = Service::start::<Settings>().await?;
+    let (table, clock, random) = (service.table(), service.clock().clone(), service.shared_random());
+    let secrets = service.secrets(secrets);
+    let dispatcher = Arc::new(Dispatcher {
+        deliveries: Deliveries::new(table.clone()),
+        events: Events::new(table.clone()),
+        webhooks: Webhooks::new(table.clone()),
+        queue: Queue::connect(service.aws(), &queue),
+        inboxes: Inbox::connect(service.aws(), &queue),
+        watch: Watch::new(table.clone(), breaker, random.clone()),
+        stats: Stats::new(table.clone()),
+        telling: Telling::new(table.clone()),
+        outbound: Outbound::within(rules),
+        rings: KeyRings::warm(secrets, clock.clone()).await,
+        schedule: schedule.schedule,
+        clock,
+        random,
+    });
+    Service::serve_events(move |batch| dispatcher.clone().dispatch(batch)).await
+}

@@ -1,0 +1,14 @@
+//! GET …/webhook/event/list: the catalogue of event types.
+
+use auth::scope::Scope;
+use function::{Service, StartError};
+use gate::{Endpoint, Reply};
+use webhooks::events::catalogue;
+
+const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsRead);
+
+#[tokio::main]
+async fn main() -> Result<(), StartError> {
+    let (service, ()) = Service::start().await?;
+    service.serve(ENDPOINT, async |_| Reply::ok(&catalogue::all())).await
+}

@@ -1,0 +1,20 @@
+//! GET …/webhook/{webhookIdentifier}: one webhook, with its health and without its secret.
+
+use auth::scope::Scope;
+use function::{Service, StartError};
+use gate::Endpoint;
+use webhooks::subscriptions::{PATHS_BESIDE, show::Showing};
+
+const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsRead).beside(PATHS_BESIDE);
+
+#[tokio::main]
+async fn main() -> Result<(), StartError> {
+    let (service, ()) = Service::start().await?;
+    let showing = Showing::new(service.table());
+    service
+        .serve(ENDPOINT, move |call| {
+            let showing = showing.clone();
+            async move { showing.show(&call).await }
+        })
+        .await
+}

@@ -1,0 +1,127 @@
+//! The secret with the key ring, as an operator changes it: a new key becomes current, old ones are forgotten.
+//!
+//! A key's name begins with the second in which it was made. It stands before every text that the key sealed, so that
+//! an operator sees in the table how old its key is.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use base::{
+    clock::Time,
+    random::{self, Random},
+};
+use storage::sealing::{KeyRing, SealError};
+
+/// How long a key may still be needed after another became current: for five minutes, warm functions seal with the ring
+/// that they know; what they seal for the state of an authorization lives ten more, and is never sealed anew.
+const NEEDED_AFTER: Duration = Duration::from_secs(15 * 60);
+
+/// The secret's value. The keys are never printed: there is no `Debug`.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyRingSecret {
+    current: String,
+    keys: BTreeMap<String, String>,
+}
+
+impl KeyRingSecret {
+    /// A ring of one new key.
+    pub fn new(now: Time, random: &dyn Random) -> Self {
+        Self { current: String::new(), keys: BTreeMap::new() }.with_new_key(now, random)
+    }
+
+    /// Reads the value of the secret.
+    pub fn read(value: &Value) -> Result<Self, SealError> {
+        KeyRing::from_secret(value)?; // every key is one
+        Self::deserialize(value).map_err(SealError::malformed_ring)
+    }
+
+    /// The value for the secret.
+    pub fn value(&self) -> Value {
+        serde_json::json!(self)
+    }
+
+    /// What seals and opens with these keys.
+    pub fn ring(&self) -> Result<KeyRing, SealError> {
+        KeyRing::from_secret(&self.value())
+    }
+
+    /// The name of the key that seals.
+    pub fn current(&self) -> &str {
+        &self.current
+    }
+
+    /// The ring with one more key, which is now current.
+    pub fn with_new_key(mut self, now: Time, random: &dyn Random) -> Self {
+        let name = format!("{}-{}", now.as_seconds(), random::alphanumeric(random, 8));
+        self.keys.insert(name.clone(), BASE64_STANDARD.encode(random::bytes::<32>(random)));
+        self.current = name;
+        self
+    }
+
+    /// The ring without the keys that nothing can be sealed with any more once everything in the table was sealed anew,
+    /// and the names of those.
+    pub fn without_old_keys(mut self, now: Time) -> (Self, Vec<String>) {
+        let settled = self.keys.keys().map(|name| made(name)).filter(|made| now.since(*made) >= NEEDED_AFTER).max();
+        let Some(settled) = settled else { return (self, Vec::new()) };
+        let (kept, forgotten): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            self.keys.into_iter().partition(|(name, _)| *name == self.current || made(name) >= settled);
+        self.keys = kept;
+        (self, forgotten.into_keys().collect())
+    }
+}
+
+/// When a key was made; long ago, when its name does not say.
+fn made(name: &str) -> Time {
+    let seconds = name.split_once('-').and_then(|(seconds, _)| seconds.parse::<u32>().ok()).unwrap_or(0);
+    Time::from_millis(i64::from(seconds) * 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::random::SystemRandom;
+
+    const START: i64 = 1_795_167_900_000;
+
+    fn at(minutes: i64) -> Time {
+        Time::from_millis(START + minutes * 60_000)
+    }
+
+    #[test]
+    fn a_new_key_is_current_and_the_old_ones_stay() {
+        let first = KeyRingSecret::new(at(0), &SystemRandom);
+        let second = first.clone().with_new_key(at(1), &SystemRandom);
+        assert!(first.current().starts_with("1795167900-"));
+        assert!(second.keys.contains_key(first.current()) && second.current() != first.current());
+        assert!(KeyRingSecret::read(&second.value()).expect("a ring") == second);
+        assert!(second.ring().is_ok());
+    }
+
+    #[test]
+    fn a_key_is_forgotten_a_quarter_of_an_hour_after_a_newer_one_became_current() {
+        let first = KeyRingSecret::new(at(0), &SystemRandom);
+        let second = first.clone().with_new_key(at(60), &SystemRandom);
+        let third = second.clone().with_new_key(at(70), &SystemRandom);
+        let forgotten = |minutes| third.clone().without_old_keys(at(minutes)).1;
+        assert!(forgotten(74).is_empty());
+        assert_eq!(forgotten(75), [first.current()]);
+        assert_eq!(forgotten(84), [first.current()]);
+        assert_eq!(forgotten(85), [first.current(), second.current()]);
+    }
+
+    #[test]
+    fn the_current_key_is_never_forgotten_and_a_name_without_a_time_is_old() {
+        let old: Value = serde_json::json!({ "current": "Ab3dE6gH", "keys": {
+            "Ab3dE6gH": BASE64_STANDARD.encode([1; 32]), "Xy3dE6gH": BASE64_STANDARD.encode([2; 32]),
+        }});
+        let old = KeyRingSecret::read(&old).expect("a ring");
+        assert!(old.clone().without_old_keys(at(0)).1.is_empty());
+        let new = old.with_new_key(at(0), &SystemRandom);
+        assert_eq!(new.clone().without_old_keys(at(15)).1, ["Ab3dE6gH", "Xy3dE6gH"]);
+        assert!(new.without_old_keys(at(15)).0.ring().is_ok());
+    }
+}

@@ -1,0 +1,144 @@
+//! Managing entities: whose data a call is about, and the proof that the caller may touch it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The identifier of a managing entity. It is given by the platform and opaque here, within bounds that keep it
+/// harmless in a key, a path and a log: 1 to 128 of `A–Z a–z 0–9 . _ ~ : @ -`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct EntityId(String);
+
+/// A text that cannot be a managing entity's identifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be 1 to 128 of the characters A–Z, a–z, 0–9, `.`, `_`, `~`, `:`, `@`, `-`")]
+pub struct NotAnEntity;
+
+impl EntityId {
+    /// The identifier in a text.
+    pub fn parse(text: &str) -> Result<Self, NotAnEntity> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._~:@-".contains(&byte);
+        if (1..=128).contains(&text.len()) && text.bytes().all(allowed) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(NotAnEntity)
+        }
+    }
+
+    /// The identifier as it stands on the wire.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for EntityId {
+    type Error = NotAnEntity;
+
+    fn try_from(text: String) -> Result<Self, NotAnEntity> {
+        Self::parse(&text)
+    }
+}
+
+impl From<EntityId> for String {
+    fn from(entity: EntityId) -> Self {
+        entity.0
+    }
+}
+
+impl fmt::Display for EntityId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A managing entity on whose behalf something may be done. The stores take nothing less, so that code which has not
+/// asked whether it may cannot even be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthorizedEntity(EntityId);
+
+impl AuthorizedEntity {
+    /// For verified claims alone: an entity that they cover.
+    pub(crate) fn by_token(entity: EntityId) -> Self {
+        Self(entity)
+    }
+
+    /// The entity that owns a delivery: what the dispatcher acts for, with IAM as its credential.
+    pub fn owning_delivery(entity: EntityId) -> Self {
+        Self(entity)
+    }
+
+    /// The entity that an event of the platform's own is about: what the sweep acts for when it publishes one.
+    pub fn owning_announcement(entity: EntityId) -> Self {
+        Self(entity)
+    }
+
+    /// The entity whose token asked for a payment provider's permission: what the callback acts for, with the state, which
+    /// nobody can guess, as its credential.
+    pub fn by_state(entity: EntityId) -> Self {
+        Self(entity)
+    }
+
+    /// The entity that owns a connection: what refreshing acts for, with IAM as its credential.
+    pub fn owning_connection(entity: EntityId) -> Self {
+        Self(entity)
+    }
+
+    /// The entity that an event of the bus names: what publishing acts for, with IAM as its credential, which says who may put
+    /// events there.
+    pub fn by_bus(entity: EntityId) -> Self {
+        Self(entity)
+    }
+
+    /// Its identifier.
+    pub fn id(&self) -> &EntityId {
+        &self.0
+    }
+}
+
+/// The entities that an application may act for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entities(Vec<String>);
+
+impl Entities {
+    /// The word for every entity: a platform-wide application's.
+    pub const EVERY: &'static str = "*";
+
+    /// These entities.
+    pub fn new(identifiers: impl IntoIterator<Item = String>) -> Self {
+        Self(identifiers.into_iter().collect())
+    }
+
+    /// Them all, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    /// Whether this entity is among them. The identifier may be any text, a malformed one too.
+    pub fn cover(&self, entity: &str) -> bool {
+        self.0.iter().any(|covered| covered == Self::EVERY || covered == entity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identifier_stays_harmless_in_keys_and_paths() {
+        for good in ["demo-hotel", "a", "0193f6d2-1c9e-7cc3-98c4-dc0c0c07398f", "A.b_c~d:e@f", &"x".repeat(128)] {
+            assert!(EntityId::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", "a b", "a/b", "a#b", "ä", "a\n", "*", "%2F", &"x".repeat(129)] {
+            assert_eq!(EntityId::parse(bad), Err(NotAnEntity), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_token_covers_its_own_entities_or_all() {
+        let own = Entities::new(["hotel".to_owned()]);
+        assert!(own.cover("hotel") && !own.cover("Hotel") && !own.cover("*") && !own.cover(""));
+        assert!(Entities::new([Entities::EVERY.to_owned()]).cover("anything"));
+        assert!(!Entities::new([]).cover("hotel"));
+    }
+}

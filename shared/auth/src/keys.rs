@@ -1,0 +1,491 @@
+//! The public keys that vouch for tokens: a JWK Set (RFC 7517) in the table, so that no function needs a secret to
+//! verify, kept in memory and read again when it is old or when a token names a key that is not in it.
+
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use jsonwebtoken::DecodingKey;
+use serde::{Deserialize, Serialize};
+
+use super::signing::{SigningAlgorithm, SigningKeys};
+use base::{
+    clock::{SharedClock, Time},
+    refreshed::{Refreshed, Source},
+};
+use storage::table::{Table, TableError, number, write_item};
+
+/// How soon it may be read again for the sake of an unknown key: forged tokens must not become load on the table.
+/// A new key is published long before it signs, so no valid token meets this pause.
+const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(5);
+
+/// How often a change is tried again that another one came before. Changes are made once a month.
+const CHANGES: u32 = 10;
+
+/// How long it is remembered that a key was revoked: much longer than anybody goes on with what was read before.
+const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// One public key, as it is published (RFC 7518 §6.2, RFC 8037 §2).
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(try_from = "Jwk", into = "Jwk")]
+pub struct PublicKey {
+    jwk: Jwk,
+    algorithm: SigningAlgorithm,
+    public: DecodingKey,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Jwk {
+    kty: String,
+    crv: String,
+    #[serde(rename = "use")]
+    usage: String,
+    alg: String,
+    kid: String,
+    x: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    y: Option<String>,
+}
+
+/// A public key that is none of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a published key is neither one on P-256 for ES256 nor an Ed25519 key for EdDSA")]
+pub struct BadPublicKey;
+
+impl PublicKey {
+    /// A key on the curve P-256: an uncompressed point, which is 0x04, then x and y of 32 bytes each (SEC 1 §2.3.3).
+    pub fn es256(kid: &str, point: &[u8]) -> Result<Self, BadPublicKey> {
+        let coordinates = point.strip_prefix(&[4]).filter(|coordinates| coordinates.len() == 64).ok_or(BadPublicKey)?;
+        let (x, y) = coordinates.split_at(32);
+        Self::of("EC", "P-256", SigningAlgorithm::Es256, kid, x, Some(y))
+    }
+
+    /// An Ed25519 key: 32 bytes.
+    pub fn ed25519(kid: &str, x: &[u8]) -> Result<Self, BadPublicKey> {
+        Self::of("OKP", "Ed25519", SigningAlgorithm::EdDsa, kid, x, None)
+    }
+
+    fn of(
+        kty: &str,
+        crv: &str,
+        algorithm: SigningAlgorithm,
+        kid: &str,
+        x: &[u8],
+        y: Option<&[u8]>,
+    ) -> Result<Self, BadPublicKey> {
+        let [kty, crv, usage, alg, kid] = [kty, crv, "sig", algorithm.as_str(), kid].map(str::to_owned);
+        let (x, y) = (BASE64_URL_SAFE_NO_PAD.encode(x), y.map(|y| BASE64_URL_SAFE_NO_PAD.encode(y)));
+        Jwk { kty, crv, usage, alg, kid, x, y }.try_into()
+    }
+
+    /// The key's name.
+    pub fn kid(&self) -> &str {
+        &self.jwk.kid
+    }
+
+    /// The only algorithm that may be used with the key.
+    pub fn algorithm(&self) -> SigningAlgorithm {
+        self.algorithm
+    }
+
+    /// The public half, which verifies signatures.
+    pub fn public(&self) -> &DecodingKey {
+        &self.public
+    }
+}
+
+impl TryFrom<Jwk> for PublicKey {
+    type Error = BadPublicKey;
+
+    fn try_from(jwk: Jwk) -> Result<Self, BadPublicKey> {
+        let (algorithm, public) = match (jwk.kty.as_str(), jwk.crv.as_str(), jwk.alg.as_str(), &jwk.y) {
+            ("EC", "P-256", "ES256", Some(y)) => (SigningAlgorithm::Es256, DecodingKey::from_ec_components(&jwk.x, y)),
+            ("OKP", "Ed25519", "EdDSA", None) => (SigningAlgorithm::EdDsa, DecodingKey::from_ed_components(&jwk.x)),
+            _ => return Err(BadPublicKey),
+        };
+        Ok(Self { algorithm, public: public.map_err(|_| BadPublicKey)?, jwk })
+    }
+}
+
+impl From<PublicKey> for Jwk {
+    fn from(key: PublicKey) -> Self {
+        key.jwk
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.jwk.fmt(f)
+    }
+}
+
+/// What `/oauth2/jwks` answers.
+#[derive(Debug, Clone, Serialize)]
+pub struct JsonWebKeys {
+    /// In the order of their publication.
+    pub keys: Vec<PublicKey>,
+}
+
+/// A key in the published set.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PublishedKey {
+    /// The key.
+    #[serde(flatten)]
+    pub key: PublicKey,
+    /// When it was published: long ago, where nothing is said of it.
+    #[serde(rename = "publishedDate", default = "long_ago")]
+    pub published: Time,
+    /// From when it vouches for nothing any more; never, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Time>,
+}
+
+impl PublishedKey {
+    fn lives(&self, now: Time) -> bool {
+        self.until.is_none_or(|until| now < until)
+    }
+}
+
+fn long_ago() -> Time {
+    Time::from_millis(0)
+}
+
+/// A key that nobody may publish again, and for how long that is remembered.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Tombstone {
+    kid: String,
+    until: Time,
+}
+
+/// A key was to be published that was revoked in an emergency: whoever wants it knows nothing of that yet.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the key {0} was revoked, and is never published again")]
+pub struct RevokedKey(String);
+
+/// The published set as it was read, to be changed and written back.
+#[derive(Debug, Clone, Default)]
+pub struct Published {
+    /// In the order of their publication.
+    pub keys: Vec<PublishedKey>,
+    /// Those that were revoked of late. They stand in the same item, so that no write that is under way brings one back.
+    revoked: Vec<Tombstone>,
+    /// Counts the changes; 0 before the first.
+    version: u64,
+}
+
+impl Published {
+    /// What everybody may know of the keys that vouch for something.
+    pub fn alive(&self, now: Time) -> JsonWebKeys {
+        let alive = self.keys.iter().filter(|published| published.lives(now));
+        JsonWebKeys { keys: alive.map(|published| published.key.clone()).collect() }
+    }
+
+    /// The key of this name, if it vouches for something.
+    pub fn get(&self, kid: &str, now: Time) -> Option<&PublishedKey> {
+        self.keys.iter().find(|published| published.key.kid() == kid && published.lives(now))
+    }
+
+    /// Makes the set what a deployment's keys want it to be: both are in it, every other one ends when the last token that it
+    /// may have signed is over, and those that have ended are forgotten. `lifetime` is that of tokens, in seconds. Nothing
+    /// changes when one of the two was revoked.
+    pub fn settle(&mut self, keys: &SigningKeys, lifetime: u32, now: Time) -> Result<(), RevokedKey> {
+        let mine = [keys.current.kid(), keys.next.kid()];
+        mine.iter().try_for_each(|kid| self.check(kid))?;
+        self.prune(now);
+        self.add(keys.current.public_key(), now)?;
+        self.add(keys.next.public_key(), now)?;
+        self.end_others(&mine, last_token_of_a_retired_key(lifetime, now));
+        Ok(())
+    }
+
+    /// Publishes a key for good, unless it was revoked; one that is published already keeps its date.
+    pub fn add(&mut self, key: PublicKey, now: Time) -> Result<(), RevokedKey> {
+        self.check(key.kid())?;
+        match self.keys.iter_mut().find(|published| published.key.kid() == key.kid()) {
+            Some(published) => published.until = None,
+            None => self.keys.push(PublishedKey { key, published: now, until: None }),
+        }
+        Ok(())
+    }
+
+    fn check(&self, kid: &str) -> Result<(), RevokedKey> {
+        if self.revoked.iter().any(|revoked| revoked.kid == kid) { Err(RevokedKey(kid.to_owned())) } else { Ok(()) }
+    }
+
+    /// Lets every key but these end then, unless its end is known already.
+    fn end_others(&mut self, staying: &[&str], until: Time) {
+        for published in &mut self.keys {
+            if !staying.contains(&published.key.kid()) {
+                published.until.get_or_insert(until);
+            }
+        }
+    }
+
+    /// Forgets the keys that have ended, and those that were revoked long ago.
+    fn prune(&mut self, now: Time) {
+        self.keys.retain(|published| published.lives(now));
+        self.revoked.retain(|revoked| now < revoked.until);
+    }
+
+    /// Takes back every key but these two at once, and sees to it that none of them is published again, nor one of these
+    /// others. The two are published for good, whatever somebody did to them who knew nothing of the emergency.
+    pub fn revoke_others(&mut self, staying: &SigningKeys, others: &[String], now: Time) -> Result<(), RevokedKey> {
+        let kids = [staying.current.kid(), staying.next.kid()];
+        kids.iter().try_for_each(|kid| self.check(kid))?;
+        self.prune(now);
+        let removed = self.keys.extract_if(.., |published| !kids.contains(&published.key.kid()));
+        let mut revoked: Vec<_> = removed.map(|published| published.key.kid().to_owned()).collect();
+        revoked.extend(others.iter().filter(|kid| !kids.contains(&kid.as_str())).cloned());
+        for kid in revoked {
+            if self.check(&kid).is_ok() {
+                self.revoked.push(Tombstone { kid, until: now + REMEMBERED });
+            }
+        }
+        self.add(staying.current.public_key(), now)?;
+        self.add(staying.next.public_key(), now)
+    }
+}
+
+/// When every token is over that a key may have signed which signs no more from now on: functions that are warm go on with
+/// it for five minutes, and a minute is for clocks and for an answer that is late.
+pub fn last_token_of_a_retired_key(lifetime: u32, now: Time) -> Time {
+    now + Duration::from_secs(6 * 60 + u64::from(lifetime))
+}
+
+/// The keys, by name.
+#[derive(Debug, Default)]
+pub struct KeySet(HashMap<String, PublishedKey>);
+
+impl KeySet {
+    /// These keys, each for ever.
+    pub fn of(keys: impl IntoIterator<Item = PublicKey>) -> Self {
+        let published = long_ago();
+        Self::published(keys.into_iter().map(|key| PublishedKey { key, published, until: None }))
+    }
+
+    fn published(keys: impl IntoIterator<Item = PublishedKey>) -> Self {
+        Self(keys.into_iter().map(|published| (published.key.kid().to_owned(), published)).collect())
+    }
+
+    /// The key of this name, unless its time is over.
+    pub fn get(&self, kid: &str, now: Time) -> Option<&PublicKey> {
+        self.0.get(kid).filter(|published| published.lives(now)).map(|published| &published.key)
+    }
+
+    /// Whether there is a key of this name, be its time over or not.
+    pub fn knows(&self, kid: &str) -> bool {
+        self.0.contains_key(kid)
+    }
+}
+
+/// The item in the table.
+#[derive(Debug, Serialize, Deserialize)]
+struct KeysItem {
+    pk: String,
+    sk: String,
+    keys: Vec<PublishedKey>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    revoked: Vec<Tombstone>,
+    #[serde(default)]
+    version: u64,
+}
+
+impl From<KeysItem> for Published {
+    fn from(KeysItem { keys, revoked, version, .. }: KeysItem) -> Self {
+        Self { keys, revoked, version }
+    }
+}
+
+const PK: &str = "KEYS";
+const SK: &str = "JWKS";
+const PUBLISHING: &str = "publishing the keys";
+
+/// The published keys in the table.
+#[derive(Debug, Clone)]
+pub struct PublishedKeys(Table);
+
+impl PublishedKeys {
+    /// The keys in this table.
+    pub fn new(table: Table) -> Self {
+        Self(table)
+    }
+
+    /// Reads the set; an empty one when nothing was ever published.
+    pub async fn read(&self) -> Result<Published, TableError> {
+        // Consistent: once in five minutes, or after a change that nobody may miss.
+        let item: Option<KeysItem> = self.0.get((PK.into(), SK.into()), true, "reading the published keys").await?;
+        Ok(item.map(Published::from).unwrap_or_default())
+    }
+
+    /// Changes the set: on condition that it is as it was read, so that no change undoes another. The change may be made
+    /// several times over, each time from what there is then; what it gives the last time is given back.
+    pub async fn change<C>(&self, change: impl Fn(&mut Published) -> C) -> Result<C, TableError> {
+        for _ in 0..CHANGES {
+            let mut published = self.read().await?;
+            let outcome = change(&mut published);
+            if self.replace(published).await? {
+                return Ok(outcome);
+            }
+        }
+        Err(TableError::code(PUBLISHING, "TransactionConflict"))
+    }
+
+    /// Writes the set if it is still as it was read; says whether it was.
+    async fn replace(&self, published: Published) -> Result<bool, TableError> {
+        let Published { keys, revoked, version: before } = published;
+        let item = KeysItem { pk: PK.into(), sk: SK.into(), keys, revoked, version: before + 1 };
+        let put = self.0.client.put_item().table_name(&self.0.name).set_item(Some(write_item(&item, PUBLISHING)?));
+        let put = match before {
+            0 => put.condition_expression("attribute_not_exists(version)"),
+            _ => put.condition_expression("version = :before").expression_attribute_values(":before", number(before)),
+        };
+        match put.send().await {
+            Ok(_) => Ok(true),
+            Err(error)
+                if error.as_service_error().is_some_and(|error| error.is_conditional_check_failed_exception()) =>
+            {
+                Ok(false)
+            }
+            Err(error) => Err(TableError::sdk(PUBLISHING)(error)),
+        }
+    }
+}
+
+impl Source for PublishedKeys {
+    type Value = KeySet;
+    type Error = TableError;
+
+    async fn load(&self) -> Result<KeySet, TableError> {
+        self.read().await.map(|published| KeySet::published(published.keys))
+    }
+}
+
+/// The keys in memory.
+pub struct KeyCache(Refreshed<PublishedKeys>);
+
+impl KeyCache {
+    /// An empty cache, which the first token fills.
+    pub fn new(published: PublishedKeys, clock: SharedClock) -> Self {
+        Self(Refreshed::new(published, clock))
+    }
+
+    /// Reads the keys before the first request, which also opens the connection to the table.
+    pub async fn warm_up(&self) {
+        self.0.warm_up().await;
+    }
+
+    /// The keys to check a token with that names this one. A known key keeps working on old knowledge while the table is
+    /// out of reach; whether an unknown one is good, nobody can say then, and that is an error.
+    pub async fn for_key(&self, kid: &str) -> Result<Arc<KeySet>, TableError> {
+        self.0.suitable(UNKNOWN_KEY_PAUSE, |keys| keys.knows(kid)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signing::{SigningKey, SigningSecret};
+
+    const NOW: Time = Time::from_millis(1_795_167_900_123);
+
+    fn keys() -> SigningKeys {
+        SigningSecret::fresh(SigningAlgorithm::EdDsa).keys().expect("keys")
+    }
+
+    #[test]
+    fn a_key_vouches_until_its_end_and_is_shown_no_longer() {
+        let (old, new) = (keys(), keys());
+        let mut published = Published::default();
+        published.settle(&old, 60, NOW).expect("none is revoked");
+        published.settle(&new, 60, NOW).expect("none is revoked");
+        let end = NOW + Duration::from_secs(7 * 60);
+        let last = end - Duration::from_millis(1);
+        assert_eq!(published.alive(last).keys.len(), 4);
+        let left: Vec<_> = published.alive(end).keys.iter().map(|key| key.kid().to_owned()).collect();
+        assert_eq!(left, [new.current.kid(), new.next.kid()]);
+
+        let set = KeySet::published(published.keys.clone());
+        assert!(set.get(old.current.kid(), last).is_some() && set.get(old.current.kid(), end).is_none());
+        assert!(set.knows(old.current.kid()) && set.get(new.next.kid(), end).is_some());
+        assert!(!set.knows("another"));
+
+        published.settle(&new, 60, end).expect("none is revoked");
+        assert_eq!(published.keys.len(), 2);
+    }
+
+    #[test]
+    fn the_end_of_a_key_is_never_put_off_and_a_key_that_is_needed_again_has_none() {
+        let (old, new) = (keys(), keys());
+        let mut published = Published::default();
+        published.settle(&old, 60, NOW).expect("none is revoked");
+        published.settle(&new, 60, NOW).expect("none is revoked");
+        let end = |published: &Published, key: &SigningKey| published.get(key.kid(), NOW).expect("published").until;
+        let first = end(&published, &old.current);
+        published.settle(&new, 60, NOW + Duration::from_secs(60)).expect("none is revoked");
+        assert_eq!(end(&published, &old.current), first);
+        published.settle(&old, 60, NOW + Duration::from_secs(60)).expect("none is revoked");
+        assert_eq!(end(&published, &old.current), None);
+        assert!(end(&published, &new.current).is_some());
+    }
+
+    #[test]
+    fn a_key_is_published_in_the_form_of_its_rfc_and_read_back() {
+        for (algorithm, members) in [
+            (SigningAlgorithm::Es256, vec!["alg", "crv", "kid", "kty", "use", "x", "y"]),
+            (SigningAlgorithm::EdDsa, vec!["alg", "crv", "kid", "kty", "use", "x"]),
+        ] {
+            let key = SigningKey::generate(algorithm).public_key();
+            let jwk = serde_json::to_value(&key).expect("JSON");
+            assert_eq!(jwk.as_object().expect("an object").keys().collect::<Vec<_>>(), members);
+            let item = write_item(&PublishedKey { key, published: NOW, until: Some(NOW) }, "a key").expect("an item");
+            let read: PublishedKey = storage::table::read_item(item, "a key").expect("a key");
+            assert_eq!(serde_json::to_value(&read.key).expect("JSON"), jwk);
+            assert_eq!((read.published, read.until, read.key.algorithm()), (NOW, Some(NOW), algorithm));
+        }
+    }
+
+    #[test]
+    fn a_key_that_was_revoked_is_not_published_again_and_who_wants_it_changes_nothing() {
+        let (old, new, unpublished) = (keys(), keys(), keys());
+        let mut published = Published::default();
+        published.settle(&old, 60, NOW).expect("none is revoked");
+        published.settle(&new, 60, NOW).expect("none is revoked");
+        // Somebody who knows nothing of the emergency yet gives the new keys an end.
+        published.settle(&old, 60, NOW).expect("not yet revoked");
+        let others = [unpublished.next.kid(), new.next.kid()].map(str::to_owned);
+        published.revoke_others(&new, &others, NOW).expect("the new ones are good");
+        let is_as_it_should_be = |published: &Published| {
+            let left: Vec<_> = published.keys.iter().map(|key| (key.key.kid(), key.until)).collect();
+            assert_eq!(left, [(new.current.kid(), None), (new.next.kid(), None)]);
+        };
+        is_as_it_should_be(&published);
+
+        // Remembered in the item, across a repetition, and for as long as anybody could go on with what was read before.
+        published.revoke_others(&new, &others, NOW).expect("again");
+        let (pk, sk) = (PK.to_owned(), SK.to_owned());
+        let item = KeysItem { pk, sk, keys: published.keys, revoked: published.revoked, version: 1 };
+        let item = write_item(&item, "keys").expect("an item");
+        let item: KeysItem = storage::table::read_item(item, "keys").expect("keys");
+        let mut published = Published::from(item);
+        let later = NOW + REMEMBERED - Duration::from_millis(1);
+        for revoked in [&old.current, &old.next, &unpublished.next] {
+            let refused = published.add(revoked.public_key(), later).expect_err("revoked");
+            assert_eq!(refused, RevokedKey(revoked.kid().to_owned()));
+        }
+        assert_eq!(published.settle(&old, 60, later), Err(RevokedKey(old.current.kid().to_owned())));
+        assert!(published.revoke_others(&old, &[], later).is_err());
+        is_as_it_should_be(&published);
+        assert_eq!(published.revoked.len(), 3);
+        published.settle(&new, 60, NOW + REMEMBERED).expect("the new ones are good");
+        assert!(published.revoked.is_empty());
+    }
+
+    #[test]
+    fn what_was_published_when_keys_had_neither_dates_nor_versions_is_read() {
+        let key = keys().current.public_key();
+        let item = write_item(&serde_json::json!({ "pk": PK, "sk": SK, "keys": [key] }), "keys").expect("an item");
+        let item: KeysItem = storage::table::read_item(item, "keys").expect("the earlier form");
+        let published = Published::from(item);
+        let read = published.get(key.kid(), NOW).expect("it vouches");
+        assert_eq!((read.published, read.until, published.version), (Time::from_millis(0), None, 0));
+    }
+}

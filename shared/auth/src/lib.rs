@@ -1,0 +1,11 @@
+//! Who calls, and what they may do: scopes, tokens and the keys that vouch for them, entities.
+
+pub mod entity;
+pub mod jws;
+pub mod keys;
+pub mod refusal;
+pub mod revocations;
+pub mod scope;
+pub mod signing;
+pub mod token;
+pub mod verifier;

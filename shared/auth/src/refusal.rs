@@ -1,0 +1,59 @@
+//! What a caller is told whose token, or lack of one, does not let it in (RFC 6750 §3).
+
+use http::header::WWW_AUTHENTICATE;
+use problem::{Problem, ProblemKind};
+use serde_json::json;
+
+use crate::{
+    scope::{Scope, Scopes},
+    token::TokenFault,
+};
+
+/// No token came.
+pub fn no_token() -> Problem {
+    let detail = "Send an access token in the header `Authorization: Bearer …`.";
+    // RFC 6750 §3.1: no error code when the request lacks any authentication information.
+    Problem::new(ProblemKind::Unauthorized, detail).with_header(WWW_AUTHENTICATE, "Bearer")
+}
+
+/// A token came that is not accepted.
+pub fn bad_token(fault: TokenFault) -> Problem {
+    let told = match fault {
+        TokenFault::Expired => "The access token has expired",
+        _ => "The access token is not valid here",
+    };
+    Problem::new(ProblemKind::Unauthorized, format!("{told}; get a new one from the token endpoint."))
+        .with_header(WWW_AUTHENTICATE, format!(r#"Bearer error="invalid_token", error_description="{told}""#))
+        .caused_by(fault)
+}
+
+/// The token lacks the scope.
+pub fn lacks_scope(scope: Scope) -> Problem {
+    Problem::new(ProblemKind::InsufficientScope, format!("This operation needs a token with the scope `{scope}`."))
+        .with_header(WWW_AUTHENTICATE, format!(r#"Bearer error="insufficient_scope", scope="{scope}""#))
+        .with_property("requiredScope", scope.as_str())
+}
+
+/// The token does not cover the path's managing entity.
+pub fn entity_not_covered() -> Problem {
+    let detail = "The token's application may not act for this managing entity; use one that is registered for it.";
+    Problem::new(ProblemKind::EntityNotCovered, detail)
+}
+
+/// Somebody wants an application to have scopes that their own token lacks.
+pub fn grants_more_scopes(lacking: Scopes) -> Problem {
+    let detail = format!(
+        "Your token lacks scopes of the application: {lacking}. Whoever makes, changes or removes an application needs all \
+         of its scopes."
+    );
+    Problem::new(ProblemKind::InsufficientScope, detail)
+        .with_header(WWW_AUTHENTICATE, format!(r#"Bearer error="insufficient_scope", scope="{lacking}""#))
+        .with_property("requiredScope", lacking.to_string())
+}
+
+/// Somebody wants an application to act for managing entities that their own token does not cover.
+pub fn grants_more_entities(foreign: &[&str]) -> Problem {
+    let detail = "Your token does not cover all managing entities of the application, as whoever makes, changes or removes \
+                  it needs to.";
+    Problem::new(ProblemKind::EntityNotCovered, detail).with_property("notCovered", json!(foreign))
+}

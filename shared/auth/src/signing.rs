@@ -1,0 +1,291 @@
+//! The issuer's private keys. They live in Secrets Manager as `signing-key`, the one that signs and the one that will sign
+//! next; only the `token` function signs with them, and only `rotate-signing-key` replaces them.
+
+use std::{fmt, str::FromStr};
+
+use aws_lc_rs::{
+    error::Unspecified,
+    rand::SystemRandom as Entropy,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, Signature},
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use jsonwebtoken::Algorithm;
+use serde::{Deserialize, Serialize};
+
+use super::keys::PublicKey;
+use base::random::{self, SystemRandom};
+
+/// The secret's name after the prefix.
+pub const SECRET: &str = "signing-key";
+
+/// What tokens can be signed with, chosen per deployment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum SigningAlgorithm {
+    /// ECDSA on the curve P-256 with SHA-256 (RFC 7518 §3.4).
+    #[default]
+    #[serde(rename = "ES256")]
+    Es256,
+    /// Ed25519 (RFC 8037 §3.1).
+    #[serde(rename = "EdDSA")]
+    EdDsa,
+}
+
+impl SigningAlgorithm {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Es256, Self::EdDsa];
+
+    /// The name in a header.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Es256 => "ES256",
+            Self::EdDsa => "EdDSA",
+        }
+    }
+
+    /// What the cryptographic library calls it.
+    pub const fn verified_as(self) -> Algorithm {
+        match self {
+            Self::Es256 => Algorithm::ES256,
+            Self::EdDsa => Algorithm::EdDSA,
+        }
+    }
+}
+
+impl fmt::Display for SigningAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for SigningAlgorithm {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.as_str() == name).ok_or("neither `ES256` nor `EdDSA`")
+    }
+}
+
+/// A private key, and the name under which its public half is published.
+pub struct SigningKey {
+    pair: Pair,
+    public: PublicKey,
+}
+
+/// Kept parsed: reading a private key costs more than signing with it.
+enum Pair {
+    Es256(EcdsaKeyPair),
+    EdDsa(Ed25519KeyPair),
+}
+
+/// The keys of a deployment.
+#[derive(Debug)]
+pub struct SigningKeys {
+    /// Signs.
+    pub current: SigningKey,
+    /// Will sign after the next rotation, and is published already.
+    pub next: SigningKey,
+}
+
+/// The keys as they stand in Secrets Manager. Never printed.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SigningSecret {
+    current: KeySecret,
+    next: KeySecret,
+}
+
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeySecret {
+    kid: String,
+    algorithm: SigningAlgorithm,
+    /// PKCS #8 in DER, in base 64.
+    pkcs8: String,
+}
+
+/// A signing key that is not what this program writes. Says nothing of its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the secret `signing-key` does not hold a current and a next key, each ES256 or EdDSA in PKCS #8; to a single one, as it \
+     was earlier, `make provision` or another `make run` adds the next"
+)]
+pub struct BadSigningKey;
+
+impl SigningSecret {
+    /// Two new keys.
+    pub fn fresh(algorithm: SigningAlgorithm) -> Self {
+        Self { current: KeySecret::fresh(algorithm), next: KeySecret::fresh(algorithm) }
+    }
+
+    /// The secret in its JSON.
+    pub fn read(value: &serde_json::Value) -> Result<Self, BadSigningKey> {
+        Self::deserialize(value).map_err(|_| BadSigningKey)
+    }
+
+    /// What there was before keys rotated, a single key, with a new one to be the next; nothing, if it is something else.
+    pub fn of_single_key(value: &serde_json::Value, algorithm: SigningAlgorithm) -> Option<Self> {
+        let current = KeySecret::deserialize(value).ok()?;
+        current.key().ok()?;
+        Some(Self { current, next: KeySecret::fresh(algorithm) })
+    }
+
+    /// Whether a rotation of that secret may have made this one.
+    pub fn follows(&self, replaced: &Self) -> bool {
+        self.current == replaced.next
+    }
+
+    /// The same after a rotation: the next key signs, and a new one will be the next.
+    pub fn rotated(&self, algorithm: SigningAlgorithm) -> Self {
+        Self { current: self.next.clone(), next: KeySecret::fresh(algorithm) }
+    }
+
+    /// The keys, ready for use.
+    pub fn keys(&self) -> Result<SigningKeys, BadSigningKey> {
+        Ok(SigningKeys { current: self.current.key()?, next: self.next.key()? })
+    }
+
+    /// The JSON for Secrets Manager.
+    pub fn value(&self) -> serde_json::Value {
+        let key = |key: &KeySecret| serde_json::json!({ "kid": key.kid, "algorithm": key.algorithm.as_str(), "pkcs8": key.pkcs8 });
+        serde_json::json!({ "current": key(&self.current), "next": key(&self.next) })
+    }
+}
+
+impl fmt::Debug for SigningSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningSecret").field("current", &self.current.kid).field("next", &self.next.kid).finish()
+    }
+}
+
+impl KeySecret {
+    fn fresh(algorithm: SigningAlgorithm) -> Self {
+        const GENERATES: &str = "the system's generator gives bytes, and a key that was just made can be written";
+        let der = match algorithm {
+            SigningAlgorithm::Es256 => {
+                EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).and_then(|pair| pair.to_pkcs8v1())
+            }
+            SigningAlgorithm::EdDsa => Ed25519KeyPair::generate().and_then(|pair| pair.to_pkcs8()),
+        };
+        let pkcs8 = BASE64_STANDARD.encode(der.expect(GENERATES).as_ref());
+        Self { kid: random::alphanumeric(&SystemRandom, 16), algorithm, pkcs8 }
+    }
+
+    fn key(&self) -> Result<SigningKey, BadSigningKey> {
+        let der = BASE64_STANDARD.decode(&self.pkcs8).map_err(|_| BadSigningKey)?;
+        let pair = match self.algorithm {
+            SigningAlgorithm::Es256 => {
+                EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).map(Pair::Es256)
+            }
+            SigningAlgorithm::EdDsa => Ed25519KeyPair::from_pkcs8(&der).map(Pair::EdDsa),
+        };
+        let pair = pair.map_err(|_| BadSigningKey)?;
+        let public = match &pair {
+            Pair::Es256(pair) => PublicKey::es256(&self.kid, pair.public_key().as_ref()),
+            Pair::EdDsa(pair) => PublicKey::ed25519(&self.kid, pair.public_key().as_ref()),
+        };
+        Ok(SigningKey { pair, public: public.map_err(|_| BadSigningKey)? })
+    }
+}
+
+impl SigningKey {
+    /// A new key.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn generate(algorithm: SigningAlgorithm) -> Self {
+        KeySecret::fresh(algorithm).key().expect("a fresh secret holds a key")
+    }
+
+    /// The key's name, which each token carries.
+    pub fn kid(&self) -> &str {
+        self.public.kid()
+    }
+
+    /// The algorithm that the key signs with.
+    pub fn algorithm(&self) -> SigningAlgorithm {
+        self.public.algorithm()
+    }
+
+    /// Signs a message. It fails only where the cryptographic library does.
+    pub fn sign(&self, message: &[u8]) -> Result<Signature, Unspecified> {
+        match &self.pair {
+            Pair::Es256(pair) => pair.sign(&Entropy::new(), message),
+            Pair::EdDsa(pair) => pair.try_sign(message),
+        }
+    }
+
+    /// The public half.
+    pub fn public_key(&self) -> PublicKey {
+        self.public.clone()
+    }
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningKey").field("kid", &self.kid()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_secret_is_read_back_and_a_rotation_moves_its_next_key_up() {
+        for algorithm in SigningAlgorithm::ALL {
+            let secret = SigningSecret::fresh(SigningAlgorithm::Es256);
+            let rotated = secret.rotated(algorithm);
+            assert_eq!(SigningSecret::read(&rotated.value()).expect("what was written"), rotated);
+            let (before, after) = (secret.keys().expect("keys"), rotated.keys().expect("keys"));
+            assert_eq!(before.next.kid(), after.current.kid());
+            assert_eq!(after.next.algorithm(), algorithm);
+            assert_ne!(after.next.kid(), after.current.kid());
+            assert!(rotated.follows(&secret) && !secret.follows(&rotated) && !secret.follows(&secret));
+        }
+    }
+
+    #[test]
+    fn a_single_key_of_earlier_signs_on_and_gets_one_to_follow() {
+        let single = SigningSecret::fresh(SigningAlgorithm::Es256).value()["current"].clone();
+        let refused = SigningSecret::read(&single).expect_err("the earlier form").to_string();
+        assert!(refused.contains("make provision"), "{refused}");
+        let secret = SigningSecret::of_single_key(&single, SigningAlgorithm::EdDsa).expect("two keys");
+        assert_eq!(secret.value()["current"], single);
+        assert_eq!(secret.keys().expect("keys").next.algorithm(), SigningAlgorithm::EdDsa);
+        for other in [secret.value(), json!({}), json!({ "kid": "k", "algorithm": "ES256", "pkcs8": "?" })] {
+            assert_eq!(SigningSecret::of_single_key(&other, SigningAlgorithm::Es256), None);
+        }
+    }
+
+    #[test]
+    fn what_is_no_secret_of_this_form_is_refused() {
+        let good = SigningSecret::fresh(SigningAlgorithm::Es256).value();
+        let with = |member: &str, value: serde_json::Value| {
+            let mut secret = good.clone();
+            secret["next"][member] = value;
+            secret
+        };
+        let other = SigningSecret::fresh(SigningAlgorithm::EdDsa).value();
+        for bad in [
+            json!(null),
+            json!({}),
+            json!({ "current": good["current"] }),
+            good["current"].clone(),
+            with("algorithm", json!("RS256")),
+            with("algorithm", json!("EdDSA")),
+            with("pkcs8", other["next"]["pkcs8"].clone()),
+            with("pkcs8", json!("?")),
+            with("more", json!(1)),
+        ] {
+            let read = SigningSecret::read(&bad).and_then(|secret| secret.keys());
+            assert_eq!(read.err(), Some(BadSigningKey), "{}", bad["next"]["algorithm"]);
+        }
+    }
+
+    #[test]
+    fn nothing_of_a_private_key_is_printed() {
+        let secret = SigningSecret::fresh(SigningAlgorithm::EdDsa);
+        let printed = format!("{secret:?} {:?}", secret.keys().expect("keys"));
+        assert!(printed.contains(&secret.current.kid) && !printed.contains(&secret.current.pkcs8), "{printed}");
+        assert!(!printed.contains("pkcs8"), "{printed}");
+    }
+}

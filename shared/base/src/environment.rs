@@ -1,0 +1,194 @@
+//! The only reader of the environment: read once, at the start, every fault reported at once with its variable's name.
+
+use std::{fmt, str::FromStr};
+
+use http::Uri;
+
+/// Settings that can be read from the environment.
+pub trait FromEnvironment: Sized {
+    /// Reads them; what is wrong goes into the reader, and the value is then thrown away by [`read`].
+    fn from_environment(environment: &mut Environment) -> Option<Self>;
+}
+
+/// The variables, and what is wrong with them.
+#[derive(Debug)]
+pub struct Environment {
+    variable: fn(&str) -> Option<String>,
+    faults: Vec<String>,
+}
+
+/// The variables that are missing or malformed: all of them, each with its name.
+#[derive(PartialEq, Eq, thiserror::Error)]
+#[error("the environment is not as it should be: {}", .0.join("; "))]
+pub struct SettingsError(pub Vec<String>);
+
+impl fmt::Debug for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Reads settings from the process's environment, or reports everything that is wrong with it.
+pub fn read<S: FromEnvironment>() -> Result<S, SettingsError> {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
+    read_from(|name| std::env::var(name).ok())
+}
+
+/// The same from variables of a test's own.
+pub fn read_from<S: FromEnvironment>(variable: fn(&str) -> Option<String>) -> Result<S, SettingsError> {
+    let mut environment = Environment { variable, faults: Vec::new() };
+    match S::from_environment(&mut environment) {
+        Some(settings) if environment.faults.is_empty() => Ok(settings),
+        _ => Err(SettingsError(environment.faults)),
+    }
+}
+
+impl Environment {
+    /// A variable that must be there and not be empty.
+    pub fn required(&mut self, name: &str) -> Option<String> {
+        let value = (self.variable)(name).filter(|value| !value.is_empty());
+        if value.is_none() {
+            self.faults.push(format!("{name} is not set"));
+        }
+        value
+    }
+
+    /// A variable that may be there.
+    pub fn optional(&self, name: &str) -> Option<String> {
+        (self.variable)(name).filter(|value| !value.is_empty())
+    }
+
+    /// A variable with a form of its own; when it is not set or empty, the default.
+    pub fn parsed<T>(&mut self, name: &str, default: T) -> Option<T>
+    where
+        T: FromStr,
+        T::Err: fmt::Display,
+    {
+        let Some(value) = (self.variable)(name).filter(|value| !value.is_empty()) else {
+            return Some(default);
+        };
+        value.parse().map_err(|error| self.fault(name, &value, &error)).ok()
+    }
+
+    /// Notes that a variable has a value that it must not have; `error` says what is wrong, after "which is".
+    pub fn fault(&mut self, name: &str, value: &str, error: &dyn fmt::Display) {
+        self.faults.push(format!("{name} is `{value}`, which is {error}"));
+    }
+
+    /// A variable that must be the address of a server: without a path, and without a slash at its end.
+    pub fn address(&mut self, name: &str) -> Option<String> {
+        let value = self.required(name)?;
+        match value.parse::<Uri>() {
+            Ok(uri)
+                if uri.scheme().is_some()
+                    && uri.authority().is_some()
+                    && uri.path() == "/"
+                    && !value.ends_with('/') =>
+            {
+                Some(value)
+            }
+            _ => {
+                self.fault(
+                    name,
+                    &value,
+                    &"not an address such as https://api.example.com, without a path or slash at its end",
+                );
+                None
+            }
+        }
+    }
+}
+
+impl FromEnvironment for () {
+    fn from_environment(_: &mut Environment) -> Option<Self> {
+        Some(())
+    }
+}
+
+macro_rules! several {
+    ($($name:ident),+) => {
+        impl<$($name: FromEnvironment),+> FromEnvironment for ($($name,)+) {
+            fn from_environment(environment: &mut Environment) -> Option<Self> {
+                // Each is read before any is given up, so that all faults come to light at once.
+                $(#[expect(non_snake_case, reason = "the type's letter names its value")]
+                let $name = $name::from_environment(environment);)+
+                Some(($($name?,)+))
+            }
+        }
+    };
+}
+several!(A, B);
+several!(A, B, C);
+several!(A, B, C, D);
+
+/// `true` or `false`, and nothing else.
+#[derive(Debug, Clone, Copy)]
+pub struct Switch(pub bool);
+
+impl FromStr for Switch {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self).map_err(|_| "neither `true` nor `false`")
+    }
+}
+
+/// A number that is not 0.
+#[derive(Debug, Clone, Copy)]
+pub struct AtLeastOne(pub u32);
+
+impl FromStr for AtLeastOne {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().ok().filter(|number| *number > 0).map(Self).ok_or("not a whole number from 1")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wait::Wait;
+
+    #[derive(Debug)]
+    struct One;
+    #[derive(Debug)]
+    struct Other;
+
+    impl FromEnvironment for One {
+        fn from_environment(environment: &mut Environment) -> Option<Self> {
+            let (address, nonsense) = (environment.address("BASE_URL"), environment.address("AUTH_URL"));
+            let missing = environment.required("TABLE_NAME");
+            address.and(nonsense).and(missing).map(|_| Self)
+        }
+    }
+
+    impl FromEnvironment for Other {
+        fn from_environment(environment: &mut Environment) -> Option<Self> {
+            let switch = environment.parsed("ALLOW", Switch(false));
+            let number = environment.parsed("THRESHOLD", AtLeastOne(1));
+            let wait = environment.parsed("PAUSE", Wait(std::time::Duration::ZERO));
+            switch.is_some().then_some(())?;
+            number.is_some().then_some(())?;
+            wait.map(|_| Self)
+        }
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_reported_at_once_by_name() {
+        let error = read_from::<(One, (Other, ()))>(|name| match name {
+            "BASE_URL" => Some("https://api.example.com/".into()),
+            "AUTH_URL" => Some("nonsense".into()),
+            "ALLOW" => Some("yes".into()),
+            "THRESHOLD" => Some("0".into()),
+            "PAUSE" => Some("soon".into()),
+            _ => None,
+        })
+        .expect_err("nothing is right");
+        let names = ["BASE_URL", "AUTH_URL", "TABLE_NAME", "ALLOW", "THRESHOLD", "PAUSE"];
+        for (fault, name) in error.0.iter().zip(names) {
+            assert!(fault.starts_with(name), "{fault} should be about {name}");
+        }
+        assert_eq!(error.0.len(), names.len());
+    }
+}

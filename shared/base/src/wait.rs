@@ -1,0 +1,36 @@
+//! Lengths of time as settings spell them.
+
+use std::{str::FromStr, time::Duration};
+
+/// Reads a number with a unit (`ms`, `s`, `m`, `h`, `d`).
+pub fn parse(text: &str) -> Option<Duration> {
+    let unit = text.find(|letter: char| !letter.is_ascii_digit())?;
+    let (number, unit) = text.split_at(unit);
+    let millis: u64 = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60 * 1000,
+        "h" => 60 * 60 * 1000,
+        "d" => 24 * 60 * 60 * 1000,
+        _ => return None,
+    };
+    Some(Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(millis)?))
+}
+
+/// A length of time in a setting, such as `30s` or `90d`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait(pub Duration);
+
+/// A text that is no length of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a number with a unit, of 10 years at most, such as `500ms`, `30s`, `5m`, `2h` or `90d`")]
+pub struct WaitError;
+
+impl FromStr for Wait {
+    type Err = WaitError;
+
+    fn from_str(text: &str) -> Result<Self, WaitError> {
+        const LONGEST: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
+        parse(text.trim()).filter(|wait| *wait <= LONGEST).map(Self).ok_or(WaitError)
+    }
+}

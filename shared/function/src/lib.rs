@@ -1,0 +1,10 @@
+//! What a function's `main.rs` uses: start and serve.
+
+// Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
+#![recursion_limit = "256"]
+
+pub mod service;
+pub mod settings;
+
+pub use service::{Service, StartError};
+pub use settings::Settings;

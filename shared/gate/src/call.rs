@@ -1,0 +1,99 @@
+//! A request that has passed the gate.
+
+use http::{HeaderMap, HeaderName};
+use lambda_http::{RequestExt, request::RequestContext};
+use std::net::IpAddr;
+
+use auth::{entity::AuthorizedEntity, token::Claims};
+use base::{
+    audit::Notes,
+    ids::{DeliveryId, WebhookId},
+};
+use problem::{Problem, Query};
+
+/// What the caller wants, after the gate has found that it may.
+#[derive(Debug)]
+pub struct Call {
+    /// The request's own identifier, a UUID.
+    pub request_id: String,
+    /// Whose token came with it; `None` on public endpoints.
+    pub claims: Option<Claims>,
+    /// The body, as it came.
+    pub body: Vec<u8>,
+    /// Where the audit trail learns what only the handler knows.
+    pub notes: Notes,
+    pub(super) entity: Option<AuthorizedEntity>,
+    pub(super) request: lambda_http::Request,
+}
+
+impl Call {
+    /// The path's managing entity, which the token covers.
+    ///
+    /// # Panics
+    /// On an endpoint whose path has none: a fault of the endpoint's declaration, found by its first call.
+    pub fn entity(&self) -> &AuthorizedEntity {
+        self.entity.as_ref().expect("the path of this endpoint has a managing entity, and the gate has checked it")
+    }
+
+    /// A parameter of the path, decoded; empty when the route has no such parameter.
+    pub fn path(&self, name: &str) -> &str {
+        self.request.path_parameters_ref().and_then(|parameters| parameters.first(name)).unwrap_or_default()
+    }
+
+    /// Every value of a parameter of the query, decoded, in their order.
+    pub fn query(&self, name: &str) -> Vec<&str> {
+        self.request.query_string_parameters_ref().and_then(|parameters| parameters.all(name)).unwrap_or_default()
+    }
+
+    /// Every parameter of the query, decoded; one that came several times stands here as often.
+    pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.request.query_string_parameters_ref().into_iter().flat_map(|parameters| parameters.iter())
+    }
+
+    /// The query, whose parameters are taken one by one.
+    pub fn read_query(&self) -> Query<'_> {
+        Query::new(self.parameters())
+    }
+
+    /// The webhook's identifier in the path: whatever cannot be one belongs to no webhook.
+    pub fn webhook_id(&self) -> Result<WebhookId, Problem> {
+        WebhookId::parse(self.path("webhookIdentifier")).ok_or_else(Problem::webhook_not_found)
+    }
+
+    /// The same of a delivery's.
+    pub fn delivery_id(&self) -> Result<DeliveryId, Problem> {
+        DeliveryId::parse(self.path("deliveryIdentifier")).ok_or_else(Problem::delivery_not_found)
+    }
+
+    /// The whole path, as it came.
+    pub fn whole_path(&self) -> &str {
+        self.request.raw_http_path()
+    }
+
+    /// The verb.
+    pub fn method(&self) -> &http::Method {
+        self.request.method()
+    }
+
+    /// The headers.
+    pub fn headers(&self) -> &HeaderMap {
+        self.request.headers()
+    }
+
+    /// A header's value, when it came once and is text.
+    pub fn header(&self, name: &HeaderName) -> Option<&str> {
+        self.headers().get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// Where the request came from: the gateway's own reading, never a header.
+    pub fn source_address(&self) -> Option<IpAddr> {
+        source_address(&self.request)
+    }
+}
+
+pub(super) fn source_address(request: &lambda_http::Request) -> Option<IpAddr> {
+    match request.request_context_ref()? {
+        RequestContext::ApiGatewayV2(context) => context.http.source_ip.as_deref()?.parse().ok(),
+        _ => None,
+    }
+}

@@ -1,0 +1,23 @@
+//! HTTP as the contract wants it: the gate with its order of checks, Problems, calls and replies.
+
+// Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
+#![recursion_limit = "256"]
+
+pub mod call;
+pub mod gate;
+pub mod oauth_error;
+pub mod page;
+pub mod problem_page;
+pub mod reply;
+pub mod routes;
+
+pub use call::Call;
+pub use gate::{Endpoint, Gate, PathBeside};
+pub use reply::Reply;
+
+/// The one version of the service, as every response says it.
+pub const SERVICE_VERSION: &str = "2.0";
+/// The header that carries it, both ways.
+pub const SERVICE_VERSION_HEADER: &str = "service-version";
+/// The spellings of the version that a request may use.
+pub const ACCEPTED_VERSIONS: [&str; 2] = ["2.0", "2.0.0"];

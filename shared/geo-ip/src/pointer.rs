@@ -1,0 +1,195 @@
+//! The pointer: one small object per edition that says which release is published, and the only thing that ever changes in
+//! the store. A release is a file whose name is its SHA-256.
+
+use serde::{Deserialize, Serialize};
+
+use super::edition::EditionName;
+use base::clock::Time;
+
+/// What is published of an edition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pointer {
+    /// The edition.
+    pub edition: EditionName,
+    /// The release that readers use.
+    pub current: Release,
+    /// The one before, which a rollback goes back to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Release>,
+    /// The SHA-256 of releases that were rolled back; none of these is published again.
+    #[serde(default)]
+    pub blocked: Vec<String>,
+}
+
+/// One database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Release {
+    /// Of the database, in lower-case hexadecimal: its name in the store.
+    pub sha256: String,
+    /// When the provider built it, in seconds since the Unix epoch.
+    pub build_epoch: u64,
+    /// The same as a date, for people.
+    pub build_date: String,
+    /// The database's size.
+    pub size_bytes: u64,
+    /// The size of its search tree.
+    pub node_count: u32,
+    /// What the database calls itself.
+    pub database_type: String,
+    /// When it was published here.
+    pub published_date: Time,
+    /// Which of the well-known addresses it has something about; the next release must have it, too.
+    #[serde(default)]
+    pub known_addresses: Vec<String>,
+    /// Where it came from, by which the provider can be asked for something newer.
+    pub source: Origin,
+    /// What must be said where its data are shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attribution: Option<String>,
+}
+
+/// Where a release came from. Nothing in it is secret.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Origin {
+    /// The kind of source, as the configuration has it.
+    pub kind: String,
+    /// The SHA-256 of the address that was asked: what the server said of one address says nothing of another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address_sha256: Option<String>,
+    /// The MD5 of the database, where the provider gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub md5: Option<String>,
+    /// The `ETag` of what was served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etag: Option<String>,
+    /// The `Last-Modified` of what was served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_modified: Option<String>,
+    /// The provider's own date of the release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
+    /// The SHA-256 of what was served, compressed as it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served_sha256: Option<String>,
+}
+
+impl Pointer {
+    /// Its key in the store.
+    pub fn key(environment: &str, edition: &EditionName) -> String {
+        format!("{environment}/{edition}/current.json")
+    }
+
+    /// The pointer with this release in front. What was current before can be gone back to.
+    pub fn moved_to(before: Option<&Self>, edition: &EditionName, release: Release) -> Self {
+        Self {
+            edition: edition.clone(),
+            current: release,
+            previous: before.map(|pointer| pointer.current.clone()),
+            blocked: before.map(|pointer| pointer.blocked.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// The pointer as it was before the current release, which is never published again; `None` when there is nothing to go
+    /// back to.
+    pub fn rolled_back(mut self) -> Option<Self> {
+        let previous = self.previous.take()?;
+        let bad = std::mem::replace(&mut self.current, previous);
+        if !self.blocked.contains(&bad.sha256) {
+            self.blocked.push(bad.sha256);
+        }
+        Some(self)
+    }
+
+    /// Whether a release with this SHA-256 was rolled back.
+    pub fn blocks(&self, sha256: &str) -> bool {
+        self.blocked.iter().any(|blocked| blocked == sha256)
+    }
+
+    /// Whether a reader may need this release: the current one, or the one that a rollback leads to.
+    pub fn names(&self, sha256: &str) -> bool {
+        self.current.sha256 == sha256 || self.previous.as_ref().is_some_and(|previous| previous.sha256 == sha256)
+    }
+}
+
+impl Release {
+    /// The database's key in the store.
+    pub fn key(&self, environment: &str, edition: &EditionName) -> String {
+        format!("{environment}/{edition}/{}.mmdb", self.sha256)
+    }
+
+    /// The key of the provider's licence in the store, where one came with the database.
+    pub fn licence_key(&self, environment: &str, edition: &EditionName) -> String {
+        format!("{environment}/{edition}/{}.txt", self.sha256)
+    }
+}
+
+/// The day of a build, `2026-11-17`. A time that is none has no day; whoever has one to show refuses it before.
+pub fn build_date(epoch: u64) -> String {
+    /// The first second of the year 10000.
+    const END: i64 = 253_402_300_800;
+    let Some(seconds) = i64::try_from(epoch).ok().filter(|seconds| *seconds < END) else {
+        return "unknown".to_owned();
+    };
+    let text = Time::from_millis(seconds * 1000).to_string();
+    text.split_once('T').map_or(text.clone(), |(day, _)| day.to_owned())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub fn release(name: &str, build_epoch: u64) -> Release {
+        Release {
+            sha256: name.repeat(64 / name.len()),
+            build_epoch,
+            build_date: build_date(build_epoch),
+            size_bytes: 1000,
+            node_count: 100,
+            database_type: "GeoLite2-City".into(),
+            published_date: Time::from_millis(0),
+            known_addresses: Vec::new(),
+            source: Origin { kind: "url".into(), ..Origin::default() },
+            attribution: None,
+        }
+    }
+
+    fn edition() -> EditionName {
+        EditionName::parse("GeoLite2-City").expect("a name")
+    }
+
+    #[test]
+    fn a_rollback_goes_back_once_and_blocks_what_it_left() {
+        let first = Pointer::moved_to(None, &edition(), release("a", 1));
+        assert_eq!(first.clone().rolled_back(), None);
+        let second = Pointer::moved_to(Some(&first), &edition(), release("b", 2));
+        assert!(second.names(&"a".repeat(64)) && second.names(&"b".repeat(64)));
+        let back = second.rolled_back().expect("there is a previous one");
+        assert_eq!((back.current.build_epoch, &back.previous), (1, &None));
+        assert!(back.blocks(&"b".repeat(64)) && !back.blocks(&"a".repeat(64)) && !back.names(&"b".repeat(64)));
+        let third = Pointer::moved_to(Some(&back), &edition(), release("c", 3));
+        assert!(third.blocks(&"b".repeat(64)), "what was blocked stays so");
+    }
+
+    #[test]
+    fn a_pointer_is_read_as_it_was_written() {
+        let first = Pointer::moved_to(None, &edition(), release("a", 1_795_167_900));
+        let pointer = Pointer::moved_to(Some(&first), &edition(), release("b", 1_795_267_900));
+        let text = serde_json::to_string(&pointer).expect("JSON");
+        assert_eq!(serde_json::from_str::<Pointer>(&text).expect("a pointer"), pointer);
+        let value = serde_json::to_value(&first).expect("JSON");
+        assert_eq!(value["current"]["buildDate"], "2026-11-20");
+        assert!(value.get("previous").is_none());
+    }
+
+    #[test]
+    fn a_build_has_a_day_whatever_it_says() {
+        assert_eq!(build_date(0), "1970-01-01");
+        assert_eq!(build_date(253_402_000_000), "9999-12-28");
+        for strange in [253_402_300_800, u64::MAX, i64::MAX as u64] {
+            assert_eq!(build_date(strange), "unknown");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The last step of an update: the pointer is moved to a release that is in the store, and what nobody needs any more is
+//! removed.
+
+use super::{
+    edition::EditionName,
+    outcome::Outcome,
+    pointer::{Pointer, Release},
+    store::{Swap, Tag, UNFINISHED},
+    update::{UpdateError, Updater},
+};
+use base::logging;
+
+/// A release that is in the store, to which the pointer has yet to be moved.
+#[derive(Debug)]
+pub struct Publication {
+    pub(super) edition: EditionName,
+    pub(super) before: Option<Pointer>,
+    pub(super) tag: Option<Tag>,
+    pub(super) release: Release,
+}
+
+impl Updater {
+    /// Publishes what was made ready. Without a limit of time: whoever gave up now would not know whether it is published.
+    pub async fn publish(&self, publication: Publication) -> Result<Outcome, UpdateError> {
+        let Publication { edition, before, tag, release } = publication;
+        self.move_pointer(&edition, before.as_ref(), tag.as_ref(), release).await
+    }
+
+    /// Moves the pointer to a release that is in the store, unless somebody else has moved it.
+    pub(super) async fn move_pointer(
+        &self,
+        edition: &EditionName,
+        before: Option<&Pointer>,
+        tag: Option<&Tag>,
+        release: Release,
+    ) -> Result<Outcome, UpdateError> {
+        let pointer = Pointer::moved_to(before, edition, release.clone());
+        let content = serde_json::to_vec_pretty(&pointer).map_err(UpdateError::Pointer)?;
+        if self.store.swap(&Pointer::key(&self.environment, edition), &content, tag).await? == Swap::Lost {
+            match self.pointer(edition).await? {
+                // A request that was answered too late and sent again finds its own work done.
+                Some((now, _)) if now == pointer => {}
+                Some((now, _)) if now.current.build_epoch >= release.build_epoch && !now.blocks(&release.sha256) => {
+                    return Ok(Outcome::Overtaken(Box::new(now.current)));
+                }
+                // What was uploaded may be gone by the time of another try, and the next update makes it again.
+                _ => return Err(UpdateError::PointerMoved),
+            }
+        }
+        self.tidy(edition).await;
+        Ok(Outcome::Published(Box::new(release), before.map(|pointer| Box::new(pointer.current.clone()))))
+    }
+
+    /// Removes every release that neither readers nor a rollback need. A failure costs space only.
+    async fn tidy(&self, edition: &EditionName) {
+        let folder = format!("{}/{edition}/", self.environment);
+        let removed = async {
+            let keys = self.store.list(&folder).await?;
+            // Read after the list was made, so that what was published meanwhile is not in it or is named.
+            let Some((pointer, _)) = self.pointer(edition).await? else { return Ok(()) };
+            for key in keys {
+                let file = key.strip_prefix(&folder).unwrap_or_default();
+                let name = file.strip_suffix(".mmdb").or_else(|| file.strip_suffix(".txt"));
+                // What a killed upload left: whoever tidies up has the lease, so no other upload is under way.
+                let left = file.ends_with(UNFINISHED) && !file.starts_with("current.json");
+                if left || name.is_some_and(|name| !pointer.names(name)) {
+                    self.store.remove(&key).await?;
+                }
+            }
+            Ok::<_, UpdateError>(())
+        };
+        if let Err(error) = removed.await {
+            tracing::warn!(%edition, error = %logging::chain(&error), "old releases could not be removed");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Where geo-IP databases are published, and how they are fetched.
+
+use std::path::PathBuf;
+
+use base::environment::{Environment, FromEnvironment, Switch};
+use outbound::addresses::{EndpointSettings, Networks};
+
+use crate::StoreAddress;
+
+/// Where geo-IP databases are published and how they are fetched: `GEO_IP_STORE`, `GEO_IP_ALLOW_HTTP` and
+/// `DELIVERY_ALLOWED_NETWORKS`.
+#[derive(Debug, Clone)]
+pub struct GeoIpSettings {
+    /// `file:///folder` or `s3://bucket/prefix`.
+    pub store: StoreAddress,
+    /// Whereto a provider may lead: the networks that deliveries may reach, and with `http` on one machine only.
+    pub rules: EndpointSettings,
+    /// `TMPDIR`: where files may be put for a while.
+    pub scratch: PathBuf,
+    /// `AWS_LAMBDA_FUNCTION_MEMORY_SIZE`, in MB: databases are verified in memory.
+    pub memory: u64,
+}
+
+impl FromEnvironment for GeoIpSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        let store = environment.required("GEO_IP_STORE").and_then(|address| {
+            address.parse().map_err(|error| environment.fault("GEO_IP_STORE", &address, &error)).ok()
+        });
+        let networks = environment.parsed("DELIVERY_ALLOWED_NETWORKS", Networks(Vec::new()));
+        let allow_http = environment.parsed("GEO_IP_ALLOW_HTTP", Switch(false));
+        let memory = environment.parsed("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", 512);
+        let rules = EndpointSettings { allowed_networks: networks?.0, allow_http: allow_http?.0 };
+        let scratch = environment.optional("TMPDIR").unwrap_or_else(|| "/tmp".to_owned()).into();
+        Some(Self { store: store?, rules, scratch, memory: memory? })
+    }
+}

@@ -1,0 +1,60 @@
+//! The free database of IPinfo. The file is handed out by a redirect to a network that never sees the token.
+//! <https://ipinfo.io/developers/ipinfo-lite-database>
+
+use serde::Deserialize;
+use url::Url;
+
+use super::{Answer, Candidate, Checksum, DatabaseType, Offer, SourceError, address, leading_sha256};
+use crate::{
+    download::Web,
+    pointer::{Origin, Release},
+};
+use storage::secrets::SecretText;
+
+const SERVER: &str = "https://ipinfo.io";
+const ASKING: &str = "asking IPinfo for the checksum";
+const ATTRIBUTION: &str = "IP address data powered by IPinfo, https://ipinfo.io (CC BY-SA 4.0).";
+
+/// The one edition.
+pub(super) const EDITION: &str = "ipinfo_lite";
+
+#[derive(Deserialize)]
+struct Answered {
+    checksums: Checksums,
+}
+
+#[derive(Deserialize)]
+struct Checksums {
+    sha256: String,
+}
+
+pub(super) async fn ask(
+    server: Option<&Url>,
+    token: &SecretText,
+    published: Option<&Release>,
+    origin: Origin,
+    web: &Web,
+) -> Result<Answer, SourceError> {
+    let with_token = |path: &str| {
+        let mut url = address(server, SERVER, path);
+        url.query_pairs_mut().append_pair("token", token.expose());
+        url
+    };
+    let url = with_token("/data/ipinfo_lite.mmdb/checksums");
+    let text = web.text(&url, None).await.map_err(SourceError::download(ASKING))?;
+    let answered: Option<Answered> = serde_json::from_str(&text).ok();
+    let sha256 = answered.and_then(|answered| leading_sha256(&answered.checksums.sha256));
+    let sha256 = sha256.ok_or(SourceError::Answer { asking: ASKING, what: "not the JSON that it should be" })?;
+    if published.is_some_and(|release| release.source.served_sha256.as_deref() == Some(&sha256)) {
+        return Ok(Answer::Unchanged);
+    }
+    let url = with_token("/data/ipinfo_lite.mmdb");
+    Ok(Answer::Offer(Box::new(Offer {
+        candidates: vec![Candidate { url, conditions: Vec::new(), date: None }],
+        authorization: None,
+        checksum: Some(Checksum::ServedSha256(sha256)),
+        database_type: DatabaseType::BeginsWith("ipinfo"),
+        origin,
+        attribution: Some(ATTRIBUTION),
+    })))
+}

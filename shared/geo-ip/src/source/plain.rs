@@ -1,0 +1,46 @@
+//! A file at an address, served by anyone. What the server says of it (`ETag`, `Last-Modified`) and the checksum beside it
+//! tell whether it is new.
+
+use url::Url;
+
+use super::{Answer, Candidate, Checksum, DatabaseType, Offer, SourceError, leading_sha256};
+use crate::{
+    download::Web,
+    edition::EditionName,
+    pointer::{Origin, Release},
+};
+
+const ASKING: &str = "asking for the checksum";
+
+pub(super) async fn ask(
+    url: &Url,
+    sha256_url: Option<&Url>,
+    edition: &EditionName,
+    published: Option<&Release>,
+    origin: Origin,
+    web: &Web,
+) -> Result<Answer, SourceError> {
+    let mut checksum = None;
+    if let Some(sha256_url) = sha256_url {
+        let text = web.text(sha256_url, None).await.map_err(SourceError::download(ASKING))?;
+        let what = "no SHA-256 in 64 hexadecimal digits";
+        let sha256 = leading_sha256(&text).ok_or(SourceError::Answer { asking: ASKING, what })?;
+        if published.is_some_and(|release| release.source.served_sha256.as_deref() == Some(&sha256)) {
+            return Ok(Answer::Unchanged);
+        }
+        checksum = Some(Checksum::ServedSha256(sha256));
+    }
+    let mut candidate = Candidate::unless_published(url.clone(), published);
+    if checksum.is_some() {
+        // The checksum is another's already; "not modified" would contradict it.
+        candidate.conditions.clear();
+    }
+    Ok(Answer::Offer(Box::new(Offer {
+        candidates: vec![candidate],
+        authorization: None,
+        checksum,
+        database_type: DatabaseType::Is(edition.to_string()),
+        origin,
+        attribution: None,
+    })))
+}

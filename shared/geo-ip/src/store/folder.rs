@@ -1,0 +1,259 @@
+//! A folder as a store: for one machine. Every object appears whole, and is still there after a power cut.
+
+use std::{
+    fs::{self, File, Permissions},
+    io::{self, Write},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use tokio::task::spawn_blocking;
+
+use super::{Object, Put, Reread, StoreError, Swap, Tag, UNFINISHED};
+use crate::hash;
+
+/// The folder.
+#[derive(Debug, Clone)]
+pub struct FolderStore {
+    root: PathBuf,
+}
+
+impl FolderStore {
+    /// The store in this folder, which is made when the first object is.
+    pub fn new(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    /// Does something with an object's file where blocking hurts nobody.
+    async fn with<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        key: &str,
+        work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let path = self.root.join(key);
+        let done = spawn_blocking(move || work(&path)).await.unwrap_or_else(|panic| Err(io::Error::other(panic)));
+        done.map_err(|source| StoreError::Folder { doing, key: key.to_owned(), source })
+    }
+
+    pub(super) async fn read(&self, key: &str) -> Result<Option<Object>, StoreError> {
+        self.with("reading", key, |path| {
+            let content = if_there(fs::read(path))?;
+            Ok(content.map(|content| Object { tag: tag(&content), content }))
+        })
+        .await
+    }
+
+    pub(super) async fn read_if_changed(&self, key: &str, tag: &Tag) -> Result<Reread, StoreError> {
+        Ok(match self.read(key).await? {
+            None => Reread::Absent,
+            Some(object) if object.tag == *tag => Reread::Same,
+            Some(object) => Reread::Changed(object),
+        })
+    }
+
+    pub(super) async fn fetch(&self, key: &str, into: &Path) -> Result<bool, StoreError> {
+        let into = into.to_owned();
+        self.with("fetching", key, move |path| Ok(if_there(fs::copy(path, into))?.is_some())).await
+    }
+
+    pub(super) async fn put_new(&self, key: &str, file: &Path, sha256: &str) -> Result<Put, StoreError> {
+        let (file, wanted) = (file.to_owned(), sha256.to_owned());
+        let put = self
+            .with("keeping", key, move |path| {
+                if let Some(present) = if_there(File::open(path))? {
+                    return Ok((sha256_of(present)? == wanted).then_some(Put::Exists));
+                }
+                let beside = Beside::of(path)?;
+                fs::copy(file, &beside.0)?;
+                // Whatever the file's own mode was: an object is for reading, and by its owner only.
+                fs::set_permissions(&beside.0, Permissions::from_mode(0o600))?;
+                let copy = File::open(&beside.0)?;
+                copy.sync_all()?;
+                // A link, unlike a renaming, never replaces what somebody else has put there meanwhile.
+                match fs::hard_link(&beside.0, path) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Some(Put::Exists)),
+                    linked => linked.and_then(|()| sync_folder(path)).map(|()| Some(Put::Created)),
+                }
+            })
+            .await?;
+        put.ok_or_else(|| StoreError::Damaged(key.to_owned()))
+    }
+
+    pub(super) async fn swap(&self, key: &str, content: &[u8], expected: Option<&Tag>) -> Result<Swap, StoreError> {
+        let (content, expected) = (content.to_owned(), expected.cloned());
+        self.with("changing", key, move |path| {
+            make_folder(path)?;
+            // Released with the file, however this ends.
+            let lock = File::options().create(true).write(true).truncate(false).open(with_suffix(path, "lock"))?;
+            lock.lock()?;
+            if if_there(fs::read(path))?.map(|content| tag(&content)) != expected {
+                return Ok(Swap::Lost);
+            }
+            let beside = Beside::of(path)?;
+            let mut file = File::create(&beside.0)?;
+            file.write_all(&content)?;
+            file.sync_all()?;
+            fs::rename(&beside.0, path)?;
+            sync_folder(path)?;
+            Ok(Swap::Swapped)
+        })
+        .await
+    }
+
+    pub(super) async fn remove(&self, key: &str) -> Result<(), StoreError> {
+        self.with("removing", key, |path| if_there(fs::remove_file(path)).map(drop)).await
+    }
+
+    pub(super) async fn list(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        let names = self.names(prefix, |kind| kind.is_file()).await?;
+        Ok(names.into_iter().map(|name| format!("{prefix}{name}")).collect())
+    }
+
+    pub(super) async fn folders(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        self.names(prefix, |kind| kind.is_dir()).await
+    }
+
+    async fn names(&self, folder: &str, wanted: fn(fs::FileType) -> bool) -> Result<Vec<String>, StoreError> {
+        self.with("listing", folder, move |folder| {
+            let Some(entries) = if_there(fs::read_dir(folder))? else { return Ok(Vec::new()) };
+            let mut names = Vec::new();
+            for entry in entries {
+                let entry = entry?;
+                if wanted(entry.file_type()?) {
+                    names.extend(entry.file_name().to_str().map(str::to_owned));
+                }
+            }
+            names.sort();
+            Ok(names)
+        })
+        .await
+    }
+}
+
+/// A file beside the one that it is to become, gone when it is not needed.
+struct Beside(PathBuf);
+
+impl Beside {
+    fn of(path: &Path) -> io::Result<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        make_folder(path)?;
+        let own = format!("{}-{}{UNFINISHED}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        Ok(Self(with_suffix(path, &own)))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0); // it has its name by now, or is of no use
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(suffix);
+    name.into()
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)
+}
+
+/// A name is durable only when its folder is.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
+fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+fn tag(content: &[u8]) -> Tag {
+    Tag(hash::sha256(content))
+}
+
+fn sha256_of(mut file: File) -> io::Result<String> {
+    struct Hashing(hash::Sha256);
+    impl Write for Hashing {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.update(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut hashing = Hashing(hash::Sha256::new());
+    io::copy(&mut file, &mut hashing)?;
+    Ok(hashing.0.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::future::join_all;
+
+    fn store() -> (tempfile::TempDir, FolderStore) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = FolderStore::new(folder.path().join("store"));
+        (folder, store)
+    }
+
+    #[tokio::test]
+    async fn what_is_not_there_is_absent_and_no_error() {
+        let (_folder, store) = store();
+        assert_eq!(store.read("a/b/current.json").await.expect("readable"), None);
+        assert_eq!(store.read_if_changed("a", &tag(b"")).await.expect("readable"), Reread::Absent);
+        assert!(!store.fetch("a", Path::new("/nonexistent/file")).await.expect("readable"));
+        assert_eq!(store.list("a/b/").await.expect("readable"), Vec::<String>::new());
+        store.remove("a").await.expect("nothing to do");
+    }
+
+    #[tokio::test]
+    async fn a_release_is_kept_once_and_never_replaced() {
+        let (folder, store) = store();
+        let (file, copy) = (folder.path().join("file"), folder.path().join("copy"));
+        fs::write(&file, "content").expect("written");
+        let sha256 = hash::sha256(b"content");
+        let key = format!("local/A/{sha256}.mmdb");
+        assert_eq!(store.put_new(&key, &file, &sha256).await.expect("kept"), Put::Created);
+        assert_eq!(store.put_new(&key, &file, &sha256).await.expect("there"), Put::Exists);
+        assert!(store.fetch(&key, &copy).await.expect("fetched"));
+        assert_eq!(fs::read(&copy).expect("a copy"), b"content");
+        assert_eq!(store.list("local/A/").await.expect("listed"), std::slice::from_ref(&key));
+        assert_eq!(store.folders("local/").await.expect("listed"), ["A"]);
+        fs::write(folder.path().join("store").join(&key), "damaged").expect("written");
+        assert!(matches!(store.put_new(&key, &file, &sha256).await, Err(StoreError::Damaged(_))));
+        store.remove(&key).await.expect("removed");
+        assert_eq!(store.list("local/A/").await.expect("listed"), Vec::<String>::new());
+    }
+
+    #[tokio::test]
+    async fn of_many_swaps_from_one_state_only_one_succeeds() {
+        let (_folder, store) = store();
+        let mut expected = None;
+        for round in 0..5 {
+            let swaps =
+                (0..20).map(|number| {
+                    let (store, expected) = (store.clone(), expected.clone());
+                    async move {
+                        store.swap("a/current.json", format!("{round} {number}").as_bytes(), expected.as_ref()).await
+                    }
+                });
+            let outcomes: Vec<_> = join_all(swaps).await.into_iter().map(|swap| swap.expect("answered")).collect();
+            assert_eq!(outcomes.iter().filter(|swap| **swap == Swap::Swapped).count(), 1);
+            let object = store.read("a/current.json").await.expect("readable").expect("there");
+            assert!(object.content.starts_with(round.to_string().as_bytes()));
+            assert_eq!(store.read_if_changed("a/current.json", &object.tag).await.expect("readable"), Reread::Same);
+            expected = Some(object.tag);
+        }
+        assert_eq!(store.swap("a/current.json", b"x", None).await.expect("answered"), Swap::Lost);
+        let left = store.list("a/").await.expect("listed");
+        assert_eq!(left, ["a/current.json", "a/current.json.lock"]);
+    }
+}

@@ -1,0 +1,243 @@
+//! Where releases and pointers lie: a folder, or a bucket of S3. A release never changes once it is there; a pointer
+//! changes by compare-and-swap only.
+
+mod folder;
+mod s3;
+
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+pub use folder::FolderStore;
+pub use s3::S3Store;
+use url::Url;
+
+use storage::aws::Aws;
+
+/// A store.
+#[derive(Debug, Clone)]
+pub enum Store {
+    /// A folder of this machine.
+    Folder(FolderStore),
+    /// A bucket.
+    S3(S3Store),
+}
+
+/// Where a store is: `file:///folder` or `s3://bucket/prefix`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreAddress {
+    /// The folder's absolute path.
+    Folder(PathBuf),
+    /// The bucket, and what all keys begin with.
+    S3 {
+        /// Its name.
+        bucket: String,
+        /// Empty, or ends with a slash.
+        prefix: String,
+    },
+}
+
+/// How the name of a file ends that is still being written.
+pub const UNFINISHED: &str = ".unfinished";
+
+/// What tells one state of an object from another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tag(String);
+
+/// A small object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// Its content.
+    pub content: Vec<u8>,
+    /// Its state.
+    pub tag: Tag,
+}
+
+/// What a reader that knows an object already finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reread {
+    /// The object is as it was.
+    Same,
+    /// There is no object, or no longer.
+    Absent,
+    /// It has changed.
+    Changed(Object),
+}
+
+/// What became of a new object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// It was not there.
+    Created,
+    /// It was there already, with the same content.
+    Exists,
+}
+
+/// What became of a swap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Swap {
+    /// The object is what it should become.
+    Swapped,
+    /// Somebody else changed it first.
+    Lost,
+}
+
+/// Why the store did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file system refused.
+    #[error("the store's folder could not be used: {doing} {key}")]
+    Folder {
+        /// What was being done.
+        doing: &'static str,
+        /// With which object.
+        key: String,
+        /// What the file system says.
+        source: io::Error,
+    },
+    /// S3 did not answer, or refused.
+    #[error("the store's bucket could not be used: {doing} {key}")]
+    S3 {
+        /// What was being done.
+        doing: &'static str,
+        /// With which object.
+        key: String,
+        /// What the SDK says.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Under a name that says its content, there is another content.
+    #[error("the store holds something else under the name {0}")]
+    Damaged(String),
+}
+
+impl Store {
+    /// The store at an address.
+    pub fn open(address: StoreAddress, aws: &Aws) -> Self {
+        match address {
+            StoreAddress::Folder(root) => Self::Folder(FolderStore::new(root)),
+            StoreAddress::S3 { bucket, prefix } => Self::S3(S3Store::new(aws.s3(), bucket, prefix)),
+        }
+    }
+
+    /// Reads a small object.
+    pub async fn read(&self, key: &str) -> Result<Option<Object>, StoreError> {
+        match self {
+            Self::Folder(store) => store.read(key).await,
+            Self::S3(store) => store.read(key).await,
+        }
+    }
+
+    /// Reads a small object unless it is still in this state.
+    pub async fn read_if_changed(&self, key: &str, tag: &Tag) -> Result<Reread, StoreError> {
+        match self {
+            Self::Folder(store) => store.read_if_changed(key, tag).await,
+            Self::S3(store) => store.read_if_changed(key, tag).await,
+        }
+    }
+
+    /// Copies an object to a file; says whether there is one.
+    pub async fn fetch(&self, key: &str, into: &Path) -> Result<bool, StoreError> {
+        match self {
+            Self::Folder(store) => store.fetch(key, into).await,
+            Self::S3(store) => store.fetch(key, into).await,
+        }
+    }
+
+    /// Keeps a file as a new object, whole or not at all.
+    pub async fn put_new(&self, key: &str, file: &Path, sha256: &str) -> Result<Put, StoreError> {
+        match self {
+            Self::Folder(store) => store.put_new(key, file, sha256).await,
+            Self::S3(store) => store.put_new(key, file, sha256).await,
+        }
+    }
+
+    /// Changes a small object that is in this state, or makes it where there is none.
+    pub async fn swap(&self, key: &str, content: &[u8], expected: Option<&Tag>) -> Result<Swap, StoreError> {
+        match self {
+            Self::Folder(store) => store.swap(key, content, expected).await,
+            Self::S3(store) => store.swap(key, content, expected).await,
+        }
+    }
+
+    /// Removes an object, if it is there.
+    pub async fn remove(&self, key: &str) -> Result<(), StoreError> {
+        match self {
+            Self::Folder(store) => store.remove(key).await,
+            Self::S3(store) => store.remove(key).await,
+        }
+    }
+
+    /// The keys of all objects below a prefix that ends with a slash, those of folders below it excepted.
+    pub async fn list(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        match self {
+            Self::Folder(store) => store.list(prefix).await,
+            Self::S3(store) => store.list(prefix).await,
+        }
+    }
+
+    /// The names of all folders below a prefix that ends with a slash.
+    pub async fn folders(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        match self {
+            Self::Folder(store) => store.folders(prefix).await,
+            Self::S3(store) => store.folders(prefix).await,
+        }
+    }
+}
+
+/// A text that is not the address of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("neither file:///absolute/folder nor s3://bucket/prefix")]
+pub struct StoreAddressError;
+
+impl FromStr for StoreAddress {
+    type Err = StoreAddressError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let url = Url::parse(text).map_err(|_| StoreAddressError)?;
+        let plain = url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+        match url.scheme() {
+            "file" if plain => url.to_file_path().map(Self::Folder).map_err(|()| StoreAddressError),
+            "s3" if plain && url.port().is_none() => {
+                let bucket = url.host_str().filter(|bucket| !bucket.is_empty()).ok_or(StoreAddressError)?;
+                let prefix = url.path().trim_matches('/');
+                let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
+                Ok(Self::S3 { bucket: bucket.to_owned(), prefix })
+            }
+            _ => Err(StoreAddressError),
+        }
+    }
+}
+
+impl fmt::Display for StoreAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // A path that is not absolute has no address; none gets here.
+            Self::Folder(root) => f.write_str(Url::from_file_path(root).map(String::from).unwrap_or_default().as_str()),
+            Self::S3 { bucket, prefix } => write!(f, "s3://{bucket}/{prefix}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_names_a_folder_or_a_bucket() {
+        let s3 = |bucket: &str, prefix: &str| Ok(StoreAddress::S3 { bucket: bucket.into(), prefix: prefix.into() });
+        assert_eq!("file:///var/geo%20ip".parse(), Ok(StoreAddress::Folder("/var/geo ip".into())));
+        assert_eq!("s3://bucket".parse(), s3("bucket", ""));
+        assert_eq!("s3://my.bucket/".parse(), s3("my.bucket", ""));
+        assert_eq!("s3://bucket/a/b/".parse(), s3("bucket", "a/b/"));
+        for address in ["file:///var/geo%20ip", "s3://bucket/a/b/", "s3://bucket/"] {
+            assert_eq!(address.parse::<StoreAddress>().expect("an address").to_string(), address);
+        }
+        for bad in ["", "geo-ip", "/var/geo-ip", "file:", "s3://", "s3:///a", "https://bucket", "s3://b?a", "s3://u@b"]
+        {
+            let read = bad.parse::<StoreAddress>();
+            assert!(read.is_err() || read == Ok(StoreAddress::Folder("/".into())), "{bad}: {read:?}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The steps from a provider's file to a published release. Each failure has its own sentence, and leaves the pointer alone.
+
+use std::{io, path::PathBuf};
+
+use tokio::{
+    task::spawn_blocking,
+    time::{Instant, timeout_at},
+};
+
+use super::{
+    archive::{self, ArchiveError, Expanded},
+    configuration::ConfiguredEdition,
+    download::{DownloadError, Downloaded, MAX_SERVED, Served, Web},
+    edition::EditionName,
+    outcome::Outcome,
+    pointer::{Origin, Pointer, Release, build_date},
+    publish::Publication,
+    scratch::Scratch,
+    source::{Answer, Candidate, Checksum, Offer, SourceError},
+    store::{Object, Store, StoreError, Tag},
+    verify::{self, Facts, VerifyError},
+};
+use base::{clock::SharedClock, random::SharedRandom};
+use storage::table::TableError;
+
+/// Updates editions.
+#[derive(Clone)]
+pub struct Updater {
+    /// Where they are published.
+    pub store: Store,
+    /// For which deployment.
+    pub environment: String,
+    /// The way to the providers.
+    pub web: Web,
+    /// Where files may be put for the time of an update.
+    pub scratch: PathBuf,
+    /// The largest database: it is verified in memory.
+    pub largest: u64,
+    /// The clock.
+    pub clock: SharedClock,
+    /// The dice.
+    pub random: SharedRandom,
+}
+
+/// Why an edition stays as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum UpdateError {
+    /// The store did not do its part.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What the store holds is no pointer.
+    #[error("the pointer is malformed")]
+    Pointer(#[source] serde_json::Error),
+    /// There is no place for files, or a thread died.
+    #[error("the update has no place for its files")]
+    Scratch(#[source] io::Error),
+    /// The provider could not be asked.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// There was no complete download.
+    #[error("downloading")]
+    Download(#[source] DownloadError),
+    /// It was not what the provider says.
+    #[error("downloading: the checksum of what was served is not the one that the provider gives")]
+    Checksum,
+    /// There was no database in it.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// It was rolled back.
+    #[error("the release with the SHA-256 {0} was rolled back and is blocked")]
+    Blocked(String),
+    /// It is not to be published.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    /// There was no time left.
+    #[error("did not finish in time; the daily schedule has more time")]
+    Late,
+    /// The lease could not be renewed in time.
+    #[error("another update has taken over; nothing was published")]
+    LeaseLost,
+    /// The table did not answer.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// Something else happened to the pointer.
+    #[error("the pointer was changed at the same time; nothing was published")]
+    PointerMoved,
+}
+
+impl UpdateError {
+    /// Whether the fault is ours, and nothing about the provider or its file.
+    pub const fn is_ours(&self) -> bool {
+        matches!(self, Self::Store(_) | Self::Pointer(_) | Self::Scratch(_) | Self::Table(_))
+    }
+
+    /// Whether the fault is this one run's alone, and another one may do better.
+    pub const fn is_passing(&self) -> bool {
+        matches!(self, Self::Late | Self::LeaseLost)
+    }
+}
+
+/// A database that may be published, and where it is.
+struct Prepared {
+    release: Release,
+    licence: Option<String>,
+    scratch: Scratch,
+}
+
+/// How far an update came without touching the pointer.
+#[derive(Debug)]
+pub enum Ready {
+    /// There is nothing to publish.
+    Done(Outcome),
+    /// There is.
+    Publish(Box<Publication>),
+}
+
+impl Updater {
+    /// Updates one edition as far as the pointer; without `live`, uploads nothing. Whoever gives up has changed nothing.
+    pub async fn make_ready(
+        &self,
+        configured: &ConfiguredEdition,
+        live: bool,
+        until: Instant,
+    ) -> Result<Ready, UpdateError> {
+        let edition = &configured.edition;
+        let published = self.pointer(edition).await?;
+        let (pointer, tag) = published.unzip();
+        let prepared = timeout_at(until, self.prepare(configured, pointer.as_ref()));
+        let before = || pointer.as_ref().map(|pointer| Box::new(pointer.current.clone()));
+        let Some(prepared) = prepared.await.map_err(|_| UpdateError::Late)?? else {
+            return match pointer {
+                Some(pointer) => Ok(Ready::Done(Outcome::UpToDate(Box::new(pointer.current)))),
+                // Only what is published can be unchanged.
+                None => Err(UpdateError::PointerMoved),
+            };
+        };
+        if !live {
+            return Ok(Ready::Done(Outcome::WouldPublish(Box::new(prepared.release), before())));
+        }
+        timeout_at(until, self.upload(edition, &prepared)).await.map_err(|_| UpdateError::Late)??;
+        let (edition, release) = (edition.clone(), prepared.release);
+        Ok(Ready::Publish(Box::new(Publication { edition, before: pointer, tag, release })))
+    }
+
+    /// The pointer of an edition, and its state.
+    pub async fn pointer(&self, edition: &EditionName) -> Result<Option<(Pointer, Tag)>, UpdateError> {
+        let Some(Object { content, tag }) = self.store.read(&Pointer::key(&self.environment, edition)).await? else {
+            return Ok(None);
+        };
+        let pointer = serde_json::from_slice(&content).map_err(UpdateError::Pointer)?;
+        Ok(Some((pointer, tag)))
+    }
+
+    /// Everything up to a database that may be published; nothing when there is nothing new.
+    async fn prepare(
+        &self,
+        configured: &ConfiguredEdition,
+        pointer: Option<&Pointer>,
+    ) -> Result<Option<Prepared>, UpdateError> {
+        let published = pointer.map(|pointer| &pointer.current);
+        let now = self.clock.now();
+        let Answer::Offer(offer) = configured.source.ask(&configured.edition, published, &self.web, now).await? else {
+            return Ok(None);
+        };
+        let scratch = Scratch::make(&self.scratch, now, &*self.random).map_err(UpdateError::Scratch)?;
+        let Some((candidate, served)) = self.download(&offer, &scratch).await? else { return Ok(None) };
+        if matches!(&offer.checksum, Some(Checksum::ServedSha256(sha256)) if *sha256 != served.sha256) {
+            return Err(UpdateError::Checksum);
+        }
+        let expanded = self.expand(&scratch).await?;
+        if matches!(&offer.checksum, Some(Checksum::DatabaseMd5(md5)) if *md5 != expanded.md5) {
+            return Err(UpdateError::Checksum);
+        }
+        if let Some(pointer) = pointer {
+            if pointer.blocks(&expanded.sha256) {
+                return Err(UpdateError::Blocked(expanded.sha256));
+            }
+            if pointer.current.sha256 == expanded.sha256 {
+                return Ok(None);
+            }
+        }
+        let database = scratch.file("database");
+        let facts = self.blocking(move || Ok(verify::examine(&database)?)).await?;
+        verify::judge(&facts, &offer.database_type, published, now)?;
+        let licence = expanded.licence.clone();
+        let release = self.release(&offer, candidate, served, expanded, facts);
+        Ok(Some(Prepared { release, licence, scratch }))
+    }
+
+    /// The first of the candidates that exists; nothing when the server has nothing new.
+    async fn download<'o>(
+        &self,
+        offer: &'o Offer,
+        scratch: &Scratch,
+    ) -> Result<Option<(&'o Candidate, Served)>, UpdateError> {
+        let mut candidates = offer.candidates.iter().peekable();
+        while let Some(candidate) = candidates.next() {
+            let Candidate { url, conditions, .. } = candidate;
+            let (authorization, into) = (offer.authorization.as_ref(), scratch.file("served"));
+            match self.web.download(url, conditions, authorization, &into, MAX_SERVED).await {
+                Ok(Downloaded::File(served)) => return Ok(Some((candidate, served))),
+                Ok(Downloaded::NotModified) => return Ok(None),
+                Err(DownloadError::Status(status)) if status == 404 && candidates.peek().is_some() => {}
+                Err(error) => return Err(UpdateError::Download(error)),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn expand(&self, scratch: &Scratch) -> Result<Expanded, UpdateError> {
+        let (served, database, largest) = (scratch.file("served"), scratch.file("database"), self.largest);
+        self.blocking(move || {
+            let expanded = archive::expand(&served, &database, largest)?;
+            // The disk of a function is small.
+            let _ = std::fs::remove_file(&served);
+            Ok(expanded)
+        })
+        .await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, UpdateError> + Send + 'static,
+    ) -> Result<T, UpdateError> {
+        spawn_blocking(work).await.unwrap_or_else(|panic| Err(UpdateError::Scratch(io::Error::other(panic))))
+    }
+
+    fn release(
+        &self,
+        offer: &Offer,
+        candidate: &Candidate,
+        served: Served,
+        expanded: Expanded,
+        facts: Facts,
+    ) -> Release {
+        Release {
+            sha256: expanded.sha256,
+            build_epoch: facts.build_epoch,
+            build_date: build_date(facts.build_epoch),
+            size_bytes: facts.size_bytes,
+            node_count: facts.node_count,
+            database_type: facts.database_type,
+            published_date: self.clock.now(),
+            known_addresses: facts.known_addresses,
+            source: Origin {
+                address_sha256: Some(Candidate::fingerprint(&candidate.url)),
+                etag: served.etag,
+                last_modified: served.last_modified,
+                date: candidate.date.clone(),
+                served_sha256: Some(served.sha256),
+                ..offer.origin.clone()
+            },
+            attribution: offer.attribution.map(str::to_owned),
+        }
+    }
+
+    async fn upload(&self, edition: &EditionName, prepared: &Prepared) -> Result<(), UpdateError> {
+        let Prepared { release, licence, scratch } = prepared;
+        let database = release.key(&self.environment, edition);
+        self.store.put_new(&database, &scratch.file("database"), &release.sha256).await?;
+        if let Some(licence) = licence {
+            let file = scratch.file("licence");
+            std::fs::write(&file, licence).map_err(UpdateError::Scratch)?;
+            let sha256 = super::hash::sha256(licence.as_bytes());
+            self.store.put_new(&release.licence_key(&self.environment, edition), &file, &sha256).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "update_tests.rs"]
+mod tests;

@@ -1,0 +1,159 @@
+//! Whether a database may be published: whole by itself, of the right type, newer than what is published, and not much
+//! smaller or larger than that.
+//!
+//! A checksum comes first wherever the provider gives one: of single flipped bits, the structure alone shows about half.
+
+use std::{collections::BTreeMap, fs, net::IpAddr, path::Path};
+
+use maxminddb::{MaxMindDbError, Reader, WithinOptions};
+
+use super::{
+    pointer::{Release, build_date},
+    source::DatabaseType,
+};
+use base::clock::Time;
+
+const DAY: u64 = 24 * 60 * 60;
+/// How far in the future a build may be, since clocks differ.
+const MAX_AHEAD: u64 = DAY;
+/// The oldest build that is worth publishing.
+const MAX_AGE: u64 = 400 * DAY;
+/// How much size and number of nodes may differ from the published ones, in percent.
+const MAX_CHANGE: u64 = 30;
+/// Addresses of well-known services, which every database of the whole world has something about.
+const KNOWN_ADDRESSES: [&str; 3] = ["1.1.1.1", "8.8.8.8", "2001:4860:4860::8888"];
+/// How many networks are looked up again by one of their addresses.
+const SAMPLES: usize = 100;
+
+/// What a whole database says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// What it calls itself.
+    pub database_type: String,
+    /// When it was built, in seconds since the Unix epoch.
+    pub build_epoch: u64,
+    /// The size of its search tree.
+    pub node_count: u32,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Which of the well-known addresses it has something about.
+    pub known_addresses: Vec<String>,
+}
+
+/// Why a database is not published.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// It cannot be read.
+    #[error("{}", super::download::on_disk(.0))]
+    Disk(#[source] std::io::Error),
+    /// It is no database, or a damaged one.
+    #[error("what was served is no MaxMind database, or a damaged one")]
+    Damaged(#[source] MaxMindDbError),
+    /// It holds nothing, or not what it seems to.
+    #[error("the database is implausible: {0}")]
+    Implausible(String),
+    /// It is another database.
+    #[error("the database calls itself `{found}` instead of {wanted}")]
+    Type {
+        /// What it calls itself.
+        found: String,
+        /// What it should.
+        wanted: DatabaseType,
+    },
+    /// It is older than what is published, or as old.
+    #[error("build {offered} is not newer than the published one, {published}")]
+    NotNewer {
+        /// Its day.
+        offered: String,
+        /// The published one's.
+        published: String,
+    },
+    /// It was built at a strange time.
+    #[error("build {0} is {1}")]
+    Time(String, &'static str),
+}
+
+/// Reads a database from one end to the other. Blocks, for a second or so.
+pub fn examine(path: &Path) -> Result<Facts, VerifyError> {
+    let bytes = fs::read(path).map_err(VerifyError::Disk)?;
+    let size_bytes = bytes.len() as u64;
+    let database = Reader::from_source(bytes).map_err(VerifyError::Damaged)?;
+    database.verify().map_err(VerifyError::Damaged)?;
+    samples(&database)?;
+    let metadata = database.metadata();
+    let known_addresses = KNOWN_ADDRESSES.into_iter().filter(|address| {
+        let address: Option<IpAddr> = address.parse().ok();
+        address.is_some_and(|address| database.lookup(address).is_ok_and(|found| found.has_data()))
+    });
+    Ok(Facts {
+        database_type: metadata.database_type.clone(),
+        build_epoch: metadata.build_epoch,
+        node_count: metadata.node_count,
+        size_bytes,
+        known_addresses: known_addresses.map(str::to_owned).collect(),
+    })
+}
+
+/// Some networks are read, looked up by their first address, and must be the same.
+fn samples(database: &Reader<Vec<u8>>) -> Result<(), VerifyError> {
+    let strange = |what: &str| VerifyError::Implausible(what.to_owned());
+    let mut count = 0;
+    let networks = database.networks(WithinOptions::default()).map_err(VerifyError::Damaged)?;
+    for network in networks.take(SAMPLES) {
+        let network = network.map_err(VerifyError::Damaged)?;
+        let address = network.network().map_err(VerifyError::Damaged)?.ip();
+        let found = database.lookup(address).map_err(VerifyError::Damaged)?;
+        if found.offset() != network.offset() {
+            return Err(strange("a network in it cannot be looked up"));
+        }
+        let value: Option<BTreeMap<String, serde::de::IgnoredAny>> = found.decode().map_err(VerifyError::Damaged)?;
+        if value.is_none() {
+            return Err(strange("a network in it has nothing to say"));
+        }
+        count += 1;
+    }
+    if count == 0 { Err(strange("it knows no network")) } else { Ok(()) }
+}
+
+/// Whether a database is the one that is expected now.
+pub fn judge(facts: &Facts, wanted: &DatabaseType, published: Option<&Release>, now: Time) -> Result<(), VerifyError> {
+    if !wanted.admits(&facts.database_type) {
+        let found = facts.database_type.chars().take(64).filter(|character| !character.is_control()).collect();
+        return Err(VerifyError::Type { found, wanted: wanted.clone() });
+    }
+    let now = u64::try_from(now.as_seconds()).unwrap_or(0);
+    let day = || build_date(facts.build_epoch);
+    if facts.build_epoch > now.saturating_add(MAX_AHEAD) {
+        return Err(VerifyError::Time(day(), "in the future"));
+    }
+    if let Some(published) = published
+        && facts.build_epoch <= published.build_epoch
+    {
+        let published = published.build_date.clone();
+        return Err(VerifyError::NotNewer { offered: day(), published });
+    }
+    if facts.build_epoch < now.saturating_sub(MAX_AGE) {
+        return Err(VerifyError::Time(day(), "more than 400 days old"));
+    }
+    let Some(published) = published else { return Ok(()) };
+    if differs(facts.size_bytes, published.size_bytes) {
+        let (new, old) = (facts.size_bytes, published.size_bytes);
+        return Err(VerifyError::Implausible(format!("{new} bytes, where the published one has {old}")));
+    }
+    if differs(facts.node_count.into(), published.node_count.into()) {
+        let (new, old) = (facts.node_count, published.node_count);
+        return Err(VerifyError::Implausible(format!("{new} nodes, where the published one has {old}")));
+    }
+    match published.known_addresses.iter().find(|address| !facts.known_addresses.contains(address)) {
+        Some(lost) => Err(VerifyError::Implausible(format!("it no longer knows {lost}"))),
+        None => Ok(()),
+    }
+}
+
+fn differs(new: u64, old: u64) -> bool {
+    u128::from(new.abs_diff(old)) * 100 > u128::from(old) * u128::from(MAX_CHANGE)
+}
+
+#[cfg(test)]
+#[path = "verify_tests.rs"]
+mod tests;

@@ -1,0 +1,75 @@
+//! A client secret, and what is kept of it.
+//!
+//! It is 256 random bits, so a fast keyed hash keeps it as well as a slow one would: HMAC-SHA256 under a pepper from
+//! Secrets Manager. The table alone is not enough even to test a guess.
+
+use aws_lc_rs::{constant_time, hmac};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::{Deserialize, Serialize};
+
+use base::{
+    clock::Time,
+    ids::ClientSecretId,
+    random::{self, Random},
+};
+use storage::secrets::{SecretBytes, SecretText};
+
+/// The characters of a secret: letters and digits only, so that every client library's Basic encoding agrees.
+const LENGTH: usize = 43;
+
+/// What is kept of a client secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientSecret {
+    /// What its owner calls it.
+    pub id: ClientSecretId,
+    /// HMAC-SHA256 in base 64.
+    pub(super) hash: String,
+    /// When it was made.
+    pub created_date: Time,
+    /// When it stops being accepted; never, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_date: Option<Time>,
+}
+
+/// A new secret, to be told to its owner once.
+pub fn fresh(random: &dyn Random) -> SecretText {
+    SecretText::new(random::alphanumeric(random, LENGTH))
+}
+
+impl ClientSecret {
+    /// What is kept of this secret.
+    pub fn of(secret: &SecretText, pepper: &SecretBytes, now: Time, random: &dyn Random) -> Self {
+        let hash = Self::hash_of(secret.expose(), pepper);
+        Self { id: ClientSecretId::new(now, random), hash, created_date: now, expires_date: None }
+    }
+
+    /// One that no text is.
+    pub(super) fn of_nothing() -> Self {
+        struct Zeros;
+        impl Random for Zeros {
+            fn fill(&self, buffer: &mut [u8]) {
+                buffer.fill(0);
+            }
+        }
+        let epoch = Time::from_millis(0);
+        let hash = BASE64_STANDARD.encode([0; 32]);
+        Self { id: ClientSecretId::new(epoch, &Zeros), hash, created_date: epoch, expires_date: None }
+    }
+
+    /// Whether it is accepted at this moment.
+    pub fn is_live(&self, now: Time) -> bool {
+        self.expires_date.is_none_or(|end| now < end)
+    }
+
+    /// The hash of a text, as it stands in a secret.
+    pub(super) fn hash_of(secret: &str, pepper: &SecretBytes) -> String {
+        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, pepper.expose()), secret.as_bytes());
+        BASE64_STANDARD.encode(tag)
+    }
+
+    /// Whether this is its hash. Compares in constant time.
+    pub(super) fn has_hash(&self, presented: &str) -> bool {
+        constant_time::verify_slices_are_equal(self.hash.as_bytes(), presented.as_bytes()).is_ok()
+    }
+}

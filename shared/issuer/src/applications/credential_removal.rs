@@ -1,0 +1,97 @@
+//! Removing a secret or a key of an application.
+//!
+//! In one transaction the credential goes and the tokens that were got with it are revoked.
+
+use super::{Application, Applications, ClientKey, ClientSecret, grants, keys, secrets, store::Changed};
+use auth::revocations::RevocationList;
+use base::{
+    clock::{SharedClock, Time},
+    ids::ClientSecretId,
+};
+use gate::{Call, Reply};
+use problem::Problem;
+use storage::table::TableError;
+
+/// Everything that removing a secret or a key needs.
+pub struct CredentialRemoval {
+    /// Where applications are kept.
+    pub applications: Applications,
+    /// Where the credential's tokens are revoked.
+    pub revocations: RevocationList,
+    /// The clock.
+    pub clock: SharedClock,
+}
+
+/// What an application has when one of its credentials goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// Its secrets.
+    pub secrets: Vec<ClientSecret>,
+    /// Its keys.
+    pub keys: Vec<ClientKey>,
+    /// What tokens call the credential that goes.
+    pub gone: String,
+}
+
+impl Left {
+    /// Whether the application gets no more tokens once those secrets have ended that have an end.
+    pub fn will_be_nothing(&self) -> bool {
+        self.keys.is_empty() && self.secrets.iter().all(|secret| secret.expires_date.is_some())
+    }
+
+    /// Whether the application gets no more tokens.
+    pub fn is_nothing(&self, now: Time) -> bool {
+        self.keys.is_empty() && !self.secrets.iter().any(|secret| secret.is_live(now))
+    }
+}
+
+impl CredentialRemoval {
+    /// Answers a request to remove a secret.
+    pub async fn remove_secret(&self, call: &Call) -> Result<Reply, Problem> {
+        self.remove(call, "secretId", |application, id, now| {
+            ClientSecretId::parse(id).and_then(|id| secrets::without(application, &id, now))
+        })
+        .await
+    }
+
+    /// Answers a request to remove a key.
+    pub async fn remove_key(&self, call: &Call) -> Result<Reply, Problem> {
+        self.remove(call, "kid", |application, kid, _| keys::without(application, kid)).await
+    }
+
+    async fn remove(
+        &self,
+        call: &Call,
+        parameter: &str,
+        without: impl FnOnce(&Application, &str, Time) -> Option<Left>,
+    ) -> Result<Reply, Problem> {
+        let (confirmed, now) = (grants::confirmed(call)?, self.clock.now());
+        let (application, name) = (self.applications.of_path(call).await?, call.path(parameter));
+        grants::check_of(call, &application)?;
+        let left = without(&application, name, now).ok_or_else(Problem::credential_not_found)?;
+        call.notes.subject(&format!("{}/{name}", application.client_id));
+        if left.will_be_nothing() {
+            grants::check_confirmation(call, &application, confirmed)?;
+        }
+        match self.end(&application, &left, now).await? {
+            Changed::Yes => removed(name, left.is_nothing(now)),
+            Changed::Lost => Err(self.applications.lost(call).await),
+        }
+    }
+
+    /// Leaves these credentials to the application that was read, and revokes the tokens of the one that goes.
+    pub async fn end(&self, application: &Application, left: &Left, now: Time) -> Result<Changed, TableError> {
+        let revocation = self.revocations.credential(&application.client_id, &left.gone, now)?;
+        self.applications.remove_credential(application, left, revocation, now).await
+    }
+}
+
+fn removed(name: &str, none_is_left: bool) -> Result<Reply, Problem> {
+    let message = if none_is_left {
+        "It is no longer accepted, and tokens that were got with it end within a minute. It was the last: the application gets \
+         no tokens until it is given a secret or a key."
+    } else {
+        "It is no longer accepted, and tokens that were got with it end within a minute."
+    };
+    Reply::removed(&name, message)
+}

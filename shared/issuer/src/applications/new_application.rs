@@ -1,0 +1,186 @@
+//! An application that is to be made: what may be asked for, whether over HTTP or by the operator, and what comes of it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Application, ClientKey, ClientSecret, client_secret, keys::MAX_KEYS};
+use auth::{
+    entity::{Entities, EntityId, NotAnEntity},
+    scope::{Scope, Scopes},
+};
+use base::{
+    clock::Time,
+    random::{self, Random},
+};
+use problem::{JsonBody, Problem, Violations};
+use storage::secrets::{SecretBytes, SecretText};
+
+const MAX_NAME_LENGTH: usize = 100;
+/// How many managing entities an application may be registered for, and how many bytes their identifiers may have together:
+/// every token carries them all.
+const MAX_ENTITIES: usize = 100;
+const MAX_ENTITY_BYTES: usize = 4 * 1024;
+/// The characters of a client identifier after `app`: letters and digits only, so that every client library's Basic encoding
+/// agrees.
+const CLIENT_ID_LENGTH: usize = 22;
+
+/// What is wanted of an application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewApplication {
+    /// What people call it.
+    pub name: String,
+    /// The managing entity that manages it over HTTP, if one does.
+    pub owner: Option<EntityId>,
+    /// What it may ask for.
+    pub scopes: Scopes,
+    /// For whom.
+    pub entities: Entities,
+    /// The keys with which it proves that it is itself.
+    pub keys: Vec<ClientKey>,
+    /// Whether it gets a secret.
+    pub with_secret: bool,
+}
+
+/// A new client identifier.
+pub fn fresh_client_id(random: &dyn Random) -> String {
+    format!("app{}", random::alphanumeric(random, CLIENT_ID_LENGTH))
+}
+
+impl NewApplication {
+    /// How many credentials it is made with.
+    pub fn credentials(&self) -> u32 {
+        let keys = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
+        keys.saturating_add(self.with_secret.into())
+    }
+
+    /// Reads what an owner asks for at this moment.
+    pub fn read(body: &[u8], owner: &EntityId, now: Time) -> Result<Self, Problem> {
+        let mut body = JsonBody::read(body)?;
+        let name = body.required("name", "a text that people know the application by");
+        let wanted_scopes = body.required("scopes", "a list of scopes");
+        let wanted_entities = body.optional("managingEntities", "a list of identifiers of managing entities");
+        let keys = body.optional("publicKeys", "a list of public keys, each a JSON Web Key");
+        let with_secret = body.optional("withSecret", "true or false");
+
+        let violations = &mut body.violations;
+        let name = name.and_then(|text: String| violations.note("name", checked_name(&text)));
+        let scopes = wanted_scopes.map(|list: Vec<String>| scopes(&list, violations));
+        let wanted_entities = wanted_entities.unwrap_or_else(|| vec![owner.to_string()]);
+        let entities = entities(wanted_entities, violations);
+        let keys = keys.map(|list: Vec<Value>| public_keys(&list, now, violations)).unwrap_or_default();
+        let with_secret = with_secret.unwrap_or(true);
+        if !with_secret && keys.is_empty() {
+            violations.add("withSecret", "may be false only where there are `publicKeys`");
+        }
+        body.finish()?;
+        let missing = || Problem::internal("a value is missing without a violation");
+        let (name, scopes) = (name.ok_or_else(missing)?, scopes.ok_or_else(missing)?);
+        Ok(Self { name, owner: Some(owner.clone()), scopes, entities, keys, with_secret })
+    }
+
+    /// An application with a secret, as an operator wants it. The first of its managing entities manages it; one for every
+    /// entity is the operator's own affair.
+    pub fn of_operator(name: String, scopes: Scopes, entities: Entities) -> Self {
+        let owner = entities.iter().next().and_then(|entity| EntityId::parse(entity).ok());
+        Self { name, owner, scopes, entities, keys: Vec::new(), with_secret: true }
+    }
+
+    /// The application that comes of it at this moment, with its secret if it gets one, to be told once.
+    pub fn make(self, pepper: &SecretBytes, now: Time, random: &dyn Random) -> (Application, Option<SecretText>) {
+        let secret = self.with_secret.then(|| client_secret::fresh(random));
+        let kept = secret.as_ref().map(|secret| ClientSecret::of(secret, pepper, now, random));
+        (self.with(fresh_client_id(random), kept, now), secret)
+    }
+
+    /// The same with an identifier and a secret that are given.
+    pub fn with(self, client_id: String, secret: Option<ClientSecret>, now: Time) -> Application {
+        Application {
+            client_id,
+            name: self.name,
+            owner: self.owner,
+            scopes: self.scopes,
+            entities: self.entities,
+            secrets: secret.into_iter().collect(),
+            keys: self.keys,
+            last_used: BTreeMap::new(),
+            version: 1,
+            created_date: now,
+            last_update: now,
+        }
+    }
+}
+
+/// A text as an application's name. The error ends a sentence that begins with the name.
+pub fn checked_name(text: &str) -> Result<String, String> {
+    let good =
+        !text.trim().is_empty() && text.chars().count() <= MAX_NAME_LENGTH && !text.chars().any(char::is_control);
+    good.then(|| text.to_owned())
+        .ok_or_else(|| format!("must have 1 to {MAX_NAME_LENGTH} characters and no control characters"))
+}
+
+/// A text as a managing entity of an application: an identifier, or `*` for every one.
+pub fn checked_entity(text: &str) -> Result<String, NotAnEntity> {
+    if text == Entities::EVERY { Ok(text.to_owned()) } else { EntityId::parse(text).map(String::from) }
+}
+
+/// The managing entities of an application, each once. The error ends a sentence that begins with the list.
+pub fn checked_entities(list: Vec<String>) -> Result<Entities, String> {
+    let mut distinct = Vec::<String>::new();
+    for entity in list {
+        if !distinct.contains(&entity) {
+            distinct.push(entity);
+        }
+        if distinct.len() > MAX_ENTITIES {
+            break;
+        }
+    }
+    if !(1..=MAX_ENTITIES).contains(&distinct.len()) {
+        return Err(format!("must have 1 to {MAX_ENTITIES} elements"));
+    }
+    if distinct.iter().map(String::len).sum::<usize>() > MAX_ENTITY_BYTES {
+        return Err(format!("must have {MAX_ENTITY_BYTES} bytes at most, all identifiers together"));
+    }
+    Ok(Entities::new(distinct))
+}
+
+fn entities(list: Vec<String>, violations: &mut Violations) -> Entities {
+    for (position, text) in list.iter().enumerate() {
+        if let Err(error) = checked_entity(text) {
+            violations.add(format!("managingEntities[{position}]"), format!("{error}, or `{}`", Entities::EVERY));
+        }
+    }
+    violations.note("managingEntities", checked_entities(list)).unwrap_or_else(|| Entities::new([]))
+}
+
+fn scopes(list: &[String], violations: &mut Violations) -> Scopes {
+    if list.is_empty() {
+        violations.add("scopes", "must have an element at least");
+    }
+    let mut known = Vec::new();
+    for (position, name) in list.iter().enumerate() {
+        match Scope::parse(name) {
+            Some(scope) => known.push(scope),
+            None => violations.add(format!("scopes[{position}]"), "must be one of the service's scopes"),
+        }
+    }
+    known.into_iter().collect()
+}
+
+fn public_keys(list: &[Value], now: Time, violations: &mut Violations) -> Vec<ClientKey> {
+    if list.len() > MAX_KEYS {
+        violations.add("publicKeys", format!("must have {MAX_KEYS} elements at most"));
+        return Vec::new();
+    }
+    let mut keys = Vec::<ClientKey>::new();
+    for (position, jwk) in list.iter().enumerate() {
+        let field = format!("publicKeys[{position}]");
+        let Some(key) = violations.note(&field, ClientKey::parse(jwk, now)) else { continue };
+        if keys.iter().any(|known| known.kid == key.kid) {
+            violations.add(field, "must not have the same `kid` as another of the list");
+        } else {
+            keys.push(key);
+        }
+    }
+    keys
+}

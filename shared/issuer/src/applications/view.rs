@@ -1,0 +1,92 @@
+//! An application, as its owner sees it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Application, ClientKey, ClientSecret};
+use auth::entity::{Entities, EntityId};
+use base::{clock::Time, ids::ClientSecretId};
+use storage::secrets::SecretText;
+
+/// An application on the wire. Without `Debug`: nobody is to print a secret.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApplicationView<'a> {
+    client_id: &'a str,
+    /// Shown once, in the answer that makes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_secret: Option<&'a str>,
+    created_date: Time,
+    last_update: Time,
+    managing_entities: &'a Entities,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner_identifier: Option<&'a EntityId>,
+    public_keys: Vec<KeyView<'a>>,
+    scopes: Vec<&'static str>,
+    secrets: Vec<SecretView<'a>>,
+    version: u64,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SecretView<'a> {
+    id: &'a ClientSecretId,
+    created_date: Time,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_date: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_used_date: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct KeyView<'a> {
+    #[serde(flatten)]
+    jwk: Map<String, Value>,
+    created_date: Time,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_used_date: Option<&'a str>,
+}
+
+impl Application {
+    /// What its owner sees of it: the secrets that are good at this moment, by their identifiers, and this once one of them.
+    pub fn view<'a>(&'a self, now: Time, client_secret: Option<&'a SecretText>) -> ApplicationView<'a> {
+        ApplicationView {
+            client_id: &self.client_id,
+            client_secret: client_secret.map(SecretText::expose),
+            created_date: self.created_date,
+            last_update: self.last_update,
+            managing_entities: &self.entities,
+            name: &self.name,
+            owner_identifier: self.owner.as_ref(),
+            public_keys: self.keys.iter().map(|key| KeyView::of(key, &self.last_used)).collect(),
+            scopes: self.scopes.iter().map(|scope| scope.as_str()).collect(),
+            secrets: self.live_secrets(now).map(|secret| SecretView::of(secret, &self.last_used)).collect(),
+            version: self.version,
+        }
+    }
+}
+
+impl<'a> SecretView<'a> {
+    fn of(secret: &'a ClientSecret, last_used: &'a BTreeMap<String, String>) -> Self {
+        Self {
+            id: &secret.id,
+            created_date: secret.created_date,
+            expires_date: secret.expires_date,
+            last_used_date: last_used.get(secret.id.as_str()).map(String::as_str),
+        }
+    }
+}
+
+impl<'a> KeyView<'a> {
+    fn of(key: &ClientKey, last_used: &'a BTreeMap<String, String>) -> Self {
+        Self {
+            jwk: key.to_jwk(),
+            created_date: key.created_date,
+            last_used_date: last_used.get(&key.kid).map(String::as_str),
+        }
+    }
+}

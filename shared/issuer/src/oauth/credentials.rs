@@ -1,0 +1,248 @@
+//! What a client shows to be let in: its identifier, and a secret or an assertion (RFC 6749 §2.3, RFC 7523 §2.2).
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use http::{
+    HeaderMap, HeaderValue,
+    header::{AUTHORIZATION, WWW_AUTHENTICATE},
+};
+
+use super::{
+    assertion::{self, AssertionFault, ClientAssertion},
+    form::{Form, malformed},
+};
+use problem::{Problem, ProblemKind};
+use storage::secrets::SecretText;
+
+/// What a client shows. Nothing of it is proven yet.
+#[derive(Debug)]
+pub struct Credentials {
+    /// Who says it is asking; empty, where not even that can be read.
+    pub client_id: String,
+    /// What proves it.
+    pub proof: Proof,
+    /// Whether they came by HTTP Basic.
+    by_basic: bool,
+}
+
+/// What proves a client's identifier.
+#[derive(Debug)]
+pub enum Proof {
+    /// One of its secrets.
+    Secret(SecretText),
+    /// What it signed with one of its keys.
+    Assertion(ClientAssertion),
+    /// Something that nobody can read, which is an attempt all the same.
+    Unreadable(Unreadable),
+}
+
+/// Why what should prove a client's identifier cannot be read. For the log.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+pub enum Unreadable {
+    /// `Authorization` has another scheme, or comes twice, or is malformed.
+    #[error("the Authorization is no HTTP Basic")]
+    Basic,
+    /// The assertion is none, or another client's.
+    #[error(transparent)]
+    Assertion(#[from] AssertionFault),
+}
+
+impl Credentials {
+    /// Reads the credentials of a request, from its `Authorization` or its form.
+    ///
+    /// # Errors
+    /// 400 when they came in several ways or half a way; 401 when none came.
+    pub fn read(headers: &HeaderMap, form: &mut Form) -> Result<Self, Problem> {
+        let basic = match basic(headers) {
+            Ok(basic) => basic,
+            Err(fault) => return Ok(Self::unreadable(form.take("client_id"), fault, true)),
+        };
+        let (client_id, secret) = (form.take("client_id"), form.take("client_secret"));
+        let (assertion_type, assertion) = (form.take("client_assertion_type"), form.take("client_assertion"));
+        if [basic.is_some(), secret.is_some(), assertion.is_some()].into_iter().filter(|came| *came).count() > 1 {
+            let detail =
+                "The client's credentials came in several ways: use HTTP Basic, or client_secret, or client_assertion.";
+            return Err(malformed(detail));
+        }
+        if assertion_type.as_deref() != assertion.as_ref().map(|_| assertion::TYPE) {
+            let detail = format!("A client_assertion comes with the client_assertion_type {}.", assertion::TYPE);
+            return Err(malformed(&detail));
+        }
+        match (basic, client_id, secret, assertion) {
+            (Some((id, _)), Some(in_form), _, _) if in_form != id => {
+                Err(malformed("The client_id in the form is not the one in HTTP Basic."))
+            }
+            (Some((id, secret)), _, _, _) => Ok(Self::with_secret(id, secret, true)),
+            (None, Some(id), Some(secret), _) => Ok(Self::with_secret(id, secret, false)),
+            (None, id, None, Some(assertion)) => Ok(Self::with_assertion(id, assertion)),
+            _ => Err(unauthenticated(false)),
+        }
+    }
+
+    fn with_secret(client_id: String, secret: String, by_basic: bool) -> Self {
+        Self { client_id, proof: Proof::Secret(SecretText::new(secret)), by_basic }
+    }
+
+    /// An assertion says itself who made it; a client identifier beside it must be the same (RFC 7521 §4.2).
+    fn with_assertion(client_id: Option<String>, assertion: String) -> Self {
+        let read = ClientAssertion::read(assertion).and_then(|assertion| match &client_id {
+            Some(id) if id != assertion.client_id() => Err(AssertionFault::Subject),
+            _ => Ok(assertion),
+        });
+        match read {
+            Ok(assertion) => {
+                let client_id = assertion.client_id().to_owned();
+                Self { client_id, proof: Proof::Assertion(assertion), by_basic: false }
+            }
+            Err(fault) => Self::unreadable(client_id, fault.into(), false),
+        }
+    }
+
+    fn unreadable(client_id: Option<String>, fault: Unreadable, by_basic: bool) -> Self {
+        Self { client_id: client_id.unwrap_or_default(), proof: Proof::Unreadable(fault), by_basic }
+    }
+
+    /// The one answer to credentials that are not good, whatever the reason.
+    pub fn refused(&self) -> Problem {
+        unauthenticated(self.by_basic)
+    }
+}
+
+/// The one answer for every client that could not be authenticated, whatever the reason.
+fn unauthenticated(by_basic: bool) -> Problem {
+    let detail =
+        "The client could not be authenticated: check client_id and client_secret, or the assertion and its key.";
+    let mut problem = Problem::new(ProblemKind::InvalidClient, detail);
+    if by_basic {
+        problem.headers.push((WWW_AUTHENTICATE, HeaderValue::from_static(r#"Basic realm="token""#)));
+    }
+    problem
+}
+
+/// The credentials of HTTP Basic, each form-decoded as RFC 6749 §2.3.1 wants it. Another scheme or a malformed value
+/// is a client that could not be authenticated, and not one that did not try.
+fn basic(headers: &HeaderMap) -> Result<Option<(String, String)>, Unreadable> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let decoded = value.to_str().ok().filter(|_| values.next().is_none()).and_then(|value| {
+        let (scheme, encoded) = value.split_once(' ')?;
+        let bytes = scheme.eq_ignore_ascii_case("basic").then(|| BASE64_STANDARD.decode(encoded.trim()).ok())??;
+        let text = String::from_utf8(bytes).ok()?;
+        let (id, secret) = text.split_once(':')?;
+        Some((form_decoded(id)?, form_decoded(secret)?))
+    });
+    decoded.map(Some).ok_or(Unreadable::Basic)
+}
+
+fn form_decoded(text: &str) -> Option<String> {
+    let spaced = text.replace('+', " ");
+    percent_encoding::percent_decode_str(&spaced).decode_utf8().ok().map(|text| text.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::header::CONTENT_TYPE;
+    use proptest::prelude::*;
+
+    fn headers(basic: Option<&str>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+        if let Some(pair) = basic {
+            let value = format!("Basic {}", BASE64_STANDARD.encode(pair));
+            headers.insert(AUTHORIZATION, value.parse().expect("a value"));
+        }
+        headers
+    }
+
+    fn read(headers: &HeaderMap, body: &str) -> Result<Credentials, Problem> {
+        Credentials::read(headers, &mut Form::read(headers, body.as_bytes())?)
+    }
+
+    fn kind(basic: Option<&str>, body: &str) -> ProblemKind {
+        read(&headers(basic), body).expect_err("refused").kind
+    }
+
+    fn secret(credentials: &Credentials) -> &str {
+        match &credentials.proof {
+            Proof::Secret(secret) => secret.expose(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_secret_comes_by_form_or_by_basic() {
+        let by_form = read(&headers(None), "client_id=a%2Bb&client_secret=s%26").expect("credentials");
+        assert_eq!((by_form.client_id.as_str(), secret(&by_form)), ("a+b", "s&"));
+        assert!(by_form.refused().headers.is_empty());
+        let by_basic = read(&headers(Some("a%2Bb:s%3A+1:2")), "client_id=a%2Bb&client_secret=").expect("credentials");
+        assert_eq!((by_basic.client_id.as_str(), secret(&by_basic)), ("a+b", "s: 1:2"));
+        assert_eq!(by_basic.refused().headers[0].0, WWW_AUTHENTICATE);
+    }
+
+    #[test]
+    fn credentials_come_in_one_way_and_whole() {
+        let assertion = format!("client_assertion=x&client_assertion_type={}", assertion::TYPE);
+        for (basic, body) in [
+            (Some("a:b"), "client_secret=b"),
+            (Some("a:b"), "client_id=c"),
+            (Some("a:b"), &assertion),
+            (None, &format!("client_id=a&client_secret=b&{assertion}")),
+            (None, "client_assertion=x"),
+            (None, "client_assertion=x&client_assertion_type=saml2"),
+            (None, "client_id=a&client_secret=b&client_assertion_type=x"),
+        ] {
+            assert_eq!(kind(basic, body), ProblemKind::InvalidTokenRequest, "{basic:?} {body}");
+        }
+    }
+
+    #[test]
+    fn missing_credentials_are_an_invalid_client() {
+        for body in ["", "client_id=a", "client_secret=a"] {
+            assert_eq!(kind(None, body), ProblemKind::InvalidClient, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_can_read_is_an_attempt_of_whoever_it_says_it_is() {
+        let assertion = format!("client_assertion=x&client_assertion_type={}", assertion::TYPE);
+        let of_somebody = format!("{assertion}&client_id=a");
+        for (basic, body, client_id) in [
+            (None, assertion.as_str(), ""),
+            (None, &of_somebody, "a"),
+            (Some("no colon"), "", ""),
+            (Some("no colon"), "client_id=a", "a"),
+            (Some("%ff:%ff"), "", ""),
+        ] {
+            let credentials = read(&headers(basic), body).expect("an attempt");
+            assert!(matches!(credentials.proof, Proof::Unreadable(_)), "{basic:?} {body}");
+            assert_eq!(credentials.client_id, client_id, "{basic:?} {body}");
+            assert_eq!(credentials.refused().headers.is_empty(), basic.is_none(), "{basic:?} {body}");
+        }
+        let mut bearer = headers(None);
+        bearer.insert(AUTHORIZATION, HeaderValue::from_static("Bearer abc"));
+        let problem = read(&bearer, "client_id=a&client_secret=b").expect("an attempt").refused();
+        assert_eq!(problem.kind, ProblemKind::InvalidClient);
+        assert_eq!(problem.headers[0].0, WWW_AUTHENTICATE);
+    }
+
+    #[test]
+    fn nothing_that_proves_anything_is_printed() {
+        let credentials = read(&headers(None), "client_id=a&client_secret=hunter2").expect("credentials");
+        assert!(!format!("{credentials:?}").contains("hunter2"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_reader_panic(body in "\\PC{0,100}", basic in "\\PC{0,30}") {
+            let _ = read(&headers(Some(&basic)), &body);
+        }
+
+        #[test]
+        fn what_a_client_encodes_for_basic_is_what_is_read(id in "\\PC{0,20}", password in "\\PC{0,20}") {
+            let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+            let headers = headers(Some(&format!("{}:{}", encoded(&id), encoded(&password))));
+            let credentials = read(&headers, "").expect("credentials");
+            prop_assert_eq!((credentials.client_id.as_str(), secret(&credentials)), (id.as_str(), password.as_str()));
+        }
+    }
+}

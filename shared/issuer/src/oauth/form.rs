@@ -1,0 +1,125 @@
+//! What comes to the token issuer: a form.
+
+use std::{collections::HashSet, fmt};
+
+use http::{HeaderMap, header::CONTENT_TYPE};
+
+use problem::{Problem, ProblemKind};
+
+/// The largest form, in bytes: some 20 times what a request for all scopes needs.
+const MAX_FORM: usize = 16 * 1024;
+
+/// The answer to a form that is not as it should be.
+pub fn malformed(detail: &str) -> Problem {
+    Problem::new(ProblemKind::InvalidTokenRequest, detail)
+}
+
+/// The parameters of a form. One without a value counts as absent, one that comes twice is an error, one that nobody
+/// knows is ignored (RFC 6749 §3.2).
+pub struct Form(Vec<(String, String)>);
+
+impl fmt::Debug for Form {
+    /// Says nothing of what is in it: secrets are.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Form").finish_non_exhaustive()
+    }
+}
+
+impl Form {
+    /// Reads the form of a request.
+    ///
+    /// # Errors
+    /// 400 when the request has another content type, or a form that is too large, is not text or has a parameter twice.
+    pub fn read(headers: &HeaderMap, body: &[u8]) -> Result<Self, Problem> {
+        let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let media_type = content_type.split(';').next().unwrap_or_default().trim();
+        if !media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+            let detail = "Send the parameters as a form, with Content-Type: application/x-www-form-urlencoded.";
+            return Err(malformed(detail));
+        }
+        if body.len() > MAX_FORM {
+            return Err(malformed("The form is larger than any request to this address."));
+        }
+        let body = std::str::from_utf8(body).map_err(|_| malformed("The form is not text in UTF-8."))?;
+        let (mut parameters, mut names) = (Vec::new(), HashSet::new());
+        for (name, value) in form_urlencoded::parse(body.as_bytes()) {
+            if !names.insert(name.clone()) {
+                return Err(malformed("A parameter of the form comes twice."));
+            }
+            parameters.push((name.into_owned(), value.into_owned()));
+        }
+        Ok(Self(parameters))
+    }
+
+    /// Takes a parameter out of the form.
+    pub fn take(&mut self, name: &str) -> Option<String> {
+        let position = self.0.iter().position(|(known, _)| known == name)?;
+        Some(self.0.swap_remove(position).1).filter(|value| !value.is_empty())
+    }
+
+    /// Takes a parameter that must be there.
+    ///
+    /// # Errors
+    /// 400 with this sentence when it is not.
+    pub fn required(&mut self, name: &str, missing: &str) -> Result<String, Problem> {
+        self.take(name).ok_or_else(|| malformed(missing))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
+    fn read(content_type: &'static str, body: &[u8]) -> Result<Form, Problem> {
+        Form::read(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(content_type))]), body)
+    }
+
+    fn form(body: &[u8]) -> Result<Form, Problem> {
+        read("application/x-www-form-urlencoded", body)
+    }
+
+    #[test]
+    fn a_parameter_is_decoded_and_one_without_a_value_is_absent() {
+        let mut form = form(b"scope=booking.read+mcp.read&client_id=a%2Bb&token=&other").expect("a form");
+        assert_eq!(form.take("scope").as_deref(), Some("booking.read mcp.read"));
+        assert_eq!(form.required("client_id", "x").ok().as_deref(), Some("a+b"));
+        assert_eq!((form.take("token"), form.take("other"), form.take("client_id")), (None, None, None));
+        assert_eq!(form.required("token", "is missing").expect_err("refused").detail, "is missing");
+    }
+
+    #[test]
+    fn a_form_is_one_by_its_content_type_whatever_its_parameters() {
+        assert!(read("Application/X-WWW-Form-Urlencoded; charset=UTF-8", b"").is_ok());
+        for other in ["", "application/json", "multipart/form-data", "application/x-www-form-urlencodedx"] {
+            assert_eq!(read(other, b"a=b").expect_err(other).kind, ProblemKind::InvalidTokenRequest, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_form_beyond_all_bounds_is_refused_before_it_is_parsed() {
+        let many = (0..100_000).map(|number| format!("p{number}=")).collect::<Vec<_>>().join("&");
+        assert_eq!(form(many.as_bytes()).expect_err("refused").kind, ProblemKind::InvalidTokenRequest);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_reader_panic(body in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let _ = form(&body);
+        }
+
+        #[test]
+        fn what_was_written_is_read_and_once_only(name in "\\PC{1,20}", value in "\\PC{1,20}", again in any::<bool>()) {
+            let mut body = form_urlencoded::Serializer::new(String::new());
+            body.append_pair(&name, &value);
+            if again {
+                body.append_pair(&name, "");
+            }
+            match form(body.finish().as_bytes()) {
+                Ok(mut form) => prop_assert!(!again && form.take(&name) == Some(value)),
+                Err(_) => prop_assert!(again),
+            }
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Guessing: failed attempts to authenticate are counted by the minute, for each client identifier from each address and for
+//! each address alone. Where there were too many, nobody gets in from there for a while, whatever is shown; from elsewhere
+//! everybody does.
+//!
+//! | item | pk / sk |
+//! |---|---|
+//! | attempts for one client identifier | `GUESSES#{address}` / hash of the identifier |
+//! | attempts for all together | `GUESSES#{address}` / `*` |
+//!
+//! A minute is an attribute, `m29919465`. An attempt that succeeds writes nothing, and neither does one that is turned away.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::{IpAddr, Ipv6Addr},
+    time::Duration,
+};
+
+use aws_lc_rs::digest;
+use aws_sdk_dynamodb::types::ReturnValue;
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use serde::Deserialize;
+use serde_json::Value;
+
+use base::clock::Time;
+use base::environment::{AtLeastOne, Environment, FromEnvironment};
+use storage::table::{Table, TableError, number, read_item, text};
+
+/// How many minutes count beside the present one, so that a failed attempt counts for five to six.
+const MINUTES: i64 = 5;
+/// The longest that anybody is asked to wait at a time; whoever comes back too early is asked again.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// How long what was counted stays in the table after the last attempt.
+const MEMORY: Duration = Duration::from_secs(60 * 60);
+/// The sort key of all attempts from an address. No hash is spelt so.
+const ALL: &str = "*";
+
+/// How many failed attempts there may be in the present minute and the five before it: `TOKEN_GUESSES_PER_CLIENT` and `TOKEN_GUESSES_PER_ADDRESS`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GuessSettings {
+    /// For one client identifier from one address.
+    pub per_client: u32,
+    /// From one address, for all client identifiers together.
+    pub per_address: u32,
+}
+
+impl Default for GuessSettings {
+    fn default() -> Self {
+        Self { per_client: 100, per_address: 1000 }
+    }
+}
+
+/// The failed attempts in the table.
+#[derive(Debug, Clone)]
+pub struct Guesses {
+    table: Table,
+    limits: GuessSettings,
+}
+
+/// The failed attempts that have to do with one request.
+#[derive(Debug, Clone)]
+pub struct Tally {
+    limits: GuessSettings,
+    pk: String,
+    client: String,
+    for_client: Attempts,
+    from_address: Attempts,
+}
+
+/// Failed attempts, by the minute since the epoch.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "HashMap<String, Value>")]
+struct Attempts(BTreeMap<i64, u64>);
+
+impl From<HashMap<String, Value>> for Attempts {
+    fn from(item: HashMap<String, Value>) -> Self {
+        let minute = |(name, count): (&String, &Value)| Some((name.strip_prefix('m')?.parse().ok()?, count.as_u64()?));
+        Self(item.iter().filter_map(minute).collect())
+    }
+}
+
+impl Attempts {
+    /// How many count at this minute.
+    fn at(&self, minute: i64) -> u64 {
+        self.0.range(minute - MINUTES..).map(|(_, count)| count).sum()
+    }
+
+    /// The minutes that will never count again.
+    fn stale(&self, minute: i64) -> impl Iterator<Item = i64> {
+        self.0.range(..minute - MINUTES).map(|(minute, _)| *minute)
+    }
+
+    /// How long it is until fewer than so many count; zero when it is so now.
+    fn wait(&self, limit: u32, now: Time) -> Duration {
+        let minute = minute_of(now);
+        let free = (minute..=minute + MINUTES)
+            .find(|later| self.at(*later) < u64::from(limit))
+            .unwrap_or(minute + MINUTES + 1);
+        Time::from_millis(free * 60_000).since(now)
+    }
+}
+
+fn minute_of(time: Time) -> i64 {
+    time.as_seconds().div_euclid(60)
+}
+
+impl Tally {
+    /// How long nobody gets in with this client identifier from this address; none when there were few enough attempts.
+    pub fn blocked(&self, now: Time) -> Option<Duration> {
+        let waits =
+            [self.for_client.wait(self.limits.per_client, now), self.from_address.wait(self.limits.per_address, now)];
+        waits.into_iter().max().filter(|wait| !wait.is_zero()).map(|wait| wait.min(LONGEST_WAIT))
+    }
+
+    /// Whether more attempts than may be were counted, as can happen when many come at once.
+    pub fn exceeded(&self, now: Time) -> bool {
+        let minute = minute_of(now);
+        let over = |attempts: &Attempts, limit| attempts.at(minute) > u64::from(limit);
+        over(&self.for_client, self.limits.per_client) || over(&self.from_address, self.limits.per_address)
+    }
+}
+
+impl Guesses {
+    /// The failed attempts in this table, within these limits.
+    pub fn new(table: Table, limits: GuessSettings) -> Self {
+        Self { table, limits }
+    }
+
+    /// The failed attempts so far, for this client identifier and from this address.
+    pub async fn tally(&self, source: Option<IpAddr>, client_id: &str) -> Result<Tally, TableError> {
+        const DOING: &str = "reading failed attempts";
+        let (pk, client) = (partition(source), hashed(client_id));
+        let (for_client, from_address) = tokio::join!(
+            self.table.read::<Attempts>((pk.clone(), client.clone()), DOING),
+            self.table.read::<Attempts>((pk.clone(), ALL.to_owned()), DOING),
+        );
+        let (for_client, from_address) = (for_client?.unwrap_or_default(), from_address?.unwrap_or_default());
+        Ok(Tally { limits: self.limits, pk, client, for_client, from_address })
+    }
+
+    /// Counts one more failed attempt, and tells how many there are then.
+    ///
+    /// # Errors
+    /// When it could not be counted. The attempt must then not be answered, or guessing would cost nothing while the table is
+    /// out of reach.
+    pub async fn count(&self, tally: &Tally, now: Time) -> Result<Tally, TableError> {
+        let (for_client, from_address) = tokio::join!(
+            self.add(&tally.pk, &tally.client, &tally.for_client, now),
+            self.add(&tally.pk, ALL, &tally.from_address, now),
+        );
+        Ok(Tally { for_client: for_client?, from_address: from_address?, ..tally.clone() })
+    }
+
+    async fn add(&self, pk: &str, sk: &str, known: &Attempts, now: Time) -> Result<Attempts, TableError> {
+        const DOING: &str = "counting a failed attempt";
+        let minute = minute_of(now);
+        let stale: Vec<_> = known.stale(minute).map(|minute| format!("m{minute}")).collect();
+        let forget = if stale.is_empty() { String::new() } else { format!(" REMOVE {}", stale.join(", ")) };
+        let answer = self
+            .table
+            .client
+            .update_item()
+            .table_name(&self.table.name)
+            .key("pk", text(pk))
+            .key("sk", text(sk))
+            .update_expression(format!("SET expiresAt = :end ADD m{minute} :one{forget}"))
+            .expression_attribute_values(":end", number((now + MEMORY).as_seconds()))
+            .expression_attribute_values(":one", number(1))
+            .return_values(ReturnValue::AllNew)
+            .send()
+            .await
+            .map_err(TableError::sdk(DOING))?;
+        read_item(answer.attributes.unwrap_or_default(), DOING)
+    }
+}
+
+/// An IPv6 client has a whole network of addresses to itself (RFC 6177), so they count together.
+fn partition(source: Option<IpAddr>) -> String {
+    match source.map(|address| address.to_canonical()) {
+        Some(IpAddr::V4(address)) => format!("GUESSES#{address}"),
+        Some(IpAddr::V6(address)) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("GUESSES#{}/64", Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+        None => "GUESSES#unknown".to_owned(),
+    }
+}
+
+/// People put their secret by mistake where the identifier belongs, and strangers anything at all: what is no identifier of ours
+/// must neither be readable in the table nor be longer than a key may be.
+fn hashed(client_id: &str) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, client_id.as_bytes()))
+}
+
+impl FromEnvironment for GuessSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        let default = Self::default();
+        let per_client = environment.parsed("TOKEN_GUESSES_PER_CLIENT", AtLeastOne(default.per_client));
+        let per_address = environment.parsed("TOKEN_GUESSES_PER_ADDRESS", AtLeastOne(default.per_address));
+        Some(Self { per_client: per_client?.0, per_address: per_address?.0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// 30 s into a minute.
+    const NOW: Time = Time::from_millis(1_795_167_930_000);
+    const MINUTE: i64 = 1_795_167_900 / 60;
+
+    fn attempts(counts: &[(i64, u64)]) -> Attempts {
+        Attempts(counts.iter().map(|(ago, count)| (MINUTE - ago, *count)).collect())
+    }
+
+    fn tally(for_client: Attempts, from_address: Attempts) -> Tally {
+        let limits = GuessSettings { per_client: 3, per_address: 5 };
+        Tally { limits, pk: String::new(), client: String::new(), for_client, from_address }
+    }
+
+    #[test]
+    fn the_present_minute_and_the_five_before_it_count() {
+        assert_eq!(attempts(&[(0, 1), (5, 2), (6, 4)]).at(MINUTE), 3);
+        assert_eq!(
+            attempts(&[(0, 1), (5, 2), (6, 4), (90, 1)]).stale(MINUTE).collect::<Vec<_>>(),
+            [MINUTE - 90, MINUTE - 6]
+        );
+        assert_eq!(attempts(&[(-1, 2)]).at(MINUTE), 2, "the clock of another machine may be ahead");
+    }
+
+    #[test]
+    fn at_the_limit_nobody_gets_in_until_enough_is_forgotten() {
+        let none = Attempts::default;
+        assert_eq!(tally(none(), none()).blocked(NOW), None);
+        assert_eq!(tally(attempts(&[(0, 2)]), attempts(&[(0, 4)])).blocked(NOW), None);
+        // The two of five minutes ago are forgotten when this minute ends.
+        assert_eq!(tally(attempts(&[(0, 2), (5, 2)]), none()).blocked(NOW), Some(Duration::from_secs(30)));
+        assert_eq!(tally(attempts(&[(4, 3)]), none()).blocked(NOW), Some(LONGEST_WAIT));
+        assert_eq!(tally(attempts(&[(0, 1)]), attempts(&[(0, 3), (5, 3)])).blocked(NOW), Some(Duration::from_secs(30)));
+        assert_eq!(tally(attempts(&[(0, 9)]), none()).blocked(NOW), Some(LONGEST_WAIT));
+    }
+
+    #[test]
+    fn more_than_the_limit_is_found_only_where_many_came_at_once() {
+        assert!(!tally(attempts(&[(0, 3)]), attempts(&[(0, 5)])).exceeded(NOW));
+        assert!(tally(attempts(&[(0, 4)]), Attempts::default()).exceeded(NOW));
+        assert!(tally(Attempts::default(), attempts(&[(1, 6)])).exceeded(NOW));
+    }
+
+    #[test]
+    fn an_item_is_read_by_its_minutes() {
+        let item = json!({ "pk": "GUESSES#192.0.2.1", "sk": "*", "expiresAt": 7, "m29919465": 2, "mx": 3 });
+        let read: Attempts = serde_json::from_value(item).expect("an item");
+        assert_eq!(read, Attempts(BTreeMap::from([(29_919_465, 2)])));
+    }
+
+    #[test]
+    fn addresses_of_one_client_count_together() {
+        let of = |address: &str| partition(address.parse().ok());
+        assert_eq!(of("192.0.2.1"), "GUESSES#192.0.2.1");
+        assert_eq!(of("::ffff:192.0.2.1"), "GUESSES#192.0.2.1");
+        assert_eq!(of("2001:db8:0:7::1"), "GUESSES#2001:db8:0:7::/64");
+        assert_eq!(of("2001:db8:0:7:ffff::2"), of("2001:db8:0:7::1"));
+        assert_ne!(of("2001:db8:0:8::1"), of("2001:db8:0:7::1"));
+    }
+
+    #[test]
+    fn no_client_identifier_takes_the_place_of_the_whole_address() {
+        for id in ["*", "", &"x".repeat(5000)] {
+            assert_eq!(hashed(id).len(), 43);
+        }
+        assert_ne!(hashed("a"), hashed("b"));
+    }
+
+    use base::environment::read_from;
+    #[test]
+    fn guessing_is_limited_as_the_contract_says_unless_something_else_is_set() {
+        let settings = read_from::<GuessSettings>(|_| None).expect("defaults");
+        assert_eq!(settings, GuessSettings { per_client: 100, per_address: 1000 });
+        let error = read_from::<GuessSettings>(|_| Some("0".into())).expect_err("refused").0;
+        let about = |number: usize, name: &str| error[number].starts_with(name);
+        assert!(about(0, "TOKEN_GUESSES_PER_CLIENT") && about(1, "TOKEN_GUESSES_PER_ADDRESS"), "{error:?}");
+    }
+}

@@ -1,0 +1,99 @@
+//! The issuer's own secret: the keys that sign tokens. A key signs only what it outlives as one that vouches for tokens.
+
+use std::{sync::Arc, time::Duration};
+
+use auth::{
+    signing::{self, BadSigningKey, SigningKey, SigningKeys, SigningSecret},
+    verifier::Verifier,
+};
+use base::clock::SharedClock;
+use base::{
+    clock::Time,
+    refreshed::{Refreshed, Source},
+};
+use problem::Problem;
+use storage::{
+    secrets::{SecretError, Secrets},
+    table::TableError,
+};
+
+/// How soon the secret is read again because its key may not sign any more: somebody is about to replace it, or just did.
+const RETIRED_KEY_PAUSE: Duration = Duration::from_secs(5);
+
+/// Why no key can be had to sign with.
+#[derive(Debug, thiserror::Error)]
+pub enum IssuerError {
+    /// The secret could not be read.
+    #[error("the issuer's keys could not be read")]
+    Secret(#[from] SecretError),
+    /// It is unusable.
+    #[error(transparent)]
+    Key(#[from] BadSigningKey),
+    /// The published keys or the revoked ones could not be read.
+    #[error("nobody can say whether the issuer's key vouches for anything")]
+    Table(#[from] TableError),
+    /// The key is revoked or not published, or it ends before the token would.
+    #[error("the key `{0}` does not vouch for as long as a token would live, and there is no other")]
+    Retired(String),
+}
+
+impl From<IssuerError> for Problem {
+    fn from(error: IssuerError) -> Self {
+        match error {
+            IssuerError::Secret(error) => error.into(),
+            IssuerError::Table(error) => error.into(),
+            IssuerError::Key(error) => Problem::internal(error),
+            IssuerError::Retired(_) => Problem::unavailable(error),
+        }
+    }
+}
+
+/// The keys in memory.
+pub struct Issuer {
+    secret: Refreshed<IssuerSource>,
+    /// Knows which keys vouch for tokens, and which do no more.
+    tokens: Arc<Verifier>,
+}
+
+impl Issuer {
+    /// Reads the keys before the first request; a failure is logged, and tried again by the first request.
+    pub async fn start(secrets: Secrets, tokens: Arc<Verifier>, clock: SharedClock) -> Self {
+        let (secret, ()) = tokio::join!(Refreshed::warm(IssuerSource(secrets), clock), tokens.warm_up());
+        Self { secret, tokens }
+    }
+
+    /// The keys, of which the current one vouches for a token that lives until then. When the key that is known here does
+    /// not, it was replaced: the secret is read again at once.
+    pub async fn keys_until(&self, end: Time) -> Result<Arc<SigningKeys>, IssuerError> {
+        let keys = self.secret.get().await?;
+        if self.vouches(&keys.current, end).await? {
+            return Ok(keys);
+        }
+        let retired = keys.current.kid();
+        let keys = self.secret.suitable(RETIRED_KEY_PAUSE, |keys| keys.current.kid() != retired).await?;
+        if self.vouches(&keys.current, end).await? {
+            Ok(keys)
+        } else {
+            Err(IssuerError::Retired(keys.current.kid().to_owned()))
+        }
+    }
+
+    async fn vouches(&self, key: &SigningKey, end: Time) -> Result<bool, TableError> {
+        let (published, revoked) =
+            tokio::try_join!(self.tokens.keys().for_key(key.kid()), self.tokens.revocations().key_revoked(key.kid()))?;
+        Ok(!revoked && published.get(key.kid(), end).is_some())
+    }
+}
+
+/// Where the keys are read.
+pub struct IssuerSource(pub Secrets);
+
+impl Source for IssuerSource {
+    type Value = SigningKeys;
+    type Error = IssuerError;
+
+    async fn load(&self) -> Result<SigningKeys, IssuerError> {
+        let secret: serde_json::Value = self.0.read(signing::SECRET).await?;
+        Ok(SigningSecret::read(&secret)?.keys()?)
+    }
+}

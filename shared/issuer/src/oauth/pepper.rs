@@ -1,0 +1,32 @@
+//! The pepper of client secrets. It lives in Secrets Manager, apart from the key that signs tokens: whoever authenticates
+//! clients needs the one and not the other.
+
+use serde::Deserialize;
+
+use base::refreshed::{Refreshed, Source};
+use storage::secrets::{SecretBytes, SecretError, Secrets};
+
+/// The secret's name after the prefix.
+pub const SECRET: &str = "client-secret-pepper";
+
+/// The pepper as it stands in Secrets Manager.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PepperSecret {
+    pepper: SecretBytes,
+}
+
+/// The pepper in memory.
+pub type Pepper = Refreshed<PepperSource>;
+
+/// Where the pepper is read.
+pub struct PepperSource(pub Secrets);
+
+impl Source for PepperSource {
+    type Value = SecretBytes;
+    type Error = SecretError;
+
+    async fn load(&self) -> Result<SecretBytes, SecretError> {
+        self.0.read::<PepperSecret>(SECRET).await.map(|secret| secret.pepper)
+    }
+}

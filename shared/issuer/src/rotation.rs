@@ -1,0 +1,347 @@
+//! The rotation of the keys that sign tokens, in the four steps of Secrets Manager.
+//! <https://docs.aws.amazon.com/secretsmanager/latest/userguide/rotate-secrets_lambda-functions.html>
+//!
+//! The key that is to sign next is published long before: since the rotation before. So nobody ever meets a token whose key is
+//! not known everywhere, and a rotation changes nothing but which key signs. The old one stays published until the last token
+//! that it signed is over.
+//!
+//! | step | what it does |
+//! |---|---|
+//! | `createSecret` | makes a version in which the next key is the current one, and a new key the next |
+//! | `setSecret` | publishes the new key |
+//! | `testSecret` | signs with both keys, and verifies with what is published |
+//! | `finishSecret` | makes the version the current one, and lets the old key end |
+//!
+//! Each step can be repeated, and a rotation that was stopped goes on where it stood: what a step did already it does not do
+//! again.
+
+use std::{fmt, future::Future};
+
+use futures::FutureExt;
+use serde::Deserialize;
+
+use crate::settings::{SigningSettings, TokenSettings};
+use auth::{
+    jws::{self, Jws, JwsFault},
+    keys::{Published, PublishedKeys, RevokedKey},
+    signing::{BadSigningKey, SECRET, SigningKey, SigningKeys, SigningSecret},
+};
+use base::{
+    audit::{Action, Entry, Notes, Outcome},
+    clock::{SharedClock, Time},
+};
+use storage::{
+    secrets::{
+        SecretError, Secrets,
+        versions::{PENDING, SecretVersions, Version, Versioned},
+    },
+    table::{Table, TableError},
+};
+
+/// What Secrets Manager asks for.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct RotationEvent {
+    /// What is to be done.
+    pub step: Step,
+    /// The secret's name or ARN.
+    pub secret_id: String,
+    /// The name of the version that the rotation makes.
+    pub client_request_token: String,
+}
+
+/// A step of the rotation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Step {
+    /// Makes the new version.
+    CreateSecret,
+    /// Makes it known to those that it is for.
+    SetSecret,
+    /// Tries it.
+    TestSecret,
+    /// Makes it the current one.
+    FinishSecret,
+}
+
+impl Step {
+    /// All of them, in their order.
+    pub const ALL: [Self; 4] = [Self::CreateSecret, Self::SetSecret, Self::TestSecret, Self::FinishSecret];
+
+    /// Its name in an event.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CreateSecret => "createSecret",
+            Self::SetSecret => "setSecret",
+            Self::TestSecret => "testSecret",
+            Self::FinishSecret => "finishSecret",
+        }
+    }
+}
+
+/// Why a step was not done. Whoever rotates tries again.
+#[derive(Debug, thiserror::Error)]
+pub enum RotationError {
+    /// The event is about something else.
+    #[error("this function rotates the secret `{SECRET}` of its own deployment, and no other")]
+    Foreign,
+    /// Secrets Manager did not do as it was asked.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// The table did not do as it was asked.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// The secret is not what this program writes.
+    #[error(transparent)]
+    Key(#[from] BadSigningKey),
+    /// The steps did not come in their order, or the rotation was given up.
+    #[error("no version of this name is labelled {PENDING} and follows the current one; begin with createSecret")]
+    NotPending,
+    /// The keys were replaced in an emergency.
+    #[error(transparent)]
+    Revoked(#[from] RevokedKey),
+    /// A key that is to sign is not published.
+    #[error("the key {0} is not published, or not any more, and can sign nothing")]
+    NotPublished(String),
+    /// A key that is to sign was published too short a time ago for everybody to know it.
+    #[error("the key {kid} is published, but not for long enough: it can sign from {ready} on")]
+    TooYoung {
+        /// The key.
+        kid: String,
+        /// When it will be old enough.
+        ready: Time,
+    },
+    /// The cryptographic library failed.
+    #[error("the key {0} cannot sign")]
+    CannotSign(String),
+    /// The private key is not that of the published one.
+    #[error("what the key {kid} signs cannot be verified with what is published")]
+    Unverifiable {
+        /// The key.
+        kid: String,
+        /// What is wrong.
+        source: JwsFault,
+    },
+}
+
+impl RotationError {
+    /// One word for it in the audit trail.
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Foreign => "foreign-secret",
+            Self::Secret(_) | Self::Table(_) => "service-unavailable",
+            Self::Key(_) => "malformed-secret",
+            Self::NotPending => "not-pending",
+            Self::Revoked(_) => "key-revoked",
+            Self::NotPublished(_) => "key-not-published",
+            Self::TooYoung { .. } => "key-too-young",
+            Self::CannotSign(_) | Self::Unverifiable { .. } => "key-unusable",
+        }
+    }
+}
+
+/// Where the public keys are published.
+pub trait Publication: Send + Sync {
+    /// The published keys.
+    fn read(&self) -> impl Future<Output = Result<Published, TableError>> + Send;
+
+    /// Changes them, on condition that nobody else does meanwhile.
+    fn change<C: Send>(
+        &self,
+        change: impl Fn(&mut Published) -> C + Send + Sync,
+    ) -> impl Future<Output = Result<C, TableError>> + Send;
+}
+
+impl Publication for PublishedKeys {
+    async fn read(&self) -> Result<Published, TableError> {
+        Self::read(self).await
+    }
+
+    async fn change<C: Send>(&self, change: impl Fn(&mut Published) -> C + Send + Sync) -> Result<C, TableError> {
+        Self::change(self, change).await
+    }
+}
+
+/// Rotates the keys of a deployment.
+pub struct Rotation<S = SecretVersions, P = PublishedKeys> {
+    secret: S,
+    published: P,
+    settings: SigningSettings,
+    /// That of tokens, in seconds.
+    lifetime: u32,
+    environment: String,
+    clock: SharedClock,
+}
+
+impl Rotation {
+    /// The rotation of the keys in these secrets, which are published in this table.
+    pub fn new(
+        secrets: &Secrets,
+        table: Table,
+        (settings, tokens): (SigningSettings, TokenSettings),
+        environment: String,
+        clock: SharedClock,
+    ) -> Self {
+        Self {
+            secret: SecretVersions::of(secrets, SECRET),
+            published: PublishedKeys::new(table),
+            settings,
+            lifetime: tokens.lifetime,
+            environment,
+            clock,
+        }
+    }
+}
+
+impl<S: Versioned, P: Publication> Rotation<S, P> {
+    /// Does a step.
+    pub async fn step(&self, event: RotationEvent) -> Result<(), RotationError> {
+        let RotationEvent { step, secret_id, client_request_token: id } = event;
+        let outcome = if self.secret.is_called(&secret_id) {
+            self.dispatch(step, &id).boxed().await // all four of them, one within the other, are too deep for the compiler
+        } else {
+            Err(RotationError::Foreign)
+        };
+        match &outcome {
+            Ok(()) => tracing::info!(step = step.as_str(), version = id, "a step of the rotation is done"),
+            Err(error) => self.tell(Outcome::Failed(error.reason()), &Notes::default()),
+        }
+        outcome
+    }
+
+    async fn dispatch(&self, step: Step, id: &str) -> Result<(), RotationError> {
+        match step {
+            Step::CreateSecret => self.create(id).await,
+            Step::SetSecret => self.set(id).await,
+            Step::TestSecret => self.test(id).await,
+            Step::FinishSecret => self.finish(id).await,
+        }
+    }
+
+    async fn create(&self, id: &str) -> Result<(), RotationError> {
+        if self.secret.version(id).await?.is_some() {
+            return Ok(());
+        }
+        // An earlier rotation may have been stopped before the old key was given its end.
+        let secret = self.settle().await?;
+        self.may_sign(&secret.keys()?.next).await?;
+        let rotated = secret.rotated(self.settings.algorithm);
+        Ok(self.secret.put(id, &rotated.value(), PENDING).await?)
+    }
+
+    async fn set(&self, id: &str) -> Result<(), RotationError> {
+        let new = keys_of(&self.pending(id).await?.made)?.next;
+        let now = self.clock.now();
+        Ok(self.published.change(|published| published.add(new.public_key(), now)).await??)
+    }
+
+    /// Secrets Manager takes this step also when the rotation is configured: with a version that has no value.
+    async fn test(&self, id: &str) -> Result<(), RotationError> {
+        let Some(version) = self.secret.version(id).await? else { return Ok(()) };
+        let (keys, published) = (keys_of(&version)?, self.published.read().await?);
+        for key in [&keys.current, &keys.next] {
+            try_out(key, &published, self.clock.now())?;
+        }
+        Ok(())
+    }
+
+    async fn finish(&self, id: &str) -> Result<(), RotationError> {
+        let Pending { made, current } = self.pending(id).await?;
+        let keys = keys_of(&made)?;
+        if made.id != current {
+            self.may_sign(&keys.current).await?;
+            self.secret.make_current(id, &current).await?;
+        }
+        self.settle().await?;
+        // The label goes last: where it is gone, everything is done and told.
+        if made.is(PENDING) {
+            let notes = Notes::default();
+            notes.subject(keys.current.kid());
+            self.tell(Outcome::Done, &notes);
+            self.secret.take_label(id, PENDING).await?;
+        }
+        Ok(())
+    }
+
+    /// The version that the rotation made, if it can still become the current one, or is that now. One that an emergency
+    /// overtook has not the keys that are to follow: it must not stand in the way of the next rotation.
+    async fn pending(&self, id: &str) -> Result<Pending, RotationError> {
+        let made = self.secret.version(id).await?.ok_or(RotationError::NotPending)?;
+        let current = self.secret.current().await?;
+        if made.id == current.id {
+            return Ok(Pending { made, current: current.id });
+        }
+        if !made.is(PENDING) {
+            return Err(RotationError::NotPending);
+        }
+        if !SigningSecret::read(&made.value)?.follows(&SigningSecret::read(&current.value)?) {
+            self.secret.take_label(id, PENDING).await?;
+            return Err(RotationError::NotPending);
+        }
+        Ok(Pending { made, current: current.id })
+    }
+
+    /// Publishes what the current secret wants published, and gives it back. When it was replaced meanwhile, what was written
+    /// for the old one is put right for the new one.
+    async fn settle(&self) -> Result<SigningSecret, RotationError> {
+        let mut current = self.secret.current().await?;
+        loop {
+            let secret = SigningSecret::read(&current.value)?;
+            let (keys, now) = (secret.keys()?, self.clock.now());
+            let settled = self.published.change(|published| published.settle(&keys, self.lifetime, now)).await?;
+            let after = self.secret.current().await?;
+            if after.id == current.id {
+                return Ok(settled.map(|()| secret)?);
+            }
+            current = after;
+        }
+    }
+
+    /// Whether everybody who verifies tokens knows the key by now.
+    async fn may_sign(&self, key: &SigningKey) -> Result<(), RotationError> {
+        let (kid, now) = (key.kid(), self.clock.now());
+        let published = self.published.read().await?;
+        let published = published.get(kid, now).ok_or_else(|| RotationError::NotPublished(kid.to_owned()))?;
+        let ready = published.published + self.settings.lead;
+        if ready <= now { Ok(()) } else { Err(RotationError::TooYoung { kid: kid.to_owned(), ready }) }
+    }
+
+    fn tell(&self, outcome: Outcome<'_>, notes: &Notes) {
+        let (environment, at) = (&self.environment, self.clock.now());
+        Entry { action: Action::RotateSigningKey, outcome, notes, environment, at }.tell();
+    }
+}
+
+/// What a rotation made.
+struct Pending {
+    made: Version,
+    /// The name of the version that it replaces; its own, when it has done so.
+    current: String,
+}
+
+impl<S, P> fmt::Debug for Rotation<S, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rotation").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+fn keys_of(version: &Version) -> Result<SigningKeys, BadSigningKey> {
+    SigningSecret::read(&version.value)?.keys()
+}
+
+/// Signs something that is no token, and verifies it with the published key.
+fn try_out(key: &SigningKey, published: &Published, now: Time) -> Result<(), RotationError> {
+    let kid = || key.kid().to_owned();
+    let header = serde_json::json!({ "alg": key.algorithm().as_str() });
+    let unsigned = jws::unsigned(&header, &serde_json::json!({})).map_err(|_| RotationError::CannotSign(kid()))?;
+    let signature = key.sign(unsigned.as_bytes()).map_err(|_| RotationError::CannotSign(kid()))?;
+    let signed = jws::with_signature(unsigned, signature.as_ref());
+    let public = &published.get(key.kid(), now).ok_or_else(|| RotationError::NotPublished(kid()))?.key;
+    Jws::parse(&signed, signed.len())
+        .and_then(|signed| signed.verify(public.public(), &[public.algorithm().verified_as()]))
+        .map_err(|source| RotationError::Unverifiable { kid: kid(), source })
+}
+
+#[cfg(test)]
+#[path = "rotation_tests.rs"]
+mod tests;

@@ -1,0 +1,417 @@
+//! The steps of a rotation, each done twice, and stopped at every call to the outside.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::error::BuildError;
+use serde_json::Value;
+
+use super::*;
+use auth::{keys::last_token_of_a_retired_key, signing::SigningAlgorithm};
+use base::{clock::Clock, testing::FixedClock};
+use storage::secrets::versions::CURRENT;
+
+const START: Time = Time::from_millis(1_795_167_900_123);
+const LEAD: Duration = Duration::from_secs(600);
+const LIFETIME: u32 = 3600;
+
+/// When the next call to the outside is the last one that is made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Stop {
+    /// It is not made any more.
+    Before(usize),
+    /// It has its effect, and nobody is told.
+    After(usize),
+}
+
+/// Secrets Manager and the table in memory.
+#[derive(Default)]
+struct Outside {
+    versions: Vec<Version>,
+    published: Published,
+    calls: usize,
+    stop: Option<Stop>,
+    /// What somebody else does right before the call of this number.
+    interruption: Option<(usize, Interruption)>,
+}
+
+type Interruption = Box<dyn FnOnce(&mut Outside) + Send>;
+
+#[derive(Clone, Default)]
+struct World(Arc<Mutex<Outside>>);
+
+impl World {
+    /// Makes a call, unless it is to be stopped.
+    fn call<T>(&self, call: impl FnOnce(&mut Outside) -> T) -> Option<T> {
+        let mut outside = self.0.lock().expect("no call panics");
+        outside.calls += 1;
+        if outside.interruption.as_ref().is_some_and(|(at, _)| *at == outside.calls) {
+            let (_, interrupt) = outside.interruption.take().expect("it is there");
+            interrupt(&mut outside);
+        }
+        if outside.stop == Some(Stop::Before(outside.calls)) {
+            return None;
+        }
+        let answer = call(&mut outside);
+        (outside.stop != Some(Stop::After(outside.calls))).then_some(answer)
+    }
+
+    fn look<T>(&self, look: impl FnOnce(&mut Outside) -> T) -> T {
+        look(&mut self.0.lock().expect("no call panics"))
+    }
+
+    fn current(&self) -> SigningKeys {
+        let current = self.look(|outside| outside.versions.iter().find(|version| version.is(CURRENT)).cloned());
+        keys_of(&current.expect("there is always one")).expect("keys")
+    }
+
+    fn published(&self) -> Published {
+        self.look(|outside| outside.published.clone())
+    }
+}
+
+fn stopped() -> SecretError {
+    SecretError::Unavailable { name: SECRET.to_owned(), reason: "stopped".to_owned() }
+}
+
+fn out_of_reach() -> TableError {
+    TableError::unbuilt("stopped")(BuildError::missing_field("the table", "is out of reach"))
+}
+
+impl Versioned for World {
+    fn is_called(&self, id: &str) -> bool {
+        id == SECRET
+    }
+
+    async fn current(&self) -> Result<Version, SecretError> {
+        let current = |outside: &mut Outside| outside.versions.iter().find(|version| version.is(CURRENT)).cloned();
+        Ok(self.call(current).ok_or_else(stopped)?.expect("there is always one"))
+    }
+
+    async fn version(&self, id: &str) -> Result<Option<Version>, SecretError> {
+        self.call(|outside| outside.versions.iter().find(|version| version.id == id).cloned()).ok_or_else(stopped)
+    }
+
+    async fn put(&self, id: &str, value: &Value, label: &str) -> Result<(), SecretError> {
+        let version = Version { id: id.to_owned(), labels: vec![label.to_owned()], value: value.clone() };
+        self.call(|outside| {
+            assert!(outside.versions.iter().all(|version| version.id != id), "a version is made once");
+            outside.versions.push(version);
+        })
+        .ok_or_else(stopped)
+    }
+
+    async fn make_current(&self, id: &str, in_place_of: &str) -> Result<(), SecretError> {
+        let moved = self.call(|outside| {
+            if !outside.versions.iter().any(|version| version.is(CURRENT) && version.id == in_place_of) {
+                return false;
+            }
+            for version in &mut outside.versions {
+                version.labels.retain(|label| label != CURRENT);
+                if version.id == id {
+                    version.labels.push(CURRENT.to_owned());
+                }
+            }
+            true
+        });
+        moved.filter(|moved| *moved).map(drop).ok_or_else(stopped)
+    }
+
+    async fn pending(&self) -> Result<Option<Version>, SecretError> {
+        self.call(|outside| outside.versions.iter().find(|version| version.is(PENDING)).cloned()).ok_or_else(stopped)
+    }
+
+    async fn take_label(&self, id: &str, label: &str) -> Result<(), SecretError> {
+        let taken = self.call(|outside| {
+            let version = outside.versions.iter_mut().find(|version| version.id == id).expect("it exists");
+            version.labels.extract_if(.., |own| own == label).count()
+        });
+        // Secrets Manager takes no label away that is not there.
+        taken.filter(|taken| *taken == 1).map(drop).ok_or_else(stopped)
+    }
+}
+
+impl Publication for World {
+    async fn read(&self) -> Result<Published, TableError> {
+        self.call(|outside| outside.published.clone()).ok_or_else(out_of_reach)
+    }
+
+    async fn change<C: Send>(&self, change: impl Fn(&mut Published) -> C + Send + Sync) -> Result<C, TableError> {
+        self.call(|outside| change(&mut outside.published)).ok_or_else(out_of_reach)
+    }
+}
+
+struct Deployment {
+    world: World,
+    clock: FixedClock,
+    rotation: Rotation<World, World>,
+}
+
+impl Deployment {
+    /// One that was provided for an hour ago.
+    fn new(algorithm: SigningAlgorithm) -> Self {
+        let (world, clock) = (World::default(), FixedClock::at(START));
+        let secret = SigningSecret::fresh(SigningAlgorithm::Es256);
+        world.look(|outside| {
+            let labels = vec![CURRENT.to_owned()];
+            outside.versions.push(Version { id: "first".to_owned(), labels, value: secret.value() });
+            let (keys, begun) = (secret.keys().expect("keys"), START - Duration::from_secs(3600));
+            outside.published.settle(&keys, LIFETIME, begun).expect("none is revoked");
+        });
+        let rotation = Rotation {
+            secret: world.clone(),
+            published: world.clone(),
+            settings: SigningSettings { algorithm, lead: LEAD },
+            lifetime: LIFETIME,
+            environment: "test".to_owned(),
+            clock: Arc::new(clock.clone()),
+        };
+        Self { world, clock, rotation }
+    }
+
+    async fn step(&self, step: Step, id: &str) -> Result<(), RotationError> {
+        let event = RotationEvent { step, secret_id: SECRET.to_owned(), client_request_token: id.to_owned() };
+        let outcome = self.rotation.step(event).await;
+        // At no moment does a key sign that is not known everywhere.
+        let (current, now) = (self.world.current().current, self.clock.now());
+        let published = self.world.published();
+        let published = published.get(current.kid(), now).expect("what signs is published");
+        assert!(published.published + LEAD <= now && published.until.is_none());
+        outcome
+    }
+
+    async fn rotate(&self, id: &str) -> Result<(), RotationError> {
+        for step in Step::ALL {
+            self.step(step, id).await?;
+        }
+        Ok(())
+    }
+
+    /// The state after one rotation, whatever happened on the way.
+    fn assert_rotated(&self, before: &SigningKeys, context: &str) {
+        let (after, published) = (self.world.current(), self.world.published());
+        assert_eq!(after.current.kid(), before.next.kid(), "{context}");
+        assert_ne!(after.next.kid(), before.current.kid(), "{context}");
+        let ends: Vec<_> = published.keys.iter().map(|key| (key.key.kid(), key.until)).collect();
+        let end = last_token_of_a_retired_key(LIFETIME, self.clock.now());
+        let expected = [(before.current.kid(), Some(end)), (before.next.kid(), None), (after.next.kid(), None)];
+        assert_eq!(ends, expected, "{context}");
+        let pending = self.world.look(|outside| outside.versions.iter().any(|version| version.is(PENDING)));
+        assert!(!pending, "a label that Secrets Manager would wait for: {context}");
+    }
+}
+
+/// What the operator's command does in an emergency, all at once.
+fn emergency(outside: &mut Outside, secret: &SigningSecret, now: Time) {
+    let mut revoked = Vec::new();
+    for version in &mut outside.versions {
+        let keys = keys_of(version).expect("keys");
+        revoked.extend([keys.current.kid().to_owned(), keys.next.kid().to_owned()]);
+        version.labels.clear();
+    }
+    let (id, labels) = ("emergency".to_owned(), vec![CURRENT.to_owned()]);
+    outside.versions.push(Version { id, labels, value: secret.value() });
+    outside.published.revoke_others(&secret.keys().expect("keys"), &revoked, now).expect("the new ones are good");
+}
+
+#[tokio::test]
+async fn a_rotation_lets_the_next_key_sign_and_publishes_the_one_after_it() {
+    for algorithm in SigningAlgorithm::ALL {
+        let deployment = Deployment::new(algorithm);
+        let before = deployment.world.current();
+        deployment.rotate("second").await.expect("rotated");
+        deployment.assert_rotated(&before, "once");
+        assert_eq!(deployment.world.current().next.algorithm(), algorithm);
+
+        // The key that was retired is forgotten when its last token is over; the next rotation sees to it.
+        deployment.clock.set(last_token_of_a_retired_key(LIFETIME, START));
+        let before = deployment.world.current();
+        deployment.rotate("third").await.expect("rotated");
+        deployment.assert_rotated(&before, "twice");
+        assert_eq!(deployment.world.current().current.algorithm(), algorithm);
+    }
+}
+
+#[tokio::test]
+async fn each_step_can_be_done_again_and_changes_nothing_more() {
+    let deployment = Deployment::new(SigningAlgorithm::Es256);
+    let before = deployment.world.current();
+    for step in Step::ALL {
+        deployment.step(step, "second").await.expect("done");
+        let once = deployment.world.look(|outside| format!("{:?} {:?}", outside.versions, outside.published));
+        deployment.step(step, "second").await.expect("done again");
+        let twice = deployment.world.look(|outside| format!("{:?} {:?}", outside.versions, outside.published));
+        assert_eq!(once, twice, "{step:?}");
+    }
+    deployment.assert_rotated(&before, "each step twice");
+    deployment.rotate("second").await.expect("all over again");
+    deployment.assert_rotated(&before, "all over again");
+}
+
+#[tokio::test]
+async fn a_rotation_that_is_stopped_anywhere_is_finished_by_doing_its_steps_again() {
+    let whole = Deployment::new(SigningAlgorithm::Es256);
+    whole.rotate("second").await.expect("rotated");
+    let calls = whole.world.look(|outside| outside.calls);
+    assert!(calls > 8);
+    for call in 1..=calls {
+        for stop in [Stop::Before(call), Stop::After(call)] {
+            let deployment = Deployment::new(SigningAlgorithm::Es256);
+            let before = deployment.world.current();
+            deployment.world.look(|outside| outside.stop = Some(stop));
+            deployment.rotate("second").await.expect_err("stopped");
+            deployment.world.look(|outside| outside.stop = None);
+            deployment.rotate("second").await.expect("finished");
+            deployment.assert_rotated(&before, &format!("{stop:?}"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_rotation_that_nobody_finishes_is_tidied_up_by_the_next_one() {
+    let deployment = Deployment::new(SigningAlgorithm::Es256);
+    let before = deployment.world.current();
+    for step in &Step::ALL[..3] {
+        deployment.step(*step, "given up").await.expect("done");
+    }
+    let orphan = keys_of(&deployment.world.look(|outside| outside.versions[1].clone())).expect("keys").next;
+    deployment.rotate("second").await.expect("rotated");
+    assert_eq!(deployment.world.current().current.kid(), before.next.kid());
+    assert!(deployment.world.published().get(orphan.kid(), START).expect("for a while").until.is_some());
+
+    // And one whose last write was lost: the old key is given its end all the same.
+    let deployment = Deployment::new(SigningAlgorithm::Es256);
+    let before = deployment.world.current();
+    for step in &Step::ALL[..3] {
+        deployment.step(*step, "second").await.expect("done");
+    }
+    deployment.world.look(|outside| outside.stop = Some(Stop::After(outside.calls + 4)));
+    deployment.step(Step::FinishSecret, "second").await.expect_err("stopped after the promotion");
+    assert_eq!(deployment.world.current().current.kid(), before.next.kid());
+    let end = |kid: &str| deployment.world.published().get(kid, START).expect("published").until;
+    assert_eq!(end(before.current.kid()), None);
+    deployment.world.look(|outside| outside.stop = None);
+    deployment.clock.set(START + LEAD);
+    deployment.rotate("third").await.expect("rotated");
+    assert!(end(before.current.kid()).is_some());
+}
+
+#[tokio::test]
+async fn a_key_that_was_published_too_late_signs_nothing_yet() {
+    let deployment = Deployment::new(SigningAlgorithm::Es256);
+    deployment.rotate("second").await.expect("rotated");
+    deployment.clock.set(START + LEAD - Duration::from_millis(1));
+    let error = deployment.rotate("third").await.expect_err("too early");
+    assert!(matches!(error, RotationError::TooYoung { ready, .. } if ready == START + LEAD), "{error}");
+    deployment.clock.set(START + LEAD);
+    deployment.rotate("third").await.expect("late enough");
+}
+
+#[tokio::test]
+async fn a_key_that_is_published_no_more_never_signs() {
+    let deployment = Deployment::new(SigningAlgorithm::Es256);
+    for step in &Step::ALL[..3] {
+        deployment.step(*step, "second").await.expect("done");
+    }
+    let (before, now) = (deployment.world.current(), deployment.clock.now());
+    // What an emergency leaves of keys that somebody may have got hold of.
+    deployment.world.look(|outside| {
+        outside.published.keys.retain(|known| known.key.kid() == before.current.kid());
+        assert!(outside.published.get(before.next.kid(), now).is_none());
+    });
+    let error = deployment.step(Step::FinishSecret, "second").await.expect_err("refused");
+    assert!(matches!(&error, RotationError::NotPublished(kid) if *kid == before.next.kid()), "{error}");
+    assert_eq!(deployment.world.current().current.kid(), before.current.kid());
+}
+
+#[tokio::test]
+async fn an_emergency_at_any_moment_of_a_rotation_leaves_only_its_own_keys() {
+    // The steps once, and each of them twice: repeated steps go other ways.
+    for times in [1, 2] {
+        let steps = || Step::ALL.into_iter().flat_map(move |step| [step].repeat(times));
+        let whole = Deployment::new(SigningAlgorithm::Es256);
+        for step in steps() {
+            whole.step(step, "second").await.expect("done");
+        }
+        for call in 1..=whole.world.look(|outside| outside.calls) {
+            let deployment = Deployment::new(SigningAlgorithm::Es256);
+            let secret = SigningSecret::fresh(SigningAlgorithm::Es256);
+            let replacing = secret.clone();
+            let interrupt = move |outside: &mut Outside| emergency(outside, &replacing, START - LEAD);
+            deployment.world.look(|outside| outside.interruption = Some((call, Box::new(interrupt))));
+            for step in steps() {
+                // Whether it is refused depends on the moment; Secrets Manager goes on with none after a failure.
+                drop(deployment.step(step, "second").await);
+            }
+            let (keys, now_signing) = (secret.keys().expect("keys"), deployment.world.current());
+            let published = deployment.world.published();
+            for known in &published.keys {
+                // The rotation may have begun after the emergency: then it went on from the new keys.
+                let one_of_the_new = [keys.current.kid(), keys.next.kid(), now_signing.next.kid()];
+                assert!(one_of_the_new.contains(&known.key.kid()), "{times} {call}");
+            }
+            let pending = deployment.world.look(|outside| outside.versions.iter().any(|version| version.is(PENDING)));
+            assert!(!pending, "{times} {call}");
+            deployment.clock.set(START + LEAD);
+            let before = deployment.world.current();
+            deployment.rotate("third").await.expect("rotated");
+            assert_eq!(deployment.world.current().current.kid(), before.next.kid(), "{times} {call}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_label_that_a_rotation_left_behind_is_taken_away_wherever_it_is() {
+    let deployment = Deployment::new(SigningAlgorithm::Es256);
+    assert!(deployment.world.abandon_pending().await.expect("asked").is_none());
+    deployment.world.look(|outside| outside.versions[0].labels.push(PENDING.to_owned()));
+    let abandoned = deployment.world.abandon_pending().await.expect("taken away").expect("there was one");
+    assert!(abandoned.is(CURRENT));
+    deployment.world.look(|outside| assert_eq!(outside.versions[0].labels, [CURRENT]));
+
+    deployment.step(Step::CreateSecret, "second").await.expect("done");
+    assert_eq!(deployment.world.abandon_pending().await.expect("taken away").expect("there was one").id, "second");
+    let error = deployment.step(Step::SetSecret, "second").await.expect_err("given up");
+    assert!(matches!(error, RotationError::NotPending), "{error}");
+}
+
+#[tokio::test]
+async fn keys_that_do_not_fit_what_is_published_are_found_out() {
+    let deployment = Deployment::new(SigningAlgorithm::Es256);
+    deployment.step(Step::CreateSecret, "second").await.expect("done");
+    let error = deployment.step(Step::TestSecret, "second").await.expect_err("the new key is not published");
+    assert!(matches!(error, RotationError::NotPublished(_)), "{error}");
+    let next = deployment.world.current().next;
+    let stranger = SigningKey::generate(SigningAlgorithm::Es256).public_key();
+    let mut jwk = serde_json::to_value(&stranger).expect("a JWK");
+    jwk["kid"] = next.kid().into();
+    deployment.world.look(|outside| {
+        let known = outside.published.keys.iter_mut().find(|known| known.key.kid() == next.kid());
+        known.expect("published").key = serde_json::from_value(jwk).expect("a key");
+    });
+    deployment.step(Step::SetSecret, "second").await.expect("done");
+    let error = deployment.step(Step::TestSecret, "second").await.expect_err("another key under its name");
+    assert!(matches!(error, RotationError::Unverifiable { source: JwsFault::Signature, .. }), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_asked_out_of_turn_or_about_another_secret_is_refused() {
+    let deployment = Deployment::new(SigningAlgorithm::Es256);
+    deployment.step(Step::TestSecret, "none").await.expect("the trial of a rotation that is only configured");
+    for step in [Step::SetSecret, Step::FinishSecret] {
+        let error = deployment.step(step, "none").await.expect_err("nothing was made");
+        assert!(matches!(error, RotationError::NotPending), "{error}");
+    }
+    // An earlier version does not come back.
+    deployment.rotate("second").await.expect("rotated");
+    let error = deployment.step(Step::FinishSecret, "first").await.expect_err("it is over");
+    assert!(matches!(error, RotationError::NotPending), "{error}");
+
+    let event: RotationEvent = serde_json::from_value(serde_json::json!({
+        "Step": "finishSecret", "SecretId": "another", "ClientRequestToken": "second", "RotationToken": "unknown to us",
+    }))
+    .expect("an event");
+    assert!(matches!(deployment.rotation.step(event).await, Err(RotationError::Foreign)));
+}

@@ -1,0 +1,273 @@
+//! One HTTP exchange with a stranger, limited in every way: no redirect is followed, no proxy is asked, nothing is
+//! decompressed, the answer is read to a limit and one byte, and one clock runs over all of it, a trickled body included.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    body::{Bytes, Incoming},
+    client::conn::http1,
+};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    select,
+    sync::Notify,
+    task::JoinSet,
+    time::timeout,
+};
+use url::{Position, Url};
+
+use super::{SharedResolver, SystemResolver, addresses::AddressRules, dial};
+use base::clock::Time;
+
+/// The largest head of an answer; hyper would take 400 KiB.
+const MAX_HEAD: usize = 32 * 1024;
+/// How many interim answers (1xx) may come before the answer: a handful is sensible, and each costs its parsing.
+const MAX_INTERIM: usize = 20;
+/// The longest pause that an endpoint can ask for.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long an exchange may take, and how much of it is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Until the connection stands.
+    pub connect: Duration,
+    /// For everything.
+    pub whole: Duration,
+    /// How many bytes of the answer's body are kept.
+    pub body: usize,
+}
+
+impl Default for Limits {
+    /// The contract's for deliveries: 5 s, 15 s and 4 096 bytes.
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(5), whole: Duration::from_secs(15), body: 4096 }
+    }
+}
+
+/// Sends to strangers.
+#[derive(Debug, Clone)]
+pub struct Outbound {
+    /// Whereto.
+    pub rules: AddressRules,
+    /// For how long, and how much is read.
+    pub limits: Limits,
+    /// Who says where a name leads.
+    pub resolver: SharedResolver,
+}
+
+impl Default for Outbound {
+    /// To public addresses, as the machine resolves them, within the contract's limits for deliveries.
+    fn default() -> Self {
+        Self::within(AddressRules::default())
+    }
+}
+
+/// An answer, as far as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its `Retry-After`, when it is one text.
+    pub retry_after: Option<String>,
+    /// The first bytes of its body, as many as [`Limits::body`] at most.
+    pub body: Vec<u8>,
+    /// Whether there was more of the body than was kept.
+    pub truncated: bool,
+}
+
+/// Why an exchange never completed: a stable code and a sentence, neither of which says anything of the inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AttemptError {
+    /// The name does not resolve.
+    #[error("dns: {0}")]
+    Dns(&'static str),
+    /// There was no connection, or it broke, or what came over it was not HTTP.
+    #[error("connect: {0}")]
+    Connect(&'static str),
+    /// TLS failed.
+    #[error("tls: {0}")]
+    Tls(&'static str),
+    /// It took too long.
+    #[error("timeout: {0}")]
+    Timeout(&'static str),
+    /// The target may not be dialled.
+    #[error("blocked: {0}")]
+    Blocked(&'static str),
+}
+
+impl Outbound {
+    /// Sends within these rules, and the contract's limits for deliveries.
+    pub fn within(rules: AddressRules) -> Self {
+        Self { rules, limits: Limits::default(), resolver: Arc::new(SystemResolver) }
+    }
+
+    /// Sends a body and reads the answer. The error says at which step it ended.
+    pub async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: &[(HeaderName, HeaderValue)],
+        body: Bytes,
+    ) -> Result<Answer, AttemptError> {
+        let exchange = async {
+            let stream = timeout(self.limits.connect, dial::connect(url, &self.rules, &*self.resolver)).await;
+            let stream = stream.unwrap_or(Err(AttemptError::Timeout("the endpoint took no connection in time")))?;
+            let request = request(method, url, headers, body)?;
+            match url.scheme() {
+                "https" => converse(dial::secure(stream, url).await?, request, self.limits.body).await,
+                "http" if self.rules.allow_http => converse(stream, request, self.limits.body).await,
+                _ => Err(AttemptError::Blocked("the URL does not begin with https://")),
+            }
+        };
+        let late = Err(AttemptError::Timeout("the endpoint had not answered completely in time"));
+        timeout(self.limits.whole, exchange).await.unwrap_or(late)
+    }
+}
+
+fn request(
+    method: Method,
+    url: &Url,
+    headers: &[(HeaderName, HeaderValue)],
+    body: Bytes,
+) -> Result<Request<Full<Bytes>>, AttemptError> {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(&url[Position::BeforePath..Position::AfterQuery])
+        .header(header::HOST, &url[Position::BeforeHost..Position::AfterPort])
+        .body(Full::new(body))
+        .map_err(|_| AttemptError::Blocked("the URL cannot be asked for in HTTP"))?;
+    for (name, value) in headers {
+        request.headers_mut().append(name, value.clone());
+    }
+    Ok(request)
+}
+
+async fn converse<S>(stream: S, mut request: Request<Full<Bytes>>, kept: usize) -> Result<Answer, AttemptError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let too_many_interim = limit_interim(&mut request);
+    let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.map_err(|error| broken(&error))?;
+    // Dropped with this function, and the connection with it, however the exchange ends.
+    let mut driver = JoinSet::new();
+    driver.spawn(connection);
+    let answer = async {
+        let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
+        read(response, kept).await
+    };
+    select! {
+        answer = answer => answer,
+        () = too_many_interim.notified() => {
+            Err(AttemptError::Connect("the endpoint sent interim answers (1xx) without an end"))
+        }
+    }
+}
+
+/// Counts the interim answers to a request, which hyper skips for as long as they come, and tells when there are too many.
+fn limit_interim(request: &mut Request<Full<Bytes>>) -> Arc<Notify> {
+    let (count, limit) = (AtomicUsize::new(0), Arc::new(Notify::new()));
+    let reached = Arc::clone(&limit);
+    hyper::ext::on_informational(request, move |_| {
+        if count.fetch_add(1, Ordering::Relaxed) == MAX_INTERIM {
+            reached.notify_one();
+        }
+    });
+    limit
+}
+
+async fn read(response: Response<Incoming>, kept: usize) -> Result<Answer, AttemptError> {
+    let (head, mut incoming) = response.into_parts();
+    let mut body = Vec::new();
+    // One byte more than is kept is enough to know that the rest does not matter.
+    while body.len() <= kept {
+        let Some(frame) = incoming.frame().await else { break };
+        if let Ok(data) = frame.map_err(|error| broken(&error))?.into_data() {
+            body.extend_from_slice(&data[..data.len().min(kept + 1 - body.len())]);
+        }
+    }
+    let truncated = body.len() > kept;
+    body.truncate(kept);
+    let retry_after = head.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    Ok(Answer { status: head.status, retry_after, body, truncated })
+}
+
+fn broken(error: &hyper::Error) -> AttemptError {
+    AttemptError::Connect(if error.is_parse() {
+        "what the endpoint answered is not HTTP"
+    } else {
+        "the endpoint closed the connection before its answer was complete"
+    })
+}
+
+impl Answer {
+    /// The body as text: cut at the boundary of a character, and what is no UTF-8 replaced by U+FFFD.
+    pub fn text(&self) -> String {
+        let end = match std::str::from_utf8(&self.body) {
+            // Only an *incomplete* last character is cut away, and only where the limit cut it.
+            Err(error) if error.error_len().is_none() && self.truncated => error.valid_up_to(),
+            _ => self.body.len(),
+        };
+        String::from_utf8_lossy(&self.body[..end]).into_owned()
+    }
+
+    /// How long an endpoint that is too busy asks to be left alone (RFC 9110 §10.2.3): seconds or a date, at most a day.
+    /// What cannot be read asks for nothing.
+    pub fn pause_asked_for(&self, now: Time) -> Option<Duration> {
+        if !matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            return None;
+        }
+        let text = self.retry_after.as_deref()?.trim();
+        let asked = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            text.parse().map(Duration::from_secs).unwrap_or(MAX_RETRY_AFTER) // more digits than fit: longer than any
+        } else {
+            let date = httpdate::parse_http_date(text).ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+            Time::from_millis(i64::try_from(date.as_millis()).ok()?).since(now)
+        };
+        Some(asked.min(MAX_RETRY_AFTER))
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} with {} bytes", self.status, self.body.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn answer(body: &[u8], truncated: bool) -> Answer {
+        Answer { status: StatusCode::OK, retry_after: None, body: body.to_vec(), truncated }
+    }
+
+    #[test]
+    fn a_body_is_cut_at_a_character_and_keeps_its_damage_visible() {
+        assert_eq!(answer(b"ok", false).text(), "ok");
+        assert_eq!(answer(b"a\xffb", false).text(), "a\u{fffd}b");
+        assert_eq!(answer(b"a\xc3", false).text(), "a\u{fffd}");
+        assert_eq!(answer(b"a\xc3", true).text(), "a");
+        assert_eq!(answer("aé".as_bytes(), true).text(), "aé");
+        assert_eq!(answer(b"\xffa\xc3", true).text(), "\u{fffd}a\u{fffd}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_answer_can_be_shown(body in proptest::collection::vec(any::<u8>(), 0..64), truncated in any::<bool>()) {
+            let text = answer(&body, truncated).text();
+            prop_assert!(text.len() <= body.len() * 3);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What a provider's redirect brings to the callback, read from the query.
+
+use problem::{Problem, Violations};
+
+/// The longest value of the query that is looked at. Codes of several hundred characters exist, of thousands do not.
+const MAX_VALUE: usize = 4096;
+
+/// What the provider's redirect brings. Not to be printed: state and code are secrets until they are spent.
+#[cfg_attr(test, derive(Debug, PartialEq, Eq))]
+pub(super) struct Brought<'a> {
+    pub(super) state: &'a str,
+    pub(super) answer: Answer<'a>,
+    /// Who says so (RFC 9207).
+    pub(super) issuer: Option<&'a str>,
+}
+
+/// What the provider says.
+#[cfg_attr(test, derive(Debug, PartialEq, Eq))]
+pub(super) enum Answer<'a> {
+    Code(&'a str),
+    Error(&'a str),
+}
+
+impl<'a> Brought<'a> {
+    /// Reads the query with `values`, which gives every value of a name. A name that comes twice is a violation (RFC 6749
+    /// §3.1); one that was not asked for is the provider's own business.
+    pub(super) fn read(values: impl Fn(&str) -> Vec<&'a str>) -> Result<Self, Problem> {
+        let mut violations = Violations::default();
+        let mut one = |name, needed| single(name, &values(name), needed, &mut violations);
+        // An answer that says that something failed needs no code, even where it is not clear what failed.
+        let failed = values("error").iter().any(|error| !error.is_empty());
+        let (error, code, state) = (one("error", false), one("code", !failed), one("state", true));
+        let issuer = one("iss", false);
+        violations.check()?;
+        let answer = error.map(Answer::Error).or(code.map(Answer::Code));
+        match (answer, state) {
+            (Some(answer), Some(state)) => Ok(Self { state, answer, issuer }),
+            _ => Err(Problem::internal("a value is missing without a violation")),
+        }
+    }
+}
+
+/// The one value of a parameter. An empty one is none, where none is needed.
+pub(super) fn single<'a>(
+    name: &'static str,
+    values: &[&'a str],
+    needed: bool,
+    violations: &mut Violations,
+) -> Option<&'a str> {
+    let wrong = match values {
+        [] | [""] if !needed => return None,
+        [] => "is missing from the query".to_owned(),
+        [""] => "must not be empty".to_owned(),
+        [value] if value.len() > MAX_VALUE => format!("must not be longer than {MAX_VALUE} bytes"),
+        [value] => return Some(value),
+        _ => "must not come twice".to_owned(),
+    };
+    violations.add(name, wrong);
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<'a>(query: &'a [(&'a str, &'a str)]) -> Result<Brought<'a>, Vec<String>> {
+        let values = |name: &str| query.iter().filter(|(given, _)| *given == name).map(|(_, value)| *value).collect();
+        Brought::read(values).map_err(|problem| {
+            let violations = problem.properties["violations"].as_array().expect("a list").clone();
+            violations.iter().map(|violation| violation["field"].as_str().expect("a field").to_owned()).collect()
+        })
+    }
+
+    #[test]
+    fn a_code_or_an_error_comes_with_a_state() {
+        let brought = read(&[("code", "c"), ("state", "s"), ("scope", "x"), ("scope", "y")]).expect("read");
+        assert_eq!(brought, Brought { state: "s", answer: Answer::Code("c"), issuer: None });
+        let brought = read(&[("error", "access_denied"), ("state", "s"), ("iss", "https://x")]).expect("read");
+        let answer = Answer::Error("access_denied");
+        assert_eq!(brought, Brought { state: "s", answer, issuer: Some("https://x") });
+        let brought = read(&[("error", ""), ("code", "c"), ("state", "s")]).expect("an empty error is none");
+        assert_eq!(brought.answer, Answer::Code("c"));
+    }
+
+    #[test]
+    fn an_error_counts_more_than_a_code() {
+        let brought = read(&[("error", "x"), ("code", "c"), ("state", "s")]).expect("read");
+        assert_eq!(brought.answer, Answer::Error("x"));
+    }
+
+    #[test]
+    fn every_violation_is_told_at_once() {
+        let long = "x".repeat(MAX_VALUE + 1);
+        assert_eq!(read(&[]), Err(vec!["code".into(), "state".into()]));
+        assert_eq!(read(&[("code", ""), ("state", "")]), Err(vec!["code".into(), "state".into()]));
+        assert_eq!(read(&[("code", "c"), ("code", "c"), ("state", "s")]), Err(vec!["code".into()]));
+        assert_eq!(read(&[("code", "c"), ("state", &long)]), Err(vec!["state".into()]));
+        assert_eq!(read(&[("error", "x")]), Err(vec!["state".into()]));
+        assert_eq!(read(&[("error", "x"), ("error", "y"), ("state", "s")]), Err(vec!["error".into()]));
+        let doubled = [("error", "x"), ("error", "y"), ("code", "c"), ("state", "s"), ("iss", "i"), ("iss", "i")];
+        assert_eq!(read(&doubled), Err(vec!["error".into(), "iss".into()]));
+    }
+}

@@ -1,0 +1,127 @@
+//! The browser that a connection is made with, known by a cookie (RFC 9700 §4.7).
+//!
+//! A browser has one cookie, whatever number of connections it makes at a time: a random value that it is given on the
+//! start page. When the person goes on from there, the value's hash is kept with the authorization, and the callback takes
+//! no other browser. The prefix `__Host-` keeps every other host from setting the cookie, a sibling of ours too.
+
+use std::time::Duration;
+
+use aws_lc_rs::{digest, hmac};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use http::{HeaderMap, header::COOKIE};
+
+use super::state;
+use base::random::{self, Random};
+
+/// The cookie's name.
+const NAME: &str = "__Host-waypost-connect";
+/// How long a browser keeps it: as long as a state is good, which is older than the page that gives the cookie.
+const KEPT: Duration = state::LIFETIME;
+/// As many characters as carry 256 bits.
+const LENGTH: usize = 43;
+
+/// A browser. Not to be printed: its value is what it proves itself with.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Browser(String);
+
+impl Browser {
+    /// A browser that is seen for the first time.
+    pub fn new(random: &dyn Random) -> Self {
+        Self(random::alphanumeric(random, LENGTH))
+    }
+
+    /// The browser that sent these headers; none where the cookie is missing or none of ours.
+    pub fn of(headers: &HeaderMap) -> Option<Self> {
+        let lines = headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
+        let mut values = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        let (_, value) = values.find(|(name, _)| *name == NAME)?;
+        let ours = value.len() == LENGTH && value.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        ours.then(|| Self(value.to_owned()))
+    }
+
+    /// The cookie, as the header `Set-Cookie` has it. `Lax`, since the provider sends people back from another site.
+    pub fn cookie(&self) -> String {
+        format!("{NAME}={}; Max-Age={}; Path=/; Secure; HttpOnly; SameSite=Lax", self.0, KEPT.as_secs())
+    }
+
+    /// What the table knows it by.
+    pub fn hash(&self) -> String {
+        BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, self.0.as_bytes()))
+    }
+
+    /// A tag that proves a text to this browser: only a holder of its cookie can make it.
+    pub fn tag(&self, told: &str) -> String {
+        BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&self.key(), told.as_bytes()))
+    }
+
+    /// Whether this is the tag of what this browser was told.
+    pub fn was_told(&self, told: &str, tag: &str) -> bool {
+        let tag = BASE64_URL_SAFE_NO_PAD.decode(tag);
+        tag.is_ok_and(|tag| hmac::verify(&self.key(), told.as_bytes(), &tag).is_ok())
+    }
+
+    fn key(&self) -> hmac::Key {
+        hmac::Key::new(hmac::HMAC_SHA256, self.0.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::random::SystemRandom;
+    use proptest::prelude::*;
+
+    fn sent(lines: &[&str]) -> Option<Browser> {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(COOKIE, line.parse().expect("a value"));
+        }
+        Browser::of(&headers)
+    }
+
+    #[test]
+    fn a_browser_is_known_again_by_the_cookie_that_it_was_given() {
+        let browser = Browser::new(&SystemRandom);
+        let cookie = browser.cookie();
+        let (pair, attributes) = cookie.split_once("; ").expect("a cookie has attributes");
+        assert_eq!(attributes, "Max-Age=600; Path=/; Secure; HttpOnly; SameSite=Lax");
+        assert!(pair.starts_with("__Host-"), "{pair}");
+        let beside = format!("theme=dark; {pair};other=1");
+        for lines in [&[pair][..], &["a=b", pair], &[beside.as_str()]] {
+            assert!(sent(lines) == Some(browser.clone()), "{lines:?}");
+        }
+        assert!(browser != Browser::new(&SystemRandom));
+        assert!(!browser.hash().contains(&browser.0));
+    }
+
+    #[test]
+    fn what_is_no_cookie_of_ours_is_no_browser() {
+        let value = "A".repeat(43);
+        for line in ["", "=", NAME, &format!("x{NAME}={value}"), &format!("{NAME}=\"{value}\""), &format!("{NAME}=")] {
+            assert!(sent(&[line]).is_none(), "{line}");
+        }
+        assert!(sent(&[]).is_none() && sent(&[&format!("{NAME}={value}A")]).is_none());
+        assert!(sent(&[&format!("{}={value}", NAME.to_lowercase())]).is_none(), "prefixes are case-sensitive");
+    }
+
+    #[test]
+    fn a_tag_is_good_for_one_browser_and_one_text() {
+        let (browser, other) = (Browser::new(&SystemRandom), Browser::new(&SystemRandom));
+        let tag = browser.tag("a text");
+        assert!(browser.was_told("a text", &tag));
+        assert!(!other.was_told("a text", &tag) && !browser.was_told("another text", &tag));
+        for tag in ["", "x", &tag[1..], &other.tag("a text"), &browser.hash()] {
+            assert!(!browser.was_told("a text", tag), "{tag}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_stranger_sends_as_a_cookie_is_read_without_harm(line in "[ -~]{0,200}") {
+            let mut headers = HeaderMap::new();
+            headers.append(COOKIE, line.parse().expect("a value"));
+            let known = Browser::of(&headers).is_some();
+            prop_assert!(!known || line.contains(NAME));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The providers that are built in. They stand in `providers.json`, each with the pages that it was written from and with
+//! what those pages leave open.
+
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Deserializer, de::Error};
+use serde_json::{Map, Value};
+
+use super::provider::ProviderName;
+
+/// A built-in description.
+#[derive(Debug)]
+pub struct BuiltIn {
+    /// The provider's name.
+    pub name: ProviderName,
+    /// Its name for people.
+    pub label: String,
+    /// The members of its description.
+    pub description: Map<String, Value>,
+    /// The addresses of its sandbox; empty where it is reached at the same.
+    pub sandbox: Option<Map<String, Value>>,
+    /// The pages that say so.
+    pub sources: Vec<String>,
+    /// What they leave open, and what was assumed.
+    pub unconfirmed: Vec<String>,
+}
+
+impl BuiltIn {
+    /// Whether its clients prove themselves with a key of their own, and not with a shared secret.
+    pub fn has_key(&self) -> bool {
+        self.description.get("clientAuthentication").is_some_and(|method| method == "private_key_jwt")
+    }
+}
+
+static ALL: LazyLock<Vec<BuiltIn>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("providers.json")).expect("a test reads what is compiled in, and finds it good")
+});
+
+/// All of them.
+pub fn all() -> &'static [BuiltIn] {
+    &ALL
+}
+
+/// The one of this name.
+pub fn find(name: &ProviderName) -> Option<&'static BuiltIn> {
+    ALL.iter().find(|known| known.name == *name)
+}
+
+impl<'de> Deserialize<'de> for BuiltIn {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// What is not part of the description, and the description with all else.
+        #[derive(Deserialize)]
+        struct Entry {
+            name: String,
+            label: String,
+            sandbox: Option<Map<String, Value>>,
+            sources: Vec<String>,
+            unconfirmed: Vec<String>,
+            #[serde(flatten)]
+            description: Map<String, Value>,
+        }
+        let Entry { name, label, sandbox, sources, unconfirmed, description } = Entry::deserialize(deserializer)?;
+        let name = ProviderName::parse(&name).map_err(D::Error::custom)?;
+        Ok(Self { name, label, description, sandbox, sources, unconfirmed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{client_authentication::tests::p256_pem, description};
+    use outbound::addresses::AddressRules;
+    use serde_json::json;
+    use std::collections::HashSet;
+
+    #[test]
+    fn the_six_are_complete_over_https_and_say_where_they_come_from() {
+        let names: HashSet<_> = all().iter().map(|built_in| built_in.name.as_str()).collect();
+        assert_eq!(names, HashSet::from(["stripe", "revolut", "paypal", "mollie", "square", "adyen"]));
+        assert_eq!(all().len(), names.len());
+        for built_in in all() {
+            let name = &built_in.name;
+            assert!(!built_in.sources.is_empty() && !built_in.unconfirmed.is_empty(), "{name}");
+            assert!(built_in.sources.iter().all(|source| source.starts_with("https://")), "{name}");
+            for sandbox in [false, built_in.sandbox.is_some()] {
+                let secret = json!({
+                    "clientId": "a", "clientSecret": "b", "privateKey": p256_pem(), "sandbox": sandbox,
+                });
+                let provider = description::read(name, find(name), &secret, &AddressRules::default())
+                    .unwrap_or_else(|fault| panic!("{name}: {}", fault.0));
+                let addresses =
+                    [Some(&provider.authorize_url), Some(&provider.token_url), provider.revoke_url.as_ref()];
+                assert!(addresses.into_iter().flatten().all(|address| address.scheme() == "https"), "{name}");
+                assert!(built_in.label != name.as_str() && !provider.scopes.is_empty(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_sandbox_has_addresses_and_nothing_else() {
+        for built_in in all() {
+            for member in built_in.sandbox.iter().flat_map(Map::keys) {
+                assert!(["authorizeUrl", "tokenUrl", "revokeUrl"].contains(&member.as_str()), "{}", built_in.name);
+                assert!(built_in.description.contains_key(member), "{}", built_in.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! A connection, as its owner sees it: a managing entity's account at a payment provider. Nothing here holds a token.
+
+use serde::{Deserialize, Serialize};
+
+use super::ProviderName;
+use auth::entity::EntityId;
+use base::{clock::Time, ids::ConnectionId};
+use webhooks::events::{EventType, catalogue};
+
+/// What is published when an entity has connected a provider.
+pub const ESTABLISHED: &EventType = catalogue::own("payment.connection.established");
+/// What is published when a connection works no longer, and its owner has to connect again.
+pub const BROKEN: &EventType = catalogue::own("payment.connection.broken");
+/// What is published when an entity has disconnected a provider.
+pub const REMOVED: &EventType = catalogue::own("payment.connection.removed");
+
+/// A managing entity's account at a payment provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Connection {
+    /// Its identifier; connecting again makes another.
+    pub id: ConnectionId,
+    /// The managing entity that owns it.
+    pub owner_identifier: EntityId,
+    /// The provider.
+    pub provider: ProviderName,
+    /// The account there, where the provider names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// Whether it works.
+    pub status: ConnectionStatus,
+    /// What the provider lets us do.
+    pub scopes: Vec<String>,
+    /// When it was connected.
+    pub connected_date: Time,
+    /// When the access token ends that is held now; absent when it does not end by itself. It is refreshed before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_date: Option<Time>,
+    /// When it was last changed, by a refresh or by breaking.
+    pub last_update: Time,
+}
+
+/// Whether a connection works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ConnectionStatus {
+    /// It does, as far as the provider has said.
+    Connected,
+    /// It works no longer, and comes back only when its owner connects again.
+    Broken,
+}
+
+impl ConnectionStatus {
+    /// The status as it stands on the wire and in the table.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Connected => "connected",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// Why a connection broke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BreakReason {
+    /// The provider no longer takes the refresh token: somebody withdrew the permission, or it ended.
+    Refused,
+    /// The access token ended, and the provider gave nothing to refresh it with.
+    Expired,
+}
+
+/// A connection on the wire.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConnectionView<'a> {
+    id: &'a ConnectionId,
+    provider: &'a ProviderName,
+    account: Option<&'a str>,
+    status: ConnectionStatus,
+    scopes: &'a [String],
+    connected_date: Time,
+    expires_date: Option<Time>,
+    last_update: Time,
+}
+
+/// What an event says of a connection.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConnectionEvent<'a> {
+    connection_identifier: &'a ConnectionId,
+    provider: &'a ProviderName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<BreakReason>,
+}
+
+impl Connection {
+    /// What its owner sees of it.
+    pub fn view(&self) -> ConnectionView<'_> {
+        ConnectionView {
+            id: &self.id,
+            provider: &self.provider,
+            account: self.account.as_deref(),
+            status: self.status,
+            scopes: &self.scopes,
+            connected_date: self.connected_date,
+            expires_date: self.expires_date,
+            last_update: self.last_update,
+        }
+    }
+
+    /// What an event says of it; with the reason, when it broke.
+    pub fn event(&self, reason: Option<BreakReason>) -> ConnectionEvent<'_> {
+        ConnectionEvent {
+            connection_identifier: &self.id,
+            provider: &self.provider,
+            account: self.account.as_deref(),
+            reason,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use base::testing::CountingRandom;
+    use serde_json::json;
+
+    /// A connection of `demo-hotel` to Square, with nothing unusual.
+    pub fn connection() -> Connection {
+        let now = Time::from_millis(1_795_167_900_123);
+        Connection {
+            id: ConnectionId::new(now, &CountingRandom::default()),
+            owner_identifier: EntityId::parse("demo-hotel").expect("an entity"),
+            provider: ProviderName::parse("square").expect("a name"),
+            account: None,
+            status: ConnectionStatus::Connected,
+            scopes: vec!["PAYMENTS_READ".into(), "PAYMENTS_WRITE".into()],
+            connected_date: now,
+            expires_date: None,
+            last_update: now,
+        }
+    }
+
+    #[test]
+    fn its_owner_sees_every_member_and_no_other() {
+        let connection = connection();
+        let view = serde_json::to_value(connection.view()).expect("JSON");
+        let time = "2026-11-20T09:45:00.123Z";
+        assert_eq!(
+            view,
+            json!({
+                "id": connection.id,
+                "provider": "square",
+                "account": null,
+                "status": "connected",
+                "scopes": ["PAYMENTS_READ", "PAYMENTS_WRITE"],
+                "connectedDate": time,
+                "expiresDate": null,
+                "lastUpdate": time,
+            })
+        );
+    }
+
+    #[test]
+    fn an_event_says_what_is_known_and_leaves_out_what_is_not() {
+        let mut connection = connection();
+        let told = serde_json::to_value(connection.event(None)).expect("JSON");
+        assert_eq!(told, json!({"connectionIdentifier": connection.id, "provider": "square"}));
+        connection.account = Some("M-1".into());
+        let told = serde_json::to_value(connection.event(Some(BreakReason::Refused))).expect("JSON");
+        let expected = json!({
+            "connectionIdentifier": connection.id, "provider": "square", "account": "M-1", "reason": "refused"
+        });
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn the_status_is_spelt_in_one_way() {
+        for status in [ConnectionStatus::Connected, ConnectionStatus::Broken] {
+            assert_eq!(serde_json::to_value(status).expect("JSON"), status.as_str());
+        }
+    }
+}

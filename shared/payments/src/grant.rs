@@ -1,0 +1,285 @@
+//! The token endpoint: a code for tokens (RFC 6749 §4.1.3), a refresh token for new ones (§6).
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+
+use super::{
+    Provider, answer,
+    authorization_url::Verifier,
+    client_authentication::SigningError,
+    provider_request::{Prepared, ProviderRequests},
+};
+use base::{
+    clock::{SharedClock, Time},
+    random::SharedRandom,
+};
+use outbound::{Answer, AttemptError, addresses::AddressRules};
+use storage::secrets::SecretText;
+
+/// The parameters that are set here, and that no description may set.
+pub(super) const OWN_PARAMETERS: [&str; 9] = [
+    "grant_type",
+    "code",
+    "redirect_uri",
+    "code_verifier",
+    "refresh_token",
+    "client_id",
+    "client_secret",
+    "client_assertion_type",
+    "client_assertion",
+];
+
+/// Asks providers for tokens.
+#[derive(Clone)]
+pub struct Grants(ProviderRequests);
+
+/// What a provider granted.
+#[derive(Debug)]
+pub struct Granted {
+    /// What opens the account.
+    pub access_token: SecretText,
+    /// What gets the next tokens; absent where the provider gives none, or where the old one stays good.
+    pub refresh_token: Option<SecretText>,
+    /// When the access token expires; none where the provider does not say.
+    pub expires: Option<Time>,
+    /// What was granted: what the provider says, else what was asked for. Empty after a refresh, which changes nothing of it.
+    pub scopes: Vec<String>,
+    /// The account at the provider, where it names it. None after a refresh.
+    pub account: Option<String>,
+}
+
+/// Why there are no tokens, by the stage at which it ended. Nothing of the provider's own words is kept.
+#[derive(Debug, thiserror::Error)]
+pub enum GrantError {
+    /// There was no complete answer.
+    #[error("the provider gave no answer")]
+    Unreachable(#[source] AttemptError),
+    /// It failed, or refused without a readable reason.
+    #[error("the provider answered {status}")]
+    Status {
+        /// With this status.
+        status: StatusCode,
+        /// And asks to be left alone for so long.
+        retry_after: Option<Duration>,
+    },
+    /// It refused.
+    #[error("the provider refused ({0:?}, {1})")]
+    Refused(RefusalCode, StatusCode),
+    /// The answer is larger than any grant.
+    #[error("the provider's answer is too large")]
+    TooLarge,
+    /// The answer is no JSON object.
+    #[error("the provider's answer is no JSON object")]
+    NotJson,
+    /// The answer is no grant.
+    #[error("the provider's answer is malformed: {0}")]
+    Malformed(&'static str),
+    /// The request could not be signed.
+    #[error("the request to the provider could not be signed")]
+    Client(#[source] SigningError),
+}
+
+/// Why a grant was refused (RFC 6749 §5.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalCode {
+    /// The request is not as the provider wants it.
+    InvalidRequest,
+    /// We are not who we say.
+    InvalidClient,
+    /// The code or the refresh token is not good, or no longer.
+    InvalidGrant,
+    /// We may not use this grant.
+    UnauthorizedClient,
+    /// The provider does not know this grant.
+    UnsupportedGrantType,
+    /// The scope is not what was granted.
+    InvalidScope,
+    /// Something else.
+    Other,
+}
+
+impl RefusalCode {
+    /// The code of this text.
+    pub(super) fn of(text: &str) -> Self {
+        match text {
+            "invalid_request" => Self::InvalidRequest,
+            "invalid_client" => Self::InvalidClient,
+            "invalid_grant" => Self::InvalidGrant,
+            "unauthorized_client" => Self::UnauthorizedClient,
+            "unsupported_grant_type" => Self::UnsupportedGrantType,
+            "invalid_scope" => Self::InvalidScope,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl GrantError {
+    /// Whether it says that the code or the refresh token will never be good again.
+    pub fn is_dead_grant(&self) -> bool {
+        matches!(self, Self::Refused(RefusalCode::InvalidGrant, _))
+    }
+
+    /// How long the provider asks to be left alone.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+}
+
+impl Grants {
+    /// Asks where the rules allow, in the name of the service at this address.
+    pub fn new(rules: AddressRules, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
+        Self(ProviderRequests::new(rules, base_url, clock, random))
+    }
+
+    /// Exchanges a code for tokens. One try: a code is good once, and some providers take back what they gave for it when
+    /// it comes again.
+    pub async fn exchange(
+        &self,
+        provider: &Provider,
+        code: &str,
+        redirect_uri: &str,
+        verifier: Option<&Verifier>,
+    ) -> Result<Granted, GrantError> {
+        let mut own = vec![("grant_type", "authorization_code"), ("code", code)];
+        own.extend(provider.token_redirect_uri.then_some(("redirect_uri", redirect_uri)));
+        own.extend(verifier.map(|verifier| ("code_verifier", verifier.expose())));
+        let (answer, asked_at) = self.ask(provider, &own).await?;
+        answer::read(&answer, &provider.reading, &provider.scopes, asked_at)
+    }
+
+    /// Gets new tokens. One try: a refresh token that rotates is good once.
+    pub async fn refresh(&self, provider: &Provider, refresh_token: &SecretText) -> Result<Granted, GrantError> {
+        let own = [("grant_type", "refresh_token"), ("refresh_token", refresh_token.expose())];
+        let (answer, asked_at) = self.ask(provider, &own).await?;
+        answer::read_renewed(&answer, &provider.reading, asked_at)
+    }
+
+    /// The answer, and when it was asked for: no token is to be believed to live longer than it does.
+    async fn ask(&self, provider: &Provider, own: &[(&str, &str)]) -> Result<(Answer, Time), GrantError> {
+        let asked_at = self.0.now();
+        let request = self.prepare(provider, own).map_err(GrantError::Client)?;
+        Ok((self.0.send(request).await.map_err(GrantError::Unreachable)?, asked_at))
+    }
+
+    fn prepare(&self, provider: &Provider, own: &[(&str, &str)]) -> Result<Prepared, SigningError> {
+        let carried = self.0.carried(&provider.client, &provider.token_url)?;
+        let described = provider.token_parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let of_the_client = carried.parameters.iter().map(|(name, value)| (*name, value.as_str()));
+        let parameters: Vec<_> = own.iter().copied().chain(described).chain(of_the_client).collect();
+        let (url, json) = (&provider.token_url, provider.client.speaks_json());
+        Ok(Prepared::new(Method::POST, url, carried.authorization, json, &parameters))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        client_authentication::tests::{NOW, p256_pem},
+        description::tests::provider,
+        provider_request::tests::{answer, answering, requests},
+    };
+    use serde_json::{Value, json};
+
+    fn grants() -> Grants {
+        Grants(requests())
+    }
+
+    fn shown(provider: &Provider) -> String {
+        let own = [("grant_type", "authorization_code"), ("code", "c o/d&e")];
+        let request = grants().prepare(provider, &own).expect("prepared");
+        let headers =
+            request.headers.iter().map(|(name, value)| format!("{name}: {}\n", value.to_str().expect("ASCII")));
+        let body = String::from_utf8(request.body.to_vec()).expect("text");
+        format!("{} {}\n{}\n{body}", request.method, request.url, headers.collect::<String>())
+    }
+
+    const AGENT: &str = concat!("user-agent: Waypost/", env!("CARGO_PKG_VERSION"), "\n");
+
+    #[test]
+    fn each_way_to_authenticate_makes_its_very_request() {
+        let form = "POST https://api.example.com/token\naccept: application/json\ncontent-type: application/x-www-form-urlencoded\n";
+        assert_eq!(
+            shown(&provider(json!({ "clientSecret": "s:t" }))),
+            format!("{form}{AGENT}authorization: Basic YXBwOnMlM0F0\n\ngrant_type=authorization_code&code=c+o%2Fd%26e")
+        );
+        assert_eq!(
+            shown(&provider(json!({ "clientAuthentication": "body", "tokenParameters": { "x": "y" } }))),
+            format!(
+                "{form}{AGENT}\ngrant_type=authorization_code&code=c+o%2Fd%26e&x=y&client_id=app&client_secret=hunter2"
+            )
+        );
+        assert_eq!(
+            shown(&provider(json!({ "clientAuthentication": "json" }))),
+            format!(
+                "POST https://api.example.com/token\naccept: application/json\ncontent-type: application/json\n{AGENT}\n{}",
+                r#"{"client_id":"app","client_secret":"hunter2","code":"c o/d&e","grant_type":"authorization_code"}"#
+            )
+        );
+        let signed = shown(&provider(json!({ "clientAuthentication": "private_key_jwt", "privateKey": p256_pem() })));
+        let expected = format!(
+            "{form}{AGENT}\ngrant_type=authorization_code&code=c+o%2Fd%26e&client_id=app\
+             &client_assertion_type=urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3Ajwt-bearer&client_assertion=eyJ"
+        );
+        assert!(signed.starts_with(&expected) && !signed.contains("hunter2"), "{signed}");
+    }
+
+    /// A provider on this machine that answers so, and what it was asked.
+    async fn ask(members: Value, raw: Vec<u8>, refresh: bool) -> (Result<Granted, GrantError>, String) {
+        let (address, asked) = answering(raw);
+        let mut provider = provider(members);
+        provider.token_url = address;
+        let outcome = if refresh {
+            grants().refresh(&provider, &SecretText::new("rt/1")).await
+        } else {
+            let verifier = Verifier::from_stored("v".repeat(43));
+            grants().exchange(&provider, "the-code", "https://w.example/cb", Some(&verifier)).await
+        };
+        (outcome, asked.join().expect("asked"))
+    }
+
+    #[tokio::test]
+    async fn a_code_becomes_tokens() {
+        let body = r#"{"access_token":"at","expires_in":60,"refresh_token":"rt","account_id":"acct_1"}"#;
+        let (granted, asked) = ask(json!({}), answer(200, body), false).await;
+        let granted = granted.expect("granted");
+        assert_eq!(granted.expires, Some(NOW + Duration::from_secs(60)));
+        assert_eq!((granted.account.as_deref(), granted.scopes.len()), (Some("acct_1"), 2));
+        assert!(asked.starts_with("POST /token HTTP/1.1\r\n"), "{asked}");
+        let expected = format!(
+            "grant_type=authorization_code&code=the-code&redirect_uri=https%3A%2F%2Fw.example%2Fcb&code_verifier={}",
+            "v".repeat(43)
+        );
+        assert!(asked.ends_with(&expected), "{asked}");
+    }
+
+    #[tokio::test]
+    async fn the_redirect_address_is_left_out_where_the_provider_wants_none() {
+        let (_, asked) = ask(json!({ "tokenRedirectUri": false }), answer(200, "{}"), false).await;
+        assert!(!asked.contains("redirect_uri"), "{asked}");
+    }
+
+    #[tokio::test]
+    async fn a_refresh_asks_with_the_token_alone() {
+        let (granted, asked) = ask(json!({}), answer(200, r#"{"access_token":"at"}"#), true).await;
+        assert!(granted.expect("granted").refresh_token.is_none());
+        assert!(asked.ends_with("\r\n\r\ngrant_type=refresh_token&refresh_token=rt%2F1"), "{asked}");
+    }
+
+    #[tokio::test]
+    async fn each_end_of_an_exchange_is_its_own_error() {
+        let (dead, _) = ask(json!({}), answer(400, r#"{"error":"invalid_grant"}"#), true).await;
+        assert!(dead.expect_err("dead").is_dead_grant());
+        let large = format!(r#"{{"access_token":"at","x":"{}"}}"#, "x".repeat(70_000));
+        assert!(matches!(ask(json!({}), answer(200, &large), true).await.0, Err(GrantError::TooLarge)));
+        let (cut, _) = ask(json!({}), b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{".to_vec(), true).await;
+        assert!(matches!(cut, Err(GrantError::Unreachable(AttemptError::Connect(_)))));
+        let moved = b"HTTP/1.1 302 Found\r\nLocation: https://elsewhere.example/\r\nContent-Length: 0\r\n\r\n".to_vec();
+        let (moved, _) = ask(json!({}), moved, true).await;
+        assert!(matches!(moved, Err(GrantError::Status { status: StatusCode::FOUND, .. })));
+    }
+}

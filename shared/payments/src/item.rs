@@ -1,0 +1,144 @@
+//! A connection as the table keeps it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Connection, ProviderName};
+use auth::entity::EntityId;
+use base::clock::Time;
+
+/// The connections' key in the index of what is due.
+pub(super) const SHARD: &str = "REFRESH";
+/// What their sort keys begin with.
+pub(super) const SORT_KEY: &str = "PAY#";
+/// The attributes of the index of what is due.
+pub(super) const DUE: [&str; 2] = ["dueShard", "dueAt"];
+
+/// A connection with everything that is kept of it.
+#[derive(Debug, Clone)]
+pub struct StoredConnection {
+    /// What its owner sees.
+    pub connection: Connection,
+    /// Its tokens, sealed.
+    pub sealed_tokens: String,
+    /// Refreshes that failed since the last that succeeded.
+    pub failures: u32,
+    /// When it is to be looked at; never, when `None`.
+    pub due: Option<Time>,
+}
+
+/// A connection that is due.
+#[derive(Debug, PartialEq, Eq)]
+pub struct DueConnection {
+    /// Whose it is.
+    pub entity: EntityId,
+    /// The provider.
+    pub provider: ProviderName,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ConnectionItem {
+    pk: String,
+    sk: String,
+    #[serde(flatten)]
+    pub(super) connection: Connection,
+    sealed_tokens: String,
+    failures: u32,
+    /// Both attributes of the index of what is due, or neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    due_shard: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    due_at: Option<Time>,
+}
+
+/// What the index of what is due has of a connection.
+#[derive(Debug, Deserialize)]
+pub(super) struct DueItem {
+    pk: String,
+    sk: String,
+}
+
+impl From<&StoredConnection> for ConnectionItem {
+    fn from(stored: &StoredConnection) -> Self {
+        let (pk, sk) = key(&stored.connection.owner_identifier, &stored.connection.provider);
+        Self {
+            pk,
+            sk,
+            connection: stored.connection.clone(),
+            sealed_tokens: stored.sealed_tokens.clone(),
+            failures: stored.failures,
+            due_shard: stored.due.map(|_| SHARD.to_owned()),
+            due_at: stored.due,
+        }
+    }
+}
+
+impl From<ConnectionItem> for StoredConnection {
+    fn from(item: ConnectionItem) -> Self {
+        let ConnectionItem { connection, sealed_tokens, failures, due_at, .. } = item;
+        Self { connection, sealed_tokens, failures, due: due_at }
+    }
+}
+
+impl DueItem {
+    /// The connection of this entry; `None` when its key is no connection's.
+    pub(super) fn read(&self) -> Option<DueConnection> {
+        let entity = EntityId::parse(self.pk.strip_prefix("ENT#")?).ok()?;
+        Some(DueConnection { entity, provider: ProviderName::parse(self.sk.strip_prefix(SORT_KEY)?).ok()? })
+    }
+}
+
+/// Where all connections of an entity are.
+pub(super) fn partition(entity: &EntityId) -> String {
+    format!("ENT#{entity}")
+}
+
+/// Where a connection is.
+pub(super) fn key(entity: &EntityId, provider: &ProviderName) -> (String, String) {
+    (partition(entity), format!("{SORT_KEY}{provider}"))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::connection::tests::connection;
+    use storage::table::{read_item, text, write_item};
+
+    /// A connection with three failures behind it.
+    pub fn stored(due: Option<Time>) -> StoredConnection {
+        StoredConnection { connection: connection(), sealed_tokens: "a.sealed".into(), failures: 3, due }
+    }
+
+    #[test]
+    fn an_item_is_read_back_as_it_was_written() {
+        let now = Time::from_millis(1_795_167_900_123);
+        for due in [None, Some(now)] {
+            let mut written = stored(due);
+            written.connection.account = due.map(|_| "M-1".to_owned());
+            written.connection.expires_date = due;
+            let item = write_item(&ConnectionItem::from(&written), "test").expect("an item");
+            assert_eq!(item.contains_key("dueShard"), due.is_some());
+            assert_eq!(item["pk"], text("ENT#demo-hotel"));
+            assert_eq!(item["sk"], text("PAY#square"));
+            let read: StoredConnection = read_item::<ConnectionItem>(item, "test").expect("read").into();
+            assert_eq!(read.connection, written.connection);
+            assert_eq!((read.sealed_tokens, read.failures, read.due), (written.sealed_tokens, 3, due));
+        }
+    }
+
+    #[test]
+    fn a_new_connection_is_held_by_nobody() {
+        let item = write_item(&ConnectionItem::from(&stored(None)), "test").expect("an item");
+        assert!(!item.contains_key("lease") && !item.contains_key("leaseUntil"));
+    }
+
+    #[test]
+    fn an_entry_of_the_index_names_its_connection_or_is_left_out() {
+        let entry = |pk: &str, sk: &str| DueItem { pk: pk.into(), sk: sk.into() }.read();
+        let due = entry("ENT#demo-hotel", "PAY#square").expect("a connection");
+        assert_eq!((due.entity.as_str(), due.provider.as_str()), ("demo-hotel", "square"));
+        assert_eq!(entry("DLV#x", "HEAD"), None);
+        assert_eq!(entry("ENT#demo-hotel", "PAY#"), None);
+        assert_eq!(entry("ENT#", "PAY#square"), None);
+    }
+}

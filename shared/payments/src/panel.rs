@@ -1,0 +1,76 @@
+//! Where people go who come back from a payment provider.
+
+use base::environment::{Environment, FromEnvironment};
+use url::Url;
+
+/// Where people go who come back from a payment provider: `ADMIN_PANEL_URL`, or our own page below `BASE_URL`.
+#[derive(Debug, Clone)]
+pub struct PanelSettings {
+    /// The admin panel's address, perhaps with a path, without a slash at its end.
+    pub address: String,
+}
+
+impl FromEnvironment for PanelSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        match environment.optional("ADMIN_PANEL_URL") {
+            Some(value) => {
+                let address = panel_address(&value);
+                if address.is_none() {
+                    let wanted = "not an address such as https://panel.example.com/admin, without a query or fragment";
+                    environment.fault("ADMIN_PANEL_URL", &value, &wanted);
+                }
+                address.map(|address| Self { address })
+            }
+            // That it is missing is a fault of the settings that every function has.
+            None => Some(Self { address: format!("{}/panel", environment.optional("BASE_URL")?) }),
+        }
+    }
+}
+
+fn panel_address(value: &str) -> Option<String> {
+    let url = Url::parse(value).ok()?;
+    let plain =
+        url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none();
+    (matches!(url.scheme(), "http" | "https") && plain).then(|| url.as_str().trim_end_matches('/').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use base::environment::read_from;
+
+    use super::*;
+
+    #[test]
+    fn the_panel_is_our_own_where_nothing_else_is_set() {
+        let own = read_from::<PanelSettings>(|name| (name == "BASE_URL").then(|| "https://api.example.com".into()));
+        assert_eq!(own.expect("the default").address, "https://api.example.com/panel");
+        let set = read_from::<PanelSettings>(|name| match name {
+            "ADMIN_PANEL_URL" => Some("https://Panel.example.com:8443/admin/".into()),
+            _ => None,
+        });
+        assert_eq!(set.expect("set").address, "https://panel.example.com:8443/admin");
+    }
+
+    #[test]
+    fn a_panel_that_is_no_plain_address_is_refused_by_name() {
+        for good in ["http://127.0.0.1:3000", "https://panel.example.com/", "https://panel.example.com/a/b"] {
+            assert!(panel_address(good).is_some(), "{good}");
+        }
+        for bad in [
+            "panel.example.com",
+            "/panel",
+            "ftp://panel.example.com",
+            "javascript:alert(1)",
+            "https://",
+            "https://panel.example.com/?",
+            "https://panel.example.com/#",
+            "https://panel.example.com/?a=b",
+            "https://user@panel.example.com",
+            "https://user:secret@panel.example.com",
+        ] {
+            assert_eq!(panel_address(bad), None, "{bad}");
+        }
+        let error = read_from::<PanelSettings>(|_| Some("nonsense".into())).expect_err("refused");
+        assert!(error.0.len() == 1 && error.0[0].starts_with("ADMIN_PANEL_URL"), "{error}");
+    }
+}

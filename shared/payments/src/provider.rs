@@ -1,0 +1,229 @@
+//! A payment provider, described completely: where it is reached, how this service proves to be its client, and how
+//! its answers are read. No code knows a provider by its name; what differs is data.
+
+use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
+
+use http::Method;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use super::{client_authentication::Client, placeholder::Template};
+
+const MAX_NAME: usize = 31;
+
+/// The name of a provider, such as `stripe`: a lower-case letter, then up to 30 of lower-case letters, digits and `-`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ProviderName(String);
+
+/// A text that can be no provider's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be a lower-case letter and up to 30 lower-case letters, digits and `-`")]
+pub struct ProviderNameError;
+
+impl ProviderName {
+    /// Reads a name.
+    pub fn parse(text: &str) -> Result<Self, ProviderNameError> {
+        let letters = text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+        let good = text.len() <= MAX_NAME && letters && text.starts_with(|first: char| first.is_ascii_lowercase());
+        if good { Ok(Self(text.to_owned())) } else { Err(ProviderNameError) }
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ProviderName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for ProviderName {
+    type Err = ProviderNameError;
+
+    fn from_str(text: &str) -> Result<Self, ProviderNameError> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<String> for ProviderName {
+    type Error = ProviderNameError;
+
+    fn try_from(text: String) -> Result<Self, ProviderNameError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<ProviderName> for String {
+    fn from(name: ProviderName) -> Self {
+        name.0
+    }
+}
+
+/// A provider.
+#[derive(Debug)]
+pub struct Provider {
+    /// Its name in addresses and in the table.
+    pub name: ProviderName,
+    pub(super) authorize_url: Url,
+    pub(super) token_url: Url,
+    pub(super) revoke_url: Option<Url>,
+    pub(super) issuer: Option<String>,
+    /// Whether every answer of its authorization address says who answers (RFC 9207 §3).
+    pub(super) names_issuer: bool,
+    pub(super) client: Client,
+    /// What is asked for.
+    pub(super) scopes: Vec<String>,
+    pub(super) scope_separator: String,
+    pub(super) pkce: bool,
+    pub(super) authorize_parameters: BTreeMap<String, String>,
+    pub(super) token_parameters: BTreeMap<String, String>,
+    /// Whether the exchange repeats the address that people come back to (RFC 6749 §4.1.3).
+    pub(super) token_redirect_uri: bool,
+    pub(super) reading: Reading,
+    pub(super) denial_codes: Vec<String>,
+    pub(super) refresh_at_most_after: Option<Duration>,
+    pub(super) revocation: Revocation,
+}
+
+/// How the answers of the token endpoint are read beyond what RFC 6749 says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reading {
+    /// The members that may name the account; the first that is there does.
+    pub(super) account_fields: Vec<String>,
+    /// The member that tells when the access token expires, and in which form, beside RFC 6749's `expires_in`.
+    pub(super) expiry: Option<Expiry>,
+    /// Where an error's code stands: JSON pointers (RFC 6901), beside `/error`; the first that is there tells.
+    pub(super) error_fields: Vec<String>,
+    /// The codes that mean what RFC 6749 calls `invalid_grant`.
+    pub(super) dead_grant_codes: Vec<String>,
+    /// What may stand between scopes, beside a space.
+    pub(super) scope_separator: String,
+}
+
+/// When an access token expires.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Expiry {
+    pub(super) field: String,
+    pub(super) form: ExpiryForm,
+}
+
+/// The form of an expiry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExpiryForm {
+    /// A number of seconds from now.
+    Seconds,
+    /// The same, as a number or as a text of digits.
+    SecondsOrText,
+    /// A date in RFC 3339.
+    Date,
+}
+
+/// How access is given back.
+#[derive(Debug, Clone)]
+pub struct Revocation {
+    pub(super) method: Method,
+    /// Whether the parameters are sent as JSON, and not as a form.
+    pub(super) json: bool,
+    /// The value of `Authorization`, where it is not the client's usual authentication.
+    pub(super) authorization: Option<Template>,
+    /// The parameters; none for those of RFC 7009.
+    pub(super) parameters: Option<BTreeMap<String, Template>>,
+    /// The codes that say that there is nothing to revoke any more.
+    pub(super) gone_codes: Vec<String>,
+    /// The words of `error_description` that say so, where the code is not enough.
+    pub(super) gone_words: Option<String>,
+}
+
+impl Provider {
+    /// Whether it takes a proof key (RFC 7636).
+    pub fn uses_pkce(&self) -> bool {
+        self.pkce
+    }
+
+    /// Whether an answer that came to the callback with this `iss`, or without one, can be this provider's (RFC 9207 §2.4).
+    /// Where its identifier is not known, an `iss` is at least at the origin of one of its addresses.
+    pub fn can_answer_as(&self, iss: Option<&str>) -> bool {
+        match (iss, &self.issuer) {
+            (None, _) => !self.names_issuer,
+            (Some(iss), Some(issuer)) => issuer == iss,
+            (Some(iss), None) => Url::parse(iss).is_ok_and(|iss| {
+                iss.has_host()
+                    && [&self.authorize_url, &self.token_url].iter().any(|known| known.origin() == iss.origin())
+            }),
+        }
+    }
+
+    /// Whether an `error` that came to the callback says that the person declined.
+    pub fn is_denial(&self, error: &str) -> bool {
+        error == "access_denied" || self.denial_codes.iter().any(|code| code == error)
+    }
+
+    /// The longest time that the provider wants between two refreshes, whatever the token's life.
+    pub fn refresh_at_most_after(&self) -> Option<Duration> {
+        self.refresh_at_most_after
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::description::tests::provider;
+    use serde_json::json;
+
+    #[test]
+    fn a_name_is_short_and_plain() {
+        for good in ["a", "stripe", "pay-2-go", &"x".repeat(31)] {
+            assert_eq!(ProviderName::parse(good).expect(good).to_string(), *good);
+        }
+        for bad in ["", "Stripe", "2pay", "-a", "a_b", "a/b", "é", "a\n", &"x".repeat(32)] {
+            assert_eq!(ProviderName::parse(bad), Err(ProviderNameError), "{bad}");
+        }
+        assert!(serde_json::from_str::<ProviderName>("\"../x\"").is_err());
+    }
+
+    #[test]
+    fn an_issuer_is_the_configured_text_or_else_at_an_origin_of_the_provider() {
+        let configured = provider(json!({ "issuer": "https://id.example.com" }));
+        assert!(configured.can_answer_as(Some("https://id.example.com")));
+        for other in ["https://id.example.com/", "https://pay.example.com", ""] {
+            assert!(!configured.can_answer_as(Some(other)), "{other}");
+        }
+        let unknown = provider(json!({}));
+        for good in ["https://pay.example.com", "https://pay.example.com/", "https://api.example.com:443/x"] {
+            assert!(unknown.can_answer_as(Some(good)), "{good}");
+        }
+        for bad in [
+            "",
+            "x",
+            "http://pay.example.com",
+            "https://pay.example.com.evil.org",
+            "https://pay.example.com:8443",
+            "data:x",
+        ] {
+            assert!(!unknown.can_answer_as(Some(bad)), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_answer_without_an_issuer_is_good_unless_the_provider_always_names_it() {
+        assert!(provider(json!({})).can_answer_as(None));
+        assert!(provider(json!({ "issuer": "https://id.example.com" })).can_answer_as(None));
+        let announced =
+            json!({ "issuer": "https://id.example.com", "authorizationResponseIssParameterSupported": true });
+        let announced = provider(announced);
+        assert!(!announced.can_answer_as(None) && announced.can_answer_as(Some("https://id.example.com")));
+    }
+
+    #[test]
+    fn a_denial_is_what_the_rfc_or_the_description_says() {
+        let provider = provider(json!({ "denialCodes": ["user_cancelled"] }));
+        assert!(provider.is_denial("access_denied") && provider.is_denial("user_cancelled"));
+        assert!(!provider.is_denial("server_error") && !provider.is_denial(""));
+    }
+}

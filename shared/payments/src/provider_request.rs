@@ -1,0 +1,154 @@
+//! One request to a provider: parameters as a form or as JSON, with what proves who sends it. One try, and never a
+//! second: a code or a rotating token that was spent by the first would make the provider cut the connection.
+
+use std::time::Duration;
+
+use http::{
+    HeaderName, HeaderValue, Method,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT as USER_AGENT_HEADER},
+};
+use hyper::body::Bytes;
+use serde_json::{Map, Value};
+use url::Url;
+
+use super::client_authentication::{Carried, Client, Occasion, SigningError};
+use base::{
+    clock::{SharedClock, Time},
+    random::SharedRandom,
+};
+use outbound::{Answer, AttemptError, Limits, Outbound, USER_AGENT, addresses::AddressRules};
+
+/// A token is some kilobytes at most; whatever is much longer is none.
+pub(super) const LIMITS: Limits =
+    Limits { connect: Duration::from_secs(5), whole: Duration::from_secs(10), body: 64 * 1024 };
+
+/// What sends to providers.
+#[derive(Clone)]
+pub struct ProviderRequests {
+    outbound: Outbound,
+    own_host: String,
+    clock: SharedClock,
+    random: SharedRandom,
+}
+
+/// A request as it goes out.
+pub(super) struct Prepared {
+    pub method: Method,
+    pub url: Url,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    pub body: Bytes,
+}
+
+impl ProviderRequests {
+    /// Sends to where the rules allow, in the name of the service at this address.
+    pub fn new(rules: AddressRules, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
+        let own_host = Url::parse(base_url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+        Self { outbound: Outbound { limits: LIMITS, ..Outbound::within(rules) }, own_host, clock, random }
+    }
+
+    /// The present moment.
+    pub(super) fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// What a request to this address carries of the client.
+    pub(super) fn carried(&self, client: &Client, address: &Url) -> Result<Carried, SigningError> {
+        let occasion = Occasion {
+            address: address.as_str(),
+            own_host: &self.own_host,
+            now: self.clock.now(),
+            random: &*self.random,
+        };
+        client.carried(&occasion)
+    }
+
+    /// Sends a request and reads the answer.
+    pub(super) async fn send(&self, request: Prepared) -> Result<Answer, AttemptError> {
+        self.outbound.send(request.method, &request.url, &request.headers, request.body).await
+    }
+}
+
+impl Prepared {
+    /// A request with these parameters in its body.
+    pub fn new(
+        method: Method,
+        url: &Url,
+        authorization: Option<HeaderValue>,
+        json: bool,
+        parameters: &[(&str, &str)],
+    ) -> Self {
+        let (media_type, body) = if json {
+            let members: Map<_, _> =
+                parameters.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value))).collect();
+            ("application/json", Value::Object(members).to_string())
+        } else {
+            let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
+            ("application/x-www-form-urlencoded", form)
+        };
+        let mut headers = vec![
+            (ACCEPT, HeaderValue::from_static("application/json")),
+            (CONTENT_TYPE, HeaderValue::from_static(media_type)),
+            (USER_AGENT_HEADER, HeaderValue::from_static(USER_AGENT)),
+        ];
+        headers.extend(authorization.map(|value| (AUTHORIZATION, value)));
+        Self { method, url: url.clone(), headers, body: Bytes::from(body) }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::client_authentication::tests::NOW;
+    use base::testing::{CountingRandom, FixedClock};
+    use std::{
+        io::{Read, Write},
+        net::TcpListener,
+        sync::Arc,
+        thread::JoinHandle,
+    };
+
+    /// What may also send to this machine.
+    pub fn requests() -> ProviderRequests {
+        ProviderRequests::new(
+            AddressRules { allow_http: true, allowed_networks: vec!["127.0.0.1/32".parse().expect("a network")] },
+            "https://waypost.example:8443/base",
+            Arc::new(FixedClock::at(NOW)),
+            Arc::new(CountingRandom::default()),
+        )
+    }
+
+    /// A provider on this machine that answers one request with these bytes; its address, and the request.
+    pub fn answering(answer: Vec<u8>) -> (Url, JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = format!("http://{}/token", listener.local_addr().expect("an address"));
+        let request = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let (mut request, mut buffer) = (Vec::new(), [0; 4096]);
+            loop {
+                let count = stream.read(&mut buffer).expect("readable");
+                request.extend_from_slice(&buffer[..count]);
+                let text = String::from_utf8_lossy(&request).into_owned();
+                let length = |head: &str| {
+                    head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok())
+                };
+                let complete =
+                    text.split_once("\r\n\r\n").is_some_and(|(head, body)| body.len() >= length(head).unwrap_or(0));
+                if complete || count == 0 {
+                    let _ = stream.write_all(&answer); // the reader may have gone away once it read enough
+                    return text;
+                }
+            }
+        });
+        (address.parse().expect("a URL"), request)
+    }
+
+    /// An answer with this status and body.
+    pub fn answer(status: u16, body: &str) -> Vec<u8> {
+        format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    }
+
+    #[test]
+    fn own_host_is_the_name_alone() {
+        assert_eq!(requests().own_host, "waypost.example");
+    }
+}

@@ -1,0 +1,140 @@
+//! The providers of this deployment: each is described by its secret, `provider-<name>`, together with what is built in.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use serde_json::Value;
+
+use super::{
+    builtin, description,
+    provider::{Provider, ProviderName},
+};
+use base::{
+    clock::SharedClock,
+    refreshed::{Refreshed, Source},
+};
+use outbound::addresses::AddressRules;
+use problem::Problem;
+use storage::secrets::{SecretError, Secrets};
+
+/// What the names of providers' secrets begin with, after the deployment's own prefix.
+pub const SECRET_PREFIX: &str = "provider-";
+
+/// Why a provider could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ProviderError {
+    /// Its secret could not be read.
+    #[error("a provider's secret could not be read")]
+    Secret(#[from] SecretError),
+    /// Its secret is not what it should be.
+    #[error("the secret `{SECRET_PREFIX}{name}` is not as it should be: {what}")]
+    Malformed {
+        /// The provider's name.
+        name: String,
+        /// The member, and what is wrong with it; never its value.
+        what: String,
+    },
+}
+
+impl From<ProviderError> for Problem {
+    fn from(error: ProviderError) -> Self {
+        match error {
+            ProviderError::Secret(error) => error.into(),
+            error @ ProviderError::Malformed { .. } => Self::internal(error),
+        }
+    }
+}
+
+/// The providers in memory.
+pub struct Providers {
+    secrets: Secrets,
+    rules: AddressRules,
+    clock: SharedClock,
+    /// Only of those that have a secret, so that nobody fills the memory with invented names.
+    known: RwLock<HashMap<ProviderName, Arc<Cached>>>,
+}
+
+type Cached = Refreshed<ProviderSource>;
+
+/// Where one provider is read.
+struct ProviderSource {
+    name: ProviderName,
+    secrets: Secrets,
+    rules: AddressRules,
+}
+
+impl Source for ProviderSource {
+    type Value = Option<Arc<Provider>>;
+    type Error = ProviderError;
+
+    async fn load(&self) -> Result<Option<Arc<Provider>>, ProviderError> {
+        match self.secrets.read::<Value>(&format!("{SECRET_PREFIX}{}", self.name)).await {
+            Ok(secret) => read(&self.name, &secret, &self.rules).map(|provider| Some(Arc::new(provider))),
+            Err(SecretError::Missing { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Providers {
+    /// The providers that have one of these secrets.
+    pub fn new(secrets: Secrets, rules: AddressRules, clock: SharedClock) -> Self {
+        Self { secrets, rules, clock, known: RwLock::default() }
+    }
+
+    /// The provider of this name; none if it has no secret, built in or not.
+    pub async fn find(&self, name: &ProviderName) -> Result<Option<Arc<Provider>>, ProviderError> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        let cached = known.unwrap_or_else(|| {
+            let source =
+                ProviderSource { name: name.clone(), secrets: self.secrets.clone(), rules: self.rules.clone() };
+            Arc::new(Refreshed::new(source, self.clock.clone()))
+        });
+        let provider = Option::clone(&*cached.get().await?);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        match &provider {
+            Some(_) => drop(known.entry(name.clone()).or_insert(cached)),
+            None => drop(known.remove(name)),
+        }
+        Ok(provider)
+    }
+}
+
+/// Whether a provider's secret is as it should be; the error names the secret and the member.
+pub fn check(name: &str, secret: &Value, rules: &AddressRules) -> Result<(), ProviderError> {
+    let parsed = ProviderName::parse(name).map_err(|error| ProviderError::Malformed {
+        name: name.to_owned(),
+        what: format!("the provider's name {error}"),
+    })?;
+    read(&parsed, secret, rules).map(drop)
+}
+
+fn read(name: &ProviderName, secret: &Value, rules: &AddressRules) -> Result<Provider, ProviderError> {
+    description::read(name, builtin::find(name), secret, rules)
+        .map_err(|fault| ProviderError::Malformed { name: name.to_string(), what: fault.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_malformed_secret_is_refused_with_its_name_and_member() {
+        let rules = AddressRules::default();
+        let good = json!({ "clientId": "a", "clientSecret": "b" });
+        assert!(check("stripe", &good, &rules).is_ok());
+        let shown = |name: &str, secret: &Value| check(name, secret, &rules).expect_err("refused").to_string();
+        assert_eq!(
+            shown("nowhere", &good),
+            "the secret `provider-nowhere` is not as it should be: `authorizeUrl` is missing"
+        );
+        assert_eq!(
+            shown("stripe", &json!({ "clientId": "a", "clientSecret": 1 })),
+            "the secret `provider-stripe` is not as it should be: `clientSecret` must be a text"
+        );
+        assert!(shown("No", &good).contains("the provider's name must be"));
+    }
+}

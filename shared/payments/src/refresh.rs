@@ -1,0 +1,285 @@
+//! Refreshing: tokens are replaced before they end.
+//!
+//! Claim, ask the provider once, write where the connection stands. What is on disk after a crash, and what happens then:
+//!
+//! - not claimed: the connection, due. The next run takes it.
+//! - claimed, the provider not asked: a lease, and the due time at its end. It is due again then.
+//! - asked, not written: the same, with tokens that the provider may have replaced. Then it is asked with the old refresh
+//!   token: most providers take it, and one that does not says so, the connection breaks and its owner connects again.
+//!   That is why the write is tried again for as long as the lease lasts.
+//! - written: the new tokens and due time, or the end of it and an event in the outbox; one transaction.
+//!
+//! Only the provider's own word that a refresh token is dead breaks a connection, or the end of a token that cannot be
+//! refreshed. Everything else may pass, or is ours to put right: it is tried again.
+
+use std::{
+    collections::HashMap,
+    future::ready,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::{
+    StreamExt, TryStreamExt,
+    stream::{self, BoxStream},
+};
+use tokio::time::sleep;
+
+use super::{
+    Connection, Connections, GrantError, Grants, Provider, ProviderError, ProviderName, Providers,
+    connection::{BROKEN, BreakReason},
+    item::{DueConnection, StoredConnection},
+    provider_request::LIMITS,
+    schedule::{expiry_as_before, refresh_at, retry_at},
+    store::{HeldConnection, Hold, Purpose},
+    tokens::ProviderTokens,
+};
+use auth::entity::AuthorizedEntity;
+use base::{
+    clock::{SharedClock, Time},
+    logging,
+    random::{self, SharedRandom},
+};
+use storage::{
+    sealing::{KeyRings, SealError},
+    table::{TableError, Transacted},
+};
+use webhooks::events::outbox::Announcement;
+
+/// How many connections are refreshed at once.
+const AT_ONCE: usize = 16;
+/// How many entries of the index are read at once.
+const PAGE: i32 = 100;
+/// After this long no refresh is begun: the next run goes on, and this one ends within the function's own limit.
+const TIME_LIMIT: Duration = Duration::from_secs(40);
+/// After so many of its connections in a row could not be refreshed because a provider did not answer, a run leaves that
+/// provider's others for the next run, so that it does not hold up those of providers that answer.
+const UNREACHABLE_IN_ROW: u32 = 5;
+/// How long it is waited before new tokens are written again that the table did not take.
+const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// How long before the end of a lease no write is begun any more: one takes ten seconds at most.
+const LEASE_MARGIN: Duration = Duration::from_secs(10);
+
+/// Everything that refreshing needs.
+pub struct Refresher {
+    /// What may be due.
+    pub connections: Connections,
+    /// The providers that are set up.
+    pub providers: Providers,
+    /// What gets new tokens.
+    pub grants: Grants,
+    /// What opens and seals tokens.
+    pub rings: KeyRings,
+    /// The clock.
+    pub clock: SharedClock,
+    /// The dice.
+    pub random: SharedRandom,
+}
+
+/// Why a refresh did not give new tokens, this time.
+#[derive(Debug, thiserror::Error)]
+enum RefreshError {
+    /// The provider's description or secret cannot be used.
+    #[error("the provider's description could not be had")]
+    Provider(#[source] ProviderError),
+    /// The operator took the provider away.
+    #[error("the provider is not set up any more")]
+    NoProvider,
+    /// The tokens cannot be opened.
+    #[error("the tokens could not be opened")]
+    Seal(#[from] SealError),
+    /// The provider gave none.
+    #[error("the provider gave no new tokens")]
+    Grant(#[source] GrantError),
+}
+
+/// What came of a try.
+enum Tried {
+    /// There are new tokens; so the connection stands now.
+    Refreshed(StoredConnection),
+    /// It is over.
+    Broken(BreakReason),
+    /// Another time.
+    Failed(RefreshError),
+}
+
+impl Refresher {
+    /// Refreshes everything that is due; gives the number of connections that were tried. One that fails leaves the others
+    /// alone; an error of the table is told when all others were tried.
+    pub async fn run(&self) -> Result<usize, TableError> {
+        let (began, silent) = (self.clock.now(), SilentProviders::default());
+        let silent = &silent;
+        let outcomes = self
+            .due(began)
+            .take_while(|_| ready(self.clock.now().since(began) < TIME_LIMIT))
+            .map(|due| async move { self.one(due?, silent).await })
+            .buffer_unordered(AT_ONCE)
+            .collect::<Vec<_>>()
+            .await;
+        let tried = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(tried.into_iter().filter(|tried| *tried).count())
+    }
+
+    /// Everything that is due. Pages are read as they are needed, so that a slow provider at the end of one does not hold up
+    /// the next.
+    fn due(&self, now: Time) -> BoxStream<'_, Result<DueConnection, TableError>> {
+        let pages = stream::try_unfold(Some(None), move |start| async move {
+            let Some(start) = start else { return Ok(None) };
+            let (page, next) = self.connections.due_before(now, PAGE, start).await?;
+            Ok(Some((stream::iter(page.into_iter().map(Ok)), next.map(Some))))
+        });
+        pages.try_flatten().boxed()
+    }
+
+    /// False when somebody else has it, it is no longer due, or its provider does not answer at the moment.
+    async fn one(&self, due: DueConnection, silent: &SilentProviders) -> Result<bool, TableError> {
+        let DueConnection { entity, provider: name } = due;
+        if silent.include(&name) {
+            return Ok(false);
+        }
+        let entity = AuthorizedEntity::owning_connection(entity);
+        // Before the claim: a lease must not run out while a secret is waited for.
+        let provider = self.provider(&name).await;
+        let lease = random::uuid(&*self.random);
+        let claim = self.connections.take(&entity, &name, Purpose::Refresh, lease, self.clock.now());
+        let Hold::Held(held) = claim.await? else { return Ok(false) };
+        if held.until.since(self.clock.now()) < LIMITS.whole + LEASE_MARGIN {
+            tracing::warn!(provider = %name, "the table took too long; the next run refreshes");
+            return Ok(false);
+        }
+        let tried = match provider {
+            Ok(provider) => self.attempt(&held.stored, &provider).await.unwrap_or_else(Tried::Failed),
+            Err(error) => Tried::Failed(error),
+        };
+        silent.note(&name, matches!(tried, Tried::Failed(RefreshError::Grant(GrantError::Unreachable(_)))));
+        if let Err(error) = self.settle(&held, tried).await {
+            let connection = &held.stored.connection.id;
+            tracing::error!(error = %logging::chain(&error), connectionId = %connection, "what came of a refresh is lost");
+            return Err(error);
+        }
+        Ok(true)
+    }
+
+    async fn provider(&self, name: &ProviderName) -> Result<Arc<Provider>, RefreshError> {
+        self.providers.find(name).await.map_err(RefreshError::Provider)?.ok_or(RefreshError::NoProvider)
+    }
+
+    async fn attempt(&self, stored: &StoredConnection, provider: &Provider) -> Result<Tried, RefreshError> {
+        let owner = &stored.connection.owner_identifier;
+        let ring = self.rings.for_text(&stored.sealed_tokens).await?;
+        let tokens = ProviderTokens::open(&stored.sealed_tokens, &ring, owner, &provider.name)?;
+        let Some(refresh) = &tokens.refresh else { return Ok(Tried::Broken(BreakReason::Expired)) };
+        let granted = match self.grants.refresh(provider, refresh).await {
+            Ok(granted) => granted,
+            Err(error) if error.is_dead_grant() => return Ok(Tried::Broken(BreakReason::Refused)),
+            Err(error) => return Err(RefreshError::Grant(error)),
+        };
+        let (now, dice, before) = (self.clock.now(), random::unit(&*self.random), &stored.connection);
+        let expires = granted.expires.or(expiry_as_before(now, before.expires_date, before.last_update));
+        let new = ProviderTokens::after(&granted, Some(refresh));
+        Ok(Tried::Refreshed(StoredConnection {
+            // The scopes stay: what is refreshed has those of the first grant (RFC 6749 §6).
+            connection: Connection { expires_date: expires, last_update: now, ..before.clone() },
+            sealed_tokens: new.seal(&ring, &*self.random, owner, &provider.name),
+            failures: 0,
+            due: refresh_at(now, expires, provider.refresh_at_most_after(), true, dice),
+        }))
+    }
+
+    /// Writes where the connection stands after a try, and lets go of it.
+    async fn settle(&self, held: &HeldConnection, tried: Tried) -> Result<(), TableError> {
+        let (now, before) = (self.clock.now(), &held.stored);
+        let Connection { id, owner_identifier, provider, .. } = &before.connection;
+        let written = match tried {
+            Tried::Refreshed(after) => {
+                let written = self.keep(held, &after).await?;
+                if written == Transacted::Yes {
+                    tracing::info!(metric = "ConnectionsRefreshed", connectionId = %id, %provider, "refreshed");
+                }
+                written
+            }
+            Tried::Broken(reason) => {
+                let (owner, told) = (owner_identifier.clone(), before.connection.event(Some(reason)));
+                let announcement = Announcement::new(BROKEN, owner, &told, now, &*self.random);
+                let written = self.connections.break_off(held, now, &announcement).await?;
+                if written == Transacted::Yes {
+                    tracing::warn!(metric = "ConnectionsBroken", connectionId = %id, %provider, ?reason, "broken");
+                }
+                written
+            }
+            Tried::Failed(error) => {
+                let (error, retry_after) = (logging::chain(&error), error.retry_after());
+                let due = retry_at(before.failures, now, before.connection.expires_date, retry_after);
+                let failures = before.failures.saturating_add(1);
+                tracing::warn!(metric = "RefreshFailures", connectionId = %id, %provider, failures, error, "not refreshed");
+                self.connections.postpone(held, failures, due).await?
+            }
+        };
+        if written == Transacted::ConditionLost {
+            tracing::warn!(connectionId = %id, %provider, "made anew, taken over, or written by a try without an answer");
+        }
+        Ok(())
+    }
+}
+
+impl Refresher {
+    /// Keeps new tokens. The old ones may be worth nothing any more, so a table that does not answer is asked again until
+    /// somebody else could take the connection.
+    async fn keep(&self, held: &HeldConnection, after: &StoredConnection) -> Result<Transacted, TableError> {
+        loop {
+            match self.connections.refreshed(held, after).await {
+                Err(error @ TableError::Unavailable { .. })
+                    if held.until.since(self.clock.now()) > LEASE_MARGIN + WRITE_AGAIN_AFTER =>
+                {
+                    tracing::warn!(error = %logging::chain(&error), "new tokens are not written yet; they are again");
+                    sleep(WRITE_AGAIN_AFTER).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+/// How many connections of each provider failed in a row, in this run, because it did not answer.
+#[derive(Debug, Default)]
+struct SilentProviders(Mutex<HashMap<ProviderName, u32>>);
+
+impl SilentProviders {
+    fn include(&self, provider: &ProviderName) -> bool {
+        let silent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        silent.get(provider).is_some_and(|in_row| *in_row >= UNREACHABLE_IN_ROW)
+    }
+
+    fn note(&self, provider: &ProviderName, unreachable: bool) {
+        let mut silent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let in_row = silent.entry(provider.clone()).or_default();
+        *in_row = if unreachable { in_row.saturating_add(1) } else { 0 };
+    }
+}
+
+impl RefreshError {
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Grant(error) => error.retry_after(),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_provider_that_does_not_answer_is_left_alone_until_it_does() {
+        let name = |text| ProviderName::parse(text).expect("a name");
+        let silent = SilentProviders::default();
+        for _ in 0..UNREACHABLE_IN_ROW {
+            assert!(!silent.include(&name("slow")));
+            silent.note(&name("slow"), true);
+        }
+        assert!(silent.include(&name("slow")) && !silent.include(&name("quick")));
+        silent.note(&name("slow"), false);
+        assert!(!silent.include(&name("slow")));
+    }
+}

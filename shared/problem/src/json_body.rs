@@ -1,0 +1,289 @@
+//! Request bodies: a JSON object whose members are taken one by one, so that every violation is found at once and
+//! every member that nobody takes is one.
+//!
+//! A member that must reach somebody else byte for byte is taken as the text that it was.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    fmt,
+};
+
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{DeserializeOwned, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use crate::Problem;
+
+/// The largest body that is read at all, in bytes: several times the largest event, so that one which is only a little too
+/// large is told its own limit.
+pub const MAX_BYTES: usize = 1024 * 1024;
+
+/// How many violations are told; whoever sends more has another problem than the next one.
+const MAX_VIOLATIONS: usize = 100;
+/// How much of a stranger's name is repeated to him.
+const MAX_NAME: usize = 100;
+
+/// The deepest nesting that a body may have. Deeper ones break the parsers of those who receive it.
+pub const MAX_DEPTH: usize = 100;
+
+/// One value that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// Where: a member (`eventUrl`), an element (`eventList[2]`), a header's name, or `body` for the whole.
+    pub field: String,
+    /// What it should be, as the end of a sentence that begins with the field.
+    pub message: String,
+}
+
+/// The violations found so far.
+#[derive(Debug, Default)]
+pub struct Violations(Vec<Violation>);
+
+impl Violations {
+    /// Notes a violation.
+    pub fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
+        if self.0.len() < MAX_VIOLATIONS {
+            let field = field.into().chars().take(MAX_NAME).collect();
+            self.0.push(Violation { field, message: message.into() });
+        }
+    }
+
+    /// Unwraps a checked value, or notes why there is none.
+    pub fn note<T, E: fmt::Display>(&mut self, field: &str, checked: Result<T, E>) -> Option<T> {
+        checked.map_err(|error| self.add(field, error.to_string())).ok()
+    }
+
+    /// All is well, or a Problem with everything that was noted.
+    pub fn check(self) -> Result<(), Problem> {
+        if self.0.is_empty() { Ok(()) } else { Err(Problem::invalid(self.0)) }
+    }
+}
+
+/// The body of an operation that needs to be told nothing: absent, or an object without members.
+pub fn nothing_said(body: &[u8]) -> Result<(), Problem> {
+    if body.trim_ascii().is_empty() { Ok(()) } else { JsonBody::read(body)?.finish() }
+}
+
+/// A body that was read as a JSON object.
+#[derive(Debug)]
+pub struct JsonBody<'a> {
+    members: Vec<(String, &'a RawValue)>,
+    /// What is wrong with it so far.
+    pub violations: Violations,
+}
+
+impl<'a> JsonBody<'a> {
+    /// Reads the body. What is no JSON object in UTF-8, or has a member twice, is a Problem at once.
+    pub fn read(body: &'a [u8]) -> Result<Self, Problem> {
+        if body.len() > MAX_BYTES {
+            return Err(Problem::too_large("The body", MAX_BYTES));
+        }
+        let text = std::str::from_utf8(body).map_err(|_| Problem::invalid_value("body", "must be text in UTF-8"))?;
+        if text.trim().is_empty() {
+            return Err(Problem::invalid_value("body", "must be a JSON object, and is empty"));
+        }
+        if nests_deeper_than(MAX_DEPTH, text) {
+            return Err(Problem::invalid_value("body", format!("must not be nested deeper than {MAX_DEPTH} levels")));
+        }
+        let Members { members, doubled } = serde_json::from_str(text).map_err(|error| {
+            // The position helps; serde's own sentence could repeat a value, so only its kind is told.
+            let (line, column) = (error.line(), error.column());
+            let what = if error.is_data() { "must be a JSON object" } else { "must be well-formed JSON" };
+            Problem::invalid_value("body", format!("{what} (line {line}, column {column})"))
+        })?;
+        let mut violations = Violations::default();
+        for member in doubled {
+            violations.add(member, "must not come twice");
+        }
+        Ok(Self { members, violations })
+    }
+
+    /// The text of a member, exactly as it was sent, null included.
+    pub fn take_raw(&mut self, name: &str) -> Option<&'a str> {
+        let position = self.members.iter().position(|(member, _)| member == name)?;
+        Some(self.members.swap_remove(position).1.get())
+    }
+
+    /// A member that may be absent, but not null and not of another type; `what` says which it must be.
+    pub fn optional<T: DeserializeOwned>(&mut self, name: &str, what: &str) -> Option<T> {
+        let value = self.take_raw(name).map(serde_json::from_str)?;
+        self.violations.note(name, value.map_err(|_| format!("must be {what}")))
+    }
+
+    /// A member that may be absent: an object of texts. A name that comes twice in it is a violation.
+    pub fn optional_texts(&mut self, name: &str, what: &str) -> Option<BTreeMap<String, String>> {
+        let members = self.take_raw(name).map(serde_json::from_str::<Members<'_>>)?;
+        let texts = members.ok().and_then(|Members { members, doubled }| {
+            for member in doubled {
+                self.violations.add(format!("{name}.{member}"), "must not come twice");
+            }
+            members.into_iter().map(|(member, text)| Some((member, serde_json::from_str(text.get()).ok()?))).collect()
+        });
+        self.violations.note(name, texts.ok_or_else(|| format!("must be {what}")))
+    }
+
+    /// A member that must be there.
+    pub fn required<T: DeserializeOwned>(&mut self, name: &str, what: &str) -> Option<T> {
+        if !self.members.iter().any(|(member, _)| member == name) {
+            self.violations.add(name, format!("is missing; it must be {what}"));
+            return None;
+        }
+        self.optional(name, what)
+    }
+
+    /// Whatever nobody took is unknown; then all is well or a Problem says what is not.
+    pub fn finish(mut self) -> Result<(), Problem> {
+        for (member, _) in std::mem::take(&mut self.members) {
+            self.violations.add(member, "is not a member that this operation knows");
+        }
+        self.violations.check()
+    }
+}
+
+struct Members<'a> {
+    members: Vec<(String, &'a RawValue)>,
+    doubled: Vec<String>,
+}
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+
+        impl<'de> Visitor<'de> for Object {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let (mut members, mut doubled, mut names) = (Vec::new(), Vec::new(), HashSet::new());
+                while let Some(name) = map.next_key::<String>()? {
+                    let value = map.next_value()?;
+                    if !names.insert(name.clone()) {
+                        doubled.push(name);
+                    } else {
+                        members.push((name, value));
+                    }
+                }
+                Ok(Members { members, doubled })
+            }
+        }
+
+        deserializer.deserialize_map(Object)
+    }
+}
+
+/// Whether brackets nest deeper than the limit. Looks at brackets outside of strings only; what is no JSON at all is
+/// found by the parser.
+fn nests_deeper_than(limit: usize, json: &str) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                if depth > limit {
+                    return true;
+                }
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn violations(problem: Problem) -> Vec<String> {
+        let list = problem.properties["violations"].as_array().expect("a list").clone();
+        list.iter().map(|violation| violation["field"].as_str().expect("a field").to_owned()).collect()
+    }
+
+    #[test]
+    fn every_violation_is_found_at_once() {
+        let mut body = JsonBody::read(br#"{"name": 1, "enabled": null, "nmae": "x", "other": 2}"#).expect("an object");
+        assert_eq!(body.required::<String>("name", "a text"), None);
+        assert_eq!(body.optional::<bool>("enabled", "true or false"), None);
+        assert_eq!(body.required::<String>("eventUrl", "a text"), None);
+        let mut fields = violations(body.finish().expect_err("violations"));
+        fields.sort();
+        assert_eq!(fields, ["enabled", "eventUrl", "name", "nmae", "other"]);
+    }
+
+    #[test]
+    fn a_member_reaches_its_taker_byte_for_byte() {
+        let data = r#"{ "b" : 1.0e+10,"a":12345678901234567890.10, "u":"\u00e9é" , "a":1 }"#;
+        let text = format!(r#"{{"type": "x", "data": {data}}}"#);
+        let mut body = JsonBody::read(text.as_bytes()).expect("an object");
+        assert_eq!(body.take_raw("data"), Some(data));
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused_with_its_place() {
+        for bad in ["", " ", "[]", "1", "null", "{", r#"{"a":}"#, r#"{"a":1}x"#, "\u{feff}{}"] {
+            assert_eq!(violations(JsonBody::read(bad.as_bytes()).expect_err(bad)), ["body"], "{bad}");
+        }
+        assert_eq!(violations(JsonBody::read(b"{\"a\": \"\xff\"}").expect_err("not UTF-8")), ["body"]);
+        let mut doubled = JsonBody::read(br#"{"a":1,"a":2}"#).expect("read");
+        doubled.take_raw("a");
+        assert_eq!(violations(doubled.finish().expect_err("doubled")), ["a"]);
+    }
+
+    #[test]
+    fn doubled_names_in_an_object_of_texts_are_not_silently_lost() {
+        let mut body =
+            JsonBody::read(br#"{"headers":{"X-A":"1","X-A":"2"},"other":{"X-A":1},"list":[]}"#).expect("an object");
+        body.optional_texts("headers", "an object of texts");
+        body.optional_texts("other", "an object of texts");
+        body.optional_texts("list", "an object of texts");
+        assert_eq!(violations(body.finish().expect_err("violations")), ["headers.X-A", "other", "list"]);
+    }
+
+    #[test]
+    fn a_body_that_says_nothing_is_absent_or_an_empty_object() {
+        for good in ["", " \n", "{}", " { } "] {
+            assert!(nothing_said(good.as_bytes()).is_ok(), "{good}");
+        }
+        for bad in ["[]", "null", "{", r#"{"scope":"x"}"#] {
+            assert!(nothing_said(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_body_beyond_all_bounds_is_neither_parsed_nor_echoed() {
+        let many = (0..100_000).map(|number| format!("\"m{number}\":1")).collect::<Vec<_>>().join(",");
+        let problem = JsonBody::read(format!("{{{many}}}").as_bytes()).expect_err("too large");
+        assert_eq!(problem.kind, crate::ProblemKind::PayloadTooLarge);
+        let some = (0..10_000).map(|number| format!("\"m{number}\":1")).collect::<Vec<_>>().join(",");
+        let body = format!("{{{some},\"{}\":1}}", "n".repeat(1000));
+        let told = violations(JsonBody::read(body.as_bytes()).expect("an object").finish().expect_err("violations"));
+        assert_eq!(told.len(), MAX_VIOLATIONS);
+        assert!(told.iter().all(|field| field.len() <= MAX_NAME));
+    }
+
+    #[test]
+    fn nesting_is_bounded_and_brackets_in_strings_do_not_count() {
+        let nested = |depth: usize| format!(r#"{{"data":{}1{}}}"#, "[".repeat(depth - 1), "]".repeat(depth - 1));
+        assert!(JsonBody::read(nested(MAX_DEPTH).as_bytes()).is_ok());
+        assert!(JsonBody::read(nested(MAX_DEPTH + 1).as_bytes()).is_err());
+        assert!(JsonBody::read(nested(100_000).as_bytes()).is_err());
+        let text = format!(r#"{{"data":"\"{}"}}"#, "[".repeat(1000));
+        assert!(JsonBody::read(text.as_bytes()).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = JsonBody::read(&bytes);
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Problems: the one form of an error on the wire (RFC 9457), and the one place where errors of the inside become one.
+//!
+//! A Problem has an outside (kind, detail, properties, headers) and an inside (the cause), which the gate logs and
+//! nobody sends.
+
+use std::{error::Error, time::Duration};
+
+use http::{
+    HeaderName, HeaderValue, Method,
+    header::{ALLOW, RETRY_AFTER},
+};
+use serde_json::{Map, Value, json};
+
+use crate::{ProblemKind, json_body::Violation};
+use base::clock::Time;
+
+/// How long a client is asked to wait when a dependency is out of reach, in seconds.
+const RETRY_AFTER_SECONDS: u16 = 5;
+
+/// Something that went wrong, and what the client is told of it.
+#[derive(Debug)]
+pub struct Problem {
+    /// What kind of problem it is; decides type, title and status.
+    pub kind: ProblemKind,
+    /// This occurrence, in a sentence that says what to do.
+    pub detail: String,
+    /// What programs may read of it.
+    pub properties: Map<String, Value>,
+    /// Headers that belong to the answer.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// For the log only.
+    pub cause: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl Problem {
+    /// A problem of this kind.
+    pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), properties: Map::new(), headers: Vec::new(), cause: None }
+    }
+
+    /// Adds a header.
+    pub fn with_header(mut self, name: HeaderName, value: impl AsRef<str>) -> Self {
+        // Only texts of our own get here: scopes, verbs, numbers. One that is no header value is left out.
+        self.headers.extend(HeaderValue::from_str(value.as_ref()).ok().map(|value| (name, value)));
+        self
+    }
+
+    /// Adds the time after which to try again, in seconds.
+    pub fn with_retry_after(self, seconds: u64) -> Self {
+        self.with_header(RETRY_AFTER, seconds.to_string())
+    }
+
+    /// Adds a property.
+    pub fn with_property(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.properties.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Adds what the log should know.
+    pub fn caused_by(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.cause = Some(cause.into());
+        self
+    }
+
+    /// The path is no route's.
+    pub fn no_route(path: &str) -> Self {
+        Self::new(
+            ProblemKind::NotFound,
+            format!("No route has the path `{path}`; the routes are listed at /openapi.json."),
+        )
+    }
+
+    /// The path is a route's, but not with this verb.
+    pub fn wrong_verb(method: &Method, allowed: &[&str]) -> Self {
+        let allowed = allowed.join(", ");
+        Self::new(ProblemKind::MethodNotAllowed, format!("This address does not take {method}; it takes {allowed}."))
+            .with_header(ALLOW, allowed)
+    }
+
+    /// A body that is not declared as JSON.
+    pub fn not_json() -> Self {
+        Self::new(ProblemKind::UnsupportedMediaType, "Send the body with the header `Content-Type: application/json`.")
+    }
+
+    /// Values that are not as they should be: all of them.
+    pub fn invalid(violations: Vec<Violation>) -> Self {
+        let detail = match violations.as_slice() {
+            [one] => format!("`{}` {}.", one.field, one.message),
+            several => format!("{} values are invalid; `properties.violations` lists them all.", several.len()),
+        };
+        Self::new(ProblemKind::InvalidRequest, detail).with_property("violations", json!(violations))
+    }
+
+    /// One value that is not as it should be.
+    pub fn invalid_value(field: &str, message: impl Into<String>) -> Self {
+        Self::invalid(vec![Violation { field: field.to_owned(), message: message.into() }])
+    }
+
+    /// The entity has no such webhook; another entity's looks the same.
+    pub fn webhook_not_found() -> Self {
+        let detail = "This managing entity has no webhook with the identifier in the path, or no longer.";
+        Self::new(ProblemKind::WebhookNotFound, detail)
+    }
+
+    /// The entity has no such application; another entity's looks the same.
+    pub fn application_not_found() -> Self {
+        let detail = "This managing entity has no application with the identifier in the path, or no longer.";
+        Self::new(ProblemKind::ApplicationNotFound, detail)
+    }
+
+    /// The application has no such secret or key.
+    pub fn credential_not_found() -> Self {
+        let detail = "The application has no secret or key with the identifier in the path, or no longer.";
+        Self::new(ProblemKind::CredentialNotFound, detail)
+    }
+
+    /// The entity has no such delivery; another entity's looks the same.
+    pub fn delivery_not_found() -> Self {
+        let detail = "This managing entity has no delivery with the identifier in the path, or no longer.";
+        Self::new(ProblemKind::DeliveryNotFound, detail)
+    }
+
+    /// The deployment has no such payment provider.
+    pub fn provider_not_found() -> Self {
+        let detail = "This deployment has no payment provider of the name in the path, or none that is set up.";
+        Self::new(ProblemKind::ProviderNotFound, detail)
+    }
+
+    /// The entity has no connection to the payment provider.
+    pub fn connection_not_found() -> Self {
+        let detail = "This managing entity has no connection to the payment provider in the path.";
+        Self::new(ProblemKind::ConnectionNotFound, detail)
+    }
+
+    /// The entity is connected to the payment provider, with this account where the provider names it.
+    pub fn connection_exists(account: Option<&str>) -> Self {
+        let detail = "This managing entity is connected to the payment provider in the path. Send {\"replace\": true} to \
+             connect in its place, with the same account or another one.";
+        Self::new(ProblemKind::ConnectionExists, detail).with_property("account", account)
+    }
+
+    /// The state of a start page or a callback is unknown, used, expired, or made for another provider or browser; which of
+    /// these is not said.
+    pub fn invalid_state() -> Self {
+        let detail = "The link to or from the payment provider is not valid, or no longer, or not in this browser; go back and connect again.";
+        Self::new(ProblemKind::InvalidState, detail)
+    }
+
+    /// The task's key or its environment is another's; which of the two is not said.
+    pub fn task_refused() -> Self {
+        let detail = "The task key is wrong, or the environment is not the one that this deployment has.";
+        Self::new(ProblemKind::TaskRefused, detail)
+    }
+
+    /// The entity has as many webhooks as it may have.
+    pub fn too_many_webhooks(limit: usize) -> Self {
+        Self::new(ProblemKind::WebhookLimit, format!("A managing entity may have {limit} webhooks; remove one first."))
+            .with_property("limit", limit)
+    }
+
+    /// The webhook is another than the one that was read.
+    pub fn version_conflict(current: u64) -> Self {
+        let detail = format!(
+            "The webhook's version is {current} by now; read it again, and send your change with that version."
+        );
+        Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
+    }
+
+    /// The application was changed by somebody else at this very moment.
+    pub fn application_changed(current: u64) -> Self {
+        let detail = format!(
+            "The application was changed by somebody else at this very moment, and its version is {current} by now; nothing \
+             was done. Look at it again, and repeat the request if it is still wanted."
+        );
+        Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
+    }
+
+    /// The entity has as many applications as it may have.
+    pub fn too_many_applications(limit: usize) -> Self {
+        let detail = format!("A managing entity may have {limit} applications; remove one first.");
+        Self::new(ProblemKind::ApplicationLimit, detail).with_property("limit", limit)
+    }
+
+    /// As many applications, secrets and keys were made for the owner as may be, until so much later.
+    pub fn too_many_credentials(wait: Duration) -> Self {
+        let seconds = wait.as_secs() + 1;
+        let detail = format!(
+            "As many applications, secrets and keys were made for this managing entity as may be in an hour; try again in \
+             {seconds} seconds."
+        );
+        Self::new(ProblemKind::TooManyCredentials, detail).with_retry_after(seconds)
+    }
+
+    /// The application would lock itself out, and the request does not confirm that this is meant.
+    pub fn confirmation_required() -> Self {
+        let detail = "This would end the access of the very application that asks for it; nothing was done. If it is meant, send \
+                      the request again with ?confirm=true.";
+        Self::new(ProblemKind::ConfirmationRequired, detail)
+    }
+
+    /// The application has as many live secrets as it may have, the older of them until then.
+    pub fn too_many_client_secrets(limit: usize, oldest_ends: Time) -> Self {
+        let detail = format!(
+            "The application has {limit} live secrets; the older ends at {oldest_ends}. Wait until then, or remove one."
+        );
+        Self::new(ProblemKind::ClientSecretLimit, detail)
+            .with_property("limit", limit)
+            .with_property("oldestEndsDate", oldest_ends.to_string())
+    }
+
+    /// The application has a key of this name.
+    pub fn key_exists(kid: &str) -> Self {
+        let detail =
+            format!("The application has a key with the `kid` `{kid}`; remove it first, or give the new one another.");
+        Self::new(ProblemKind::KeyExists, detail).with_property("kid", kid)
+    }
+
+    /// The application has as many keys as it may have.
+    pub fn too_many_keys(limit: usize) -> Self {
+        let detail = format!("An application may have {limit} public keys; remove one first.");
+        Self::new(ProblemKind::KeyLimit, detail).with_property("limit", limit)
+    }
+
+    /// The webhook has as many live secrets as it may have, the oldest of them until then.
+    pub fn too_many_signing_secrets(limit: usize, oldest_ends: Time) -> Self {
+        let detail = format!("The webhook has {limit} live signing secrets; the oldest ends at {oldest_ends}.");
+        Self::new(ProblemKind::SigningSecretLimit, detail)
+            .with_property("limit", limit)
+            .with_property("oldestEndsDate", oldest_ends.to_string())
+    }
+
+    /// The webhook of a delivery is there no longer, so that nothing can be sent.
+    pub fn webhook_removed() -> Self {
+        Self::new(ProblemKind::WebhookRemoved, "The webhook of this delivery was removed; it cannot be sent again.")
+    }
+
+    /// The delivery has had as many attempts as one that is sent again may have.
+    pub fn too_many_attempts(limit: u32) -> Self {
+        let detail = format!("The delivery has had {limit} attempts or more; it cannot be sent again.");
+        Self::new(ProblemKind::AttemptLimit, detail).with_property("limit", limit)
+    }
+
+    /// The webhook's deliveries are being recovered in as many ranges as can be at once.
+    pub fn too_many_recoveries(limit: usize) -> Self {
+        let detail = format!("{limit} ranges of this webhook are being recovered; ask again when some are done.");
+        Self::new(ProblemKind::RecoveryLimit, detail).with_property("limit", limit)
+    }
+
+    /// Nothing is sent to the webhook.
+    pub fn webhook_disabled() -> Self {
+        Self::new(ProblemKind::WebhookDisabled, "The webhook is disabled, so nothing is sent to it; enable it first.")
+    }
+
+    /// The idempotency key was used for something else.
+    pub fn idempotency_conflict() -> Self {
+        let detail = "This Idempotency-Key was sent before with another body; use a new key for a new event.";
+        Self::new(ProblemKind::IdempotencyConflict, detail)
+    }
+
+    /// The body is larger than the operation takes.
+    pub fn too_large(what: &str, limit: usize) -> Self {
+        Self::new(ProblemKind::PayloadTooLarge, format!("{what} is larger than the {limit} bytes that are allowed."))
+            .with_property("limitBytes", limit)
+    }
+
+    /// The request line and the headers are larger than the gateway takes.
+    pub fn headers_too_large(limit: usize) -> Self {
+        let detail = format!("The request line and the headers are larger than the {limit} bytes that are allowed.");
+        Self::new(ProblemKind::HeadersTooLarge, detail).with_property("limitBytes", limit)
+    }
+
+    /// The body does not come.
+    pub fn request_timeout() -> Self {
+        Self::new(ProblemKind::RequestTimeout, "The body of the request did not come in time; send the request again.")
+    }
+
+    /// Something that the answer needs is out of reach.
+    pub fn unavailable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        let detail = format!("The service cannot answer at the moment; try again in {RETRY_AFTER_SECONDS} seconds.");
+        Self::new(ProblemKind::ServiceUnavailable, detail)
+            .with_header(RETRY_AFTER, RETRY_AFTER_SECONDS.to_string())
+            .caused_by(cause)
+    }
+
+    /// Something unforeseen.
+    pub fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        let detail =
+            "Something unforeseen went wrong; try again later, and tell support the `instance` if it keeps failing.";
+        Self::new(ProblemKind::InternalError, detail).caused_by(cause)
+    }
+
+    /// The body of the answer.
+    pub fn body(&self, base_url: &str, request_id: &str) -> Map<String, Value> {
+        let mut body = Map::new();
+        body.insert("type".into(), format!("{base_url}/problems/{}", self.kind.slug()).into());
+        body.insert("title".into(), self.kind.title().into());
+        body.insert("status".into(), self.kind.status().as_u16().into());
+        body.insert("detail".into(), self.detail.clone().into());
+        body.insert("instance".into(), format!("urn:uuid:{request_id}").into());
+        body.insert("properties".into(), self.properties.clone().into());
+        body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_problem_has_all_members_and_shows_nothing_of_its_cause() {
+        let problem = Problem::internal("the password is hunter2");
+        let body = Value::from(problem.body("https://api.example.com", "0193f6d2-1c9e-7cc3-98c4-dc0c0c07398f"));
+        assert_eq!(body["type"], "https://api.example.com/problems/internal-error");
+        assert_eq!(body["status"], 500);
+        assert_eq!(body["instance"], "urn:uuid:0193f6d2-1c9e-7cc3-98c4-dc0c0c07398f");
+        assert_eq!(body["properties"], json!({}));
+        assert!(body["title"].is_string() && body["detail"].is_string());
+        assert!(!body.to_string().contains("hunter2"));
+    }
+
+    #[test]
+    fn several_violations_are_all_listed() {
+        let violation = |field: &str| Violation { field: field.into(), message: "must be there".into() };
+        let problem = Problem::invalid(vec![violation("name"), violation("eventUrl")]);
+        assert_eq!(problem.properties["violations"][1]["field"], "eventUrl");
+        assert!(problem.detail.starts_with("2 values"));
+        assert_eq!(Problem::invalid(vec![violation("name")]).detail, "`name` must be there.");
+    }
+}

@@ -1,0 +1,65 @@
+//! The parameters of a query, taken one by one, so that every violation is found at once and every parameter that nobody
+//! takes is one: a misspelt filter must not look like no filter.
+
+use std::collections::BTreeMap;
+
+use crate::{Problem, Violations};
+
+/// A query whose parameters are being taken.
+#[derive(Debug)]
+pub struct Query<'a> {
+    parameters: BTreeMap<&'a str, Vec<&'a str>>,
+    /// What is wrong with it so far.
+    pub violations: Violations,
+}
+
+impl<'a> Query<'a> {
+    /// The query with these parameters, decoded, in their order.
+    pub fn new(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut parameters = BTreeMap::<_, Vec<_>>::new();
+        for (name, value) in pairs {
+            parameters.entry(name).or_default().push(value);
+        }
+        Self { parameters, violations: Violations::default() }
+    }
+
+    /// A parameter that may be absent, but come once only; `what` says what it must be.
+    pub fn optional<T>(&mut self, name: &str, what: &str, read: impl FnOnce(&'a str) -> Option<T>) -> Option<T> {
+        match self.parameters.remove(name)?.as_slice() {
+            [value] => self.violations.note(name, read(value).ok_or_else(|| format!("must be {what}"))),
+            _ => {
+                self.violations.add(name, "must not come twice");
+                None
+            }
+        }
+    }
+
+    /// Whatever nobody took is unknown; then all is well or a Problem says what is not.
+    pub fn finish(mut self) -> Result<(), Problem> {
+        for name in self.parameters.into_keys() {
+            self.violations.add(name, "is not a parameter that this operation knows");
+        }
+        self.violations.check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_violation_is_found_at_once() {
+        let mut query = Query::new([("a", "1"), ("b", "x"), ("c", "1"), ("c", "1"), ("d", ""), ("B", "1")]);
+        let mut number = |name| query.optional(name, "a number", |text| text.parse::<u8>().ok());
+        assert_eq!(["a", "b", "c", "d", "e"].map(&mut number), [Some(1), None, None, None, None]);
+        let problem = query.finish().expect_err("violations");
+        let violations = problem.properties["violations"].as_array().expect("a list").clone();
+        let fields: Vec<_> = violations.iter().map(|violation| violation["field"].as_str().expect("a field")).collect();
+        assert_eq!(fields, ["b", "c", "d", "B"]);
+    }
+
+    #[test]
+    fn an_empty_query_is_fine() {
+        assert!(Query::new([]).finish().is_ok());
+    }
+}

@@ -1,0 +1,132 @@
+//! The clients of AWS, made for a fast start.
+//!
+//! Lambda puts region and credentials into the environment, so no chain of providers is asked and no profile is read.
+//! The certificates of AWS's services come from five authorities of its own; trusting those, and not the hundred and
+//! fifty of the system's store, spares each cold start the reading of as many files, and the service a hundred and
+//! forty-five others' mistakes. <https://www.amazontrust.com/repository/>
+
+use std::time::Duration;
+
+use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
+use aws_sdk_dynamodb::config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig};
+use aws_smithy_http_client::tls::{self, TlsContext, TrustStore, rustls_provider::CryptoMode};
+use aws_types::SdkConfig;
+
+use base::environment::{Environment, FromEnvironment};
+use std::fmt;
+
+const ROOTS: &str = include_str!("roots.pem");
+
+/// Makes clients of AWS's services, which share one pool of connections.
+#[derive(Debug, Clone)]
+pub struct Aws {
+    config: SdkConfig,
+    settings: AwsSettings,
+}
+
+impl Aws {
+    /// Clients with these settings. Opens no connection yet.
+    pub fn new(settings: AwsSettings) -> Self {
+        let AwsSettings { region, access_key_id, secret_access_key, session_token, .. } = settings.clone();
+        let credentials = Credentials::new(access_key_id, secret_access_key, session_token, None, "environment");
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(Duration::from_secs(2))
+            .operation_attempt_timeout(Duration::from_secs(4))
+            .operation_timeout(Duration::from_secs(10)) // below the gateway's 30 s, so that a client gets a 503
+            .build();
+        let tls = TlsContext::builder().with_trust_store(TrustStore::empty().with_pem_certificate(ROOTS)).build();
+        let http = aws_smithy_http_client::Builder::new()
+            .tls_provider(tls::Provider::Rustls(CryptoMode::AwsLc))
+            .tls_context(tls.expect("the certificates are part of the program, and well-formed"))
+            .build_https();
+        let config = SdkConfig::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new(region))
+            .credentials_provider(SharedCredentialsProvider::new(credentials))
+            .timeout_config(timeouts)
+            .retry_config(RetryConfig::standard().with_max_attempts(3))
+            .http_client(http)
+            .build();
+        Self { config, settings }
+    }
+
+    /// A client of DynamoDB.
+    pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
+        let mut config = aws_sdk_dynamodb::config::Builder::from(&self.config);
+        config.set_endpoint_url(self.settings.dynamodb_endpoint.clone());
+        aws_sdk_dynamodb::Client::from_conf(config.build())
+    }
+
+    /// A client of SQS.
+    pub fn sqs(&self) -> aws_sdk_sqs::Client {
+        let mut config = aws_sdk_sqs::config::Builder::from(&self.config);
+        config.set_endpoint_url(self.settings.sqs_endpoint.clone());
+        aws_sdk_sqs::Client::from_conf(config.build())
+    }
+
+    /// A client of S3, with time enough for large objects.
+    pub fn s3(&self) -> aws_sdk_s3::Client {
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(Duration::from_secs(2))
+            .operation_attempt_timeout(Duration::from_secs(120))
+            .operation_timeout(Duration::from_secs(300))
+            .build();
+        let mut config = aws_sdk_s3::config::Builder::from(&self.config).timeout_config(timeouts);
+        config.set_endpoint_url(self.settings.s3_endpoint.clone());
+        // A stand-in has no name for each bucket.
+        config.set_force_path_style(Some(self.settings.s3_endpoint.is_some()));
+        aws_sdk_s3::Client::from_conf(config.build())
+    }
+
+    /// A client of Secrets Manager.
+    pub fn secrets_manager(&self) -> aws_sdk_secretsmanager::Client {
+        let mut config = aws_sdk_secretsmanager::config::Builder::from(&self.config);
+        config.set_endpoint_url(self.settings.secrets_manager_endpoint.clone());
+        aws_sdk_secretsmanager::Client::from_conf(config.build())
+    }
+}
+
+/// How AWS is reached: what Lambda puts into the environment, and the SDKs' own variables for other endpoints.
+/// <https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html>
+#[derive(Clone)]
+pub struct AwsSettings {
+    /// `AWS_REGION`.
+    pub region: String,
+    /// `AWS_ACCESS_KEY_ID`.
+    pub access_key_id: String,
+    /// `AWS_SECRET_ACCESS_KEY`.
+    pub secret_access_key: String,
+    /// `AWS_SESSION_TOKEN`: always there on Lambda.
+    pub session_token: Option<String>,
+    /// `AWS_ENDPOINT_URL_DYNAMODB`, where it is not AWS's own.
+    pub dynamodb_endpoint: Option<String>,
+    /// `AWS_ENDPOINT_URL_SQS`, where it is not AWS's own.
+    pub sqs_endpoint: Option<String>,
+    /// `AWS_ENDPOINT_URL_SECRETS_MANAGER`, where it is not AWS's own.
+    pub secrets_manager_endpoint: Option<String>,
+    /// `AWS_ENDPOINT_URL_S3`, where it is not AWS's own.
+    pub s3_endpoint: Option<String>,
+}
+
+impl fmt::Debug for AwsSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AwsSettings").field("region", &self.region).finish_non_exhaustive()
+    }
+}
+
+impl FromEnvironment for AwsSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        let [region, access_key_id, secret_access_key] =
+            ["AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].map(|name| environment.required(name));
+        Some(Self {
+            region: region?,
+            access_key_id: access_key_id?,
+            secret_access_key: secret_access_key?,
+            session_token: environment.optional("AWS_SESSION_TOKEN"),
+            dynamodb_endpoint: environment.optional("AWS_ENDPOINT_URL_DYNAMODB"),
+            sqs_endpoint: environment.optional("AWS_ENDPOINT_URL_SQS"),
+            secrets_manager_endpoint: environment.optional("AWS_ENDPOINT_URL_SECRETS_MANAGER"),
+            s3_endpoint: environment.optional("AWS_ENDPOINT_URL_S3"),
+        })
+    }
+}

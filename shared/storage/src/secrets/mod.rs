@@ -1,0 +1,186 @@
+//! Secrets Manager, and the type of a value that must not be printed.
+
+pub mod versions;
+
+use std::fmt;
+
+use aws_sdk_secretsmanager::{
+    Client,
+    error::{ProvideErrorMetadata, SdkError},
+    operation::get_secret_value::GetSecretValueError,
+};
+use serde::{Deserialize, de::DeserializeOwned};
+
+use crate::aws::Aws;
+use base::environment::{Environment, FromEnvironment};
+use problem::Problem;
+
+/// Bytes that must never be seen: no `Display`, and a `Debug` that says nothing. In JSON they are base 64.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretBytes(Vec<u8>);
+
+impl SecretBytes {
+    /// Keeps these bytes from being printed.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes, for the one who computes with them.
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretBytes(…)")
+    }
+}
+
+impl<'de> Deserialize<'de> for SecretBytes {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use base64::{Engine, prelude::BASE64_STANDARD};
+        let text = String::deserialize(deserializer)?;
+        // The text is not repeated in the error: it is a secret, if a malformed one.
+        BASE64_STANDARD.decode(text).map(Self).map_err(|_| serde::de::Error::custom("not base 64"))
+    }
+}
+
+/// Text that must never be seen: no `Display`, and a `Debug` that says nothing. It is serialised nowhere by itself.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretText(String);
+
+impl SecretText {
+    /// Keeps this text from being printed.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text, for the one who sends or seals it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretText(…)")
+    }
+}
+
+/// The secrets of this deployment, by their names after the prefix.
+#[derive(Debug, Clone)]
+pub struct Secrets {
+    client: Client,
+    prefix: String,
+}
+
+/// Why a secret could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// There is no such secret, or it is about to be deleted.
+    #[error("there is no secret `{name}`")]
+    Missing {
+        /// Its name, prefix included.
+        name: String,
+    },
+    /// Secrets Manager did not answer, or does not give it to this function.
+    #[error("the secret `{name}` could not be read or written: {reason}")]
+    Unavailable {
+        /// Its name, prefix included.
+        name: String,
+        /// What Secrets Manager or the SDK says; never the value.
+        reason: String,
+    },
+    /// The secret is not what this program writes.
+    #[error("the secret `{name}` is malformed")]
+    Malformed {
+        /// Its name, prefix included.
+        name: String,
+        /// What is wrong with it; serde names members and types, and never the value of a secret member.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+impl Secrets {
+    /// The secrets whose names begin with the prefix.
+    pub fn connect(aws: &Aws, prefix: impl Into<String>) -> Self {
+        Self { client: aws.secrets_manager(), prefix: prefix.into() }
+    }
+
+    /// Reads the present version of a secret.
+    pub async fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, SecretError> {
+        let name = format!("{}{name}", self.prefix);
+        let answer = self.client.get_secret_value().secret_id(&name).send().await;
+        let value = match answer {
+            Ok(answer) => answer.secret_string.unwrap_or_default(),
+            Err(error) if error.as_service_error().is_some_and(is_gone) => return Err(SecretError::Missing { name }),
+            Err(error) => return Err(SecretError::Unavailable { name, reason: reason(&error) }),
+        };
+        serde_json::from_str(&value).map_err(|source| SecretError::Malformed { name, source })
+    }
+}
+
+/// Whether an answer says that there is no such secret. One that was deleted is kept for some days first, and asking for its
+/// value is an invalid request meanwhile.
+/// <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_GetSecretValue.html>
+fn is_gone(error: &GetSecretValueError) -> bool {
+    error.is_resource_not_found_exception() || error.is_invalid_request_exception()
+}
+
+/// What is told of an error: never the answer itself, which could have the secret in it.
+fn reason<E: ProvideErrorMetadata>(error: &SdkError<E>) -> String {
+    match error {
+        SdkError::ServiceError(service) => service.err().meta().to_string(),
+        SdkError::TimeoutError(_) => "no answer in time".to_owned(),
+        SdkError::DispatchFailure(_) => "no connection".to_owned(),
+        SdkError::ResponseError(_) => "an answer that cannot be read".to_owned(),
+        _ => "a request that cannot be made".to_owned(),
+    }
+}
+
+/// Where the secrets are: `SECRETS_PREFIX`, put before each name in Secrets Manager.
+#[derive(Debug, Clone)]
+pub struct SecretSettings {
+    /// Ends with a slash, by convention.
+    pub prefix: String,
+}
+
+impl FromEnvironment for SecretSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        Some(Self { prefix: environment.required("SECRETS_PREFIX")? })
+    }
+}
+
+impl From<SecretError> for Problem {
+    fn from(error: SecretError) -> Self {
+        match error {
+            // What a function cannot do without comes back with the operator who put it there.
+            SecretError::Missing { .. } | SecretError::Unavailable { .. } => Self::unavailable(error),
+            SecretError::Malformed { .. } => Self::internal(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_that_waits_for_its_deletion_is_gone() {
+        use aws_sdk_secretsmanager::types::error::{
+            InternalServiceError, InvalidRequestException, ResourceNotFoundException,
+        };
+        let waiting = InvalidRequestException::builder().build();
+        assert!(is_gone(&GetSecretValueError::InvalidRequestException(waiting)));
+        assert!(is_gone(&GetSecretValueError::ResourceNotFoundException(ResourceNotFoundException::builder().build())));
+        assert!(!is_gone(&GetSecretValueError::InternalServiceError(InternalServiceError::builder().build())));
+    }
+
+    #[test]
+    fn what_is_secret_is_not_printed() {
+        let (text, bytes) = (SecretText::new("hunter2"), SecretBytes::new(b"hunter2".to_vec()));
+        assert_eq!(format!("{text:?} {bytes:?}"), "SecretText(…) SecretBytes(…)");
+    }
+}

@@ -1,0 +1,213 @@
+//! Writes of one item in PartiQL. Those of the same moment share a call: one round trip for up to 25, at the price of
+//! single writes, each with its own condition and its own outcome.
+//! <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html>
+
+use super::{Item, TableError};
+use aws_sdk_dynamodb::{
+    Client,
+    types::{
+        AttributeValue, BatchStatementErrorCodeEnum, BatchStatementRequest, BatchStatementResponse,
+        ReturnValuesOnConditionCheckFailure,
+    },
+};
+use base::gather::Calls;
+
+const WRITING: &str = "writing items";
+
+/// A write of one item, with a condition.
+#[derive(Debug, Clone)]
+pub struct Statement {
+    verb: Verb,
+    pk: String,
+    sk: String,
+    changes: String,
+    conditions: String,
+    changed: Vec<AttributeValue>,
+    compared: Vec<AttributeValue>,
+    place: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Insert,
+    Update,
+}
+
+/// How a write ended that was not refused as such.
+#[derive(Debug, Clone)]
+pub enum Executed {
+    /// It is written. An update gives the item as it is now.
+    Done(Option<Item>),
+    /// Its condition did not hold, and nothing was written; the item as it is, if there is one. An insertion gives none.
+    ConditionLost(Option<Item>),
+}
+
+impl Statement {
+    /// Changes an item. Without any condition it would also make one, so say at least one.
+    pub fn update(pk: impl Into<String>, sk: impl Into<String>) -> Self {
+        Self::new(Verb::Update, pk.into(), sk.into())
+    }
+
+    /// Writes an item that must not exist yet.
+    pub fn insert(item: Item) -> Self {
+        let key = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
+        let mut statement = Self::new(Verb::Insert, key("pk"), key("sk"));
+        let mut members: Vec<_> = item.into_iter().collect();
+        members.sort_by(|(one, _), (other, _)| one.cmp(other)); // the same text for the same shape, every time
+        let names: Vec<_> = members.iter().map(|(name, _)| format!("'{name}': ?")).collect();
+        statement.changes = names.join(", ");
+        statement.changed = members.into_iter().map(|(_, value)| value).collect();
+        statement
+    }
+
+    fn new(verb: Verb, pk: String, sk: String) -> Self {
+        let place = format!("{pk}\n{sk}");
+        let (changes, conditions) = (String::new(), String::new());
+        Self { verb, pk, sk, changes, conditions, changed: Vec::new(), compared: Vec::new(), place }
+    }
+
+    /// Sets an attribute.
+    pub fn set(mut self, attribute: &str, value: AttributeValue) -> Self {
+        self.changes.push_str(&format!(" SET \"{attribute}\"=?"));
+        self.changed.push(value);
+        self
+    }
+
+    /// Sets an attribute, or leaves it as it is.
+    pub fn set_if(self, attribute: &str, value: Option<AttributeValue>) -> Self {
+        match value {
+            Some(value) => self.set(attribute, value),
+            None => self,
+        }
+    }
+
+    /// Removes an attribute.
+    pub fn remove(mut self, attribute: &str) -> Self {
+        self.changes.push_str(&format!(" REMOVE \"{attribute}\""));
+        self
+    }
+
+    /// On condition that an attribute compares so with a value (`=`, `<=`, …); one that is absent never does.
+    pub fn only_if(mut self, attribute: &str, operator: &str, value: AttributeValue) -> Self {
+        self.conditions.push_str(&format!(" AND \"{attribute}\" {operator} ?"));
+        self.compared.push(value);
+        self
+    }
+
+    /// On condition that an attribute is absent.
+    pub fn only_without(mut self, attribute: &str) -> Self {
+        self.conditions.push_str(&format!(" AND \"{attribute}\" IS MISSING"));
+        self
+    }
+
+    fn request(&self, table: &str) -> Result<BatchStatementRequest, TableError> {
+        let (text, parameters) = match self.verb {
+            Verb::Insert => (format!("INSERT INTO \"{table}\" VALUE {{{}}}", self.changes), self.changed.clone()),
+            Verb::Update => {
+                let key = [&self.pk, &self.sk].map(|part| AttributeValue::S(part.clone()));
+                let text = format!(
+                    "UPDATE \"{table}\"{} WHERE \"pk\"=? AND \"sk\"=?{} RETURNING ALL NEW *",
+                    self.changes, self.conditions
+                );
+                (text, self.changed.iter().cloned().chain(key).chain(self.compared.iter().cloned()).collect())
+            }
+        };
+        let request = BatchStatementRequest::builder().statement(text).set_parameters(Some(parameters));
+        let request = match self.verb {
+            Verb::Insert => request,
+            Verb::Update => {
+                request.return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            }
+        };
+        request.build().map_err(TableError::unbuilt(WRITING))
+    }
+}
+
+/// Writes that share a call.
+pub struct Writes {
+    pub(super) client: Client,
+    pub(super) table: String,
+}
+
+/// What a call says of one of its writes.
+#[derive(Debug)]
+pub enum Answer {
+    /// It is decided.
+    Decided(Result<Executed, TableError>),
+    /// "Not now", of this write alone. The SDK tries only calls that fail as a whole again, and the others of this call
+    /// must not wait for it.
+    NotNow(TableError),
+}
+
+impl Calls for Writes {
+    type Ask = Statement;
+    type Answer = Answer;
+    const LIMIT: usize = 25;
+
+    async fn call(&self, statements: Vec<Statement>) -> Vec<Answer> {
+        match self.send(&statements).await {
+            Ok(answers) => {
+                let mut answers: Vec<_> = answers.into_iter().map(answer).collect();
+                let missing = || Answer::Decided(Err(TableError::Missing("the outcome of a statement")));
+                answers.resize_with(statements.len(), missing);
+                answers
+            }
+            Err(error) => statements.iter().map(|_| Answer::Decided(Err(error.clone()))).collect(),
+        }
+    }
+
+    fn place(statement: &Statement) -> Option<&str> {
+        Some(&statement.place)
+    }
+}
+
+impl Writes {
+    async fn send(&self, statements: &[Statement]) -> Result<Vec<BatchStatementResponse>, TableError> {
+        let requests = statements.iter().map(|statement| statement.request(&self.table)).collect::<Result<_, _>>()?;
+        let answer = self.client.batch_execute_statement().set_statements(Some(requests)).send().await;
+        Ok(answer.map_err(TableError::sdk(WRITING))?.responses.unwrap_or_default())
+    }
+}
+
+fn answer(answer: BatchStatementResponse) -> Answer {
+    use BatchStatementErrorCodeEnum::{ConditionalCheckFailed, DuplicateItem};
+    let Some(error) = answer.error else { return Answer::Decided(Ok(Executed::Done(answer.item))) };
+    match error.code {
+        Some(ConditionalCheckFailed | DuplicateItem) => Answer::Decided(Ok(Executed::ConditionLost(error.item))),
+        code => match TableError::code(WRITING, code.as_ref().map_or("no code", |code| code.as_str())) {
+            error @ TableError::Unavailable { .. } => Answer::NotNow(error),
+            error => Answer::Decided(Err(error)),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{number, text};
+
+    #[test]
+    fn an_update_names_its_values_in_the_order_of_its_text() {
+        let statement = Statement::update("DLV#1", "HEAD")
+            .set("status", text("retrying"))
+            .set_if("lease", None)
+            .remove("dueAt")
+            .only_if("attemptCount", "=", number(1))
+            .only_without("resumeAt");
+        let request = statement.request("table").expect("a request");
+        assert_eq!(
+            request.statement(),
+            "UPDATE \"table\" SET \"status\"=? REMOVE \"dueAt\" WHERE \"pk\"=? AND \"sk\"=? AND \"attemptCount\" = ? \
+             AND \"resumeAt\" IS MISSING RETURNING ALL NEW *"
+        );
+        assert_eq!(request.parameters(), [text("retrying"), text("DLV#1"), text("HEAD"), number(1)]);
+    }
+
+    #[test]
+    fn an_insertion_names_every_attribute() {
+        let item = [("sk", "HEAD"), ("pk", "DLV#1")].map(|(name, value)| (name.to_owned(), text(value)));
+        let request = Statement::insert(item.into()).request("table").expect("a request");
+        assert_eq!(request.statement(), "INSERT INTO \"table\" VALUE {'pk': ?, 'sk': ?}");
+        assert_eq!(request.parameters(), [text("DLV#1"), text("HEAD")]);
+    }
+}

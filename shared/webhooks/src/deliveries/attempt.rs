@@ -1,0 +1,57 @@
+//! One attempt to deliver, as it is remembered.
+
+use serde::{Deserialize, Serialize};
+
+use base::clock::Time;
+use outbound::{Answer, AttemptError};
+
+/// An attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attempt {
+    /// When it began.
+    pub attempt_date: Time,
+    /// Counts from 1.
+    pub attempt_number: u32,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// A stable code and a sentence, only if it never completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What it was answered with; none if it never completed.
+    #[serde(default)]
+    pub http_status: Option<u16>,
+    /// The first 4 096 bytes of the answer's body, only if there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_body: Option<String>,
+}
+
+impl Attempt {
+    /// About how many bytes it takes in the table.
+    pub fn size(&self) -> usize {
+        const NAMES_AND_NUMBERS: usize = 100;
+        let texts = [&self.error, &self.response_body].into_iter().flatten();
+        NAMES_AND_NUMBERS + texts.map(String::len).sum::<usize>()
+    }
+
+    /// The memory of an exchange.
+    pub fn of(number: u32, began: Time, ended: Time, outcome: &Result<Answer, AttemptError>) -> Self {
+        let duration_ms = u64::try_from(ended.since(began).as_millis()).unwrap_or(u64::MAX);
+        let attempt = Self {
+            attempt_date: began,
+            attempt_number: number,
+            duration_ms,
+            error: None,
+            http_status: None,
+            response_body: None,
+        };
+        match outcome {
+            Ok(answer) => Self {
+                http_status: Some(answer.status.as_u16()),
+                response_body: Some(answer.text()).filter(|body| !body.is_empty()),
+                ..attempt
+            },
+            Err(error) => Self { error: Some(error.to_string()), ..attempt },
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! An entity's deliveries in the order in which they were made: looking through the index `byEntity`, page by page.
+//!
+//! A place in that order is the index's own key, `{createdDate}#{delivery}`. Keys are all of one length, so that there is a
+//! text just before and one just after each, and a page can begin there, whatever was added or removed meanwhile.
+
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use serde::{Deserialize, Serialize};
+
+use super::{Deliveries, Delivery, Status};
+use auth::entity::EntityId;
+use base::{
+    clock::Time,
+    ids::{DeliveryId, WebhookId},
+    logging,
+};
+use storage::table::{Item, TableError, read_item, text};
+
+const LOOKING: &str = "looking through an entity's deliveries";
+
+/// The place of a delivery in the order in which its entity's were made.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place(String);
+
+impl Place {
+    /// Where this delivery stands.
+    pub fn of(delivery: &Delivery) -> Self {
+        Self(format!("{}#{}", delivery.created_date, delivery.id))
+    }
+
+    /// The place in a text; `None` when the text is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (created, delivery) = text.split_once('#')?;
+        let time = Time::of_client(created).filter(|time| time.to_string() == created);
+        time.and(DeliveryId::parse(delivery)).map(|_| Self(text.to_owned()))
+    }
+
+    /// The place as the index writes it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Sorts after this place, and before all that do.
+    fn just_after(&self) -> String {
+        format!("{}!", self.0)
+    }
+
+    /// Sorts before this place, and after all that do.
+    fn just_before(&self) -> String {
+        let mut bound = self.0.clone();
+        let last = bound.pop().and_then(|last| u8::try_from(last).ok()).unwrap_or_default();
+        bound.push(char::from(last.saturating_sub(1)));
+        bound + "~"
+    }
+}
+
+/// A stretch of that order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stretch {
+    from: String,
+    to: String,
+}
+
+impl Stretch {
+    /// What was made at this time or later, and before that time.
+    pub fn between(from: Time, to: Time) -> Self {
+        // A key is longer than its time and so sorts after it: the first bound is in, the second is out.
+        Self { from: from.to_string(), to: to.to_string() }
+    }
+
+    /// What was made at this time or later.
+    pub fn since(from: Time) -> Self {
+        Self { from: from.to_string(), to: "~".to_owned() }
+    }
+
+    /// Nothing.
+    pub fn nothing() -> Self {
+        Self { from: "~".to_owned(), to: "~".to_owned() }
+    }
+
+    /// The same with another end: before this time.
+    pub fn until(self, to: Time) -> Self {
+        Self { to: to.to_string(), ..self }
+    }
+
+    /// The part of it that comes after a place.
+    pub fn after(self, place: &Place) -> Self {
+        Self { from: self.from.max(place.just_after()), ..self }
+    }
+
+    /// The part of it that comes before a place.
+    pub fn before(self, place: &Place) -> Self {
+        Self { to: self.to.min(place.just_before()), ..self }
+    }
+
+    /// What it has in common with another.
+    pub fn within(self, other: Self) -> Self {
+        Self { from: self.from.max(other.from), to: self.to.min(other.to) }
+    }
+
+    /// Its first key, as an index understands it.
+    pub(super) fn from(&self) -> &str {
+        &self.from
+    }
+
+    /// Its last key, likewise.
+    pub(super) fn to(&self) -> &str {
+        &self.to
+    }
+
+    /// Whether there can be nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.from >= self.to
+    }
+}
+
+/// Which deliveries of a stretch are looked for; what is not said may be anything.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted<'a> {
+    /// In this state.
+    pub status: Option<Status>,
+    /// Of this type.
+    pub kind: Option<&'a str>,
+    /// To this webhook.
+    pub webhook: Option<&'a WebhookId>,
+}
+
+/// What a page of a stretch had.
+#[derive(Debug)]
+pub struct Page<T> {
+    /// What was looked for.
+    pub found: T,
+    /// How many deliveries were looked at for it, wanted or not.
+    pub looked_at: usize,
+    /// The last one that was looked at, if there may be more behind it.
+    pub end: Option<Place>,
+}
+
+impl Deliveries {
+    /// The newest of a stretch that are wanted, the newest first, among at most so many that are looked at. The index may lag
+    /// behind a little.
+    pub(super) async fn look(
+        &self,
+        entity: &EntityId,
+        stretch: &Stretch,
+        wanted: Wanted<'_>,
+        limit: i32,
+    ) -> Result<Page<Vec<Delivery>>, TableError> {
+        if stretch.is_empty() {
+            return Ok(Page { found: Vec::new(), looked_at: 0, end: None });
+        }
+        let query = self.query(entity, stretch, wanted).scan_index_forward(false).limit(limit);
+        let answer = query.send().await.map_err(TableError::sdk(LOOKING))?;
+        let (looked_at, end) = (answer.scanned_count(), answer.last_evaluated_key);
+        // One that cannot be read holds up no other.
+        let found = answer.items.unwrap_or_default().into_iter().filter_map(|item| {
+            let read = read_item(item, LOOKING);
+            read.inspect_err(|error| tracing::error!(error = %logging::chain(error), "skipped")).ok()
+        });
+        Ok(Page { found: found.collect(), looked_at: usize::try_from(looked_at).unwrap_or_default(), end: place(end)? })
+    }
+
+    fn query(&self, entity: &EntityId, stretch: &Stretch, wanted: Wanted<'_>) -> QueryFluentBuilder {
+        let query = self.table.client.query().table_name(&self.table.name).index_name("byEntity");
+        let mut query = query
+            .key_condition_expression("entityKey = :entity AND createdKey BETWEEN :from AND :to")
+            .expression_attribute_values(":entity", text(format!("ENT#{entity}")))
+            .expression_attribute_values(":from", text(&stretch.from))
+            .expression_attribute_values(":to", text(&stretch.to));
+        let mut conditions = Vec::new();
+        if let Some(status) = wanted.status {
+            query = query.expression_attribute_names("#status", "status");
+            query = query.expression_attribute_values(":status", text(status.as_str()));
+            conditions.push("#status = :status");
+        }
+        if let Some(kind) = wanted.kind {
+            query = query.expression_attribute_names("#type", "type").expression_attribute_values(":type", text(kind));
+            conditions.push("#type = :type");
+        }
+        if let Some(webhook) = wanted.webhook {
+            query = query.expression_attribute_values(":webhook", text(webhook));
+            conditions.push("webhookIdentifier = :webhook");
+        }
+        let filter = (!conditions.is_empty()).then(|| conditions.join(" AND "));
+        query.set_filter_expression(filter)
+    }
+}
+
+/// The place at which a query of an index has ended.
+pub(super) fn place(end: Option<Item>) -> Result<Option<Place>, TableError> {
+    let Some(end) = end else { return Ok(None) };
+    let key = end.get("createdKey").and_then(|key| key.as_s().ok());
+    let place = key.and_then(|key| Place::parse(key));
+    place.map(Some).ok_or(TableError::Missing("the place of a delivery in its index"))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use base::testing::CountingRandom;
+    use proptest::prelude::*;
+
+    pub fn place_at(millis: i64, random: &CountingRandom) -> Place {
+        let time = Time::from_millis(millis);
+        Place(format!("{time}#{}", DeliveryId::new(time, random)))
+    }
+
+    impl Stretch {
+        /// As the index understands its bounds.
+        pub fn holds(&self, place: &Place) -> bool {
+            (&self.from..=&self.to).contains(&&place.0)
+        }
+    }
+
+    #[test]
+    fn a_stretch_begins_with_its_first_moment_and_ends_before_its_last() {
+        let random = CountingRandom::default();
+        let stretch = Stretch::between(Time::from_millis(1_000), Time::from_millis(2_000));
+        for (millis, inside) in [(999, false), (1_000, true), (1_999, true), (2_000, false)] {
+            assert_eq!(stretch.holds(&place_at(millis, &random)), inside, "{millis}");
+        }
+        assert!(Stretch::between(Time::from_millis(5), Time::from_millis(5)).is_empty());
+        assert!(Stretch::since(Time::from_millis(1_000)).holds(&place_at(4_000_000_000_000, &random)));
+    }
+
+    #[test]
+    fn a_place_is_read_back_and_anything_else_is_none() {
+        let place = place_at(1_795_167_900_123, &CountingRandom::default());
+        assert_eq!(Place::parse(place.as_str()), Some(place.clone()));
+        for text in ["", "#", "2026-11-20T09:45:00.123Z", "2026-11-20T09:45:00Z#dlv_01m7w5gmev32p3wwt3y0b8j32h"] {
+            assert_eq!(Place::parse(text), None, "{text}");
+        }
+        assert_eq!(Place::parse(&format!("{}!", place.as_str())), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_comes_after_or_before_a_place_is_everything_but_that_place(
+            millis in proptest::collection::vec(0i64..3, 2..12),
+            start in any::<u8>(),
+        ) {
+            let random = CountingRandom::default();
+            for _ in 0..start { place_at(0, &random); }
+            let mut places: Vec<_> = millis.into_iter().map(|millis| place_at(millis, &random)).collect();
+            places.sort();
+            places.dedup();
+            let whole = Stretch::since(Time::from_millis(0));
+            for (position, place) in places.iter().enumerate() {
+                let (after, before) = (whole.clone().after(place), whole.clone().before(place));
+                for (other_position, other) in places.iter().enumerate() {
+                    prop_assert_eq!(after.holds(other), other_position > position);
+                    prop_assert_eq!(before.holds(other), other_position < position);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A delivery and its states.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use super::Attempt;
+use crate::subscriptions::masked;
+use auth::entity::EntityId;
+use base::{
+    clock::Time,
+    ids::{DeliveryId, WebhookId},
+};
+
+/// How many attempts a delivery may have and still be asked for again: one answer shows them all, each with what the endpoint
+/// said, and those of a schedule that has begun come on top.
+pub const MAX_ATTEMPTS: u32 = 100;
+
+/// Where a delivery stands. The first two are open, the others final until somebody asks for it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// No attempt was made yet.
+    Pending,
+    /// The last attempt failed, and another is due.
+    Retrying,
+    /// An attempt succeeded.
+    Delivered,
+    /// No attempt succeeded, and none is due.
+    Failed,
+    /// Its webhook is gone or disabled.
+    Cancelled,
+}
+
+impl Status {
+    /// The state of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        let all = [Self::Pending, Self::Retrying, Self::Delivered, Self::Failed, Self::Cancelled];
+        all.into_iter().find(|status| status.as_str() == name)
+    }
+
+    /// Whether another attempt may be made without anybody asking.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Pending | Self::Retrying)
+    }
+
+    /// The state's name on the wire and in the table.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Retrying => "retrying",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A delivery, without its event and attempts.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Delivery {
+    /// How many attempts were made.
+    pub attempt_count: u32,
+    /// When it was made.
+    pub created_date: Time,
+    /// Its identifier.
+    pub id: DeliveryId,
+    /// What the last attempt was answered with; none when none was made or the last one did not complete.
+    #[serde(default)]
+    pub last_http_status: Option<u16>,
+    /// When it last changed.
+    pub last_update: Time,
+    /// When the next attempt is due; none when none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_attempt_date: Option<Time>,
+    /// The managing entity that owns it.
+    pub owner_identifier: EntityId,
+    /// Where it stands.
+    pub status: Status,
+    /// The event's type.
+    pub r#type: String,
+    /// Where it goes, as its webhook said when it was made; the values of its query are masked. Former releases kept them.
+    #[serde(deserialize_with = "masked_url")]
+    pub url: String,
+    /// The webhook that it goes to.
+    pub webhook_identifier: WebhookId,
+}
+
+fn masked_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    String::deserialize(deserializer).map(|url| masked::url(&url))
+}
+
+/// A delivery with everything that is known of it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WholeDelivery {
+    /// The delivery.
+    #[serde(flatten)]
+    pub delivery: Delivery,
+    /// Every attempt, the oldest first.
+    pub attempts: Vec<Attempt>,
+    /// The very body that is sent.
+    pub event: Box<RawValue>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::testing::CountingRandom;
+    use outbound::Answer;
+
+    #[test]
+    fn as_many_attempts_as_there_can_be_fit_into_one_answer_whatever_the_endpoint_said() {
+        /// What a function may answer (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
+        const MAX_ANSWER: usize = 6 * 1024 * 1024;
+        /// The longest schedule that can be set, begun when one more attempt would have been too many.
+        const LONGEST_SCHEDULE: u32 = 100;
+        let now = Time::from_millis(1_795_167_900_000);
+        // Nothing grows more on its way, since the answer is a text within JSON: a NUL takes seven bytes there, a quote four.
+        let answer = Answer { status: http::StatusCode::OK, retry_after: None, body: vec![0; 4_096], truncated: true };
+        let outcome = Ok(answer);
+        let event = format!("[{}]", vec!["\"\""; 256 * 1024 / 3].join(","));
+        let random = CountingRandom::default();
+        let delivery = Delivery {
+            attempt_count: MAX_ATTEMPTS,
+            created_date: now,
+            id: DeliveryId::new(now, &random),
+            last_http_status: None,
+            last_update: now,
+            next_attempt_date: Some(now),
+            owner_identifier: EntityId::parse(&"e".repeat(64)).expect("an entity"),
+            status: Status::Failed,
+            r#type: "booking.created".to_owned(),
+            url: "\"".repeat(2_048),
+            webhook_identifier: WebhookId::new(now, &random),
+        };
+        let attempts = (1..MAX_ATTEMPTS + LONGEST_SCHEDULE).map(|number| Attempt::of(number, now, now, &outcome));
+        let whole = WholeDelivery {
+            delivery,
+            attempts: attempts.collect(),
+            event: RawValue::from_string(event).expect("JSON"),
+        };
+        let answer = serde_json::to_string(&serde_json::to_string(&whole).expect("JSON")).expect("JSON");
+        assert!(answer.len() + 4_096 < MAX_ANSWER, "{}", answer.len());
+    }
+}

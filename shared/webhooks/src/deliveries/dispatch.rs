@@ -1,0 +1,407 @@
+//! Dispatching: from "this attempt is due" to an attempt in the history.
+//!
+//! Claim, send, record, announce the next: a crash after any of them leaves a delivery that the sweep will find, and a
+//! message that comes again finds a claim or an attempt and is dropped. What one invocation does stands in `round.rs`.
+
+use std::{collections::BTreeMap, pin::pin, time::Duration};
+
+use aws_sdk_dynamodb::types::TransactWriteItem;
+use futures::future::join_all;
+use http::{HeaderName, HeaderValue, Method, header};
+use hyper::body::Bytes;
+use tokio::{join, time::timeout};
+
+use super::{
+    Attempt, Deliveries, GRACE,
+    queue::{DueMessage, Inbox, Lane, Notice, Queue},
+    schedule::{Next, RetrySchedule},
+    signature,
+    store::{Claim, Claimed, Recorded},
+};
+use crate::{
+    events::store::{Events, IDEMPOTENCY_MEMORY},
+    subscriptions::{
+        Webhooks,
+        breaker::{HealthItem, Outcome, Passage},
+        disable::Reason,
+        endpoint_url::EndpointUrl,
+        headers,
+        health::Watch,
+        operational::{DeliveryExhausted, is_operational},
+        pace::SLOW,
+        stats::Stats,
+        store::SigningWebhook,
+        telling::Telling,
+    },
+};
+use auth::entity::AuthorizedEntity;
+use base::{
+    clock::{SharedClock, Time},
+    ids::WebhookId,
+    logging,
+    random::{self, SharedRandom},
+};
+use gate::{SERVICE_VERSION, SERVICE_VERSION_HEADER};
+use outbound::{Answer, AttemptError, Outbound, USER_AGENT};
+use storage::{
+    sealing::{KeyRings, SealError},
+    table::TableError,
+};
+
+/// The longest that a delivery waits for what keeps it from being attempted at all.
+const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
+
+/// The longest time for noting that a webhook is slow, far less than what a lease has left after the longest exchange.
+const NOTING_LIMIT: Duration = Duration::from_secs(2);
+
+/// Everything that dispatching needs.
+pub struct Dispatcher {
+    /// What is to be delivered.
+    pub deliveries: Deliveries,
+    /// The bodies.
+    pub events: Events,
+    /// The endpoints.
+    pub webhooks: Webhooks,
+    /// Where the next attempt is announced.
+    pub queue: Queue,
+    /// Where messages come from: the quick lane and the slow one.
+    pub inboxes: [Inbox; 2],
+    /// What knows how webhooks are doing, and disables them.
+    pub watch: Watch,
+    /// What counts attempts for their owners.
+    pub stats: Stats,
+    /// What tells that a delivery has failed for good.
+    pub telling: Telling,
+    /// What sends.
+    pub outbound: Outbound,
+    /// What opens the signing secrets.
+    pub rings: KeyRings,
+    /// When attempts are made.
+    pub schedule: RetrySchedule,
+    /// The clock.
+    pub clock: SharedClock,
+    /// The dice.
+    pub random: SharedRandom,
+}
+
+/// An attempt that was made, for those who count.
+pub(super) struct Tried {
+    entity: AuthorizedEntity,
+    webhook: WebhookId,
+    outcome: Outcome,
+    /// The webhook's health before.
+    was: Option<HealthItem>,
+    /// Whether it carried an operational event, which changes no health.
+    operational: bool,
+}
+
+/// Why a message could not be dealt with and has to come again.
+#[derive(Debug, thiserror::Error)]
+pub enum DispatchError {
+    /// It is not one of ours.
+    #[error("a message of the queue is malformed")]
+    Message(#[source] serde_json::Error),
+    /// The table failed.
+    #[error("the table failed a dispatch")]
+    Table(#[from] TableError),
+    /// A sealed value of a webhook cannot be opened.
+    #[error("what is sealed of a webhook cannot be opened")]
+    Secret(#[from] SealError),
+}
+
+impl DispatchError {
+    /// Whether it stays like that until somebody puts it right, unlike an outage.
+    fn is_lasting(&self) -> bool {
+        match self {
+            Self::Secret(error) => !matches!(error, SealError::Ring(_)),
+            Self::Table(error) => !matches!(error, TableError::Unavailable { .. }),
+            Self::Message(_) => false,
+        }
+    }
+}
+
+impl Dispatcher {
+    /// Makes the attempt that a message announces, if it is due and not somebody else's. The webhook is what it was found to
+    /// be just before.
+    pub(super) async fn one(
+        &self,
+        due: &DueMessage,
+        webhook: Option<SigningWebhook>,
+    ) -> Result<Option<Tried>, DispatchError> {
+        // Before the claim: a lease must not run out while a secret is waited for.
+        self.rings.get().await?;
+        let lease = random::uuid(&*self.random);
+        match self.deliveries.claim(&due.delivery, due.attempt, lease, self.clock.now()).await? {
+            Claim::Started(claimed) => match self.claimed(&claimed, webhook).await {
+                // Asking again at once would not help: it waits longer each time, while somebody puts it right.
+                Err(error) if error.is_lasting() => {
+                    tracing::error!(error = %logging::chain(&error), deliveryId = %due.delivery, "an attempt cannot be made");
+                    self.wait(&claimed, self.clock.now()).await?;
+                    Ok(None)
+                }
+                outcome => outcome,
+            },
+            Claim::NotNow => {
+                tracing::debug!(deliveryId = %due.delivery, attempt = due.attempt, "nothing to do");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Makes the attempt, or finds that it cannot be made, or not yet.
+    async fn claimed(
+        &self,
+        claimed: &Claimed,
+        webhook: Option<SigningWebhook>,
+    ) -> Result<Option<Tried>, DispatchError> {
+        let delivery = claimed.delivery();
+        let (entity, id) =
+            (AuthorizedEntity::owning_delivery(delivery.owner_identifier.clone()), &delivery.webhook_identifier);
+        let is_its_own =
+            |found: &SigningWebhook| found.webhook.id == *id && found.webhook.owner_identifier == *entity.id();
+        let webhook = async {
+            match webhook.filter(is_its_own) {
+                Some(webhook) => Ok(Some(webhook)),
+                // A message is a hint, and the delivery says whose it is.
+                None => self.webhooks.find(&entity, id).await,
+            }
+        };
+        let (webhook, body, health) =
+            tokio::try_join!(webhook, self.events.body(claimed.event()), self.watch.healths.find(&entity, id))?;
+        let now = self.clock.now();
+        let Some(webhook) = webhook.filter(|found| found.webhook.enabled) else {
+            tracing::info!(deliveryId = %delivery.id, "cancelled: its webhook is gone or disabled");
+            self.deliveries.cancel(claimed, now).await?;
+            return Ok(None);
+        };
+        let Some(body) = body else {
+            self.wait_for_body(claimed, now).await?;
+            return Ok(None);
+        };
+        let operational = is_operational(&delivery.r#type);
+        if let Some(until) = self.closed_until(&entity, id, health.as_ref(), operational, now).await? {
+            tracing::info!(deliveryId = %delivery.id, until = %until, "put off: the breaker of its webhook is open");
+            self.deliveries.put_off(claimed, until, now).await?;
+            let lane = Lane::of(webhook.webhook.is_slow(until));
+            self.announce(claimed, claimed.attempt(), lane, until, now).await;
+            return Ok(None);
+        }
+        let outcome = self.attempt(&entity, claimed, &webhook, &body).await?;
+        let is_probe = !operational && health.as_ref().is_some_and(|health| health.open_until.is_some());
+        let tried = Tried { entity, webhook: id.clone(), outcome, was: health, operational };
+        if is_probe {
+            // Many wait for it, and must not wait for the rest of this batch as well.
+            self.count(vec![tried]).await;
+            return Ok(None);
+        }
+        Ok(Some(tried))
+    }
+
+    /// Until when the webhook is left alone; nothing when an attempt may be made, be it as the probe.
+    async fn closed_until(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        health: Option<&HealthItem>,
+        operational: bool,
+        now: Time,
+    ) -> Result<Option<Time>, TableError> {
+        let Some(health) = health else { return Ok(None) };
+        Ok(match health.passage(now) {
+            Passage::Go => None,
+            // Spread, so that all that wait do not come at one moment.
+            Passage::Wait(until) => Some(until + until.since(now).mul_f64(0.1 * random::unit(&*self.random))),
+            // No probe, since its outcome is not counted; and no waiting for one, since perhaps nothing else is sent there.
+            Passage::Probe if operational => None,
+            Passage::Probe if self.watch.healths.take_probe(entity, webhook, health, now).await? => None,
+            Passage::Probe => Some(health.after_probe(now)),
+        })
+    }
+
+    async fn attempt(
+        &self,
+        entity: &AuthorizedEntity,
+        claimed: &Claimed,
+        webhook: &SigningWebhook,
+        body: &str,
+    ) -> Result<Outcome, DispatchError> {
+        let began = self.clock.now();
+        // The end is read inside, since noting that a webhook is slow may take longer than its exchange.
+        let mut exchange = pin!(async { (self.send(claimed, webhook, body, began).await, self.clock.now()) });
+        let ((outcome, ended), was_slow) = match timeout(SLOW, exchange.as_mut()).await {
+            Ok(exchanged) => (exchanged, false),
+            // While it is still under way, so that what comes meanwhile goes by the other lane.
+            Err(_) => (join!(exchange, self.note_slow(entity, webhook)).0, true),
+        };
+        let outcome = outcome?;
+        let next = self.next(claimed, &outcome, ended);
+        let attempt = Attempt::of(claimed.attempt(), began, ended, &outcome);
+        log(claimed, &attempt, next);
+        if next == Next::Gone {
+            // Before the record, after which nobody would come back to it.
+            let operational = is_operational(&claimed.delivery().r#type);
+            let reason = Reason::Gone { endpoint: &webhook.webhook.endpoint, operational };
+            self.watch.disabler.disable(entity, &webhook.webhook.id, reason, ended).await?;
+        }
+        let told = match next {
+            Next::Exhausted => self.exhausted(claimed, &attempt, ended).await?,
+            _ => Vec::new(),
+        };
+        let outcome = Outcome::of(&attempt);
+        if self.deliveries.record(claimed, attempt, next, ended, told).await? == Recorded::ClaimLost {
+            let (delivery, attempt) = (&claimed.delivery().id, claimed.attempt());
+            tracing::warn!(deliveryId = %delivery, attempt, "the claim was lost before the attempt was recorded");
+        } else if let Next::RetryAt(time) = next {
+            let lane = Lane::of(was_slow || webhook.webhook.is_slow(time));
+            self.announce(claimed, claimed.attempt().saturating_add(1), lane, time, ended).await;
+        }
+        Ok(outcome)
+    }
+
+    /// Nothing depends on it, so that what fails is logged, and what takes long is given up: the attempt is still to be recorded.
+    async fn note_slow(&self, entity: &AuthorizedEntity, webhook: &SigningWebhook) {
+        let id = &webhook.webhook.id;
+        match timeout(NOTING_LIMIT, self.webhooks.note_slow(entity, id, self.clock.now())).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(error = %logging::chain(&error), webhookId = %id, "not noted that it is slow");
+            }
+            Err(_) => tracing::warn!(webhookId = %id, "not noted in time that it is slow"),
+        }
+    }
+
+    /// The writes that tell, in the transaction of the last attempt, that a delivery has failed for good; none when that is not
+    /// to be told.
+    async fn exhausted(
+        &self,
+        claimed: &Claimed,
+        attempt: &Attempt,
+        now: Time,
+    ) -> Result<Vec<TransactWriteItem>, TableError> {
+        let delivery = claimed.delivery();
+        let exhausted = DeliveryExhausted {
+            delivery_identifier: &delivery.id,
+            webhook_identifier: &delivery.webhook_identifier,
+            event_identifier: claimed.event(),
+            r#type: &delivery.r#type,
+            attempt_count: attempt.attempt_number,
+            last_http_status: attempt.http_status,
+        };
+        match exhausted.announcement(&delivery.owner_identifier, now, &*self.random) {
+            Some(announcement) => self.telling.writes(&delivery.webhook_identifier, &announcement, now).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Counts attempts, once per webhook and call. It colours a webhook's health and fills its statistics, so that
+    /// nothing depends on it: what fails is logged.
+    pub(super) async fn count(&self, tried: Vec<Tried>) {
+        let mut by_webhook: BTreeMap<WebhookId, Vec<Tried>> = BTreeMap::new();
+        for attempt in tried {
+            by_webhook.entry(attempt.webhook.clone()).or_default().push(attempt);
+        }
+        join_all(by_webhook.into_iter().map(|(webhook, tried)| self.count_for(webhook, tried))).await;
+    }
+
+    async fn count_for(&self, webhook: WebhookId, tried: Vec<Tried>) {
+        let now = self.clock.now();
+        let for_health: Vec<_> = tried.iter().filter(|attempt| !attempt.operational).collect();
+        // Who was the probe counts for the breaker; the others saw it closed.
+        let was =
+            for_health.iter().filter_map(|attempt| attempt.was.as_ref()).max_by_key(|was| was.open_until).cloned();
+        let for_health: Vec<_> = for_health.into_iter().map(|attempt| attempt.outcome.clone()).collect();
+        let Some(entity) = tried.first().map(|attempt| attempt.entity.clone()) else { return };
+        let outcomes: Vec<_> = tried.into_iter().map(|attempt| attempt.outcome).collect();
+        let counted = tokio::join!(
+            self.watch.count(&entity, &webhook, &for_health, was.as_ref(), now),
+            self.stats.count(&entity, &webhook, &outcomes, now)
+        );
+        for error in [counted.0, counted.1].into_iter().filter_map(Result::err) {
+            tracing::warn!(error = %logging::chain(&error), webhookId = %webhook, "attempts were not counted");
+        }
+    }
+
+    /// What follows from the outcome. An attempt that was asked for by hand neither takes one away from the schedule nor
+    /// moves it, but a pause that the endpoint asks for counts all the same.
+    fn next(&self, claimed: &Claimed, outcome: &Result<Answer, AttemptError>, now: Time) -> Next {
+        let dice = random::unit(&*self.random);
+        let next = self.schedule.next(claimed.attempt_in_schedule(), outcome, now, dice);
+        match (claimed.resumes_at(), next) {
+            (Some(resume), Next::RetryAt(_) | Next::Exhausted) => {
+                let asked = outcome.as_ref().ok().and_then(|answer| answer.pause_asked_for(now)).unwrap_or_default();
+                Next::RetryAt(resume.max(now + asked))
+            }
+            _ => next,
+        }
+    }
+
+    /// The head of an event that is not there: its publication was never acknowledged, and may be repeated for as long as
+    /// its key is remembered; after that it never comes.
+    async fn wait_for_body(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
+        let (delivery, age) = (claimed.delivery(), now.since(claimed.delivery().created_date));
+        if age > IDEMPOTENCY_MEMORY {
+            tracing::error!(deliveryId = %delivery.id, eventId = %claimed.event(), "cancelled: its event never came");
+            return Ok(self.deliveries.cancel(claimed, now).await?);
+        }
+        tracing::warn!(deliveryId = %delivery.id, eventId = %claimed.event(), "its event is not there yet");
+        self.wait(claimed, now).await
+    }
+
+    /// Gives a claim back for as long as the delivery is old, so that what waits for long is seldom looked at.
+    async fn wait(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
+        let until = now + now.since(claimed.delivery().created_date).clamp(GRACE, LONGEST_WAIT);
+        Ok(self.deliveries.put_off(claimed, until, now).await?)
+    }
+
+    /// A message for an attempt; the sweep does it if that fails.
+    async fn announce(&self, claimed: &Claimed, attempt: u32, lane: Lane, time: Time, now: Time) {
+        let delivery = claimed.delivery();
+        let message = DueMessage { delivery: delivery.id.clone(), attempt };
+        let (owner, webhook) = (delivery.owner_identifier.clone(), delivery.webhook_identifier.clone());
+        if let Err(error) = self.queue.announce(lane, Notice::new(message, owner, webhook), time, now).await {
+            tracing::warn!(error = %logging::chain(&error), "not announced; the sweep will find it");
+        }
+    }
+
+    /// The request, exactly as the contract describes it. An error is of the endpoint; only an unreadable secret is ours.
+    async fn send(
+        &self,
+        claimed: &Claimed,
+        webhook: &SigningWebhook,
+        body: &str,
+        now: Time,
+    ) -> Result<Result<Answer, AttemptError>, SealError> {
+        let secrets = webhook.live_secrets(&self.rings, now).await?;
+        // Where the webhook is now: whoever moved it wants nothing at its old address any more.
+        let (url, custom) = webhook.endpoint(&self.rings).await?;
+        let Ok(url) = EndpointUrl::parse(&url, &self.outbound.rules) else {
+            return Ok(Err(AttemptError::Blocked("the URL of the endpoint is not allowed")));
+        };
+        let own = [
+            (header::CONTENT_TYPE, "application/json".to_owned()),
+            (header::USER_AGENT, USER_AGENT.to_owned()),
+            (HeaderName::from_static("service-delivery-id"), claimed.delivery().id.to_string()),
+            (HeaderName::from_static(SERVICE_VERSION_HEADER), SERVICE_VERSION.to_owned()),
+            (HeaderName::from_static("webhook-id"), claimed.event().to_string()),
+            (HeaderName::from_static("webhook-timestamp"), now.as_seconds().to_string()),
+            (HeaderName::from_static("webhook-signature"), signature::sign(&secrets, claimed.event(), now, body)),
+        ];
+        let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
+        let headers: Vec<_> = own.chain(headers::to_send(&custom)).collect();
+        Ok(self.outbound.send(Method::POST, url.url(), &headers, Bytes::copy_from_slice(body.as_bytes())).await)
+    }
+}
+
+fn log(claimed: &Claimed, attempt: &Attempt, next: Next) {
+    tracing::info!(
+        deliveryId = %claimed.delivery().id,
+        webhookId = %claimed.delivery().webhook_identifier,
+        eventId = %claimed.event(),
+        attempt = attempt.attempt_number,
+        httpStatus = attempt.http_status,
+        error = attempt.error,
+        durationMs = attempt.duration_ms,
+        next = ?next,
+        "attempted"
+    );
+}

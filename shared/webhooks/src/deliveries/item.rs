@@ -1,0 +1,207 @@
+//! Deliveries as items: a small head that changes, attempts that are only ever added, and the keys of the indexes.
+//!
+//! | item | pk / sk |
+//! |---|---|
+//! | head | `DLV#{delivery}` / `HEAD` |
+//! | large attempt | `DLV#{delivery}` / `ATT#0001` |
+//!
+//! A head stands in the index `byEntity` for listing, in `byDue` for as long as something is due, and in `byWebhook` while
+//! it is in a [`Group`].
+//!
+//! An attempt stands in the head for as long as the head stays small: then one write of one unit records both. Larger
+//! ones are items of their own, so that a change of the head never costs more than two units, however long its history.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Attempt, Delivery, GRACE, Status, by_webhook::Group};
+use crate::{events::Event, subscriptions::Webhook};
+use base::{
+    clock::Time,
+    ids::{DeliveryId, EventId, WebhookId},
+};
+
+/// As many bytes of attempts as stand in a head, with what they are called.
+const MAX_INLINE: usize = 1024;
+
+/// How long the sweep leaves a new delivery of a slow webhook alone: shorter than a lease, so that a claim need not move it.
+const SLOW_GRACE: Duration = Duration::from_secs(20);
+/// As if it had been announced so often: the next pause is 80 s.
+const SLOW_SWEEPS: u32 = 3;
+
+/// How many partitions the index of due deliveries has: one takes 1 000 writes a second.
+pub const DUE_SHARDS: u8 = 8;
+/// The sort key of heads.
+pub const HEAD: &str = "HEAD";
+
+/// The head of a delivery.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeadItem {
+    pub(super) pk: String,
+    pub(super) sk: String,
+    #[serde(flatten)]
+    pub(super) delivery: Delivery,
+    pub(super) event: EventId,
+    /// Attempts made before the present schedule began.
+    pub(super) schedule_base: u32,
+    /// How often the sweep announced it since it was last claimed.
+    pub(super) sweeps: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) lease: Option<String>,
+    /// The earliest moment at which the next attempt may be claimed: its time, or the end of the lease. Present for as
+    /// long as the delivery is open, so that one comparison tells whether there is anything to claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) claimable_at: Option<Time>,
+    /// When the schedule goes on, if the next attempt was asked for by hand in between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) resume_at: Option<Time>,
+    /// Whether the next attempt waits for something else than its schedule: a breaker, or an event that is not there yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) put_off: bool,
+    /// The attempts that are small enough to stand here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) attempts: Vec<Attempt>,
+    pub(super) entity_key: String,
+    pub(super) created_key: String,
+    /// Its group of its webhook's deliveries, while it is in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) webhook_key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) due_shard: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) due_at: Option<Time>,
+    pub(super) expires_at: i64,
+}
+
+impl HeadItem {
+    /// The head of a delivery that was just decided.
+    pub fn new(event: &Event, webhook: &Webhook, first_attempt: Time, retention: Duration) -> Self {
+        let id = DeliveryId::of(&event.id, &webhook.id);
+        let created = event.timestamp;
+        // A delivery to a slow webhook may wait for a place, so the sweep announces it again later than others.
+        let (grace, sweeps) = if webhook.is_slow(created) { (SLOW_GRACE, SLOW_SWEEPS) } else { (GRACE, 0) };
+        Self {
+            pk: partition(&id),
+            sk: HEAD.to_owned(),
+            event: event.id.clone(),
+            schedule_base: 0,
+            sweeps,
+            lease: None,
+            claimable_at: Some(first_attempt),
+            resume_at: None,
+            put_off: false,
+            attempts: Vec::new(),
+            entity_key: format!("ENT#{}", event.entity),
+            created_key: format!("{created}#{id}"),
+            webhook_key: Group::of(Status::Pending, 0, Some(first_attempt), created)
+                .map(|group| group.key(&webhook.id)),
+            due_shard: Some(due_shard(&id)),
+            due_at: Some(first_attempt + grace),
+            expires_at: (created + retention).as_seconds(),
+            delivery: Delivery {
+                attempt_count: 0,
+                created_date: created,
+                id,
+                last_http_status: None,
+                last_update: created,
+                next_attempt_date: Some(first_attempt),
+                owner_identifier: event.entity.clone(),
+                status: Status::Pending,
+                r#type: event.kind.to_owned(),
+                url: webhook.endpoint.shown_url(),
+                webhook_identifier: webhook.id.clone(),
+            },
+        }
+    }
+}
+
+impl HeadItem {
+    /// What is to be seen of it.
+    pub fn delivery(&self) -> &Delivery {
+        &self.delivery
+    }
+
+    /// The event that it carries.
+    pub fn event(&self) -> &EventId {
+        &self.event
+    }
+
+    /// Whether its time is not over yet.
+    pub(super) fn is_kept(&self, now: Time) -> bool {
+        self.expires_at > now.as_seconds()
+    }
+
+    /// Whether an attempt may stand in the head beside those that do.
+    pub(super) fn has_room_for(&self, attempt: &Attempt) -> bool {
+        self.attempts.iter().chain([attempt]).map(Attempt::size).sum::<usize>() <= MAX_INLINE
+    }
+}
+
+/// An attempt that has no room in the head.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptItem {
+    pk: String,
+    sk: String,
+    #[serde(flatten)]
+    pub(super) attempt: Attempt,
+    expires_at: i64,
+}
+
+impl AttemptItem {
+    /// An attempt of a delivery. It is kept for as long as its delivery.
+    pub fn new(head: &HeadItem, attempt: Attempt) -> Self {
+        let (pk, expires_at) = (head.pk.clone(), head.expires_at);
+        Self { pk, sk: format!("{ATTEMPT}{:04}", attempt.attempt_number), attempt, expires_at }
+    }
+}
+
+/// What the sort keys of attempts begin with.
+pub const ATTEMPT: &str = "ATT#";
+
+/// What the index of due deliveries shows of a head.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DueEntry {
+    /// The key of the head.
+    pub pk: String,
+    /// When it is due.
+    pub due_at: Time,
+    /// How many attempts were made.
+    pub attempt_count: u32,
+    /// How often it was announced in vain.
+    pub sweeps: u32,
+    /// The webhook that it goes to.
+    pub webhook_identifier: WebhookId,
+}
+
+impl DueEntry {
+    /// The delivery that is due.
+    pub fn delivery(&self) -> Option<DeliveryId> {
+        delivery_of(&self.pk)
+    }
+}
+
+/// The partition of a delivery.
+pub fn partition(id: &DeliveryId) -> String {
+    format!("DLV#{id}")
+}
+
+/// The delivery whose partition this is.
+pub fn delivery_of(pk: &str) -> Option<DeliveryId> {
+    DeliveryId::parse(pk.strip_prefix("DLV#")?)
+}
+
+/// The key of a shard of the index of due deliveries.
+pub fn shard_key(shard: u8) -> String {
+    format!("DUE#{shard}")
+}
+
+/// The shard that a delivery stands in. The identifier's last characters are as good as random; of 32 letters no one falls
+/// evenly on the shards, the sum of some does.
+pub fn due_shard(id: &DeliveryId) -> String {
+    let sum = id.as_str().bytes().rev().take(6).fold(0u8, u8::wrapping_add);
+    shard_key(sum % DUE_SHARDS)
+}

@@ -1,0 +1,190 @@
+//! The ranges of a webhook's deliveries that are being recovered: what was asked for, and how far it is done.
+//!
+//! A range is worked through once, from its first moment to its last. Whoever asks for it again meanwhile has what is left
+//! of it; only what is in no range becomes a new one. So a delivery that was recovered and fails again is not recovered
+//! again by a repetition, and nothing is recovered that nobody asked for.
+
+use serde::{Deserialize, Serialize};
+
+use crate::deliveries::by_entity::{Place, Stretch};
+use base::clock::Time;
+
+/// How many ranges a webhook may have. Asking again for the same one with a later end makes none more.
+pub const MAX_RANGES: usize = 50;
+
+/// A webhook's ranges; no two have anything in common.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ranges(Vec<Range>);
+
+/// There are as many ranges as there may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooManyRanges;
+
+/// What was asked for, and what is left of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Range {
+    since: Time,
+    until: Time,
+    left: Stretch,
+}
+
+impl Range {
+    fn new(since: Time, until: Time) -> Self {
+        Self { since, until, left: Stretch::between(since, until) }
+    }
+
+    /// What is left to be done.
+    pub fn left(&self) -> &Stretch {
+        &self.left
+    }
+}
+
+impl Ranges {
+    /// Whether nothing is left to be done.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The one to work on.
+    pub fn first(&self) -> Option<&Range> {
+        self.0.first()
+    }
+
+    /// Adds what is in none of them yet; whether that is anything.
+    pub fn ask(&mut self, since: Time, until: Time) -> Result<bool, TooManyRanges> {
+        let new = self.not_covered(since, until);
+        let asked = !new.is_empty();
+        for (since, until) in new {
+            // What follows a range directly makes it longer.
+            match self.0.iter_mut().find(|range| range.until == since) {
+                Some(range) => {
+                    range.left = range.left.clone().until(until);
+                    range.until = until;
+                }
+                None => self.0.push(Range::new(since, until)),
+            }
+        }
+        if self.0.len() > MAX_RANGES { Err(TooManyRanges) } else { Ok(asked) }
+    }
+
+    fn not_covered(&self, since: Time, until: Time) -> Vec<(Time, Time)> {
+        let mut ranges: Vec<_> = self.0.iter().map(|range| (range.since, range.until)).collect();
+        ranges.sort_unstable();
+        let (mut gaps, mut from) = (Vec::new(), since);
+        for (begin, end) in ranges {
+            gaps.push((from, begin.min(until)));
+            from = from.max(end);
+        }
+        gaps.push((from, until));
+        gaps.retain(|(from, to)| from < to);
+        gaps
+    }
+
+    /// What is left to be done between two times.
+    pub fn left_between(&self, since: Time, until: Time) -> Vec<Stretch> {
+        let asked = Stretch::between(since, until);
+        let left = self.0.iter().map(|range| range.left.clone().within(asked.clone()));
+        left.filter(|stretch| !stretch.is_empty()).collect()
+    }
+
+    /// Notes that a range was worked on up to a place, or to the end that it had then. It may be longer by now.
+    pub fn done(&mut self, worked_on: &Range, place: Option<&Place>) {
+        for range in self.0.iter_mut().filter(|range| range.since == worked_on.since) {
+            let left = range.left.clone();
+            range.left = match place {
+                Some(place) => left.after(place),
+                None => left.within(Stretch::since(worked_on.until)),
+            };
+        }
+        self.0.retain(|range| !range.left.is_empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deliveries::by_entity::tests::place_at;
+    use base::testing::CountingRandom;
+    use proptest::prelude::*;
+
+    fn at(millis: u8) -> Time {
+        Time::from_millis(i64::from(millis))
+    }
+
+    fn ranges(asked: &[(u8, u8)]) -> Ranges {
+        let mut ranges = Ranges::default();
+        for (since, until) in asked {
+            ranges.ask(at(*since), at(*until)).expect("few");
+        }
+        ranges
+    }
+
+    fn bounds(ranges: &Ranges) -> Vec<(Time, Time)> {
+        ranges.0.iter().map(|range| (range.since, range.until)).collect()
+    }
+
+    #[test]
+    fn asking_again_adds_nothing_and_a_later_end_makes_the_range_longer() {
+        let mut ranges = ranges(&[(10, 20)]);
+        assert_eq!(ranges.ask(at(10), at(20)), Ok(false));
+        assert_eq!(ranges.ask(at(12), at(15)), Ok(false));
+        assert_eq!(ranges.ask(at(10), at(25)), Ok(true));
+        assert_eq!(bounds(&ranges), [(at(10), at(25))]);
+        assert_eq!(ranges.ask(at(5), at(30)), Ok(true));
+        assert_eq!(bounds(&ranges), [(at(10), at(30)), (at(5), at(10))]);
+    }
+
+    #[test]
+    fn what_was_done_is_not_begun_again_while_the_range_is_worked_on() {
+        let mut ranges = ranges(&[(10, 20)]);
+        let (first, place) = (ranges.0[0].clone(), place_at(14, &CountingRandom::default()));
+        ranges.done(&first, Some(&place));
+        assert_eq!(ranges.ask(at(10), at(20)), Ok(false));
+        assert_eq!(ranges.left_between(at(10), at(20)), [Stretch::between(at(10), at(20)).after(&place)]);
+        assert_eq!(ranges.left_between(at(10), at(14)), []);
+        ranges.done(&first, None);
+        assert!(ranges.is_empty());
+        assert_eq!(ranges.ask(at(10), at(20)), Ok(true));
+    }
+
+    #[test]
+    fn a_range_that_became_longer_while_its_end_was_worked_on_goes_on() {
+        let mut ranges = ranges(&[(10, 20)]);
+        let seen = ranges.0[0].clone();
+        ranges.ask(at(10), at(30)).expect("few");
+        ranges.done(&seen, None);
+        assert_eq!(ranges.left_between(at(0), at(99)), [Stretch::between(at(20), at(30))]);
+    }
+
+    #[test]
+    fn there_are_only_so_many() {
+        let mut ranges = Ranges::default();
+        for number in 0..50 {
+            assert_eq!(ranges.ask(at(number * 4), at(number * 4 + 2)), Ok(true));
+        }
+        assert_eq!(ranges.clone().ask(at(202), at(203)), Err(TooManyRanges));
+        assert_eq!(ranges.ask(at(0), at(2)), Ok(false));
+    }
+
+    proptest! {
+        #[test]
+        fn everything_that_was_asked_for_is_worked_on_exactly_once_and_nothing_else(
+            asked in proptest::collection::vec((0u8..40, 0u8..40), 0..12),
+        ) {
+            let ranges = ranges(&asked);
+            for moment in 0u8..40 {
+                let place = place_at(i64::from(moment), &CountingRandom::default());
+                let wanted = asked.iter().any(|(since, until)| (*since..*until).contains(&moment));
+                let times = ranges.0.iter().filter(|range| range.left.holds(&place)).count();
+                prop_assert_eq!(times, usize::from(wanted), "at {}", moment);
+            }
+            // And whatever is left of it is told to whoever asks for it again.
+            let mut again = ranges.clone();
+            for (since, until) in asked {
+                prop_assert_eq!(again.ask(at(since), at(until)), Ok(false));
+            }
+            prop_assert_eq!(again, ranges);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Whose turn it is. Every entity with jobs has one place among those that wait for the sweep, however many jobs it has, so that
+//! nothing that one of them has to do holds up another for longer than a moment.
+//!
+//! A place is an item, `TURN#{entity}` / `JOBS`, in the shard `JOBS` of the index `byDue`; an entity's jobs are in a shard of
+//! their own, `JOBS#{entity}`. A sweep takes the places that are due, the longest due first, works for a moment on one job of
+//! each, and puts each behind all others, or to the time at which the next of its jobs is due.
+//!
+//! A place is written before the job that it is for, and given up only when there was no job for a minute: a crash between
+//! the two writes, and an index that lags behind, leave no job without a place.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::{DueJob, Jobs, LEASE, SHARD};
+use auth::entity::EntityId;
+use base::clock::Time;
+use storage::table::{Executed, Statement, TableError, read_item, text};
+
+/// What the partition keys of places begin with.
+const PREFIX: &str = "TURN#";
+/// Their sort key.
+const SORT_KEY: &str = "JOBS";
+/// How long a place is kept after it was asked for: longer than the request that asks may take.
+const KEPT: Duration = Duration::from_secs(60);
+/// The pause after a turn in which no job could be worked on, although the index shows one that is due: it lags behind, or
+/// another sweep is at that job.
+const PAUSE: Duration = Duration::from_secs(1);
+/// When it is looked again for a job that does not show yet.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// Later than every job is due.
+const EVER: Time = Time::from_millis(253_402_300_799_000);
+
+const TAKING: &str = "taking an entity's turn";
+const ASKING: &str = "asking for an entity's turn";
+const ENDING: &str = "giving up an entity's turn";
+
+/// A turn that a sweep has taken.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Turn {
+    pk: String,
+    /// When it was last asked for.
+    asked_at: Time,
+    /// Until when it is the sweep's alone.
+    due_at: Time,
+}
+
+/// The shard of the index `byDue` that has an entity's jobs.
+pub(super) fn shard_of(entity: &EntityId) -> String {
+    format!("{SHARD}#{entity}")
+}
+
+/// The entity whose turn is due; `None` when it is a job by itself, as they were made before there were turns.
+pub(super) fn entity_of(due: &DueJob) -> Option<EntityId> {
+    due.pk.strip_prefix(PREFIX).and_then(|entity| EntityId::parse(entity).ok())
+}
+
+impl Jobs {
+    /// Gives the entity a place, due now, before a job of it is written.
+    pub async fn ask_for_turn(&self, entity: &EntityId, now: Time) -> Result<(), TableError> {
+        let update = self.0.client.update_item().table_name(&self.0.name);
+        let update = update
+            .key("pk", text(format!("{PREFIX}{entity}")))
+            .key("sk", text(SORT_KEY))
+            .update_expression("SET dueShard = :shard, dueAt = :now, askedAt = :now")
+            .expression_attribute_values(":shard", text(SHARD))
+            .expression_attribute_values(":now", text(now));
+        update.send().await.map_err(TableError::sdk(ASKING))?;
+        Ok(())
+    }
+
+    /// Takes a turn; `None` when another sweep has, or it was asked for again meanwhile.
+    pub(super) async fn take_turn(&self, due: &DueJob, now: Time) -> Result<Option<Turn>, TableError> {
+        let taken =
+            Statement::update(&due.pk, &due.sk).set("dueAt", text(now + LEASE)).only_if("dueAt", "=", text(due.due_at));
+        match self.0.execute(taken).await? {
+            Executed::Done(item) => read_item(item.unwrap_or_default(), TAKING).map(Some),
+            Executed::ConditionLost(_) => Ok(None),
+        }
+    }
+
+    /// The job of an entity that has been due the longest.
+    pub(super) async fn first_due(&self, entity: &EntityId, now: Time) -> Result<Option<DueJob>, TableError> {
+        let (jobs, _) = self.0.due_before(&shard_of(entity), now, 1, None, TAKING).await?;
+        Ok(jobs.into_iter().next())
+    }
+
+    /// Ends a turn: the next is behind all others, or when the next job is due. One that was asked for meanwhile is due.
+    /// `worked` says whether a job was worked on in it.
+    pub(super) async fn end_turn(
+        &self,
+        turn: &Turn,
+        entity: &EntityId,
+        worked: bool,
+        now: Time,
+    ) -> Result<(), TableError> {
+        let job = self.first_due(entity, EVER).await?;
+        let Some(next) = next_turn(job.map(|job| job.due_at), turn.asked_at, worked, now) else {
+            return self.give_up(turn).await;
+        };
+        let next =
+            Statement::update(&turn.pk, SORT_KEY).set("dueAt", text(next)).only_if("dueAt", "=", text(turn.due_at));
+        self.0.execute(next).await.map(drop)
+    }
+
+    async fn give_up(&self, turn: &Turn) -> Result<(), TableError> {
+        let delete = self.0.client.delete_item().table_name(&self.0.name);
+        let delete = delete.key("pk", text(&turn.pk)).key("sk", text(SORT_KEY));
+        let delete = delete.condition_expression("dueAt = :held");
+        match delete.expression_attribute_values(":held", text(turn.due_at)).send().await {
+            Ok(_) => Ok(()),
+            Err(error)
+                if error.as_service_error().is_some_and(|error| error.is_conditional_check_failed_exception()) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(TableError::sdk(ENDING)(error)),
+        }
+    }
+}
+
+/// When an entity has its next turn, whose next job is due then; `None` when its place is not needed any more.
+fn next_turn(job: Option<Time>, asked_at: Time, worked: bool, now: Time) -> Option<Time> {
+    match job {
+        Some(due) => Some(due.max(if worked { now } else { now + PAUSE })),
+        None => (now.since(asked_at) < KEPT).then(|| now + LOOK_AGAIN),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ASKED: Time = Time::from_millis(1_795_167_900_000);
+
+    #[test]
+    fn an_entity_with_more_to_do_comes_behind_all_that_wait() {
+        let now = ASKED + Duration::from_secs(10);
+        assert_eq!(next_turn(Some(ASKED), ASKED, true, now), Some(now));
+        assert_eq!(next_turn(Some(now + KEPT), ASKED, true, now), Some(now + KEPT), "nothing is to be done before");
+    }
+
+    #[test]
+    fn a_turn_without_work_is_not_taken_again_at_once_by_the_same_sweep() {
+        assert_eq!(next_turn(Some(ASKED), ASKED, false, ASKED), Some(ASKED + PAUSE));
+    }
+
+    #[test]
+    fn a_place_is_kept_until_the_job_that_it_was_asked_for_must_show() {
+        let before = ASKED + KEPT - Duration::from_millis(1);
+        assert_eq!(next_turn(None, ASKED, false, before), Some(before + LOOK_AGAIN));
+        assert_eq!(next_turn(None, ASKED, false, ASKED + KEPT), None);
+    }
+}

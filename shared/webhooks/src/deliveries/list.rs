@@ -1,0 +1,165 @@
+//! Listing an entity's deliveries, the newest first, a page at a time.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{
+    Deliveries, Delivery,
+    by_entity::{Place, Stretch},
+    cursor::{self, Cursor, EXPECTED},
+    filters::Filters,
+};
+use auth::entity::AuthorizedEntity;
+use base::{
+    clock::{SharedClock, Time},
+    random::SharedRandom,
+};
+use gate::{Call, Reply};
+use problem::Problem;
+use storage::{sealing::KeyRings, table::TableError};
+
+/// How many deliveries a page has unless it is said.
+const DEFAULT_LIMIT: usize = 25;
+/// How many it may have.
+const MAX_LIMIT: usize = 100;
+/// How many deliveries are looked at for one page, at most: a page that finds few ends early and says where the next one
+/// begins, so that a request costs the same however many deliveries its entity has. So many are about 1 MB, what the
+/// table reads in one call.
+const LOOKED_AT: usize = 2_000;
+
+/// Everything that listing needs.
+pub struct Listing {
+    /// What is listed.
+    pub deliveries: Deliveries,
+    /// How long it is kept: what is older is not shown, though the table may still have it for days.
+    pub retention: Duration,
+    /// What seals the cursors.
+    pub rings: KeyRings,
+    /// The clock.
+    pub clock: SharedClock,
+    /// The dice.
+    pub random: SharedRandom,
+}
+
+/// A page on the wire.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PageView {
+    items: Vec<Delivery>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// A page of a list.
+#[derive(Debug, Default)]
+struct ListPage {
+    items: Vec<Delivery>,
+    /// Where the next one begins, if there may be one.
+    end: Option<Place>,
+}
+
+impl Listing {
+    /// Answers a request for a page.
+    pub async fn list(&self, call: &Call) -> Result<Reply, Problem> {
+        let mut query = call.read_query();
+        let filters = Filters::take(&mut query);
+        let limit = query.optional("limit", "a number from 1 to 100", limit).unwrap_or(DEFAULT_LIMIT);
+        let cursor = query.optional("cursor", EXPECTED, Cursor::parse);
+        query.finish()?;
+        let entity = call.entity();
+        let behind = match cursor {
+            Some(cursor) => Some(self.place(&cursor, entity, &filters).await?),
+            None => None,
+        };
+        let stretch = stretch(&filters, self.clock.now() - self.retention, behind.as_ref());
+        let ListPage { items, end } = self.deliveries.page(entity, &filters, stretch, limit).await?;
+        let next_cursor = match end {
+            Some(end) => Some(cursor::write(&end, &*self.rings.get().await?, &*self.random, entity.id(), &filters)),
+            None => None,
+        };
+        Reply::ok(&PageView { items, next_cursor })
+    }
+
+    async fn place(&self, cursor: &Cursor, entity: &AuthorizedEntity, filters: &Filters) -> Result<Place, Problem> {
+        let ring = self.rings.for_text(cursor.sealed()).await?;
+        let place = cursor.open(&ring, entity.id(), filters);
+        place.map_err(|error| Problem::invalid_value("cursor", error.to_string()))
+    }
+}
+
+/// The number of deliveries of a page, in digits and nothing else.
+fn limit(text: &str) -> Option<usize> {
+    let digits = (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    let limit = digits.then(|| text.parse().ok())??;
+    (1..=MAX_LIMIT).contains(&limit).then_some(limit)
+}
+
+/// Where the deliveries are that may be on the page.
+fn stretch(filters: &Filters, oldest: Time, behind: Option<&Place>) -> Stretch {
+    let from = filters.created_from.map_or(oldest, |from| from.max(oldest));
+    let stretch = filters.created_to.map_or_else(|| Stretch::since(from), |to| Stretch::between(from, to));
+    match behind {
+        Some(place) => stretch.before(place),
+        None => stretch,
+    }
+}
+
+impl Deliveries {
+    /// The newest deliveries of a stretch that pass the filters: as many as are asked for, or fewer when there are no more
+    /// or too few among those that are looked at.
+    async fn page(
+        &self,
+        entity: &AuthorizedEntity,
+        filters: &Filters,
+        mut stretch: Stretch,
+        limit: usize,
+    ) -> Result<ListPage, TableError> {
+        let wanted = filters.wanted();
+        let (mut items, mut looked_at, mut look) = (Vec::new(), 0, limit + 1);
+        loop {
+            let most = i32::try_from(look).unwrap_or(i32::MAX);
+            let page = self.look(entity.id(), &stretch, wanted, most).await?;
+            items.extend(page.found);
+            // One more than is shown tells whether there is a next page.
+            if items.len() > limit {
+                items.truncate(limit);
+                let end = items.last().map(Place::of);
+                return Ok(ListPage { items, end });
+            }
+            looked_at += page.looked_at;
+            let Some(end) = page.end else { return Ok(ListPage { items, end: None }) };
+            if looked_at >= LOOKED_AT {
+                return Ok(ListPage { items, end: Some(end) });
+            }
+            stretch = stretch.before(&end);
+            // Few pass a narrow filter, so calls grow.
+            look = (look * 4).min(LOOKED_AT - looked_at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_a_number_from_1_to_100() {
+        for (text, number) in [("1", 1), ("25", 25), ("100", 100), ("007", 7)] {
+            assert_eq!(limit(text), Some(number));
+        }
+        for text in ["", "0", "101", "-1", "+1", "1.0", "1e1", " 1", "١", "99999999999999999999", "ten"] {
+            assert_eq!(limit(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_past_its_retention_is_not_looked_at() {
+        let (early, late) = (Time::from_millis(1_000), Time::from_millis(2_000));
+        let from = |time| Filters { created_from: Some(time), ..Filters::default() };
+        assert_eq!(stretch(&from(early), late, None), Stretch::since(late));
+        assert_eq!(stretch(&from(late), early, None), Stretch::since(late));
+        let to = Filters { created_to: Some(early), ..Filters::default() };
+        assert!(stretch(&to, late, None).is_empty());
+    }
+}

@@ -1,0 +1,186 @@
+//! Places: how many attempts one invocation of the dispatcher has under way, and how many of them may be of one entity or
+//! one webhook.
+//!
+//! An invocation that waits for slow endpoints goes on receiving (`round.rs`), so the scarce thing is not the invocation but
+//! the places in it. Some of them no single entity can have, whatever it does and before anything is known of it: so there
+//! are free places for others in every invocation that is under way. Nothing of it stands in the table: it costs nothing,
+//! and nothing is left of it when a worker dies.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use super::queue::{Lane, Whose};
+use auth::entity::EntityId;
+use base::ids::WebhookId;
+
+/// Attempts under way in one invocation: each has a connection, and an event of 256 KiB several times in memory.
+const PLACES: usize = 50;
+/// As many of them one entity may have.
+const OF_AN_ENTITY: usize = 40;
+/// As many of these one webhook may have, so that it leaves half to its entity's others.
+const OF_A_WEBHOOK: usize = 20;
+/// Of what it may have, this share is for deliveries that have found no place before, so that those come first.
+const KEPT_FOR_WAITING: usize = 4;
+
+/// The places of an invocation.
+#[derive(Debug)]
+pub struct Places {
+    lane: Lane,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    all: usize,
+    entities: HashMap<EntityId, usize>,
+    webhooks: HashMap<WebhookId, usize>,
+    /// How many deliveries of each entity were sent back to wait on the queue.
+    sent_back: HashMap<EntityId, usize>,
+}
+
+/// A place that is taken, until it is dropped.
+#[derive(Debug)]
+pub struct Place<'a> {
+    places: &'a Places,
+    whose: Whose,
+}
+
+impl Places {
+    /// All are free.
+    pub fn new(lane: Lane) -> Self {
+        Self { lane, taken: Mutex::default() }
+    }
+
+    /// How many are free for somebody of whom there is nothing here yet.
+    pub fn free(&self) -> usize {
+        PLACES.saturating_sub(self.taken().all)
+    }
+
+    /// Takes a place; nothing when there is none for this entity and webhook.
+    pub fn take(&self, whose: &Whose, has_waited: bool) -> Option<Place<'_>> {
+        // In the quick lane nothing waits: what finds no place there goes to the slow one.
+        let comes_later = self.lane == Lane::Slow && !has_waited;
+        let share = |whole: usize| if comes_later { whole - whole / KEPT_FOR_WAITING } else { whole };
+        let mut taken = self.taken();
+        let is_full = taken.all >= PLACES
+            || count(&taken.entities, &whose.entity) >= share(OF_AN_ENTITY)
+            || count(&taken.webhooks, &whose.webhook) >= share(OF_A_WEBHOOK);
+        if is_full {
+            return None;
+        }
+        taken.all += 1;
+        *taken.entities.entry(whose.entity.clone()).or_default() += 1;
+        *taken.webhooks.entry(whose.webhook.clone()).or_default() += 1;
+        Some(Place { places: self, whose: whose.clone() })
+    }
+
+    /// Whether a delivery without a place may wait on the queue for a moment: as many of each entity as there are places, so
+    /// that a burst goes on soon, a flood costs next to nothing, and one entity's flood takes no such wait from another. The
+    /// rest is left to the sweep.
+    pub fn send_back(&self, entity: &EntityId) -> bool {
+        let mut taken = self.taken();
+        let sent_back = taken.sent_back.entry(entity.clone()).or_default();
+        *sent_back += 1;
+        *sent_back <= PLACES
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut taken = self.places.taken();
+        taken.all -= 1;
+        give_back(&mut taken.entities, &self.whose.entity);
+        give_back(&mut taken.webhooks, &self.whose.webhook);
+    }
+}
+
+fn count<K: Eq + Hash>(counts: &HashMap<K, usize>, key: &K) -> usize {
+    counts.get(key).copied().unwrap_or_default()
+}
+
+fn give_back<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{clock::Time, random::SystemRandom};
+    use proptest::prelude::*;
+
+    fn webhook() -> WebhookId {
+        WebhookId::new(Time::from_millis(1_795_167_900_000), &SystemRandom)
+    }
+
+    fn whose(entity: &str, webhook: &WebhookId) -> Whose {
+        Whose { entity: EntityId::parse(entity).expect("an identifier"), webhook: webhook.clone() }
+    }
+
+    #[test]
+    fn a_webhook_leaves_places_to_its_entity_and_an_entity_to_the_others() {
+        let places = Places::new(Lane::Quick);
+        let hooks = [webhook(), webhook(), webhook()];
+        let take =
+            |hook: &WebhookId| std::iter::from_fn(|| places.take(&whose("noisy", hook), false)).collect::<Vec<_>>();
+        let taken: Vec<_> = hooks.iter().map(take).collect();
+        assert_eq!(taken.iter().map(Vec::len).collect::<Vec<_>>(), [20, 20, 0]);
+        assert_eq!(places.free(), 10);
+        assert!(places.take(&whose("quiet", &webhook()), false).is_some());
+        drop(taken);
+        assert_eq!(places.free(), PLACES);
+        assert!(places.take(&whose("noisy", &hooks[2]), false).is_some());
+    }
+
+    #[test]
+    fn what_has_waited_finds_places_that_are_kept_for_it() {
+        let places = Places::new(Lane::Slow);
+        let hook = webhook();
+        let mine = whose("slow", &hook);
+        let fresh: Vec<_> = std::iter::from_fn(|| places.take(&mine, false)).collect();
+        let waited: Vec<_> = std::iter::from_fn(|| places.take(&mine, true)).collect();
+        assert_eq!((fresh.len(), waited.len()), (15, 5));
+    }
+
+    #[test]
+    fn of_each_entity_no_more_wait_on_the_queue_than_there_are_places() {
+        let places = Places::new(Lane::Slow);
+        for entity in ["noisy", "slow"] {
+            let entity = EntityId::parse(entity).expect("an identifier");
+            assert_eq!((0..1_000).filter(|_| places.send_back(&entity)).count(), PLACES);
+        }
+    }
+
+    proptest! {
+        /// Whatever comes and goes, of however many webhooks: one entity leaves room, and no place is lost.
+        #[test]
+        fn no_entity_ever_has_all_places(steps in proptest::collection::vec((0..60usize, any::<bool>(), any::<bool>()), 0..300)) {
+            let places = Places::new(Lane::Quick);
+            let hooks: Vec<_> = (0..60).map(|_| webhook()).collect();
+            let mut taken = Vec::new();
+            for (hook, has_waited, leaves) in steps {
+                if leaves {
+                    taken.pop();
+                } else {
+                    taken.extend(places.take(&whose("noisy", &hooks[hook]), has_waited));
+                }
+                prop_assert!(taken.len() <= OF_AN_ENTITY);
+                prop_assert_eq!(places.free(), PLACES - taken.len());
+                prop_assert!(places.take(&whose("quiet", &hooks[0]), false).is_some() || taken.iter().filter(|place| place.whose.webhook == hooks[0]).count() >= OF_A_WEBHOOK);
+            }
+            taken.clear();
+            prop_assert_eq!(places.free(), PLACES);
+        }
+    }
+}

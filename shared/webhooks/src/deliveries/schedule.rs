@@ -1,0 +1,255 @@
+//! When the next attempt is made, if any: pure functions of the outcome, the time and the dice.
+
+use std::{str::FromStr, time::Duration};
+
+use http::StatusCode;
+
+use base::{
+    clock::Time,
+    environment::{Environment, FromEnvironment},
+    wait::{self, Wait},
+};
+use outbound::{Answer, AttemptError};
+
+/// The longest that a schedule may be, and any one wait: longer than anybody waits for an answer.
+const LONGEST: Duration = Duration::from_secs(45 * 24 * 60 * 60);
+
+/// How much longer than its wait an attempt may come, so that endpoints are not met by all at once.
+const JITTER: f64 = 0.1;
+
+/// The wait before each attempt, counted from the one before it (the first from the publication).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetrySchedule(Vec<Duration>);
+
+/// What follows from an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// The endpoint has it.
+    Delivered,
+    /// Another attempt is due then.
+    RetryAt(Time),
+    /// That was the last attempt.
+    Exhausted,
+    /// The endpoint says that it is gone for good (410): no attempt will help, and nothing more should come.
+    Gone,
+}
+
+impl Default for RetrySchedule {
+    /// The contract's: 10 attempts over about 75 hours.
+    fn default() -> Self {
+        const MINUTE: u64 = 60;
+        const HOUR: u64 = 60 * MINUTE;
+        let waits = [0, 5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
+        Self(waits.map(Duration::from_secs).to_vec())
+    }
+}
+
+impl RetrySchedule {
+    /// How many attempts there are at most.
+    pub fn attempts(&self) -> usize {
+        self.0.len()
+    }
+
+    /// How long a delivery takes at most if nobody asks for a pause and the dice are against it.
+    pub fn whole(&self) -> Duration {
+        jittered(self.0.iter().sum(), 1.0)
+    }
+
+    /// The wait before the first attempt. `dice` is from 0 up to, but not including, 1.
+    pub fn first_wait(&self, dice: f64) -> Duration {
+        self.0.first().map(|wait| jittered(*wait, dice)).unwrap_or_default()
+    }
+
+    /// What follows from the outcome of an attempt, of which so many were made in this schedule, this one included.
+    pub fn next(&self, made: u32, outcome: &Result<Answer, AttemptError>, now: Time, dice: f64) -> Next {
+        let answer = outcome.as_ref().ok();
+        match answer.map(|answer| answer.status) {
+            Some(status) if status.is_success() => return Next::Delivered,
+            Some(StatusCode::GONE) => return Next::Gone,
+            _ => {}
+        }
+        let Some(wait) = usize::try_from(made).ok().and_then(|made| self.0.get(made)) else {
+            return Next::Exhausted;
+        };
+        let asked = answer.and_then(|answer| answer.pause_asked_for(now)).unwrap_or_default();
+        Next::RetryAt(now + jittered(*wait, dice).max(asked))
+    }
+}
+
+fn jittered(wait: Duration, dice: f64) -> Duration {
+    wait + wait.mul_f64(JITTER * dice)
+}
+
+/// A text that is no schedule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a list of 1 to 100 waits, of 45 days in all at most, such as `0s,5s,5m,2h`")]
+pub struct ScheduleError;
+
+impl FromStr for RetrySchedule {
+    type Err = ScheduleError;
+
+    /// Reads waits with a unit (`ms`, `s`, `m`, `h`, `d`), separated by commas.
+    fn from_str(text: &str) -> Result<Self, ScheduleError> {
+        let waits = text
+            .split(',')
+            .map(|wait| wait::parse(wait.trim()).filter(|wait| *wait <= LONGEST))
+            .collect::<Option<Vec<_>>>()
+            .ok_or(ScheduleError)?;
+        let in_time = waits.iter().sum::<Duration>() <= LONGEST;
+        if (1..=100).contains(&waits.len()) && in_time { Ok(Self(waits)) } else { Err(ScheduleError) }
+    }
+}
+
+/// When deliveries are tried and for how long they are kept: `RETRY_SCHEDULE` and `DELIVERY_RETENTION`.
+#[derive(Debug, Clone)]
+pub struct ScheduleSettings {
+    /// The wait before each attempt.
+    pub schedule: RetrySchedule,
+    /// How long a delivery is kept, with its event and its attempts; 90 days unless set.
+    pub retention: Duration,
+}
+
+impl FromEnvironment for ScheduleSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        const RETENTION: Wait = Wait(Duration::from_secs(90 * 24 * 60 * 60));
+        let schedule = environment.parsed("RETRY_SCHEDULE", RetrySchedule::default());
+        let retention = environment.parsed("DELIVERY_RETENTION", RETENTION);
+        let (schedule, Wait(retention)) = (schedule?, retention?);
+        // A delivery must be over before it is forgotten, with whatever pauses its endpoint asks for.
+        if retention < schedule.whole() * 2 {
+            let value = format!("{} s", retention.as_secs());
+            environment.fault("DELIVERY_RETENTION", &value, &"less than twice the whole of RETRY_SCHEDULE");
+            return None;
+        }
+        Some(Self { schedule, retention })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOW: Time = Time::from_millis(1_795_167_900_000); // 2026-11-20T09:45:00Z, a Friday
+
+    fn answer(status: u16, retry_after: Option<&str>) -> Result<Answer, AttemptError> {
+        let status = StatusCode::from_u16(status).expect("a status");
+        Ok(Answer { status, retry_after: retry_after.map(str::to_owned), body: Vec::new(), truncated: false })
+    }
+
+    fn wait(made: u32, outcome: &Result<Answer, AttemptError>, dice: f64) -> Duration {
+        match RetrySchedule::default().next(made, outcome, NOW, dice) {
+            Next::RetryAt(time) => time.since(NOW),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_default_schedule_is_the_contracts() {
+        let expected = [0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
+        assert_eq!(RetrySchedule::default(), "0s,5s,5m,30m,2h,5h,10h,14h,20h,24h".parse().expect("a schedule"));
+        for (made, seconds) in expected.into_iter().enumerate().skip(1) {
+            let made = u32::try_from(made).expect("small");
+            assert_eq!(wait(made, &answer(500, None), 0.0), Duration::from_secs(seconds));
+        }
+        assert_eq!(RetrySchedule::default().next(10, &answer(500, None), NOW, 0.0), Next::Exhausted);
+        let total: u64 = expected.iter().sum();
+        assert_eq!(total / 3600, 75);
+    }
+
+    #[test]
+    fn only_2xx_is_a_success_and_only_410_the_end() {
+        let next = |status| RetrySchedule::default().next(1, &answer(status, None), NOW, 0.0);
+        for status in [200, 201, 202, 204, 299] {
+            assert_eq!(next(status), Next::Delivered, "{status}");
+        }
+        assert_eq!(next(410), Next::Gone);
+        for status in [300, 301, 302, 304, 307, 308, 400, 401, 403, 404, 409, 422, 429, 500, 503, 599] {
+            assert!(matches!(next(status), Next::RetryAt(_)), "{status}");
+        }
+        assert!(matches!(RetrySchedule::default().next(1, &Err(AttemptError::Dns("x")), NOW, 0.0), Next::RetryAt(_)));
+    }
+
+    #[test]
+    fn retry_after_can_only_lengthen_a_wait_and_by_a_day_at_most() {
+        for (header, seconds) in [
+            ("120", 120),
+            (" 120 ", 120),
+            ("1", 5),
+            ("0", 5),
+            ("-3", 5),
+            ("garbage", 5),
+            ("1.5", 5),
+            ("", 5),
+            ("999999", 86_400),
+            ("99999999999999999999999999", 86_400),
+            ("Fri, 20 Nov 2026 09:47:00 GMT", 120),
+            ("Fri, 20 Nov 2020 09:47:00 GMT", 5),
+            ("Fri, 20 Nov 2099 09:47:00 GMT", 86_400),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400),
+            ("Friday, 20-Nov-26 09:47:00 GMT", 120), // RFC 850's form, which recipients must take as well
+        ] {
+            for status in [429, 503] {
+                assert_eq!(
+                    wait(1, &answer(status, Some(header)), 0.0),
+                    Duration::from_secs(seconds),
+                    "{status} {header}"
+                );
+            }
+        }
+        assert_eq!(wait(1, &answer(500, Some("120")), 0.0), Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_schedule_is_read_or_refused() {
+        let schedule: RetrySchedule = "0s, 200ms,1m".parse().expect("a schedule");
+        assert_eq!(schedule.attempts(), 3);
+        assert_eq!(schedule.first_wait(0.5), Duration::ZERO);
+        for bad in [
+            "",
+            ",",
+            "5",
+            "s",
+            "-5s",
+            "5 s",
+            "5s,",
+            "5w",
+            "46d",
+            "23d,23d",
+            "99999999999999999999h",
+            "1.5s",
+            &["1s"; 101].join(","),
+        ] {
+            assert_eq!(bad.parse::<RetrySchedule>(), Err(ScheduleError), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn jitter_never_shortens_a_wait_nor_adds_more_than_a_tenth(made in 1u32..10, dice in 0.0f64..1.0) {
+            let outcome = Err(AttemptError::Timeout("x"));
+            let (exact, jittered) = (wait(made, &outcome, 0.0), wait(made, &outcome, dice));
+            prop_assert!(jittered >= exact && jittered <= exact + exact / 10);
+        }
+
+        #[test]
+        fn no_header_makes_the_reader_panic(text in "\\PC{0,40}") {
+            let _ = wait(1, &answer(429, Some(&text)), 0.0);
+        }
+
+        #[test]
+        fn no_text_makes_the_schedule_reader_panic(text in "[0-9smhd, .-]{0,30}") {
+            let _ = text.parse::<RetrySchedule>();
+        }
+    }
+
+    #[test]
+    fn there_are_ten_attempts_unless_something_else_is_set_and_retention_covers_them() {
+        use base::environment::read_from;
+        assert_eq!(read_from::<ScheduleSettings>(|_| None).expect("the default").schedule.attempts(), 10);
+        let error = read_from::<ScheduleSettings>(|name| (name == "RETRY_SCHEDULE").then(|| "soon".into()));
+        assert!(error.expect_err("refused").0[0].starts_with("RETRY_SCHEDULE"));
+        let short = read_from::<ScheduleSettings>(|name| (name == "DELIVERY_RETENTION").then(|| "1h".into()));
+        assert!(short.expect_err("refused").0[0].starts_with("DELIVERY_RETENTION"));
+    }
+}

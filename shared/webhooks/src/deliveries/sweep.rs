@@ -1,0 +1,179 @@
+//! Sweeping: what is overdue is announced again, whether its message was lost, its worker died or its wait was long; what
+//! stands in the outbox is published; and jobs are worked on.
+//!
+//! Before it is announced its due time is moved ahead, by twice as long each time, so that a backlog in the queue is
+//! not made longer by announcing the same thing again and again.
+
+use std::time::Duration;
+
+use futures::{FutureExt, StreamExt, stream};
+use tokio::time::timeout;
+
+use super::{
+    Deliveries, GRACE,
+    item::{DUE_SHARDS, DueEntry},
+    jobs::Worker,
+    queue::{DueMessage, Lane, Notice, Queue, Whose},
+};
+use crate::{
+    events::{
+        outbox::{Outbox, OutboxError},
+        publish::Publisher,
+    },
+    subscriptions::Webhooks,
+};
+use auth::entity::AuthorizedEntity;
+use base::{
+    clock::{SharedClock, Time},
+    logging,
+};
+use storage::table::TableError;
+
+/// The longest pause between two announcements of the same delivery.
+const MAX_PAUSE: Duration = Duration::from_secs(10 * 60);
+/// How many entries of a shard are read at once.
+const PAGE: i32 = 200;
+/// How many entries of a shard are announced at once. They share their calls.
+const AT_ONCE: usize = 50;
+/// The longest time for looking up the lane of a delivery: a tenant whose part of the table is busy must not slow the sweep.
+const LANE_LIMIT: Duration = Duration::from_millis(200);
+/// After this long no new page is begun: the next sweep goes on, and never meets this one.
+const TIME_LIMIT: Duration = Duration::from_secs(45);
+/// After this long no new page of a job is begun, which leaves time to announce what jobs have made due.
+const JOB_LIMIT: Duration = Duration::from_secs(30);
+
+/// Everything that sweeping needs.
+pub struct Sweeper {
+    /// What is still to be published.
+    pub outbox: Outbox,
+    /// What publishes it.
+    pub publisher: Publisher,
+    /// What may be overdue.
+    pub deliveries: Deliveries,
+    /// What does the jobs.
+    pub worker: Worker,
+    /// Which of them are slow.
+    pub webhooks: Webhooks,
+    /// Where it is announced.
+    pub queue: Queue,
+    /// The clock.
+    pub clock: SharedClock,
+}
+
+/// Why a sweep did not do everything.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// Something overdue could not be announced.
+    #[error("what is overdue could not be announced")]
+    Overdue(#[source] TableError),
+    /// A job could not be worked on.
+    #[error("a job could not be worked on")]
+    Job(#[source] TableError),
+    /// Something could not be published.
+    #[error("the outbox could not be emptied")]
+    Outbox(#[from] OutboxError),
+}
+
+impl Sweeper {
+    /// Publishes the outbox, announces everything that is overdue and works on jobs; gives the number of what was published
+    /// or announced. Each part that fails leaves the others alone.
+    pub async fn sweep(&self) -> Result<usize, SweepError> {
+        let began = self.clock.now();
+        // Beside each other, so that none waits for another that has much to do. Boxed, here and below: a future of futures of
+        // streams is more than the compiler follows.
+        let (published, swept, worked) = futures::join!(
+            self.outbox.empty(&self.publisher).boxed(),
+            self.sweep_shards(began).boxed(),
+            self.worker.work(began + JOB_LIMIT).boxed()
+        );
+        let again = match &worked {
+            Ok(0) => Ok(0),
+            // Whatever a job has made due until it failed is announced as well.
+            _ => self.sweep_shards(began).boxed().await,
+        };
+        let swept = swept.map_err(SweepError::Overdue)? + again.map_err(SweepError::Overdue)?;
+        if swept > 0 {
+            tracing::info!(swept, "announced what was overdue");
+        }
+        worked.map_err(SweepError::Job)?;
+        Ok(published? + swept)
+    }
+
+    async fn sweep_shards(&self, began: Time) -> Result<usize, TableError> {
+        let shards = (0..DUE_SHARDS).map(|shard| self.sweep_shard(shard, began).boxed());
+        futures::future::join_all(shards).await.into_iter().sum()
+    }
+
+    async fn sweep_shard(&self, shard: u8, began: Time) -> Result<usize, TableError> {
+        let (now, mut swept, mut start) = (self.clock.now(), 0, None);
+        loop {
+            let (page, next) = self.deliveries.due_before(shard, now, PAGE, start).await?;
+            let announced = stream::iter(page).map(|entry| self.announce(entry)).buffer_unordered(AT_ONCE);
+            // All are announced before the first error is told.
+            for outcome in announced.collect::<Vec<_>>().await {
+                swept += usize::from(outcome?);
+            }
+            start = next;
+            if start.is_none() || self.clock.now().since(began) > TIME_LIMIT {
+                return Ok(swept);
+            }
+        }
+    }
+
+    async fn announce(&self, entry: DueEntry) -> Result<bool, TableError> {
+        let now = self.clock.now();
+        let Some(delivery) = entry.delivery() else {
+            return Ok(false);
+        };
+        let whose = match self.deliveries.postpone(&entry, now + pause(entry.sweeps)).await {
+            Ok(Some(whose)) => whose,
+            Ok(None) => return Ok(false),
+            Err(error @ TableError::Item { .. }) => {
+                // The item stays unreadable, and must not keep the sweep from the deliveries behind it.
+                tracing::error!(error = %logging::chain(&error), deliveryId = %delivery, "not announced");
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        };
+        let lane = self.lane(&whose, now).await;
+        let message = DueMessage { delivery, attempt: entry.attempt_count + 1 };
+        let notice = Notice { message, whose: Some(whose), has_waited: true };
+        if let Err(error) = self.queue.announce(lane, notice, now, now).await {
+            tracing::warn!(error = %logging::chain(&error), "not announced; a later sweep will find it");
+        }
+        Ok(true)
+    }
+}
+
+impl Sweeper {
+    /// What waits in the slow lane does not come back by the quick one. A lane that is not known is the quick one, where a
+    /// dispatcher looks again.
+    async fn lane(&self, whose: &Whose, now: Time) -> Lane {
+        let entity = AuthorizedEntity::owning_delivery(whose.entity.clone());
+        match timeout(LANE_LIMIT, self.webhooks.find(&entity, &whose.webhook)).await {
+            Ok(Ok(found)) => Lane::of(found.is_some_and(|found| found.webhook.is_slow(now))),
+            Ok(Err(error)) => {
+                tracing::warn!(error = %logging::chain(&error), webhookId = %whose.webhook, "its lane is not known");
+                Lane::Quick
+            }
+            Err(_) => Lane::Quick,
+        }
+    }
+}
+
+/// How long a delivery is left alone after it was announced so many times before.
+fn pause(sweeps: u32) -> Duration {
+    GRACE.saturating_mul(2u32.saturating_pow(sweeps.min(16))).min(MAX_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_doubles_up_to_its_limit() {
+        let seconds: Vec<_> = (0..8).map(|sweeps| pause(sweeps).as_secs()).collect();
+        assert_eq!(seconds, [10, 20, 40, 80, 160, 320, 600, 600]);
+        assert_eq!(pause(u32::MAX), MAX_PAUSE);
+    }
+}

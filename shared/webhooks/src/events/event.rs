@@ -1,0 +1,103 @@
+//! An event: what happened, with the very bytes that every subscriber is sent.
+
+use serde::Serialize;
+
+use super::EventType;
+use auth::entity::EntityId;
+use base::{
+    clock::Time,
+    ids::{EventId, WebhookId},
+};
+
+/// The largest event that is taken, with the members that the service adds: 256 KiB.
+pub const MAX_BYTES: usize = 256 * 1024;
+
+/// An event and its body.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// Its identifier, by which receivers know a repetition.
+    pub id: EventId,
+    /// What happened.
+    pub kind: &'static str,
+    /// When it was published.
+    pub timestamp: Time,
+    /// Whose it is.
+    pub entity: EntityId,
+    /// The body, byte for byte as it is sent on every attempt.
+    pub body: String,
+    /// The webhook that it is about, which is never told of itself: what it could not take would never end.
+    pub about: Option<WebhookId>,
+}
+
+/// The event's body is larger than is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the event is larger than 256 KiB")]
+pub struct TooLarge;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    id: &'a EventId,
+    r#type: &'a str,
+    timestamp: Time,
+    managing_entity_identifier: &'a EntityId,
+    data: &'a serde_json::value::RawValue,
+}
+
+impl Event {
+    /// Makes the event. The data goes into the body byte for byte.
+    pub fn new(
+        id: EventId,
+        kind: &EventType,
+        timestamp: Time,
+        entity: EntityId,
+        data: &serde_json::value::RawValue,
+    ) -> Result<Self, TooLarge> {
+        let body = Body { id: &id, r#type: kind.value, timestamp, managing_entity_identifier: &entity, data };
+        let body = serde_json::to_string(&body).expect("texts and raw JSON can always be written");
+        if body.len() > MAX_BYTES {
+            return Err(TooLarge);
+        }
+        Ok(Self { id, kind: kind.value, timestamp, entity, body, about: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::catalogue;
+    use base::random::SystemRandom;
+    use serde_json::value::RawValue;
+
+    fn event(data: String) -> Result<Event, TooLarge> {
+        let now = Time::from_millis(1_795_167_900_123);
+        let kind = catalogue::find("booking.created").expect("it exists");
+        let data = RawValue::from_string(data).expect("JSON");
+        Event::new(
+            EventId::new(now, &SystemRandom),
+            kind,
+            now,
+            EntityId::parse("demo-hotel").expect("an entity"),
+            &data,
+        )
+    }
+
+    #[test]
+    fn the_data_stands_in_the_body_byte_for_byte() {
+        let data = r#"{ "z":1, "a" : 12345678901234567890.5e0,"u":"\u00e9é\/" }"#;
+        let event = event(data.to_owned()).expect("an event");
+        let start = format!(
+            r#"{{"id":"{}","type":"booking.created","timestamp":"2026-11-20T09:45:00.123Z","managingEntityIdentifier":"demo-hotel","data":"#,
+            event.id
+        );
+        assert_eq!(event.body, format!("{start}{data}}}"));
+    }
+
+    #[test]
+    fn the_limit_counts_the_whole_event() {
+        let around = event(r#""""#.into()).expect("an event").body.len() - 2;
+        let filling = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - around - 2));
+        assert_eq!(event(filling(MAX_BYTES)).expect("fits").body.len(), MAX_BYTES);
+        assert_eq!(event(filling(MAX_BYTES + 1)).expect_err("too large"), TooLarge);
+    }
+}

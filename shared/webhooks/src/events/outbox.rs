@@ -1,0 +1,280 @@
+//! The outbox: events of the platform's own that are still to be published.
+//!
+//! Such an event tells of a change in the table, and is written in the transaction that makes the change; so there is
+//! never one without the other, whatever crashes. The sweep publishes what stands here and then removes it: a crash in
+//! between publishes it again, under the same identifier, which makes nothing new.
+//!
+//! | item | pk / sk | in the index `byDue` |
+//! |---|---|---|
+//! | event | `OUTBOX#{event}` / `EVENT` | `OUTBOX#{shard}` / place of the entity, then the event |
+//!
+//! An entity's events stand side by side in one of a few shards, and are published a few at a time, in `turns.rs`.
+
+use std::time::Duration;
+
+use aws_lc_rs::digest;
+use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
+use futures::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{
+    Event, EventType, catalogue,
+    publish::Publisher,
+    turns::{Stretch, Turns, sort_key},
+};
+use auth::entity::{AuthorizedEntity, EntityId};
+use base::{
+    clock::Time,
+    ids::{EventId, WebhookId},
+    logging,
+    random::{self, Random},
+};
+use storage::table::{Item, Table, TableError, text, write_item};
+
+/// How many shards the outbox has in the index `byDue`. They are emptied side by side.
+const SHARDS: u64 = 4;
+/// The one shard of events that were put into the outbox when there was one shard, sorted by time.
+const FORMER_SHARD: &str = "OUTBOX";
+/// How many events are read and published in a turn: one entity's share until another has its turn.
+const SHARE: i32 = 4;
+/// How many turns of a shard are under way at once. An entity with 200 webhooks takes long, and must not hold up the next.
+const TURNS_AT_ONCE: usize = 8;
+/// After this long no new turn begins: the next sweep goes on. It leaves half of a sweep's 60 s for turns under way, and for
+/// announcing the deliveries that jobs have made due.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+
+/// An event that is to be published.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Announcement {
+    /// Its identifier, given once, so that publishing it twice makes nothing new.
+    pub event: EventId,
+    /// The key of its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Whom it is about.
+    pub owner_identifier: EntityId,
+    /// When it happened.
+    pub timestamp: Time,
+    /// What happened: a JSON object.
+    pub data: String,
+    /// The webhook that it is about, if any: everybody but this one is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<WebhookId>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AnnouncementItem {
+    pk: String,
+    sk: String,
+    due_shard: String,
+    due_at: String,
+    #[serde(flatten)]
+    announcement: Announcement,
+}
+
+/// Why an event of the outbox could not be published.
+#[derive(Debug, thiserror::Error)]
+pub enum OutboxError {
+    /// The table failed.
+    #[error("the table failed the outbox")]
+    Table(#[from] TableError),
+    /// It was written by a newer program, or is damaged.
+    #[error("the event {0} of the outbox is of an unknown type, too large, or not JSON")]
+    Unreadable(EventId),
+}
+
+impl Announcement {
+    /// Something that happened now.
+    pub fn new(
+        kind: &'static EventType,
+        entity: EntityId,
+        data: &impl Serialize,
+        now: Time,
+        random: &dyn Random,
+    ) -> Self {
+        let data = serde_json::to_string(data).expect("what the platform says of itself has texts for names");
+        Self {
+            event: EventId::new(now, random),
+            kind: kind.value.to_owned(),
+            owner_identifier: entity,
+            timestamp: now,
+            data,
+            about: None,
+        }
+    }
+
+    /// The same, about a webhook.
+    pub fn about(self, webhook: &WebhookId) -> Self {
+        Self { about: Some(webhook.clone()), ..self }
+    }
+
+    /// The event; none if this program cannot publish it.
+    pub fn event(&self) -> Option<Event> {
+        let data: &RawValue = serde_json::from_str(&self.data).ok()?;
+        let kind = catalogue::find(&self.kind)?;
+        let event = Event::new(self.event.clone(), kind, self.timestamp, self.owner_identifier.clone(), data).ok()?;
+        Some(Event { about: self.about.clone(), ..event })
+    }
+}
+
+/// The events that are still to be published.
+#[derive(Debug, Clone)]
+pub struct Outbox(Table);
+
+impl Outbox {
+    /// The outbox in this table.
+    pub fn new(table: Table) -> Self {
+        Self(table)
+    }
+
+    /// The write that puts an event into the outbox, for the transaction of what it tells of.
+    pub fn put(&self, announcement: &Announcement) -> Result<TransactWriteItem, TableError> {
+        const DOING: &str = "putting an event into the outbox";
+        let (pk, sk) = key(&announcement.event);
+        let (due_shard, due_at) = stand(&announcement.owner_identifier, &announcement.event);
+        let item = AnnouncementItem { pk, sk, due_shard, due_at, announcement: announcement.clone() };
+        let put = Put::builder().table_name(&self.0.name).set_item(Some(write_item(&item, DOING)?)).build();
+        Ok(TransactWriteItem::builder().put(put.map_err(TableError::unbuilt(DOING))?).build())
+    }
+
+    /// Publishes what stands in the outbox; gives the number. One that fails leaves the others alone, and is tried again by
+    /// the next sweep; one of such errors is told.
+    pub async fn empty(&self, publisher: &Publisher) -> Result<usize, OutboxError> {
+        let until = publisher.clock.now() + TIME_LIMIT;
+        let shards = (0..SHARDS).map(shard_key).chain([FORMER_SHARD.to_owned()]);
+        // Boxed, here and below: a future of futures of streams is more than the compiler follows.
+        let emptied = shards.map(|shard| async move { self.empty_shard(&shard, publisher, until).await }.boxed());
+        join_all(emptied).await.into_iter().sum()
+    }
+
+    async fn empty_shard(&self, shard: &str, publisher: &Publisher, until: Time) -> Result<usize, OutboxError> {
+        let mut turns = Turns::from(u64::from_be_bytes(random::bytes(&*publisher.random)));
+        let (mut under_way, mut published, mut failed) = (FuturesUnordered::new(), 0, None);
+        loop {
+            while under_way.len() < TURNS_AT_ONCE && publisher.clock.now() < until {
+                let Some(stretch) = turns.next() else { break };
+                match self.page(shard, &stretch).await {
+                    Ok((events, last)) => {
+                        let rest = last.and_then(|last| turns.read_up_to(&last, stretch));
+                        let turn = join_all(events.into_iter().map(|event| self.publish(event, publisher).boxed()));
+                        under_way.push(turn.map(|outcomes| (outcomes, rest)).boxed());
+                    }
+                    Err(error) => failed = Some(error.into()),
+                }
+            }
+            let Some((outcomes, rest)) = under_way.next().await else {
+                return failed.map_or(Ok(published), Err);
+            };
+            for outcome in outcomes {
+                match outcome {
+                    Ok(()) => published += 1,
+                    Err(error) => {
+                        tracing::error!(error = %logging::chain(&error), "an event stays in the outbox");
+                        failed = Some(error);
+                    }
+                }
+            }
+            rest.into_iter().for_each(|rest| turns.put_back(rest));
+        }
+    }
+
+    async fn publish(&self, event: EventId, publisher: &Publisher) -> Result<(), OutboxError> {
+        const DOING: &str = "reading an event of the outbox";
+        let item: Option<AnnouncementItem> = self.0.get(key(&event), true, DOING).await?;
+        // The index may still show what another sweep has just published.
+        let Some(AnnouncementItem { announcement, .. }) = item else { return Ok(()) };
+        let whole = announcement.event().ok_or(OutboxError::Unreadable(event))?;
+        let entity = AuthorizedEntity::owning_announcement(announcement.owner_identifier);
+        publisher.tell(&entity, &whole).await?;
+        Ok(self.remove(&whole.id).await?)
+    }
+
+    /// The next events of a stretch, and the key of the last entry if more may follow.
+    async fn page(&self, shard: &str, stretch: &Stretch) -> Result<(Vec<EventId>, Option<String>), TableError> {
+        #[derive(Deserialize)]
+        struct Entry {
+            pk: String,
+        }
+        let keys = (stretch.from.as_str(), stretch.to.as_str());
+        let (entries, next) = self.0.due_between::<Entry>(shard, keys, SHARE, None, "looking into the outbox").await?;
+        let events = entries.iter().filter_map(|entry| EventId::parse(entry.pk.strip_prefix("OUTBOX#")?));
+        Ok((events.collect(), next.as_ref().and_then(due_at)))
+    }
+
+    async fn remove(&self, event: &EventId) -> Result<(), TableError> {
+        let (pk, sk) = key(event);
+        let request = self.0.client.delete_item().table_name(&self.0.name).key("pk", text(pk)).key("sk", text(sk));
+        request.send().await.map_err(TableError::sdk("emptying the outbox"))?;
+        Ok(())
+    }
+}
+
+/// Where an event stands in the index: in a shard that its entity has for good, among the others of its entity.
+fn stand(entity: &EntityId, event: &EventId) -> (String, String) {
+    let hash = digest::digest(&digest::SHA256, entity.as_str().as_bytes());
+    let place = hash.as_ref().iter().take(8).fold(0, |place, byte| place << 8 | u64::from(*byte));
+    (shard_key(place % SHARDS), sort_key(place, event.as_str()))
+}
+
+fn shard_key(shard: u64) -> String {
+    format!("{FORMER_SHARD}#{shard}")
+}
+
+fn due_at(item: &Item) -> Option<String> {
+    item.get("dueAt")?.as_s().ok().cloned()
+}
+
+fn key(event: &EventId) -> (String, String) {
+    (format!("OUTBOX#{event}"), "EVENT".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::testing::CountingRandom;
+    use serde_json::json;
+
+    const BROKEN: &EventType = catalogue::own("payment.connection.broken");
+
+    fn announcement() -> Announcement {
+        let entity = EntityId::parse("demo-hotel").expect("an entity");
+        let now = Time::from_millis(1_795_167_900_123);
+        Announcement::new(BROKEN, entity, &json!({ "provider": "stripe" }), now, &CountingRandom::default())
+    }
+
+    #[test]
+    fn what_is_published_from_the_outbox_is_the_same_every_time() {
+        let announcement = announcement();
+        let (first, again) = (announcement.event().expect("an event"), announcement.event().expect("an event"));
+        assert_eq!((&first.id, &first.body), (&again.id, &again.body));
+        assert!(
+            first.body.contains(r#""type":"payment.connection.broken""#)
+                && first.body.contains(r#"{"provider":"stripe"}"#)
+        );
+    }
+
+    #[test]
+    fn an_entitys_events_stand_side_by_side_in_one_shard_and_entities_in_all_of_them() {
+        let random = CountingRandom::default();
+        let entity = |number: u32| EntityId::parse(&format!("hotel-{number}")).expect("an entity");
+        let stand_of = |number| stand(&entity(number), &EventId::new(Time::from_millis(0), &random));
+        let place = |key: &str| key.split_once('#').map(|(place, _)| place.to_owned());
+        let mut shards = std::collections::BTreeSet::new();
+        for number in 0..100 {
+            let [(shard, one), (same, other)] = [stand_of(number), stand_of(number)];
+            assert_eq!((&shard, place(&one)), (&same, place(&other)));
+            assert!(one != other && place(&one) != place(&stand_of(number + 1).1));
+            shards.insert(shard);
+        }
+        assert_eq!(shards.len() as u64, SHARDS);
+    }
+
+    #[test]
+    fn an_event_that_cannot_be_read_is_none() {
+        assert!(Announcement { kind: "nothing.happened".into(), ..announcement() }.event().is_none());
+        assert!(Announcement { data: "{".into(), ..announcement() }.event().is_none());
+    }
+}

@@ -1,0 +1,204 @@
+//! Events of the bus that cannot be published. That is their sender's fault, and trying again would not help: they go to
+//! a queue of their own, byte for byte and with the reason, for people to look at.
+
+use std::borrow::Cow;
+
+use aws_sdk_sqs::{Client, error::DisplayErrorContext, types::MessageAttributeValue};
+use serde::Serialize;
+use serde_json::Value;
+
+use base::environment::{Environment, FromEnvironment};
+use problem::{Problem, json_body::Violation};
+use storage::aws::Aws;
+
+/// The largest message that SQS takes, with its attributes: 1 MiB.
+/// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html>
+const MAX_BYTES: usize = 1024 * 1024;
+/// What is kept free for the attribute that says what was changed.
+const ROOM_FOR_CHANGES: usize = 256;
+/// How many violations go with an event, so that they leave room for it.
+const MAX_VIOLATIONS: usize = 20;
+/// The type of every attribute.
+const TEXT: &str = "String";
+
+/// Why an event was not published.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Rejection {
+    /// The kind of the Problem with which the same request would be answered over HTTP.
+    pub reason: &'static str,
+    /// What is wrong with it, by the place in the bus event.
+    pub violations: Vec<Violation>,
+}
+
+/// The queue of rejected events.
+#[derive(Debug, Clone)]
+pub struct RejectedEvents {
+    client: Client,
+    url: String,
+}
+
+/// The queue did not take an event.
+#[derive(Debug, thiserror::Error)]
+#[error("the queue of rejected events did not take one: {0}")]
+pub struct NotTaken(String);
+
+/// What is put on the queue.
+#[derive(Debug, PartialEq, Eq)]
+struct Message {
+    body: String,
+    attributes: Vec<(&'static str, String)>,
+}
+
+impl Rejection {
+    /// Something in one place is not as it should be.
+    pub(super) fn invalid(field: &str, message: &str) -> Self {
+        Self::whole(&Problem::invalid_value(field, message), field)
+    }
+
+    /// What the Problem says of something, which stands in this place of the bus event.
+    pub(super) fn whole(problem: &Problem, place: &str) -> Self {
+        let mut rejection = Self::of(problem, |_| place.to_owned());
+        if rejection.violations.is_empty() {
+            rejection.violations.push(Violation { field: place.to_owned(), message: problem.detail.clone() });
+        }
+        rejection
+    }
+
+    /// What the Problem says of something's members, which stands in this place of the bus event.
+    pub(super) fn members(problem: &Problem, place: &str) -> Self {
+        Self::of(problem, |field| format!("{place}.{field}"))
+    }
+
+    fn of(problem: &Problem, place: impl Fn(&str) -> String) -> Self {
+        let listed = problem.properties.get("violations").and_then(Value::as_array);
+        let text = |violation: &Value, name: &str| violation[name].as_str().unwrap_or_default().to_owned();
+        let violations = listed.into_iter().flatten().map(|violation| Violation {
+            field: place(&text(violation, "field")),
+            message: text(violation, "message"),
+        });
+        Self { reason: problem.kind.slug(), violations: violations.collect() }
+    }
+}
+
+impl RejectedEvents {
+    /// The queue at this address.
+    pub fn connect(aws: &Aws, url: impl Into<String>) -> Self {
+        Self { client: aws.sqs(), url: url.into() }
+    }
+
+    /// Puts an event on the queue, with the reason in the attributes `reason` and `violations` (a JSON list). What SQS cannot
+    /// take as it is has an attribute `changed`, which says how it was changed.
+    pub async fn put(&self, event: &str, rejection: &Rejection) -> Result<(), NotTaken> {
+        let Message { body, attributes } = Message::of(event, rejection);
+        let mut request = self.client.send_message().queue_url(&self.url).message_body(body);
+        for (name, value) in attributes {
+            let value = MessageAttributeValue::builder().data_type(TEXT).string_value(value).build();
+            let value = value.map_err(|error| NotTaken(error.to_string()))?;
+            request = request.message_attributes(name, value);
+        }
+        request.send().await.map_err(|error| NotTaken(DisplayErrorContext(&error).to_string()))?;
+        Ok(())
+    }
+}
+
+impl Message {
+    fn of(event: &str, rejection: &Rejection) -> Self {
+        let told = &rejection.violations[..rejection.violations.len().min(MAX_VIOLATIONS)];
+        let violations = serde_json::to_string(told).expect("texts can always be written");
+        let mut attributes =
+            vec![("reason", rejection.reason.to_owned()), ("violations", acceptable(&violations).into_owned())];
+        let bytes = |(name, value): &(&str, String)| name.len() + TEXT.len() + value.len();
+        let room = MAX_BYTES - ROOM_FOR_CHANGES - attributes.iter().map(bytes).sum::<usize>();
+
+        let mut changes = Vec::new();
+        let mut body = acceptable(event);
+        if let Cow::Owned(_) = body {
+            changes.push("U+FFFE and U+FFFF are written as escapes, because SQS does not take them".to_owned());
+        }
+        if body.len() > room {
+            let kept = body.floor_char_boundary(room);
+            changes.push(format!("cut off after {kept} of {} bytes, because SQS takes no larger message", body.len()));
+            body.to_mut().truncate(kept);
+        }
+        if !changes.is_empty() {
+            attributes.push(("changed", changes.join("; ")));
+        }
+        Self { body: body.into_owned(), attributes }
+    }
+}
+
+/// JSON in characters that SQS takes, which are those of XML: U+FFFE and U+FFFF, which can stand in the strings of JSON only,
+/// become escapes, and it stays the same value. Control characters are escapes in any JSON.
+fn acceptable(json: &str) -> Cow<'_, str> {
+    if json.contains(['\u{fffe}', '\u{ffff}']) {
+        json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff").into()
+    } else {
+        json.into()
+    }
+}
+
+/// Where events of the bus go that cannot be published: `REJECTED_EVENTS_URL`.
+#[derive(Debug, Clone)]
+pub struct RejectedEventsSettings {
+    /// The address of the SQS queue.
+    pub url: String,
+}
+
+impl FromEnvironment for RejectedEventsSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        Some(Self { url: environment.required("REJECTED_EVENTS_URL")? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rejection(fields: usize) -> Rejection {
+        let violation = |number| Violation { field: format!("detail.{number}"), message: "is unknown".into() };
+        Rejection { reason: "invalid-request", violations: (0..fields).map(violation).collect() }
+    }
+
+    #[test]
+    fn an_event_goes_on_the_queue_byte_for_byte_with_its_reason() {
+        let event = "{ \"a\" : 1e400,\r\n\"u\":\"\\u0000é\u{7f}\u{fffd}😀\" }";
+        let violations = r#"[{"field":"detail.0","message":"is unknown"}]"#;
+        assert_eq!(
+            Message::of(event, &rejection(1)),
+            Message {
+                body: event.to_owned(),
+                attributes: vec![("reason", "invalid-request".to_owned()), ("violations", violations.to_owned())],
+            }
+        );
+    }
+
+    #[test]
+    fn what_sqs_does_not_take_is_changed_and_that_is_said() {
+        let event = "{\"a\":\"\u{fffe}\u{ffff}\"}";
+        let message = Message::of(event, &rejection(0));
+        assert_eq!(message.body, r#"{"a":"\ufffe\uffff"}"#);
+        let before: Value = serde_json::from_str(event).expect("JSON");
+        let after: Value = serde_json::from_str(&message.body).expect("JSON");
+        assert_eq!(before, after);
+        assert!(matches!(&message.attributes[2], ("changed", how) if how.contains("escapes")));
+        let mut strange = rejection(1);
+        strange.violations[0].field = "detail.\u{ffff}".into();
+        assert!(!Message::of("{}", &strange).attributes[1].1.contains('\u{ffff}'));
+    }
+
+    #[test]
+    fn an_event_too_large_for_the_queue_is_cut_between_two_characters() {
+        let size = |message: &Message| {
+            let attributes = message.attributes.iter().map(|(name, value)| name.len() + TEXT.len() + value.len());
+            message.body.len() + attributes.sum::<usize>()
+        };
+        for character in ["x", "é", "😀", "\u{ffff}"] {
+            let event = format!("{{\"a\":\"{}\"}}", character.repeat(MAX_BYTES / character.len()));
+            let message = Message::of(&event, &rejection(1_000));
+            assert!(size(&message) <= MAX_BYTES, "{character}: {}", size(&message));
+            assert!(size(&message) > MAX_BYTES - 300, "{character}: {}", size(&message));
+            let said = &message.attributes[2].1;
+            assert!(said.contains(&format!("cut off after {}", message.body.len())), "{said}");
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! When a webhook is left alone: a pure state machine of counts, times and settings.
+//!
+//! *Closed*: attempts go through. So many in a row that never completed make it *open*: attempts wait. When that time is
+//! over, one attempt goes through, the probe, and all others wait for its end. An exchange that completes closes the
+//! breaker, whatever its status; a probe that does not complete opens it again for twice as long, up to a limit.
+//!
+//! Many dispatchers count for the same webhook at once. So what is written is never a state that was thought out
+//! from one that was read, but a step that the table takes by itself ([`Tally`]) or on a condition ([`Consequence`]).
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::deliveries::Attempt;
+use base::clock::Time;
+use base::{
+    environment::{AtLeastOne, Environment, FromEnvironment},
+    wait::Wait,
+};
+use storage::table::{Item, TableError, read_item};
+
+/// For how long a probe is its owner's alone: an exchange of 15 s, and time to count it.
+pub const PROBE_LEASE: Duration = Duration::from_secs(25);
+/// After this long those that wait for a probe look again, when it is the first: most are decided at once.
+const PROBE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// When a webhook is left alone, called failing, and disabled: `BREAKER_THRESHOLD`, `BREAKER_OPEN`, `BREAKER_MAX`,
+/// `FAILING_AFTER` and `DISABLE_AFTER`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BreakerSettings {
+    /// So many attempts in a row that never completed open the breaker.
+    pub threshold: u32,
+    /// For how long it opens at first.
+    pub open_for: Duration,
+    /// The longest time for which it opens.
+    pub longest: Duration,
+    /// So many attempts in a row that failed make a webhook failing.
+    pub failing_after: u32,
+    /// A webhook all of whose attempts have failed for so long is disabled. A spell of failures is forgotten when for so
+    /// long nothing has been tried.
+    pub disable_after: Duration,
+}
+
+impl Default for BreakerSettings {
+    /// The contract's.
+    fn default() -> Self {
+        Self {
+            threshold: 20,
+            open_for: Duration::from_secs(30),
+            longest: Duration::from_secs(10 * 60),
+            failing_after: 5,
+            disable_after: Duration::from_secs(5 * 24 * 60 * 60),
+        }
+    }
+}
+
+impl BreakerSettings {
+    /// For how long the breaker opens when it does so for the n-th time in a row, counted from 1.
+    fn opening(&self, opens: u32) -> Duration {
+        let doubled = 2u32.checked_pow(opens.saturating_sub(1)).and_then(|factor| self.open_for.checked_mul(factor));
+        doubled.unwrap_or(self.longest).min(self.longest)
+    }
+}
+
+/// How an attempt ended, as far as its webhook's health and statistics go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// What it was answered with; none if it never completed.
+    pub http_status: Option<u16>,
+    /// Why it never completed: a stable code and a sentence.
+    pub error: Option<String>,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+impl Outcome {
+    /// The outcome of an attempt.
+    pub fn of(attempt: &Attempt) -> Self {
+        Self {
+            http_status: attempt.http_status,
+            error: attempt.error.clone(),
+            duration: Duration::from_millis(attempt.duration_ms),
+        }
+    }
+
+    /// Whether the endpoint took what it was sent.
+    pub fn succeeded(&self) -> bool {
+        self.http_status.is_some_and(|status| (200..300).contains(&status))
+    }
+
+    /// Whether there was an answer, of whatever status.
+    pub const fn completed(&self) -> bool {
+        self.http_status.is_some()
+    }
+}
+
+/// How a webhook's endpoint is doing, in a word.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Health {
+    /// It takes what it is sent.
+    #[default]
+    Healthy,
+    /// The last attempts failed.
+    Failing,
+    /// The last attempts never completed, and it is left alone for a while.
+    Open,
+}
+
+/// How a webhook's endpoint has been doing. One without such an item is healthy.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HealthItem {
+    /// Attempts that failed since the last that succeeded.
+    pub failures_in_row: u32,
+    /// Attempts that never completed since the last that did.
+    pub incomplete_in_row: u32,
+    /// When the first attempt after the last success failed.
+    pub failing_since: Option<Time>,
+    /// Whether so many failed that it counts as failing.
+    pub failing: bool,
+    /// When its owner may be told that it is failing; present if that was not told when it began, since another spell was told
+    /// shortly before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tell_after: Option<Time>,
+    /// Until when the breaker is open; present until it is closed again.
+    pub open_until: Option<Time>,
+    /// How often in a row it opened.
+    pub opens: u32,
+    /// Until when a probe may be under way.
+    pub probe_until: Option<Time>,
+}
+
+/// Whether an attempt may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passage {
+    /// It may.
+    Go,
+    /// It may as a probe, if it is made the probe before anybody else's.
+    Probe,
+    /// It may not before this moment; then it is to be asked again.
+    Wait(Time),
+}
+
+/// What some attempts, one after the other, add to a webhook's health.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    /// Whether one of them succeeded: what was counted before it is over.
+    pub succeeded: bool,
+    /// Whether one of them completed: what never completed before it is over, and the breaker closes.
+    pub completed: bool,
+    /// Those that failed, after the last success.
+    pub failures: u32,
+    /// Those that never completed, after the last that did.
+    pub incomplete: u32,
+}
+
+impl Tally {
+    /// Counts attempts in their order.
+    pub fn of(outcomes: &[Outcome]) -> Self {
+        let mut tally = Self { succeeded: false, completed: false, failures: 0, incomplete: 0 };
+        for outcome in outcomes {
+            if outcome.completed() {
+                (tally.completed, tally.incomplete) = (true, 0);
+            } else {
+                tally.incomplete += 1;
+            }
+            if outcome.succeeded() {
+                (tally.succeeded, tally.failures) = (true, 0);
+            } else {
+                tally.failures += 1;
+            }
+        }
+        tally
+    }
+
+    /// Whether nothing is left to hold against the webhook.
+    pub const fn is_clean(&self) -> bool {
+        self.failures == 0
+    }
+}
+
+/// A spell of failures that is to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spell {
+    /// When its first attempt failed.
+    pub since: Time,
+    /// What the item said of when it may be told, by which two dispatchers that tell it are one.
+    pub tell_after: Option<Time>,
+}
+
+/// What follows from a webhook's health, each on a condition that only one of many dispatchers finds to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consequence {
+    /// The breaker opens, if it is still closed and the row is still long enough.
+    Open {
+        /// Until then.
+        until: Time,
+    },
+    /// The probe failed: the breaker opens again, if it is still the opening that was probed.
+    Reopen {
+        /// The end of that opening.
+        seen: Time,
+        /// How often in a row it is then open.
+        opens: u32,
+        /// Until then.
+        until: Time,
+    },
+    /// The webhook is failing: said once, if it has not been and no success came in between.
+    TellFailing(Spell),
+    /// The webhook is disabled, if it is not.
+    Disable {
+        /// Since when nothing has succeeded.
+        since: Time,
+    },
+}
+
+impl HealthItem {
+    /// The health in an item of the table.
+    pub fn read(item: Item) -> Result<Self, TableError> {
+        read_item(item, "reading a webhook's health")
+    }
+
+    /// How the endpoint is doing, in a word.
+    pub const fn health(&self) -> Health {
+        if self.open_until.is_some() {
+            Health::Open
+        } else if self.failing {
+            Health::Failing
+        } else {
+            Health::Healthy
+        }
+    }
+
+    /// Whether an attempt may be made now.
+    pub fn passage(&self, now: Time) -> Passage {
+        match (self.open_until, self.probe_until) {
+            (None, _) => Passage::Go,
+            (Some(end), _) if now < end => Passage::Wait(end),
+            (Some(_), Some(end)) if now < end => Passage::Wait(end.min(self.after_probe(now))),
+            (Some(_), _) => Passage::Probe,
+        }
+    }
+
+    /// When those look again that another's probe has come before. The longer the endpoint has been silent, the likelier it
+    /// is that this probe hangs to the limit as well, and the more wait for it.
+    pub fn after_probe(&self, now: Time) -> Time {
+        let doubled = 2u32.saturating_pow(self.opens.saturating_sub(1).min(8));
+        now + PROBE_PATIENCE.saturating_mul(doubled).min(PROBE_LEASE)
+    }
+
+    /// What follows from this health, which counting the tally has left; `was` is what the attempts were made on.
+    pub fn consequences(
+        &self,
+        was: Option<&Self>,
+        tally: &Tally,
+        settings: &BreakerSettings,
+        now: Time,
+    ) -> Vec<Consequence> {
+        let mut consequences = Vec::new();
+        consequences.extend(self.opening(was, tally, settings, now));
+        if let Some(since) = self.failing_since.filter(|_| tally.failures > 0) {
+            let untold = !self.failing || self.tell_after.is_some_and(|time| time <= now);
+            if untold && self.failures_in_row >= settings.failing_after {
+                consequences.push(Consequence::TellFailing(Spell { since, tell_after: self.tell_after }));
+            }
+            // A single failure after a long silence is no spell.
+            if since + settings.disable_after <= now && self.failures_in_row >= settings.failing_after {
+                consequences.push(Consequence::Disable { since });
+            }
+        }
+        consequences
+    }
+
+    fn opening(&self, was: Option<&Self>, tally: &Tally, settings: &BreakerSettings, now: Time) -> Option<Consequence> {
+        if tally.completed {
+            return None;
+        }
+        // Whoever found it open and made an attempt all the same was its probe.
+        let probed = was.and_then(|was| was.open_until);
+        match self.open_until {
+            Some(seen) if probed == Some(seen) => {
+                let opens = self.opens.saturating_add(1);
+                Some(Consequence::Reopen { seen, opens, until: now + settings.opening(opens) })
+            }
+            None if self.incomplete_in_row >= settings.threshold => {
+                Some(Consequence::Open { until: now + settings.opening(1) })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl FromEnvironment for BreakerSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        let default = Self::default();
+        let threshold = environment.parsed("BREAKER_THRESHOLD", AtLeastOne(default.threshold));
+        let open_for = environment.parsed("BREAKER_OPEN", Wait(default.open_for));
+        let longest = environment.parsed("BREAKER_MAX", Wait(default.longest));
+        let failing_after = environment.parsed("FAILING_AFTER", AtLeastOne(default.failing_after));
+        let disable_after = environment.parsed("DISABLE_AFTER", Wait(default.disable_after));
+        Some(Self {
+            threshold: threshold?.0,
+            open_for: open_for?.0,
+            longest: longest?.0,
+            failing_after: failing_after?.0,
+            disable_after: disable_after?.0,
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "breaker_tests.rs"]
+mod tests;

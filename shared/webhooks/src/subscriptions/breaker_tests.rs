@@ -1,0 +1,297 @@
+//! The breaker: openings, probes and consequences, one by one and in every order.
+
+use super::*;
+use base::environment::read_from;
+use proptest::prelude::*;
+
+const NOW: Time = Time::from_millis(1_795_167_900_000);
+const SETTINGS: BreakerSettings = BreakerSettings {
+    threshold: 3,
+    open_for: Duration::from_secs(30),
+    longest: Duration::from_secs(600),
+    failing_after: 5,
+    disable_after: Duration::from_secs(5 * 24 * 60 * 60),
+};
+
+fn answered(status: u16) -> Outcome {
+    Outcome { http_status: Some(status), error: None, duration: Duration::from_millis(7) }
+}
+
+fn broken() -> Outcome {
+    Outcome { http_status: None, error: Some("connect: refused".into()), duration: Duration::from_millis(7) }
+}
+
+/// What the table does with the update of `Healths::count`.
+fn counted(mut item: HealthItem, tally: &Tally, now: Time) -> HealthItem {
+    if tally.succeeded {
+        item = HealthItem::default();
+    }
+    if tally.completed {
+        let HealthItem { failures_in_row, failing_since, failing, tell_after, .. } = item;
+        item = HealthItem { failures_in_row, failing_since, failing, tell_after, ..HealthItem::default() };
+    }
+    if !tally.is_clean() {
+        item.failures_in_row += tally.failures;
+        item.incomplete_in_row += tally.incomplete;
+        item.failing_since = item.failing_since.or(Some(now));
+    }
+    item
+}
+
+/// What the table does with a consequence; whether its condition held.
+fn applied(item: &mut HealthItem, consequence: Consequence, settings: &BreakerSettings) -> bool {
+    let holds = match consequence {
+        Consequence::Open { .. } => item.open_until.is_none() && item.incomplete_in_row >= settings.threshold,
+        Consequence::Reopen { seen, .. } => item.open_until == Some(seen),
+        Consequence::TellFailing(Spell { since, tell_after: None }) => {
+            !item.failing && item.failing_since == Some(since)
+        }
+        Consequence::TellFailing(Spell { since, tell_after }) => {
+            item.tell_after == tell_after && item.failing_since == Some(since)
+        }
+        Consequence::Disable { .. } => true,
+    };
+    match consequence {
+        _ if !holds => {}
+        Consequence::Open { until } => (item.open_until, item.opens) = (Some(until), 1),
+        Consequence::Reopen { opens, until, .. } => {
+            (item.open_until, item.opens, item.probe_until) = (Some(until), opens, None);
+        }
+        Consequence::TellFailing(_) => (item.failing, item.tell_after) = (true, None),
+        Consequence::Disable { .. } => {}
+    }
+    holds
+}
+
+/// What the table does with `Healths::take_probe`.
+fn probe_taken(item: &mut HealthItem, seen: Option<Time>, now: Time) -> bool {
+    let free = item.open_until == seen && item.probe_until.is_none_or(|end| end <= now);
+    if free {
+        item.probe_until = Some(now + PROBE_LEASE);
+    }
+    free
+}
+
+/// One dispatcher, alone: makes an attempt if it may.
+fn attempt(item: &mut HealthItem, outcome: Outcome, now: Time) -> Passage {
+    let was = item.clone();
+    let passage = was.passage(now);
+    if passage == Passage::Probe {
+        assert!(probe_taken(item, was.open_until, now), "nobody else is there");
+    }
+    if !matches!(passage, Passage::Wait(_)) {
+        let tally = Tally::of(&[outcome]);
+        *item = counted(item.clone(), &tally, now);
+        for consequence in item.consequences(Some(&was), &tally, &SETTINGS, now) {
+            applied(item, consequence, &SETTINGS);
+        }
+    }
+    passage
+}
+
+#[test]
+fn attempts_that_never_complete_open_it_and_twice_as_long_after_each_failed_probe() {
+    let (mut item, mut now) = (HealthItem::default(), NOW);
+    for _ in 0..3 {
+        assert_eq!(item.health(), Health::Healthy);
+        assert_eq!(attempt(&mut item, broken(), now), Passage::Go);
+    }
+    for seconds in [30, 60, 120, 240, 480, 600, 600] {
+        assert_eq!(item.health(), Health::Open);
+        let end = now + Duration::from_secs(seconds);
+        assert_eq!(attempt(&mut item, broken(), now), Passage::Wait(end));
+        now = end;
+        assert_eq!(attempt(&mut item, broken(), now), Passage::Probe);
+    }
+    assert_eq!(item.failures_in_row, 10);
+    now = now + Duration::from_secs(600);
+    assert_eq!(attempt(&mut item, answered(200), now), Passage::Probe);
+    assert_eq!(item, HealthItem::default());
+}
+
+#[test]
+fn an_answer_of_any_status_breaks_the_row_and_closes_the_breaker() {
+    let mut item = HealthItem::default();
+    for outcome in [broken(), broken(), answered(500), broken(), broken(), answered(302), broken()] {
+        assert_eq!(attempt(&mut item, outcome, NOW), Passage::Go);
+    }
+    assert_eq!((item.incomplete_in_row, item.failures_in_row, item.health()), (1, 7, Health::Failing));
+    attempt(&mut item, broken(), NOW);
+    attempt(&mut item, broken(), NOW);
+    assert_eq!(item.health(), Health::Open);
+    let later = NOW + SETTINGS.open_for;
+    assert_eq!(attempt(&mut item, answered(503), later), Passage::Probe);
+    assert_eq!((item.health(), item.incomplete_in_row, item.opens), (Health::Failing, 0, 0));
+    assert_eq!(attempt(&mut item, answered(200), later), Passage::Go);
+    assert_eq!(item, HealthItem::default());
+}
+
+#[test]
+fn everybody_but_the_probe_waits_and_a_dead_probe_does_not_block() {
+    let mut item = HealthItem { open_until: Some(NOW), opens: 1, ..HealthItem::default() };
+    let seen = item.clone();
+    assert_eq!(seen.passage(NOW), Passage::Probe);
+    assert!(probe_taken(&mut item, seen.open_until, NOW));
+    assert!(!probe_taken(&mut item, seen.open_until, NOW), "two read the same, and one wins");
+    assert_eq!(item.passage(NOW), Passage::Wait(NOW + PROBE_PATIENCE));
+    let silent = HealthItem { opens: 7, ..item.clone() };
+    assert_eq!(silent.passage(NOW), Passage::Wait(NOW + PROBE_LEASE));
+    let last = NOW + (PROBE_LEASE - Duration::from_secs(1));
+    assert_eq!(item.passage(last), Passage::Wait(NOW + PROBE_LEASE));
+    assert_eq!(item.passage(NOW + PROBE_LEASE), Passage::Probe);
+    assert!(probe_taken(&mut item, seen.open_until, NOW + PROBE_LEASE));
+}
+
+#[test]
+fn a_spell_of_failures_is_told_once_and_disables_after_its_time() {
+    let tally = Tally::of(&[answered(500)]);
+    let failing = |failures_in_row, failing| HealthItem {
+        failures_in_row,
+        failing,
+        failing_since: Some(NOW),
+        ..HealthItem::default()
+    };
+    let follows = |item: &HealthItem, now| item.consequences(Some(item), &tally, &SETTINGS, now);
+    assert_eq!(follows(&failing(4, false), NOW), []);
+    let told = |tell_after| [Consequence::TellFailing(Spell { since: NOW, tell_after })];
+    assert_eq!(follows(&failing(5, false), NOW), told(None));
+    assert_eq!(follows(&failing(6, true), NOW), []);
+    let soon = NOW + Duration::from_secs(60);
+    let untold = HealthItem { tell_after: Some(soon), ..failing(6, true) };
+    assert_eq!(follows(&untold, NOW), []);
+    assert_eq!(follows(&untold, soon), told(Some(soon)), "a spell that lasts is told in the end");
+    let late = NOW + SETTINGS.disable_after;
+    assert_eq!(follows(&failing(6, true), late), [Consequence::Disable { since: NOW }]);
+    assert_eq!(failing(6, true).consequences(None, &Tally::of(&[answered(200)]), &SETTINGS, late), []);
+}
+
+#[test]
+fn the_longest_opening_is_a_limit_from_the_start() {
+    let settings = BreakerSettings { longest: Duration::from_secs(10), ..SETTINGS };
+    assert_eq!(settings.opening(1), Duration::from_secs(10));
+    assert_eq!(settings.opening(u32::MAX), Duration::from_secs(10));
+}
+
+#[derive(Debug, Clone)]
+enum Move {
+    /// Time goes on by so many seconds.
+    Pass(u16),
+    /// A dispatcher reads the health and makes an attempt if it may.
+    Begin,
+    /// The attempt of one that is under way ends, with this status or none.
+    End(usize, Option<u16>),
+    /// One that has counted goes on to what follows.
+    Follow(usize),
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let status = proptest::option::weighted(0.2, proptest::sample::select(vec![200u16, 204, 302, 410, 500, 503]));
+    let one = prop_oneof![
+        (0u16..70).prop_map(Move::Pass),
+        Just(Move::Begin),
+        Just(Move::Begin),
+        (0usize..8, status).prop_map(|(which, status)| Move::End(which, status)),
+        (0usize..8).prop_map(Move::Follow),
+    ];
+    proptest::collection::vec(one, 1..200)
+}
+
+fn outcome(status: Option<u16>) -> impl Strategy<Value = Outcome> {
+    Just(status.map_or_else(broken, answered))
+}
+
+proptest! {
+    #[test]
+    fn whatever_dispatchers_do_at_once_there_is_one_probe_at_a_time_and_openings_double(moves in moves()) {
+        let (mut item, mut now) = (HealthItem::default(), NOW);
+        let (mut under_way, mut counting) = (Vec::<(HealthItem, Time, bool)>::new(), Vec::new());
+        for step in moves {
+            match step {
+                Move::Pass(seconds) => now = now + Duration::from_secs(seconds.into()),
+                Move::Begin => {
+                    let was = item.clone();
+                    let probes = was.passage(now) == Passage::Probe && probe_taken(&mut item, was.open_until, now);
+                    if probes {
+                        let others = under_way.iter().filter(|(other, began, probe)| {
+                            *probe && other.open_until == was.open_until && now < *began + PROBE_LEASE
+                        });
+                        prop_assert_eq!(others.count(), 0, "two probes of one opening");
+                    }
+                    if probes || was.passage(now) == Passage::Go {
+                        under_way.push((was, now, probes));
+                    }
+                }
+                Move::End(which, status) if which < under_way.len() => {
+                    let (was, _, _) = under_way.swap_remove(which);
+                    let tally = Tally::of(&[status.map_or_else(broken, answered)]);
+                    item = counted(item, &tally, now);
+                    prop_assert!(!tally.completed || item.health() != Health::Open, "an answer closes it");
+                    prop_assert!(!tally.succeeded || item == HealthItem::default(), "a success heals it");
+                    counting.push((was, tally, item.clone()));
+                }
+                Move::Follow(which) if which < counting.len() => {
+                    let (was, tally, left) = counting.swap_remove(which);
+                    for consequence in left.consequences(Some(&was), &tally, &SETTINGS, now) {
+                        let before = item.clone();
+                        if !applied(&mut item, consequence, &SETTINGS) {
+                            continue;
+                        }
+                        if let Consequence::Open { until } | Consequence::Reopen { until, .. } = consequence {
+                            prop_assert_eq!(item.opens, before.opens + 1);
+                            let expected = (30u64 << (item.opens - 1).min(16)).min(600);
+                            prop_assert_eq!(until, now + Duration::from_secs(expected));
+                            prop_assert!(item.incomplete_in_row >= SETTINGS.threshold);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_counts_like_its_attempts_one_by_one(
+        before in 0u32..4,
+        statuses in proptest::collection::vec(proptest::option::of(proptest::sample::select(vec![200u16, 500])), 1..20),
+    ) {
+        let start = HealthItem {
+            failures_in_row: before, incomplete_in_row: before, failing_since: (before > 0).then_some(NOW), ..HealthItem::default()
+        };
+        let outcomes: Vec<_> = statuses.iter().map(|status| status.map_or_else(broken, answered)).collect();
+        let together = counted(start.clone(), &Tally::of(&outcomes), NOW);
+        let apart = outcomes.iter().fold(start, |item, outcome| {
+            counted(item, &Tally::of(std::slice::from_ref(outcome)), NOW)
+        });
+        prop_assert_eq!(together, apart);
+    }
+
+    #[test]
+    fn only_2xx_is_a_success_and_any_status_completes(outcome in proptest::option::of(100u16..1000).prop_flat_map(outcome)) {
+        let status = outcome.http_status;
+        prop_assert_eq!(outcome.succeeded(), status.is_some_and(|status| status / 100 == 2));
+        prop_assert_eq!(outcome.completed(), status.is_some());
+    }
+}
+
+#[test]
+fn what_opens_a_breaker_is_read_in_the_words_of_the_schedule() {
+    let settings = read_from::<BreakerSettings>(|name| match name {
+        "BREAKER_THRESHOLD" => Some("3".into()),
+        "BREAKER_OPEN" => Some("500ms".into()),
+        "DISABLE_AFTER" => Some("2h".into()),
+        _ => None,
+    });
+    let expected = BreakerSettings {
+        threshold: 3,
+        open_for: Duration::from_millis(500),
+        disable_after: Duration::from_secs(2 * 60 * 60),
+        ..BreakerSettings::default()
+    };
+    assert_eq!(settings.expect("readable"), expected);
+    let error = read_from::<BreakerSettings>(|name| Some(if name == "BREAKER_OPEN" { "soon" } else { "0" }.to_owned()));
+    let faults = error.expect_err("refused").0;
+    let about = |name: &str| faults.iter().any(|fault| fault.starts_with(name));
+    for name in ["BREAKER_THRESHOLD", "BREAKER_OPEN", "BREAKER_MAX", "FAILING_AFTER", "DISABLE_AFTER"] {
+        assert!(about(name), "{name}: {faults:?}");
+    }
+}

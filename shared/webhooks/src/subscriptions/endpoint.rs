@@ -1,0 +1,238 @@
+//! A webhook's endpoint: where its events go and with which headers, as its owner set it and as the table keeps it.
+//!
+//! The table has the endpoint as answers show it, with the values of headers and of the URL's query masked, and beside it the
+//! whole endpoint, sealed for this webhook alone. So showing, listing and publishing need no key; changing and sending do.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::{
+    Webhook,
+    endpoint_url::EndpointUrl,
+    headers,
+    masked::{self, Headers, NothingKept},
+};
+use auth::entity::EntityId;
+use base::{ids::WebhookId, random::Random};
+use outbound::addresses::AddressRules;
+use problem::Violations;
+use storage::sealing::{KeyRing, KeyRings, SealError};
+
+/// An endpoint as the table keeps it. Items of former releases have no sealed members, and show values.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptEndpoint {
+    event_url: String,
+    headers: Headers,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sealed_event_url: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sealed_headers: Option<String>,
+}
+
+/// A part of an endpoint as the table keeps it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Kept<T> {
+    /// The part as answers show it.
+    pub shown: T,
+    /// The whole part, sealed; none when nothing in it is masked.
+    pub sealed: Option<String>,
+}
+
+/// A part of an endpoint: its URL, or its headers.
+pub trait Part: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync {
+    /// The first part of the place that it is sealed for.
+    const KIND: &'static str;
+
+    /// The part with its values masked.
+    fn masked(&self) -> Self;
+
+    /// Whether it has masks, each of which stands for a kept value.
+    fn has_masks(&self) -> bool;
+
+    /// The part with kept values in the place of masks. A mask without a kept value is a violation.
+    fn unmasked(self, kept: &Self, violations: &mut Violations) -> Self;
+
+    /// Notes what may not be sent to, or sent along.
+    fn check(&self, rules: &AddressRules, violations: &mut Violations);
+}
+
+impl Part for String {
+    const KIND: &'static str = "event-url";
+
+    fn masked(&self) -> Self {
+        masked::url(self)
+    }
+
+    fn has_masks(&self) -> bool {
+        masked::masks_url(self)
+    }
+
+    fn unmasked(self, kept: &Self, violations: &mut Violations) -> Self {
+        violations.note("eventUrl", masked::unmask_url(&self, kept)).unwrap_or(self)
+    }
+
+    fn check(&self, rules: &AddressRules, violations: &mut Violations) {
+        violations.note("eventUrl", EndpointUrl::parse(self, rules));
+    }
+}
+
+impl Part for Headers {
+    const KIND: &'static str = "headers";
+
+    fn masked(&self) -> Self {
+        masked::headers(self)
+    }
+
+    fn has_masks(&self) -> bool {
+        masked::masks_headers(self)
+    }
+
+    fn unmasked(self, kept: &Self, violations: &mut Violations) -> Self {
+        masked::unmask_headers(self, kept).unwrap_or_else(|unknown| {
+            for name in &unknown {
+                violations.add(format!("headers.{name}"), NothingKept.to_string());
+            }
+            Self::new()
+        })
+    }
+
+    fn check(&self, _: &AddressRules, violations: &mut Violations) {
+        headers::check(self, violations);
+    }
+}
+
+/// The webhook whose endpoint it is: the sealed text of another webhook does not open.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// Who owns the webhook.
+    pub owner: &'a EntityId,
+    /// The webhook.
+    pub webhook: &'a WebhookId,
+}
+
+impl<'a> Place<'a> {
+    /// This webhook.
+    pub fn of(webhook: &'a Webhook) -> Self {
+        Self { owner: &webhook.owner_identifier, webhook: &webhook.id }
+    }
+
+    /// The place that a part is sealed for.
+    pub fn context<T: Part>(self) -> String {
+        format!("{}/{}/{}", T::KIND, self.owner, self.webhook)
+    }
+}
+
+impl<T: Part> Kept<T> {
+    /// A part as it is to be kept. A part without values to mask is not sealed: it takes no more room, and needs no key.
+    pub async fn of(whole: &T, rings: &KeyRings, random: &dyn Random, place: Place<'_>) -> Result<Self, SealError> {
+        let shown = whole.masked();
+        if shown == *whole {
+            return Ok(Self { shown, sealed: None });
+        }
+        Ok(Self::seal(whole, &*rings.get().await?, random, place))
+    }
+
+    /// A part sealed with this ring.
+    pub fn seal(whole: &T, ring: &KeyRing, random: &dyn Random, place: Place<'_>) -> Self {
+        let plain = serde_json::to_vec(whole).expect("texts, and maps of texts by texts, are JSON");
+        Self { shown: whole.masked(), sealed: Some(ring.seal(random, &place.context::<T>(), &plain)) }
+    }
+
+    /// The whole.
+    pub async fn open(&self, rings: &KeyRings, place: Place<'_>) -> Result<T, SealError> {
+        let Some(sealed) = &self.sealed else { return Ok(self.shown.clone()) };
+        let plain = rings.for_text(sealed).await?.open(&place.context::<T>(), sealed)?;
+        serde_json::from_slice(plain.expose()).map_err(|_| SealError::NotOurs)
+    }
+
+    /// Whether values stand there that are to be sealed, as former releases left them.
+    pub fn is_bare(&self) -> bool {
+        self.sealed.is_none() && self.shown.masked() != self.shown
+    }
+}
+
+impl KeptEndpoint {
+    /// Both parts together.
+    pub fn new(url: Kept<String>, headers: Kept<Headers>) -> Self {
+        let (event_url, headers, sealed_event_url, sealed_headers) =
+            (url.shown, headers.shown, url.sealed, headers.sealed);
+        Self { event_url, headers, sealed_event_url, sealed_headers }
+    }
+
+    /// The URL as it stands in the table.
+    pub fn url(&self) -> Kept<String> {
+        Kept { shown: self.event_url.clone(), sealed: self.sealed_event_url.clone() }
+    }
+
+    /// The headers as they stand in the table.
+    pub fn headers(&self) -> Kept<Headers> {
+        Kept { shown: self.headers.clone(), sealed: self.sealed_headers.clone() }
+    }
+
+    /// The URL as everybody may see it.
+    pub fn shown_url(&self) -> String {
+        masked::url(&self.event_url)
+    }
+
+    /// The headers as everybody may see them.
+    pub fn shown_headers(&self) -> BTreeMap<&str, &'static str> {
+        self.headers.keys().map(|name| (name.as_str(), masked::MASK)).collect()
+    }
+}
+
+/// Items of former releases have values in it, which belong into no log.
+impl fmt::Debug for KeptEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeptEndpoint({}, {:?})", self.shown_url(), self.headers.keys())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{clock::Time, random::SystemRandom, testing::CountingRandom};
+    use storage::sealing;
+
+    const URL: &str = "https://example.com/hook?token=s3cret";
+
+    fn owned_by(entity: &str) -> (EntityId, WebhookId) {
+        let webhook = WebhookId::new(Time::from_millis(0), &CountingRandom::default());
+        (EntityId::parse(entity).expect("an entity"), webhook)
+    }
+
+    fn sealed<T: Part>(whole: &T) -> Kept<T> {
+        let (owner, webhook) = owned_by("demo-hotel");
+        let place = Place { owner: &owner, webhook: &webhook };
+        Kept::seal(whole, &sealing::ring("a"), &SystemRandom, place)
+    }
+
+    #[test]
+    fn what_is_kept_shows_no_value_and_opens_for_its_webhook_alone() {
+        let headers: Headers = [("Authorization".to_owned(), "Bearer s3cret".to_owned())].into();
+        let (url, headers) = (sealed(&URL.to_owned()), sealed(&headers));
+        let text = url.sealed.clone().expect("there is something to hide");
+        let kept = KeptEndpoint::new(url, headers);
+        let item = serde_json::to_string(&kept).expect("JSON");
+        assert!(!item.contains("s3cret") && item.contains("?token=***") && item.contains(r#""Authorization":"***""#));
+        let ring = sealing::ring("b");
+        for (entity, opens) in [("demo-hotel", true), ("other-hotel", false)] {
+            let (owner, webhook) = owned_by(entity);
+            let place = Place { owner: &owner, webhook: &webhook };
+            let opened = ring.open(&place.context::<String>(), &text);
+            assert_eq!(opened.is_ok_and(|plain| plain.expose() == format!("\"{URL}\"").as_bytes()), opens);
+            assert!(ring.open(&place.context::<Headers>(), &text).is_err(), "a URL is no headers");
+        }
+    }
+
+    #[test]
+    fn what_former_releases_kept_is_masked_wherever_it_is_shown() {
+        let item = r#"{"eventUrl":"https://example.com/hook?token=s3cret","headers":{"X-Key":"s3cret"}}"#;
+        let kept: KeptEndpoint = serde_json::from_str(item).expect("an item of a former release");
+        assert_eq!(kept.shown_url(), "https://example.com/hook?token=***");
+        assert_eq!(kept.shown_headers(), [("X-Key", "***")].into());
+        assert!(kept.url().is_bare() && kept.headers().is_bare() && !format!("{kept:?}").contains("s3cret"));
+        assert!(!sealed(&URL.to_owned()).is_bare());
+    }
+}

@@ -1,0 +1,213 @@
+//! The address of an endpoint, checked as far as it can be without asking the network. What its name resolves to is
+//! checked at every attempt, in [`outbound`].
+
+use url::{Host, Url};
+
+use outbound::addresses::AddressRules;
+
+const MAX_LENGTH: usize = 2048;
+/// The longest name and the longest part of one that the DNS has (RFC 1035 §2.3.4), without the dot at the end.
+const MAX_NAME: usize = 253;
+const MAX_LABEL: usize = 63;
+
+/// An address that events may be sent to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndpointUrl(Url);
+
+/// Why an address is not taken: the end of a sentence that begins with the field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum EndpointUrlError {
+    /// Longer than 2048 characters.
+    #[error("must have at most {MAX_LENGTH} characters")]
+    TooLong,
+    /// Not an absolute URL.
+    #[error("must be an absolute URL, such as https://hotel.example.com/webhooks")]
+    NotAUrl,
+    /// Another scheme.
+    #[error("must begin with https://")]
+    Scheme,
+    /// A user name or a password in it.
+    #[error("must not contain credentials; use a header for them")]
+    Credentials,
+    /// A fragment.
+    #[error("must not have a fragment (`#…`)")]
+    Fragment,
+    /// Port 0, at which nobody can listen.
+    #[error("must have a port from 1 to 65535, or none")]
+    Port,
+    /// A host that only a private network knows, or an address of one, or a name that the DNS cannot have.
+    #[error("must name a public host")]
+    NotPublic,
+}
+
+impl EndpointUrl {
+    /// Reads an address and checks it against the rules.
+    pub fn parse(text: &str, rules: &AddressRules) -> Result<Self, EndpointUrlError> {
+        if text.len() > MAX_LENGTH {
+            return Err(EndpointUrlError::TooLong);
+        }
+        // The parser would silently drop tabs and line ends, and trim: what was sent must be what is shown.
+        if text.chars().any(|letter| letter.is_control() || letter.is_whitespace()) {
+            return Err(EndpointUrlError::NotAUrl);
+        }
+        let url = Url::parse(text).map_err(|_| EndpointUrlError::NotAUrl)?;
+        // The parser mends what others would not: `https:host`, `https:\\host`, `https:///host`.
+        let after_scheme = text.get(url.scheme().len()..).unwrap_or_default();
+        let literal = after_scheme.strip_prefix("://").is_some_and(|rest| !rest.starts_with('/'));
+        if url.has_host() && (!literal || text.contains('\\')) {
+            return Err(EndpointUrlError::NotAUrl);
+        }
+        match url.scheme() {
+            "https" => {}
+            "http" if rules.allow_http => {}
+            _ => return Err(EndpointUrlError::Scheme),
+        }
+        let authority = after_scheme.trim_start_matches("://").split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.contains('@') {
+            return Err(EndpointUrlError::Credentials);
+        }
+        if url.fragment().is_some() {
+            return Err(EndpointUrlError::Fragment);
+        }
+        let public = match url.host() {
+            Some(Host::Ipv4(address)) => rules.permit(address.into()),
+            Some(Host::Ipv6(address)) => rules.permit(address.into()),
+            Some(Host::Domain(name)) => may_be_public(name, rules),
+            None => false,
+        };
+        if !public {
+            return Err(EndpointUrlError::NotPublic);
+        }
+        if url.port() == Some(0) { Err(EndpointUrlError::Port) } else { Ok(Self(url)) }
+    }
+
+    /// The address as a URL.
+    pub fn url(&self) -> &Url {
+        &self.0
+    }
+}
+
+/// Whether a name could be one of the public DNS: it has a dot and fits in there, and is none of the names that are set
+/// aside for machines and private networks (RFC 6761, RFC 6762, RFC 8375, RFC 9476).
+fn may_be_public(name: &str, rules: &AddressRules) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    let last = name.rsplit('.').next().unwrap_or_default();
+    if last == "localhost" {
+        return rules.permit(std::net::Ipv4Addr::LOCALHOST.into());
+    }
+    let fits = name.len() <= MAX_NAME && name.split('.').all(|label| (1..=MAX_LABEL).contains(&label.len()));
+    fits && name.contains('.')
+        && !["local", "internal", "alt", "onion"].contains(&last)
+        && name != "home.arpa"
+        && !name.ends_with(".home.arpa")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn strict() -> AddressRules {
+        AddressRules::default()
+    }
+
+    fn on_one_machine() -> AddressRules {
+        AddressRules { allow_http: true, allowed_networks: vec!["127.0.0.1/32".parse().expect("a network")] }
+    }
+
+    #[test]
+    fn public_addresses_over_https_are_taken() {
+        for good in [
+            "https://hotel.example.com/hooks?x=1",
+            "https://93.184.216.34:8443/",
+            "https://[2606:4700::1111]/x",
+            "HTTPS://EXAMPLE.COM",
+        ] {
+            assert!(EndpointUrl::parse(good, &strict()).is_ok(), "{good}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_public_is_refused_in_every_spelling() {
+        for bad in [
+            "https://127.0.0.1/",
+            "https://127.1/",
+            "https://2130706433/",
+            "https://0x7f000001/",
+            "https://0177.0.0.1/",
+            "https://0/",
+            "https://10.0.0.1/",
+            "https://169.254.169.254/",
+            "https://[::1]/",
+            "https://[::]/",
+            "https://[::ffff:127.0.0.1]/",
+            "https://[::ffff:a00:1]/",
+            "https://[::127.0.0.1]/",
+            "https://[64:ff9b::7f00:1]/",
+            "https://[2002:7f00:1::]/",
+            "https://[2001:0:1::1]/",
+            "https://[fe80::1]/",
+            "https://[fd00::1]/",
+            "https://localhost/",
+            "https://api.localhost/",
+            "https://localhost./",
+            "https://intranet/",
+            "https://printer.local/",
+            "https://x.internal/",
+            "https://router.home.arpa/",
+            "https://１２７.0.0.1/",
+        ] {
+            assert_eq!(EndpointUrl::parse(bad, &strict()), Err(EndpointUrlError::NotPublic), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_other_fault_has_its_own_sentence() {
+        for (bad, fault) in [
+            ("", EndpointUrlError::NotAUrl),
+            ("example.com/x", EndpointUrlError::NotAUrl),
+            ("/x", EndpointUrlError::NotAUrl),
+            ("https://", EndpointUrlError::NotAUrl),
+            ("https://exa mple.com/", EndpointUrlError::NotAUrl),
+            ("https:example.com", EndpointUrlError::NotAUrl),
+            ("https:///example.com", EndpointUrlError::NotAUrl),
+            ("https:\\\\example.com\\x", EndpointUrlError::NotAUrl),
+            ("https://@example.com/", EndpointUrlError::Credentials),
+            ("https://example.com/\n", EndpointUrlError::NotAUrl),
+            ("https://[fe80::1%25eth0]/", EndpointUrlError::NotAUrl),
+            ("http://example.com/", EndpointUrlError::Scheme),
+            ("ftp://example.com/", EndpointUrlError::Scheme),
+            ("javascript:alert(1)", EndpointUrlError::Scheme),
+            ("https://user@example.com/", EndpointUrlError::Credentials),
+            ("https://user:secret@example.com/", EndpointUrlError::Credentials),
+            ("https://example.com/#x", EndpointUrlError::Fragment),
+            ("https://example.com:0/", EndpointUrlError::Port),
+            ("https://example.com:65536/", EndpointUrlError::NotAUrl),
+            ("https://a..example.com/", EndpointUrlError::NotPublic),
+            ("https://.example.com/", EndpointUrlError::NotPublic),
+        ] {
+            assert_eq!(EndpointUrl::parse(bad, &strict()), Err(fault), "{bad}");
+        }
+        for name in ["x".repeat(64) + ".com", "x.".repeat(126) + "com"] {
+            let url = format!("https://{name}/");
+            assert_eq!(EndpointUrl::parse(&url, &strict()), Err(EndpointUrlError::NotPublic), "{url}");
+        }
+        let long = format!("https://example.com/{}", "x".repeat(MAX_LENGTH));
+        assert_eq!(EndpointUrl::parse(&long, &strict()), Err(EndpointUrlError::TooLong));
+    }
+
+    #[test]
+    fn on_one_machine_its_own_address_is_allowed_and_no_other() {
+        assert!(EndpointUrl::parse("http://127.0.0.1:8080/x", &on_one_machine()).is_ok());
+        assert!(EndpointUrl::parse("http://localhost:8080/x", &on_one_machine()).is_ok());
+        assert_eq!(EndpointUrl::parse("http://127.0.0.2/", &on_one_machine()), Err(EndpointUrlError::NotPublic));
+        assert_eq!(EndpointUrl::parse("http://[::1]/", &on_one_machine()), Err(EndpointUrlError::NotPublic));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_reader_panic(text in "\\PC{0,60}") {
+            let _ = EndpointUrl::parse(&text, &strict());
+        }
+    }
+}

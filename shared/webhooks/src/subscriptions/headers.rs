@@ -1,0 +1,204 @@
+//! Headers that a webhook's owner wants to be sent along: harmless ones only.
+
+use std::collections::BTreeMap;
+
+use http::{HeaderName, HeaderValue};
+
+use problem::Violations;
+
+/// How many headers a webhook may have.
+pub const MAX_HEADERS: usize = 20;
+const MAX_VALUE_LENGTH: usize = 2048;
+/// How many bytes they may take together, as JSON: the list of an entity's webhooks must fit into one answer.
+const MAX_TOGETHER: usize = 6 * 1024;
+
+/// Names that the service sets itself, that decide how a message is read on its way, that ask for another answer than one to
+/// this event (parts of it, or none unless something holds), or that have a meaning in answers only. `Cookie` is none of
+/// these: some endpoints know their callers by it.
+const RESERVED: [&str; 20] = [
+    "accept-encoding",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-range",
+    "content-type",
+    "date",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "range",
+    "set-cookie",
+    "set-cookie2",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+    "via",
+];
+const RESERVED_PREFIXES: [&str; 5] = ["if-", "proxy-", "service-", "webhook-", "x-amzn-"];
+/// Names that ask the services of a cloud for something: a webhook must not speak to these, whatever its address leads to.
+const CLOUD_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
+
+/// Checks the headers that an owner wants, and notes what is wrong with each.
+pub fn check(headers: &BTreeMap<String, String>, violations: &mut Violations) {
+    if headers.len() > MAX_HEADERS {
+        violations.add("headers", format!("must not be more than {MAX_HEADERS}"));
+        return;
+    }
+    if serde_json::to_string(headers).map_or(usize::MAX, |json| json.len()) > MAX_TOGETHER {
+        violations.add("headers", format!("must not take more than {MAX_TOGETHER} bytes together, as JSON"));
+        return;
+    }
+    let mut seen = Vec::new();
+    for (name, value) in headers {
+        let field = format!("headers.{name}");
+        if let Err(message) = check_name(name).and_then(|()| check_value(value)) {
+            violations.add(field, message);
+        } else if seen.iter().any(|other: &String| other.eq_ignore_ascii_case(name)) {
+            violations.add(field, "comes twice: names of headers are the same in any case");
+        }
+        seen.push(name.clone());
+    }
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let parsed = HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| "is not the name of a header (RFC 9110 §5.1)".to_owned())?;
+    let lower = parsed.as_str();
+    if name.len() > 128 {
+        return Err("has a name of more than 128 characters".to_owned());
+    }
+    if speaks_to_a_cloud(lower) {
+        return Err("is reserved: headers that begin like it are commands to a cloud's own services".to_owned());
+    }
+    if is_the_services_own(lower) {
+        return Err("is reserved: the service sets it itself or must not send it".to_owned());
+    }
+    Ok(())
+}
+
+fn speaks_to_a_cloud(lower: &str) -> bool {
+    CLOUD_PREFIXES.iter().any(|prefix| lower.starts_with(prefix))
+}
+
+fn is_the_services_own(lower: &str) -> bool {
+    RESERVED.contains(&lower) || RESERVED_PREFIXES.iter().any(|prefix| lower.starts_with(prefix))
+}
+
+/// The headers of a webhook that are sent. They were checked when they were set, but a name may have been reserved since:
+/// such a one is left out, and the delivery goes on without it, as does one that cannot be a header all the same.
+pub fn to_send(headers: &BTreeMap<String, String>) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    headers.iter().filter_map(|(name, value)| {
+        let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+        let sent = !speaks_to_a_cloud(name.as_str()) && !is_the_services_own(name.as_str());
+        sent.then_some((name, HeaderValue::from_str(value).ok()?))
+    })
+}
+
+/// Printable ASCII and inner spaces: no control characters, so no folding and no second header (RFC 9110 §5.5).
+fn check_value(value: &str) -> Result<(), String> {
+    let printable = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    if !printable || HeaderValue::from_str(value).is_err() || value.trim() != value {
+        return Err("must have a value of printable ASCII characters, without spaces at its ends".to_owned());
+    }
+    if value.len() > MAX_VALUE_LENGTH {
+        return Err(format!("must have a value of at most {MAX_VALUE_LENGTH} characters"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(headers: &[(&str, &str)]) -> bool {
+        let headers = headers.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let mut violations = Violations::default();
+        check(&headers, &mut violations);
+        violations.check().is_err()
+    }
+
+    #[test]
+    fn ordinary_headers_are_taken() {
+        assert!(!refused(&[("Authorization", "Bearer abc"), ("X-Tenant", "a b; c=\"d\""), ("X-Empty", "")]));
+    }
+
+    #[test]
+    fn reserved_names_are_refused_in_any_case() {
+        for name in
+            ["Host", "CONTENT-LENGTH", "Transfer-Encoding", "Webhook-Signature", "Service-Delivery-Id", "User-Agent"]
+        {
+            assert!(refused(&[(name, "x")]), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_asks_for_another_answer_or_belongs_to_a_proxy_is_refused() {
+        for name in [
+            "Proxy-Authenticate",
+            "Proxy-Status",
+            "proxy-anything",
+            "HTTP2-Settings",
+            "Range",
+            "Content-Range",
+            "If-Match",
+            "If-None-Match",
+            "If-Modified-Since",
+            "IF-RANGE",
+            "Set-Cookie",
+            "Set-Cookie2",
+        ] {
+            assert!(refused(&[(name, "x")]), "{name}");
+        }
+        assert!(!refused(&[("Cookie", "gate=1"), ("X-If-Match", "x"), ("Accept", "application/json")]));
+    }
+
+    #[test]
+    fn what_speaks_to_the_services_of_a_cloud_is_refused_in_any_case() {
+        for name in ["X-Amz-Target", "x-amz-date", "X-AMZ-SECURITY-TOKEN", "x-amz-x", "X-Goog-Api-Key", "x-goog-"] {
+            assert!(refused(&[(name, "x")]), "{name}");
+        }
+        assert!(!refused(&[("X-Amazing", "x"), ("X-Google", "x"), ("X-Amz", "x")]));
+    }
+
+    #[test]
+    fn a_header_that_was_set_before_its_name_was_reserved_is_not_sent() {
+        let stored = [("Authorization", "Bearer a"), ("X-Amz-Target", "x"), ("x-goog-api-key", "x"), ("Host", "x")];
+        let stored = stored.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let sent: Vec<_> = to_send(&stored).map(|(name, _)| name).collect();
+        assert_eq!(sent, ["authorization"]);
+    }
+
+    #[test]
+    fn headers_that_are_too_large_together_are_refused_as_a_whole() {
+        // `{"X-0":"…","X-1":"…"}`: nine bytes beside each value, and one more.
+        let value = "x".repeat(2_038);
+        let three: Vec<_> = ["X-0", "X-1", "X-2"].map(|name| (name, value.as_str())).to_vec();
+        assert!(!refused(&three));
+        let headers = [three.as_slice(), &[("X-3", "")]].concat();
+        assert!(refused(&headers));
+        let quotes = "\"".repeat(2_038);
+        assert!(refused(&["X-0", "X-1"].map(|name| (name, quotes.as_str()))), "quotes take two bytes each");
+    }
+
+    #[test]
+    fn nothing_that_could_split_a_message_is_taken() {
+        for value in ["a\r\nX-Evil: 1", "a\n b", "a\0", "\ta", "a\u{7f}", "é", " a", "a "] {
+            assert!(refused(&[("X-Test", value)]), "{value:?}");
+        }
+        for name in ["", "a b", "a:", "a\r\n", "é"] {
+            assert!(refused(&[(name, "x")]), "{name:?}");
+        }
+        assert!(refused(&[("X-Test", &"x".repeat(MAX_VALUE_LENGTH + 1))]));
+    }
+
+    #[test]
+    fn too_many_and_doubled_headers_are_refused() {
+        let many: Vec<_> = (0..=MAX_HEADERS).map(|number| format!("X-{number}")).collect();
+        let many: Vec<_> = many.iter().map(|name| (name.as_str(), "x")).collect();
+        assert!(refused(&many) && !refused(&many[1..]));
+        assert!(refused(&[("X-Test", "1"), ("x-test", "2")]));
+    }
+}

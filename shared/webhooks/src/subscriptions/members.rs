@@ -1,0 +1,200 @@
+//! What an owner sets of a webhook, read from a body and checked: in the same way when one is made and when one is changed.
+
+use std::fmt;
+
+use serde::{Deserialize, de::DeserializeOwned};
+
+use super::{endpoint::Part, masked::Headers};
+use crate::events::catalogue;
+use auth::entity::EntityId;
+use outbound::addresses::AddressRules;
+use problem::{JsonBody, Violations};
+
+const MAX_NAME_LENGTH: usize = 200;
+
+/// What a body says of a webhook; what it does not say is absent.
+#[derive(Default, Clone, PartialEq, Eq)]
+pub struct Members {
+    /// What its owner calls it.
+    pub name: Option<String>,
+    /// Whether it is told of anything.
+    pub enabled: Option<bool>,
+    /// Where it is told; of a webhook that exists, perhaps with masks for kept values.
+    pub event_url: Option<String>,
+    /// The types that it is told of, each once.
+    pub event_list: Option<Vec<String>>,
+    /// Headers that are sent along, likewise.
+    pub headers: Option<Headers>,
+}
+
+/// Without what belongs into no log.
+impl fmt::Debug for Members {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, enabled, event_list, .. } = self;
+        let mut members = f.debug_struct("Members");
+        members.field("name", name).field("enabled", enabled).field("event_list", event_list).finish_non_exhaustive()
+    }
+}
+
+/// What the body is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// A webhook that is to be made: what has no default must be there.
+    New,
+    /// One that exists: whatever is not there stays as it is.
+    Existing,
+}
+
+/// What published clients send along. Read by way of a map, since serde would take an array for a struct as well.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "serde_json::Map<String, serde_json::Value>")]
+struct Reference(EntityReference);
+
+impl TryFrom<serde_json::Map<String, serde_json::Value>> for Reference {
+    type Error = serde_json::Error;
+
+    fn try_from(members: serde_json::Map<String, serde_json::Value>) -> Result<Self, Self::Error> {
+        serde_json::from_value(members.into()).map(Self)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EntityReference {
+    identifier: String,
+    #[expect(dead_code, reason = "clients send it, and nothing depends on it")]
+    name: Option<String>,
+}
+
+impl About {
+    /// Of a new webhook nothing is kept that a mask could stand for.
+    fn check<T: Part>(self, part: Option<&T>, rules: &AddressRules, violations: &mut Violations) {
+        let Some(part) = part else { return };
+        part.check(rules, violations);
+        if self == Self::New {
+            part.clone().unmasked(&T::default(), violations);
+        }
+    }
+
+    fn member<T: DeserializeOwned>(self, body: &mut JsonBody<'_>, name: &str, what: &str) -> Option<T> {
+        match self {
+            Self::New => body.required(name, what),
+            Self::Existing => body.optional(name, what),
+        }
+    }
+}
+
+impl Members {
+    /// Takes the members from a body. What is wrong with them is noted there, so they are good once the body is finished.
+    pub fn take(body: &mut JsonBody<'_>, about: About, entity: &EntityId, rules: &AddressRules) -> Self {
+        let name: Option<String> = about.member(body, "name", "a text that people know the webhook by");
+        let enabled = body.optional("enabled", "true or false");
+        let event_url: Option<String> = about.member(body, "eventUrl", "the address of the endpoint");
+        let event_list = about.member(body, "eventList", "a list of event types; an empty one means every type");
+        let headers = body.optional_texts("headers", "an object of texts by header name");
+        let reference: Option<Reference> = body.optional("entity", "an object with identifier and name");
+
+        let violations = &mut body.violations;
+        if name.as_deref().is_some_and(|name| !is_name(name)) {
+            violations.add("name", format!("must have 1 to {MAX_NAME_LENGTH} characters and no control characters"));
+        }
+        about.check(event_url.as_ref(), rules, violations);
+        let event_list = event_list.map(|list| known_types(list, violations));
+        about.check(headers.as_ref(), rules, violations);
+        if reference.is_some_and(|Reference(reference)| reference.identifier != entity.as_str()) {
+            violations.add("entity.identifier", "must be the managing entity of the path, or be left out");
+        }
+        Self { name, enabled, event_url, event_list, headers }
+    }
+
+    /// Whether nothing was said.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.trim().is_empty() && text.chars().count() <= MAX_NAME_LENGTH && !text.chars().any(char::is_control)
+}
+
+/// The types of the list, each once; those that do not exist are violations.
+fn known_types(list: Vec<String>, violations: &mut Violations) -> Vec<String> {
+    let mut known = Vec::<String>::new();
+    if list.len() > catalogue::all().len() {
+        violations.add("eventList", "must not be longer than the catalogue; an empty list means every type");
+        return known;
+    }
+    for (position, value) in list.into_iter().enumerate() {
+        if catalogue::find(&value).is_none() {
+            violations.add(format!("eventList[{position}]"), "must be the key of an event type of the catalogue");
+        } else if !known.contains(&value) {
+            known.push(value);
+        }
+    }
+    known
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use problem::Problem;
+
+    fn read(about: About, body: &str) -> Result<Members, Problem> {
+        let mut body = JsonBody::read(body.as_bytes()).expect("an object");
+        let entity = EntityId::parse("demo-hotel").expect("an entity");
+        let members = Members::take(&mut body, about, &entity, &AddressRules::default());
+        body.finish().map(|()| members)
+    }
+
+    fn violations(about: About, body: &str) -> Vec<String> {
+        let problem = read(about, body).expect_err("refused");
+        let list = problem.properties["violations"].as_array().expect("a list").clone();
+        list.iter().map(|violation| violation["field"].as_str().expect("a field").to_owned()).collect()
+    }
+
+    #[test]
+    fn a_new_webhook_is_told_of_each_type_once_and_may_name_the_paths_entity() {
+        let members = read(
+            About::New,
+            r#"{"name":"n","eventUrl":"https://example.com/","eventList":["booking.created","booking.created"],
+                "entity":{"identifier":"demo-hotel","name":"Demo"}}"#,
+        );
+        let members = members.expect("good");
+        assert_eq!(members.event_list.as_deref(), Some(&["booking.created".to_owned()][..]));
+        assert!(members.enabled.is_none() && members.headers.is_none());
+    }
+
+    #[test]
+    fn a_change_needs_to_say_nothing_and_says_nothing_that_is_not_there() {
+        assert!(read(About::Existing, "{}").expect("good").is_empty());
+        assert!(read(About::Existing, r#"{"entity":{"identifier":"demo-hotel"}}"#).expect("good").is_empty());
+        let some = read(About::Existing, r#"{"headers":{},"eventList":[]}"#).expect("good");
+        let expected = Members { headers: Some(Headers::new()), event_list: Some(Vec::new()), ..Members::default() };
+        assert_eq!(some, expected);
+    }
+
+    #[test]
+    fn every_violation_is_told_at_once_whatever_the_body_is_about() {
+        let body = r#"{"name":" ","enabled":"yes","eventUrl":"http://x","eventList":["nope"],"headers":{"Host":"x"},
+                       "entity":{"identifier":"other"},"secret":"x"}"#;
+        let fields = ["enabled", "name", "eventUrl", "eventList[0]", "headers.Host", "entity.identifier", "secret"];
+        assert_eq!(violations(About::New, body), fields);
+        assert_eq!(violations(About::Existing, body), fields);
+        assert_eq!(violations(About::New, "{}"), ["name", "eventUrl", "eventList"]);
+    }
+
+    #[test]
+    fn a_mask_stands_for_nothing_in_a_new_webhook() {
+        let body =
+            r#"{"name":"n","eventUrl":"https://example.com/?token=***","eventList":[],"headers":{"X-Key":"***"}}"#;
+        assert_eq!(violations(About::New, body), ["eventUrl", "headers.X-Key"]);
+        assert!(read(About::Existing, body).is_ok());
+    }
+
+    #[test]
+    fn null_is_a_value_of_no_member() {
+        for member in ["name", "enabled", "eventUrl", "eventList", "headers", "entity"] {
+            assert_eq!(violations(About::Existing, &format!(r#"{{"{member}":null}}"#)), [member]);
+        }
+    }
+}

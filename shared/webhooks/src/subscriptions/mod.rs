@@ -1,0 +1,39 @@
+//! Webhooks: which endpoint is told of what, and with which secret.
+
+pub mod breaker;
+pub mod change;
+pub mod disable;
+pub mod endpoint;
+pub mod endpoint_url;
+#[cfg(test)]
+mod endpoint_url_tests;
+pub mod headers;
+pub mod health;
+pub mod masked;
+mod members;
+pub mod operational;
+#[cfg(test)]
+mod operational_tests;
+pub mod pace;
+pub mod register;
+pub mod remove;
+mod revision;
+pub mod rotate;
+pub mod secret;
+pub mod show;
+pub mod stats;
+pub mod store;
+pub mod telling;
+pub mod test_event;
+pub mod webhook;
+
+use gate::PathBeside;
+
+pub use store::Webhooks;
+pub use webhook::Webhook;
+
+/// The paths that stand beside a webhook's own, in the place of its identifier: `…/webhook/list` and `…/webhook/event`.
+pub const PATHS_BESIDE: &[PathBeside] = &[
+    PathBeside { parameter: "webhookIdentifier", name: "list", verb: "GET" },
+    PathBeside { parameter: "webhookIdentifier", name: "event", verb: "POST" },
+];

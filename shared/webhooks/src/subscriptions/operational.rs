@@ -1,0 +1,164 @@
+//! What the service says of webhooks itself: *operational* events, delivered like any other to the webhooks that subscribe.
+//!
+//! Operational events never set off each other. None is delivered to the webhook that it is about. An attempt to deliver one
+//! changes nothing in the health of the webhook that receives it and is told of no further, whatever the endpoint answers.
+//! And of one webhook each type is told once an hour at most ([`super::telling`]).
+//!
+//! A `webhook.test` is no operational event: a person asks for each, to see whether the endpoint works, so its attempts count
+//! for the webhook's health like any other. Only its end is not told, since the person who asked looks at the delivery.
+//! Events of payment connections tell nothing of webhooks and count like any other as well.
+
+use serde::Serialize;
+
+use crate::{
+    events::{EventType, catalogue, outbox::Announcement},
+    subscriptions::test_event::TEST,
+};
+use auth::entity::EntityId;
+use base::{
+    clock::Time,
+    ids::{DeliveryId, EventId, WebhookId},
+    random::Random,
+};
+
+const FAILING: &EventType = catalogue::own("webhook.failing");
+const DISABLED: &EventType = catalogue::own("webhook.disabled");
+const EXHAUSTED: &EventType = catalogue::own("webhook.delivery.exhausted");
+
+/// Whether events of this type are operational.
+pub fn is_operational(kind: &str) -> bool {
+    [FAILING, DISABLED, EXHAUSTED].iter().any(|operational| operational.value == kind)
+}
+
+/// The data of `webhook.failing`: so many attempts in a row have failed.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookFailing<'a> {
+    /// The webhook that fails.
+    pub webhook_identifier: &'a WebhookId,
+    /// What its owner calls it.
+    pub name: &'a str,
+    /// How many attempts have failed since the last that succeeded.
+    pub failures_in_row: u32,
+    /// When the first of them failed.
+    pub since: Time,
+    /// What the last of them was answered with; null if it never completed.
+    pub last_http_status: Option<u16>,
+    /// Why the last of them never completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<&'a str>,
+}
+
+/// The data of `webhook.disabled`: the service has disabled a webhook.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookDisabled<'a> {
+    /// The webhook.
+    pub webhook_identifier: &'a WebhookId,
+    /// What its owner calls it.
+    pub name: &'a str,
+    /// Why, in the words that its owner reads.
+    pub reason: &'a str,
+}
+
+/// The data of `webhook.delivery.exhausted`: no attempt of a delivery has succeeded, and none is due.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeliveryExhausted<'a> {
+    /// The delivery.
+    pub delivery_identifier: &'a DeliveryId,
+    /// The webhook that it was for.
+    pub webhook_identifier: &'a WebhookId,
+    /// The event that it carried.
+    pub event_identifier: &'a EventId,
+    /// The event's type.
+    pub r#type: &'a str,
+    /// How many attempts were made in all.
+    pub attempt_count: u32,
+    /// What the last of them was answered with; null if it never completed.
+    pub last_http_status: Option<u16>,
+}
+
+impl WebhookFailing<'_> {
+    /// The event.
+    pub fn announcement(&self, entity: &EntityId, now: Time, random: &dyn Random) -> Announcement {
+        Announcement::new(FAILING, entity.clone(), self, now, random).about(self.webhook_identifier)
+    }
+}
+
+impl WebhookDisabled<'_> {
+    /// The event.
+    pub fn announcement(&self, entity: &EntityId, now: Time, random: &dyn Random) -> Announcement {
+        Announcement::new(DISABLED, entity.clone(), self, now, random).about(self.webhook_identifier)
+    }
+}
+
+impl DeliveryExhausted<'_> {
+    /// The event; none for a delivery that carried an operational event or a test.
+    pub fn announcement(&self, entity: &EntityId, now: Time, random: &dyn Random) -> Option<Announcement> {
+        if is_operational(self.r#type) || self.r#type == TEST.value {
+            return None;
+        }
+        Some(Announcement::new(EXHAUSTED, entity.clone(), self, now, random).about(self.webhook_identifier))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::testing::CountingRandom;
+    use serde_json::{Value, json};
+
+    const NOW: Time = Time::from_millis(1_795_167_900_123);
+
+    fn entity() -> EntityId {
+        EntityId::parse("demo-hotel").expect("an entity")
+    }
+
+    fn exhausted(kind: &str) -> Option<Announcement> {
+        let random = CountingRandom::default();
+        let (event, webhook) = (EventId::new(NOW, &random), WebhookId::new(NOW, &random));
+        let data = DeliveryExhausted {
+            delivery_identifier: &DeliveryId::of(&event, &webhook),
+            webhook_identifier: &webhook,
+            event_identifier: &event,
+            r#type: kind,
+            attempt_count: 10,
+            last_http_status: None,
+        };
+        data.announcement(&entity(), NOW, &random)
+    }
+
+    #[test]
+    fn the_end_of_a_delivery_is_told_unless_it_carried_such_an_event_itself() {
+        let told = exhausted("booking.created").expect("an event");
+        assert_eq!(told.kind, "webhook.delivery.exhausted");
+        let data: Value = serde_json::from_str(&told.data).expect("JSON");
+        assert_eq!(
+            (&data["type"], &data["attemptCount"], &data["lastHttpStatus"]),
+            (&json!("booking.created"), &json!(10), &Value::Null)
+        );
+        for kind in catalogue::all().iter().filter(|kind| kind.value.starts_with("webhook.")) {
+            assert!(exhausted(kind.value).is_none(), "{}", kind.value);
+        }
+    }
+
+    #[test]
+    fn what_is_told_of_a_webhook_says_which_it_is_about() {
+        let random = CountingRandom::default();
+        let webhook = WebhookId::new(NOW, &random);
+        let failing = WebhookFailing {
+            webhook_identifier: &webhook,
+            name: "Booking sync",
+            failures_in_row: 5,
+            since: NOW,
+            last_http_status: Some(500),
+            last_error: None,
+        };
+        let disabled = WebhookDisabled { webhook_identifier: &webhook, name: "Booking sync", reason: "Gone." };
+        for told in [failing.announcement(&entity(), NOW, &random), disabled.announcement(&entity(), NOW, &random)] {
+            assert_eq!(told.about, Some(webhook.clone()));
+            assert!(told.data.contains(webhook.as_str()) && !told.data.contains("lastError"), "{}", told.data);
+        }
+    }
+}

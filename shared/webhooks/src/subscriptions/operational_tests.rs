@@ -1,0 +1,239 @@
+//! Operational events stay few, whoever subscribes to what, whatever endpoints answer, and in whatever order. The world here does
+//! with each attempt what the dispatcher and the table do, and decides nothing by itself.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::{
+    Webhook,
+    breaker::{BreakerSettings, Consequence, HealthItem, Outcome, Tally},
+    operational::{DeliveryExhausted, WebhookDisabled, WebhookFailing, is_operational},
+    telling::PAUSE,
+};
+use crate::events::{Event, catalogue, outbox::Announcement, publish::plan};
+use auth::entity::EntityId;
+use base::{
+    clock::Time,
+    ids::{DeliveryId, EventId, WebhookId},
+    testing::CountingRandom,
+};
+
+const BEGIN: Time = Time::from_millis(1_795_167_900_000);
+const ATTEMPTS: u32 = 3;
+/// Types that an `eventList` may have here; an empty one means all.
+const KINDS: [&str; 5] =
+    ["booking.created", "webhook.test", "webhook.failing", "webhook.disabled", "webhook.delivery.exhausted"];
+
+/// An open delivery.
+struct Open {
+    webhook: usize,
+    event: EventId,
+    kind: &'static str,
+    attempts: u32,
+}
+
+struct World {
+    now: Time,
+    random: CountingRandom,
+    webhooks: Vec<Webhook>,
+    healths: BTreeMap<usize, HealthItem>,
+    told: BTreeMap<(usize, String), Time>,
+    outbox: VecDeque<Announcement>,
+    open: Vec<Open>,
+    operational: usize,
+    requests: usize,
+}
+
+/// What an endpoint does: a status, or no answer.
+type Answer = Option<u16>;
+
+impl World {
+    fn of(lists: &[Vec<&'static str>]) -> Self {
+        let random = CountingRandom::default();
+        let webhook = |(number, list): (usize, &Vec<&str>)| Webhook {
+            created_date: BEGIN,
+            disabled_reason: None,
+            enabled: true,
+            event_list: list.iter().map(|&kind| kind.to_owned()).collect(),
+            id: WebhookId::new(BEGIN + Duration::from_millis(number as u64), &random),
+            last_update: BEGIN,
+            name: number.to_string(),
+            owner_identifier: entity(),
+            ..super::webhook::tests::webhook()
+        };
+        let webhooks = lists.iter().enumerate().map(webhook).collect();
+        Self {
+            now: BEGIN,
+            random,
+            webhooks,
+            healths: BTreeMap::new(),
+            told: BTreeMap::new(),
+            outbox: VecDeque::new(),
+            open: Vec::new(),
+            operational: 0,
+            requests: 0,
+        }
+    }
+
+    fn publish(&mut self, event: &Event) {
+        for planned in plan(event, &self.webhooks) {
+            let webhook =
+                self.webhooks.iter().position(|webhook| webhook.id == planned.webhook).expect("it was planned");
+            self.open.push(Open { webhook, event: event.id.clone(), kind: event.kind, attempts: 0 });
+        }
+    }
+
+    /// What `Telling` does, within the transaction of a change.
+    fn tell(&mut self, webhook: usize, announcement: Announcement) {
+        let told = (webhook, announcement.kind.clone());
+        if self.told.get(&told).is_none_or(|told| *told + PAUSE < self.now) {
+            self.told.insert(told, self.now);
+            self.operational += 1;
+            self.outbox.push_back(announcement);
+        }
+    }
+
+    fn attempt(&mut self, which: usize, answer: Answer) {
+        let Open { webhook, event, kind, attempts } = self.open.swap_remove(which);
+        if !self.webhooks[webhook].enabled {
+            return;
+        }
+        self.requests += 1;
+        let attempts = attempts + 1;
+        let outcome = Outcome { http_status: answer, error: None, duration: Duration::from_millis(7) };
+        if answer == Some(410) {
+            self.disable(webhook, !is_operational(kind));
+        } else if !outcome.succeeded() && attempts < ATTEMPTS {
+            self.open.push(Open { webhook, event: event.clone(), kind, attempts });
+        } else if !outcome.succeeded() {
+            self.exhausted(webhook, &event, kind);
+        }
+        if !is_operational(kind) {
+            self.count(webhook, outcome);
+        }
+    }
+
+    fn exhausted(&mut self, webhook: usize, event: &EventId, kind: &str) {
+        let id = self.webhooks[webhook].id.clone();
+        let exhausted = DeliveryExhausted {
+            delivery_identifier: &DeliveryId::of(event, &id),
+            webhook_identifier: &id,
+            event_identifier: event,
+            r#type: kind,
+            attempt_count: ATTEMPTS,
+            last_http_status: None,
+        };
+        if let Some(announcement) = exhausted.announcement(&entity(), self.now, &self.random) {
+            self.tell(webhook, announcement);
+        }
+    }
+
+    fn disable(&mut self, webhook: usize, told: bool) {
+        let (id, name) = (self.webhooks[webhook].id.clone(), self.webhooks[webhook].name.clone());
+        if std::mem::take(&mut self.webhooks[webhook].enabled) && told {
+            let disabled = WebhookDisabled { webhook_identifier: &id, name: &name, reason: "Gone." };
+            self.tell(webhook, disabled.announcement(&entity(), self.now, &self.random));
+        }
+    }
+
+    fn count(&mut self, webhook: usize, outcome: Outcome) {
+        let tally = Tally::of(&[outcome]);
+        if tally.is_clean() {
+            self.healths.remove(&webhook);
+            return;
+        }
+        let mut left = self.healths.remove(&webhook).unwrap_or_default();
+        left.failures_in_row += 1;
+        left.failing_since = left.failing_since.or(Some(self.now));
+        let consequences = left.consequences(None, &tally, &BreakerSettings::default(), self.now);
+        for consequence in consequences {
+            match consequence {
+                Consequence::TellFailing(spell) => {
+                    left.failing = true;
+                    let id = self.webhooks[webhook].id.clone();
+                    let failing = WebhookFailing {
+                        webhook_identifier: &id,
+                        name: "",
+                        failures_in_row: left.failures_in_row,
+                        since: spell.since,
+                        last_http_status: None,
+                        last_error: None,
+                    };
+                    self.tell(webhook, failing.announcement(&entity(), self.now, &self.random));
+                }
+                Consequence::Disable { .. } => self.disable(webhook, true),
+                Consequence::Open { .. } | Consequence::Reopen { .. } => {}
+            }
+        }
+        self.healths.insert(webhook, left);
+    }
+
+    /// The sweep: everything in the outbox is published.
+    fn sweep(&mut self) {
+        while let Some(announcement) = self.outbox.pop_front() {
+            self.publish(&announcement.event().expect("it can be published"));
+        }
+    }
+}
+
+fn entity() -> EntityId {
+    EntityId::parse("demo-hotel").expect("an entity")
+}
+
+fn lists() -> impl Strategy<Value = Vec<Vec<&'static str>>> {
+    proptest::collection::vec(proptest::sample::subsequence(KINDS.to_vec(), 0..=KINDS.len()), 1..8)
+}
+
+/// Which delivery is attempted, what its endpoint answers, whether the sweep runs then, and how many minutes go by.
+fn moves() -> impl Strategy<Value = Vec<(usize, Answer, bool, u64)>> {
+    let answer = prop_oneof![
+        8 => proptest::sample::select(vec![Some(200u16), Some(500), None]),
+        1 => Just(Some(410)),
+    ];
+    proptest::collection::vec((any::<usize>(), answer, any::<bool>(), 0u64..3), 1..60)
+}
+
+proptest! {
+    #[test]
+    fn whatever_subscribes_and_whatever_is_answered_operational_events_are_few_and_come_to_an_end(
+        lists in lists(),
+        published in proptest::collection::vec(any::<bool>(), 1..12),
+        moves in moves(),
+    ) {
+        let mut world = World::of(&lists);
+        for test in &published {
+            let kind = catalogue::find(if *test { "webhook.test" } else { "booking.created" }).expect("it exists");
+            let data = serde_json::value::to_raw_value(&()).expect("JSON");
+            let id = EventId::new(world.now, &world.random);
+            let event = Event::new(id, kind, world.now, entity(), &data).expect("it is small");
+            world.publish(&event);
+        }
+        let webhooks = lists.len();
+        // The same moves, again and again, until nothing is left to do.
+        for (which, answer, sweeps, minutes) in moves.iter().cycle() {
+            if world.open.is_empty() {
+                world.sweep();
+                if world.open.is_empty() {
+                    break;
+                }
+            }
+            world.attempt(which % world.open.len(), *answer);
+            if *sweeps {
+                world.sweep();
+            }
+            world.now = world.now + Duration::from_secs(minutes * 60);
+            // Three types of event about each webhook, once in any hour that begins with one.
+            let hours = usize::try_from(world.now.since(BEGIN).as_secs() / PAUSE.as_secs()).expect("hours") + 1;
+            let told = world.operational;
+            prop_assert!(told <= 3 * webhooks * hours, "{told} events about {webhooks} webhooks in {hours} hours");
+            // And whatever time goes by, no more than the published events can set off: each of the three takes an attempt that
+            // counts.
+            let counting = published.len() * webhooks * ATTEMPTS as usize;
+            prop_assert!(told <= 3 * counting, "{told} events set off by {counting} attempts");
+            let deliveries = published.len() * webhooks + told * (webhooks - 1);
+            prop_assert!(world.requests <= deliveries * ATTEMPTS as usize);
+        }
+    }
+}

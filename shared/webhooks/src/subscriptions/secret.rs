@@ -1,0 +1,80 @@
+//! Signing secrets of webhooks, in the form of Standard Webhooks: `whsec_` and base 64.
+//! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
+
+use std::fmt;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::{Deserialize, Serialize};
+
+use auth::entity::EntityId;
+use base::{
+    clock::Time,
+    ids::WebhookId,
+    random::{self, Random},
+};
+use storage::{
+    sealing::{KeyRing, SealError},
+    secrets::SecretBytes,
+};
+
+const PREFIX: &str = "whsec_";
+
+/// The key that a webhook's deliveries are signed with.
+#[derive(Clone)]
+pub struct SigningSecret(SecretBytes);
+
+impl SigningSecret {
+    /// A new secret of 256 bits.
+    pub fn new(random: &dyn Random) -> Self {
+        Self(SecretBytes::new(random::bytes::<32>(random).to_vec()))
+    }
+
+    /// The bytes of the key.
+    pub fn key(&self) -> &[u8] {
+        self.0.expose()
+    }
+
+    /// The secret as its owner is told it, once.
+    pub fn reveal(&self) -> String {
+        format!("{PREFIX}{}", BASE64_STANDARD.encode(self.key()))
+    }
+
+    /// The secret as the table keeps it.
+    pub fn seal(&self, ring: &KeyRing, random: &dyn Random, owner: &EntityId, webhook: &WebhookId) -> String {
+        ring.seal(random, &context(owner, webhook), self.key())
+    }
+
+    /// The secret that the table keeps for this webhook.
+    pub fn open(sealed: &str, ring: &KeyRing, owner: &EntityId, webhook: &WebhookId) -> Result<Self, SealError> {
+        ring.open(&context(owner, webhook), sealed).map(Self)
+    }
+}
+
+/// The place that a signing secret is sealed for.
+pub fn context(owner: &EntityId, webhook: &WebhookId) -> String {
+    format!("signing-secret/{owner}/{webhook}")
+}
+
+/// A signing secret as the table keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SealedSecret {
+    /// The secret, sealed.
+    pub sealed: String,
+    /// When it stops signing; never, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_date: Option<Time>,
+}
+
+impl SealedSecret {
+    /// Whether it signs at this moment.
+    pub fn is_live(&self, now: Time) -> bool {
+        self.expires_date.is_none_or(|end| now < end)
+    }
+}
+
+impl fmt::Debug for SigningSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SigningSecret(…)")
+    }
+}

@@ -1,0 +1,352 @@
+//! How many attempts a webhook was sent, how many it took, and how long they took: counted by the hour.
+//!
+//! | item | pk / sk |
+//! |---|---|
+//! | an hour | `ENT#{entity}` / `STA#{webhook}#2026-11-20T09` |
+//!
+//! An hour is a histogram: an attribute for each range of durations that came up, named by the least of them in
+//! milliseconds (`d14`). One update adds a whole batch, and hours are added up when somebody asks.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde::Serialize;
+
+use super::breaker::Outcome;
+use auth::entity::AuthorizedEntity;
+use base::{clock::Time, ids::WebhookId};
+use storage::table::{Item, Table, TableError, number, text};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// What is counted is kept for a day longer than it is asked for.
+const MEMORY: Duration = Duration::from_secs(8 * 24 * 60 * 60);
+/// Durations from here on are not told apart, in milliseconds: an exchange takes 15 s at most.
+const LONGEST: u64 = 20_000;
+
+/// The statistics in the table.
+#[derive(Debug, Clone)]
+pub struct Stats(Table);
+
+/// A webhook's statistics on the wire.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookStats {
+    /// The present hour and the 24 before it.
+    pub last24_hours: Summary,
+    /// The present hour and the 168 before it.
+    pub last7_days: Summary,
+}
+
+/// What came of the attempts of some time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// How many there were.
+    pub attempts: u64,
+    /// How many of them succeeded.
+    pub succeeded: u64,
+    /// The share of those, from 0 to 1; none without attempts.
+    pub success_rate: Option<f64>,
+    /// Half of the attempts took no longer, in milliseconds, to within a tenth; none without attempts.
+    pub p50_ms: Option<u64>,
+    /// 95 of 100 attempts took no longer.
+    pub p95_ms: Option<u64>,
+}
+
+/// Attempts by how long they took.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Histogram(BTreeMap<u64, u64>);
+
+/// The ranges of durations, each by its least: every range is at most a sixth wider than the one before it, so that its
+/// middle is within a tenth of all that fall into it.
+fn ranges() -> impl Iterator<Item = u64> {
+    std::iter::successors(Some(0u64), |least| Some((*least + 1).max(*least * 7 / 6)).filter(|next| *next < LONGEST))
+}
+
+/// The least duration of the range that this one falls into.
+fn range_of(millis: u64) -> u64 {
+    ranges().take_while(|least| *least <= millis).last().unwrap_or_default()
+}
+
+/// What stands for all durations of a range: their geometric middle.
+fn middle(least: u64) -> u64 {
+    let greatest = ranges().find(|next| *next > least).unwrap_or(LONGEST) - 1;
+    // The root of a product of numbers below 20 000 is exact enough, and below 20 000.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "both are below 20 000"
+    )]
+    let middle = ((least * greatest) as f64).sqrt().round() as u64;
+    middle
+}
+
+impl Histogram {
+    fn add(&mut self, millis: u64, count: u64) {
+        *self.0.entry(range_of(millis)).or_default() += count;
+    }
+
+    /// What so many of a hundred took at most, by nearest rank; none when it is empty.
+    fn percentile(&self, percent: u64) -> Option<u64> {
+        let total: u64 = self.0.values().sum();
+        let rank = (total * percent).div_ceil(100).max(1);
+        let mut below = 0;
+        let found = self.0.iter().find(|(_, count)| {
+            below += **count;
+            below >= rank
+        });
+        found.map(|(least, _)| middle(*least))
+    }
+}
+
+/// The attempts of one batch or of many hours.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Count {
+    attempts: u64,
+    succeeded: u64,
+    durations: Histogram,
+}
+
+impl Count {
+    fn of(outcomes: &[Outcome]) -> Self {
+        let mut count = Self::default();
+        for outcome in outcomes {
+            count.attempts += 1;
+            count.succeeded += u64::from(outcome.succeeded());
+            count.durations.add(u64::try_from(outcome.duration.as_millis()).unwrap_or(LONGEST), 1);
+        }
+        count
+    }
+
+    /// Adds an hour as it stands in the table.
+    fn add(&mut self, hour: &Item) {
+        for (name, value) in hour {
+            let Some(value) = value.as_n().ok().and_then(|value| value.parse::<u64>().ok()) else { continue };
+            match name.as_str() {
+                "attempts" => self.attempts += value,
+                "succeeded" => self.succeeded += value,
+                _ => {
+                    if let Some(least) = name.strip_prefix('d').and_then(|least| least.parse().ok()) {
+                        self.durations.add(least, value);
+                    }
+                }
+            }
+        }
+    }
+
+    fn summary(&self) -> Summary {
+        if self.attempts == 0 {
+            return Summary::default();
+        }
+        #[expect(clippy::cast_precision_loss, reason = "nobody makes as many attempts as a double cannot tell apart")]
+        let rate = self.succeeded as f64 / self.attempts as f64;
+        Summary {
+            attempts: self.attempts,
+            succeeded: self.succeeded,
+            success_rate: Some((rate * 10_000.0).round() / 10_000.0),
+            p50_ms: self.durations.percentile(50),
+            p95_ms: self.durations.percentile(95),
+        }
+    }
+
+    /// The update that adds it to an hour, and its values.
+    fn addition(&self) -> (String, HashMap<String, AttributeValue>) {
+        let mut additions = vec!["attempts :attempts".to_owned(), "succeeded :succeeded".to_owned()];
+        let mut values = HashMap::from([
+            (":attempts".to_owned(), number(self.attempts)),
+            (":succeeded".to_owned(), number(self.succeeded)),
+        ]);
+        for (least, count) in &self.durations.0 {
+            additions.push(format!("d{least} :d{least}"));
+            values.insert(format!(":d{least}"), number(count));
+        }
+        (format!("SET expiresAt = :end ADD {}", additions.join(", ")), values)
+    }
+}
+
+impl Stats {
+    /// The statistics in this table.
+    pub fn new(table: Table) -> Self {
+        Self(table)
+    }
+
+    /// Counts attempts, once per webhook and batch.
+    pub async fn count(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        outcomes: &[Outcome],
+        now: Time,
+    ) -> Result<(), TableError> {
+        if outcomes.is_empty() {
+            return Ok(());
+        }
+        let (update, values) = Count::of(outcomes).addition();
+        let request = self
+            .0
+            .client
+            .update_item()
+            .table_name(&self.0.name)
+            .key("pk", text(partition(entity)))
+            .key("sk", text(format!("{}{}", prefix(webhook), hour(now))))
+            .update_expression(update)
+            .set_expression_attribute_values(Some(values))
+            .expression_attribute_values(":end", number((now + MEMORY).as_seconds()));
+        request.send().await.map_err(TableError::sdk("counting a webhook's attempts"))?;
+        Ok(())
+    }
+
+    /// Whether a webhook was sent anything in these days.
+    pub async fn any(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<bool, TableError> {
+        let query = self.0.client.query().table_name(&self.0.name).consistent_read(true).limit(1);
+        let query = query
+            .key_condition_expression("pk = :pk AND begins_with(sk, :sk)")
+            .expression_attribute_values(":pk", text(partition(entity)))
+            .expression_attribute_values(":sk", text(prefix(webhook)));
+        let answer = query.send().await.map_err(TableError::sdk("looking for a webhook's attempts"))?;
+        Ok(answer.count() > 0)
+    }
+
+    /// What came of a webhook's attempts.
+    pub async fn of(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        now: Time,
+    ) -> Result<WebhookStats, TableError> {
+        const DOING: &str = "reading a webhook's statistics";
+        let prefix = prefix(webhook);
+        let hours = self.0.partition(partition(entity), Some(&prefix), DOING).await?;
+        Ok(summarized(&hours, &prefix, now))
+    }
+}
+
+fn summarized(hours: &[Item], prefix: &str, now: Time) -> WebhookStats {
+    let since = |ago: Duration| {
+        let first = hour(Time::from_millis(now.as_millis() - i64::try_from(ago.as_millis()).unwrap_or_default()));
+        let mut count = Count::default();
+        // The order of the texts is the order of the hours.
+        let recent = hours.iter().filter(|item| {
+            let hour = item.get("sk").and_then(|sk| sk.as_s().ok()?.strip_prefix(prefix));
+            hour.is_some_and(|hour| hour >= first.as_str())
+        });
+        recent.for_each(|hour| count.add(hour));
+        count.summary()
+    };
+    WebhookStats { last24_hours: since(DAY), last7_days: since(DAY * 7) }
+}
+
+fn partition(entity: &AuthorizedEntity) -> String {
+    format!("ENT#{}", entity.id())
+}
+
+fn prefix(webhook: &WebhookId) -> String {
+    format!("STA#{webhook}#")
+}
+
+/// The hour that a moment is in: `2026-11-20T09`.
+fn hour(time: Time) -> String {
+    let mut text = time.to_string();
+    text.truncate("2026-11-20T09".len());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOW: Time = Time::from_millis(1_795_167_900_123); // 2026-11-20T09:45:00.123Z
+
+    fn outcome(status: Option<u16>, millis: u64) -> Outcome {
+        Outcome { http_status: status, error: None, duration: Duration::from_millis(millis) }
+    }
+
+    fn row(hour: &str, count: &Count) -> Item {
+        let (_, values) = count.addition();
+        let mut item: Item = values.into_iter().map(|(name, value)| (name[1..].to_owned(), value)).collect();
+        item.insert("sk".into(), text(format!("STA#whk#{hour}")));
+        item.insert("expiresAt".into(), number(1));
+        item
+    }
+
+    #[test]
+    fn a_webhook_without_attempts_has_neither_rates_nor_times() {
+        let stats = summarized(&[], "STA#whk#", NOW);
+        assert_eq!(
+            serde_json::to_value(stats).expect("JSON")["last7Days"],
+            serde_json::json!({"attempts": 0, "succeeded": 0, "successRate": null, "p50Ms": null, "p95Ms": null})
+        );
+    }
+
+    #[test]
+    fn hours_are_added_up_for_as_long_as_they_count() {
+        let count = |attempts: u64| {
+            Count::of(
+                &(0..attempts).map(|number| outcome(Some(if number == 0 { 500 } else { 200 }), 9)).collect::<Vec<_>>(),
+            )
+        };
+        let hours = [
+            row("2026-11-13T08", &count(100)),
+            row("2026-11-13T09", &count(1)),
+            row("2026-11-19T08", &count(2)),
+            row("2026-11-19T09", &count(3)),
+            row("2026-11-20T09", &count(5)),
+        ];
+        let stats = summarized(&hours, "STA#whk#", NOW);
+        assert_eq!((stats.last24_hours.attempts, stats.last24_hours.succeeded), (8, 6));
+        assert_eq!((stats.last7_days.attempts, stats.last7_days.succeeded), (11, 7));
+        assert_eq!(stats.last24_hours.success_rate, Some(0.75));
+        assert_eq!((stats.last24_hours.p50_ms, stats.last24_hours.p95_ms), (Some(9), Some(9)));
+        let json = serde_json::to_value(stats).expect("JSON");
+        assert!(json["last24Hours"]["p95Ms"].is_u64() && json["last7Days"]["successRate"].is_f64(), "{json}");
+    }
+
+    #[test]
+    fn an_hour_with_every_duration_is_one_write_unit() {
+        let all: Vec<_> = (0..LONGEST).map(|millis| outcome(Some(200), millis)).collect();
+        let bytes: usize = row("2026-11-20T09", &Count::of(&all)).keys().map(|name| name.len() + 6).sum();
+        assert!(bytes < 850, "{bytes} bytes, beside a key of up to 180");
+    }
+
+    #[test]
+    fn what_takes_longer_than_anything_may_is_counted_as_the_longest() {
+        let mut histogram = Histogram::default();
+        histogram.add(u64::MAX, 1);
+        assert!(histogram.percentile(50).is_some_and(|millis| (17_000..LONGEST).contains(&millis)));
+        assert_eq!(Histogram::default().percentile(50), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_duration_is_known_to_within_a_tenth(millis in 0u64..LONGEST) {
+            let shown = middle(range_of(millis));
+            prop_assert!(shown.abs_diff(millis) * 10 <= millis, "{millis} is shown as {shown}");
+        }
+
+        #[test]
+        fn a_percentile_is_within_a_tenth_of_the_exact_one(
+            durations in proptest::collection::vec(prop_oneof![0u64..50, 0u64..15_000], 1..300),
+            percent in proptest::sample::select(vec![50u64, 95]),
+            parts in 1usize..5,
+        ) {
+            // Counted in several batches, and added up from several hours.
+            let mut whole = Count::default();
+            for batch in durations.chunks(durations.len().div_ceil(parts)) {
+                let batch: Vec<_> = batch.iter().map(|millis| outcome(None, *millis)).collect();
+                whole.add(&row("2026-11-20T09", &Count::of(&batch)));
+            }
+            let mut sorted = durations.clone();
+            sorted.sort_unstable();
+            let rank = (sorted.len() * usize::try_from(percent).expect("small")).div_ceil(100);
+            let exact = sorted[rank - 1];
+            let shown = whole.durations.percentile(percent).expect("there are some");
+            prop_assert!(shown.abs_diff(exact) * 10 <= exact, "{exact} is shown as {shown}");
+            prop_assert_eq!(whole.attempts, durations.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! A webhook, as its owner sees it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{breaker::Health, endpoint::KeptEndpoint};
+use auth::entity::EntityId;
+use base::{clock::Time, ids::WebhookId};
+
+/// A subscription of an endpoint.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Webhook {
+    /// When it was made.
+    pub created_date: Time,
+    /// Why the service disabled it; absent while it is enabled or when its owner disabled it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled_reason: Option<String>,
+    /// Whether it is told of anything.
+    pub enabled: bool,
+    /// The types that it is told of; all, when empty.
+    pub event_list: Vec<String>,
+    /// Where it is told, and with which headers.
+    #[serde(flatten)]
+    pub endpoint: KeptEndpoint,
+    /// Its identifier.
+    pub id: WebhookId,
+    /// When it was last changed, or its signing secret was.
+    pub last_update: Time,
+    /// What its owner calls it.
+    pub name: String,
+    /// The managing entity that owns it.
+    pub owner_identifier: EntityId,
+    /// Until when it counts as slow: see [`super::pace`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_until: Option<Time>,
+    /// Counts its changes, from 1. A new signing secret is none: see [`super::rotate`].
+    pub version: u64,
+}
+
+/// A webhook on the wire.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookView<'a> {
+    created_date: Time,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disabled_reason: Option<&'a str>,
+    enabled: bool,
+    event_list: &'a [String],
+    event_url: String,
+    headers: BTreeMap<&'a str, &'static str>,
+    health: Health,
+    id: &'a WebhookId,
+    last_update: Time,
+    name: &'a str,
+    owner_identifier: &'a EntityId,
+    /// Shown once, in the answer that makes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signing_secret: Option<&'a str>,
+    version: u64,
+}
+
+impl Webhook {
+    /// Whether it is to be told of an event of this type.
+    pub fn wants(&self, kind: &str) -> bool {
+        self.enabled && (self.event_list.is_empty() || self.event_list.iter().any(|wanted| wanted == kind))
+    }
+
+    /// What its owner sees of it: with its health, and this once with its secret.
+    pub fn view<'a>(&'a self, health: Health, signing_secret: Option<&'a str>) -> WebhookView<'a> {
+        WebhookView {
+            created_date: self.created_date,
+            disabled_reason: self.disabled_reason.as_deref(),
+            enabled: self.enabled,
+            event_list: &self.event_list,
+            event_url: self.endpoint.shown_url(),
+            headers: self.endpoint.shown_headers(),
+            health,
+            id: &self.id,
+            last_update: self.last_update,
+            name: &self.name,
+            owner_identifier: &self.owner_identifier,
+            signing_secret,
+            version: self.version,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::subscriptions::{endpoint::Kept, masked::Headers};
+    use base::testing::CountingRandom;
+
+    /// A webhook for tests.
+    pub(in crate::subscriptions) fn webhook() -> Webhook {
+        let now = Time::from_millis(1_795_167_900_123);
+        Webhook {
+            created_date: now,
+            disabled_reason: Some("The endpoint answered 410 Gone.".into()),
+            enabled: false,
+            event_list: Vec::new(),
+            endpoint: KeptEndpoint::new(
+                Kept { shown: "https://example.com/".into(), sealed: None },
+                Kept { shown: Headers::new(), sealed: None },
+            ),
+            id: WebhookId::new(now, &CountingRandom::default()),
+            last_update: now,
+            name: "n".into(),
+            owner_identifier: EntityId::parse("demo-hotel").expect("an entity"),
+            slow_until: None,
+            version: 7,
+        }
+    }
+}
