@@ -1,22 +1,38 @@
 //! The DynamoDB table: one client, one name, and the only translation of its errors.
 
+mod expression;
+mod query;
 mod read;
 mod statement;
+mod value;
+mod write;
 
+pub use query::{Page, Place, Query};
 pub use statement::{Executed, Statement};
+pub use value::{Key, Path, Value, read_item};
+pub use write::{
+    Change, Comparison, Condition, Delete, Put, Transaction, Write, Written, absent, at_least, at_most, exists, is,
+    is_new, less, more, present,
+};
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::{
     Client,
     error::{BuildError, ProvideErrorMetadata, SdkError},
-    operation::transact_write_items::TransactWriteItemsError,
-    types::{AttributeValue, TransactWriteItem},
+    operation::{
+        delete_item::DeleteItemError, put_item::PutItemError, transact_write_items::TransactWriteItemsError,
+        update_item::UpdateItemError,
+    },
+    types::{
+        self as transact, AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+    },
 };
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::sleep;
 
 use base::{clock::Time, gather::Gather, logging};
+use expression::Expressions;
 use problem::Problem;
 use read::{Partitions, ReadAnswer, Reads};
 use statement::{Answer, Writes};
@@ -58,10 +74,12 @@ pub enum TableError {
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// An item is not in the form in which this program writes it.
-    #[error("an item of the table could not be read or written: {doing}")]
+    #[error("an item of the table could not be read or written: {doing}{}", at(key.as_ref()))]
     Item {
         /// What was being done.
         doing: &'static str,
+        /// Which item, where it was read.
+        key: Option<Key>,
         /// What is wrong with the item.
         #[source]
         source: Arc<serde_dynamo::Error>,
@@ -69,6 +87,10 @@ pub enum TableError {
     /// An item that must be there is not.
     #[error("an item that must exist is missing: {0}")]
     Missing(&'static str),
+}
+
+fn at(key: Option<&Key>) -> String {
+    key.map(|key| format!(" (`{}` / `{}`)", key.partition, key.sort)).unwrap_or_default()
 }
 
 /// The codes with which DynamoDB says "not now" rather than "not so".
@@ -161,6 +183,183 @@ impl Table {
                 Answer::Decided(outcome) => return outcome,
                 Answer::NotNow(error) => sleep(*pauses.next().ok_or(error)?).await,
             }
+        }
+    }
+
+    /// Writes one item in a call of its own.
+    pub async fn write(&self, write: impl Into<Write>, doing: &'static str) -> Result<Written<()>, TableError> {
+        Ok(match self.write_alone(&write.into(), false, doing).await? {
+            Written::Done(_) => Written::Done(()),
+            Written::Lost(_) => Written::Lost(None),
+        })
+    }
+
+    /// The same, and the item as it is then: with the change, or as it was found when a condition did not hold.
+    pub async fn write_and_read<T: DeserializeOwned>(
+        &self,
+        change: Change,
+        doing: &'static str,
+    ) -> Result<Written<T>, TableError> {
+        read_back(self.write_alone(&change.into(), true, doing).await?, doing)
+    }
+
+    /// Writes one item together with whatever else is written at this moment, which saves round trips under load and costs
+    /// the same. What PartiQL has no words for goes alone.
+    pub async fn write_together(
+        &self,
+        write: impl Into<Write>,
+        doing: &'static str,
+    ) -> Result<Written<()>, TableError> {
+        Ok(match self.together(&write.into(), false, doing).await? {
+            Written::Done(_) => Written::Done(()),
+            Written::Lost(_) => Written::Lost(None),
+        })
+    }
+
+    /// The same, and the item as it is then.
+    pub async fn write_together_and_read<T: DeserializeOwned>(
+        &self,
+        change: Change,
+        doing: &'static str,
+    ) -> Result<Written<T>, TableError> {
+        read_back(self.together(&change.into(), true, doing).await?, doing)
+    }
+
+    async fn together(
+        &self,
+        write: &Write,
+        read: bool,
+        doing: &'static str,
+    ) -> Result<Written<Option<Item>>, TableError> {
+        match Statement::of(write) {
+            Some(statement) => Ok(match self.execute(statement).await? {
+                Executed::Done(item) => Written::Done(item),
+                Executed::ConditionLost(item) => Written::Lost(item.map(Some)),
+            }),
+            None => self.write_alone(write, read, doing).await,
+        }
+    }
+
+    async fn write_alone(
+        &self,
+        write: &Write,
+        read: bool,
+        doing: &'static str,
+    ) -> Result<Written<Option<Item>>, TableError> {
+        let mut expressions = Expressions::default();
+        let on_loss = read.then_some(ReturnValuesOnConditionCheckFailure::AllOld);
+        match write {
+            Write::Change(Change { key, assignments, conditions }) => {
+                let call = self.client.update_item().table_name(&self.name).set_key(Some(key.attributes()));
+                let (update, condition) = (expressions.update(assignments), expressions.condition(conditions));
+                let (names, values) = expressions.into_maps();
+                let call = call.set_update_expression(update).set_condition_expression(condition);
+                let call = call.set_expression_attribute_names(names).set_expression_attribute_values(values);
+                let call = call.set_return_values_on_condition_check_failure(on_loss);
+                match call.set_return_values(read.then_some(ReturnValue::AllNew)).send().await {
+                    Ok(answer) => Ok(Written::Done(answer.attributes)),
+                    Err(error) => match error.as_service_error() {
+                        Some(UpdateItemError::ConditionalCheckFailedException(lost)) => {
+                            Ok(Written::Lost(lost.item().cloned().map(Some)))
+                        }
+                        _ => Err(TableError::sdk(doing)(error)),
+                    },
+                }
+            }
+            Write::Put(Put { item, conditions }) => {
+                let call = self.client.put_item().table_name(&self.name).set_item(Some(item.clone()));
+                let condition = expressions.condition(conditions);
+                let (names, values) = expressions.into_maps();
+                let call = call.set_condition_expression(condition).set_expression_attribute_names(names);
+                match call.set_expression_attribute_values(values).send().await {
+                    Ok(_) => Ok(Written::Done(None)),
+                    Err(error) => match error.as_service_error() {
+                        Some(PutItemError::ConditionalCheckFailedException(_)) => Ok(Written::Lost(None)),
+                        _ => Err(TableError::sdk(doing)(error)),
+                    },
+                }
+            }
+            Write::Delete(Delete { key, conditions }) => {
+                let call = self.client.delete_item().table_name(&self.name).set_key(Some(key.attributes()));
+                let condition = expressions.condition(conditions);
+                let (names, values) = expressions.into_maps();
+                let call = call.set_condition_expression(condition).set_expression_attribute_names(names);
+                match call.set_expression_attribute_values(values).send().await {
+                    Ok(_) => Ok(Written::Done(None)),
+                    Err(error) => match error.as_service_error() {
+                        Some(DeleteItemError::ConditionalCheckFailedException(_)) => Ok(Written::Lost(None)),
+                        _ => Err(TableError::sdk(doing)(error)),
+                    },
+                }
+            }
+        }
+    }
+
+    /// Writes all of it or nothing. Another write to one of the items at this very moment cancels a transaction, so that one
+    /// is tried again; the conditions in it must make that harmless.
+    pub async fn write_all(&self, writes: Transaction, doing: &'static str) -> Result<Written<()>, TableError> {
+        let writes = writes.0.iter().map(|write| self.in_transaction(write, doing)).collect::<Result<_, _>>()?;
+        Ok(match self.transact(writes, doing).await? {
+            Transacted::Yes => Written::Done(()),
+            Transacted::ConditionLost => Written::Lost(None),
+        })
+    }
+
+    fn in_transaction(&self, write: &Write, doing: &'static str) -> Result<TransactWriteItem, TableError> {
+        let mut expressions = Expressions::default();
+        let whole = TransactWriteItem::builder();
+        Ok(match write {
+            Write::Change(Change { key, assignments, conditions }) => {
+                let part = Update::builder().table_name(&self.name).set_key(Some(key.attributes()));
+                let (update, condition) = (expressions.update(assignments), expressions.condition(conditions));
+                let (names, values) = expressions.into_maps();
+                let part = part.set_update_expression(update).set_condition_expression(condition);
+                let part = part.set_expression_attribute_names(names).set_expression_attribute_values(values);
+                whole.update(part.build().map_err(TableError::unbuilt(doing))?)
+            }
+            Write::Put(Put { item, conditions }) => {
+                let part = transact::Put::builder().table_name(&self.name).set_item(Some(item.clone()));
+                let condition = expressions.condition(conditions);
+                let (names, values) = expressions.into_maps();
+                let part = part.set_condition_expression(condition).set_expression_attribute_names(names);
+                whole.put(part.set_expression_attribute_values(values).build().map_err(TableError::unbuilt(doing))?)
+            }
+            Write::Delete(Delete { key, conditions }) => {
+                let part = transact::Delete::builder().table_name(&self.name).set_key(Some(key.attributes()));
+                let condition = expressions.condition(conditions);
+                let (names, values) = expressions.into_maps();
+                let part = part.set_condition_expression(condition).set_expression_attribute_names(names);
+                whole.delete(part.set_expression_attribute_values(values).build().map_err(TableError::unbuilt(doing))?)
+            }
+        }
+        .build())
+    }
+
+    /// A page of what a query finds, in the order of the sort key.
+    pub async fn page<T: DeserializeOwned>(&self, query: Query, doing: &'static str) -> Result<Page<T>, TableError> {
+        let skips = query.skips_unreadable;
+        let answer = query.call(&self.client, &self.name).send().await.map_err(TableError::sdk(doing))?;
+        let mut entries = Vec::new();
+        for item in answer.items.unwrap_or_default() {
+            match read_item(item, doing) {
+                Ok(entry) => entries.push(entry),
+                Err(error) if skips => tracing::error!(error = %logging::chain(&error), "an item is left out"),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Page { entries, next: answer.last_evaluated_key.map(Place) })
+    }
+
+    /// Everything that a query finds, page after page.
+    pub async fn all<T: DeserializeOwned>(&self, query: Query, doing: &'static str) -> Result<Vec<T>, TableError> {
+        let (mut entries, mut next) = (Vec::new(), None);
+        loop {
+            let page: Page<T> = self.page(query.clone().after(next), doing).await?;
+            entries.extend(page.entries);
+            if page.next.is_none() {
+                return Ok(entries);
+            }
+            next = page.next;
         }
     }
 
@@ -310,6 +509,16 @@ impl Table {
     }
 }
 
+fn read_back<T: DeserializeOwned>(
+    written: Written<Option<Item>>,
+    doing: &'static str,
+) -> Result<Written<T>, TableError> {
+    Ok(match written {
+        Written::Done(item) => Written::Done(read_item(item.unwrap_or_default(), doing)?),
+        Written::Lost(item) => Written::Lost(item.flatten().map(|item| read_item(item, doing)).transpose()?),
+    })
+}
+
 /// A text as an attribute.
 pub fn text(value: impl ToString) -> AttributeValue {
     AttributeValue::S(value.to_string())
@@ -320,19 +529,18 @@ pub fn number(value: impl ToString) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
 
-/// Turns an item into the type that wrote it.
-pub fn read_item<T: DeserializeOwned>(item: Item, doing: &'static str) -> Result<T, TableError> {
-    serde_dynamo::from_item(item).map_err(|source| TableError::Item { doing, source: source.into() })
-}
-
 /// Turns a value into an attribute.
 pub fn write_value(value: &impl Serialize, doing: &'static str) -> Result<AttributeValue, TableError> {
-    serde_dynamo::to_attribute_value(value).map_err(|source| TableError::Item { doing, source: source.into() })
+    serde_dynamo::to_attribute_value(value).map_err(|source| TableError::Item {
+        doing,
+        key: None,
+        source: source.into(),
+    })
 }
 
 /// Turns a value into an item.
 pub fn write_item(value: &impl Serialize, doing: &'static str) -> Result<Item, TableError> {
-    serde_dynamo::to_item(value).map_err(|source| TableError::Item { doing, source: source.into() })
+    serde_dynamo::to_item(value).map_err(|source| TableError::Item { doing, key: None, source: source.into() })
 }
 
 impl From<TableError> for Problem {

@@ -2,7 +2,11 @@
 //! single writes, each with its own condition and its own outcome.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html>
 
-use super::{Item, TableError};
+use super::{
+    Item, TableError,
+    value::Path,
+    write::{Assignment, Change, Condition, Put, Write, is_new},
+};
 use aws_sdk_dynamodb::{
     Client,
     types::{
@@ -100,6 +104,51 @@ impl Statement {
         self
     }
 
+    /// A write in PartiQL; nothing, when it has no words for it: additions, attributes that are set only where they are absent,
+    /// removals of items, and insertions with another condition than that the item is new.
+    pub(super) fn of(write: &Write) -> Option<Self> {
+        match write {
+            Write::Put(Put { item, conditions }) if *conditions == [is_new()] => Some(Self::insert(item.clone())),
+            Write::Change(Change { key, assignments, conditions }) if !conditions.is_empty() => {
+                let mut statement = Self::new(Verb::Update, key.partition.clone(), key.sort.clone());
+                for assignment in assignments {
+                    match assignment {
+                        Assignment::Set(path, value) => {
+                            statement.changes.push_str(&format!(" SET {}=?", quoted(path)));
+                            statement.changed.push(value.0.clone());
+                        }
+                        Assignment::Remove(path) => statement.changes.push_str(&format!(" REMOVE {}", quoted(path))),
+                        Assignment::SetIfAbsent(..) | Assignment::Add(..) => return None,
+                    }
+                }
+                for condition in conditions {
+                    let text = statement.condition(condition);
+                    statement.conditions.push_str(&format!(" AND {text}"));
+                }
+                Some(statement)
+            }
+            Write::Put(_) | Write::Change(_) | Write::Delete(_) => None,
+        }
+    }
+
+    fn condition(&mut self, condition: &Condition) -> String {
+        match condition {
+            Condition::Is(path, comparison, value) => {
+                self.compared.push(value.0.clone());
+                format!("{} {} ?", quoted(path), comparison.sign())
+            }
+            Condition::Absent(path) => format!("{} IS MISSING", quoted(path)),
+            Condition::Present(path) => format!("{} IS NOT MISSING", quoted(path)),
+            Condition::Any(conditions) => self.group(conditions, " OR "),
+            Condition::All(conditions) => self.group(conditions, " AND "),
+        }
+    }
+
+    fn group(&mut self, conditions: &[Condition], word: &str) -> String {
+        let parts: Vec<_> = conditions.iter().map(|condition| self.condition(condition)).collect();
+        format!("({})", parts.join(word))
+    }
+
     fn request(&self, table: &str) -> Result<BatchStatementRequest, TableError> {
         let (text, parameters) = match self.verb {
             Verb::Insert => (format!("INSERT INTO \"{table}\" VALUE {{{}}}", self.changes), self.changed.clone()),
@@ -121,6 +170,12 @@ impl Statement {
         };
         request.build().map_err(TableError::unbuilt(WRITING))
     }
+}
+
+/// A path as PartiQL spells it.
+fn quoted(Path(parts): &Path) -> String {
+    let parts: Vec<_> = parts.iter().map(|part| format!("\"{part}\"")).collect();
+    parts.join(".")
 }
 
 /// Writes that share a call.
@@ -184,7 +239,10 @@ fn answer(answer: BatchStatementResponse) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{number, text};
+    use crate::table::{
+        number, text,
+        write::{Delete, absent, at_most, is},
+    };
 
     #[test]
     fn an_update_names_its_values_in_the_order_of_its_text() {
@@ -201,6 +259,34 @@ mod tests {
              AND \"resumeAt\" IS MISSING RETURNING ALL NEW *"
         );
         assert_eq!(request.parameters(), [text("retrying"), text("DLV#1"), text("HEAD"), number(1)]);
+    }
+
+    #[test]
+    fn a_change_reads_the_same_in_a_shared_call() {
+        let change = Change::of((String::from("DLV#1"), String::from("HEAD")))
+            .set("status", "retrying")
+            .remove("dueAt")
+            .only_if(is("attemptCount", 1_u32))
+            .only_if(absent("resumeAt").or(at_most("resumeAt", 5_u32)));
+        let request = Statement::of(&change.into()).expect("PartiQL").request("table").expect("a request");
+        assert_eq!(
+            request.statement(),
+            "UPDATE \"table\" SET \"status\"=? REMOVE \"dueAt\" WHERE \"pk\"=? AND \"sk\"=? AND \"attemptCount\" = ? \
+             AND (\"resumeAt\" IS MISSING OR \"resumeAt\" <= ?) RETURNING ALL NEW *"
+        );
+        assert_eq!(request.parameters(), [text("retrying"), text("DLV#1"), text("HEAD"), number(1), number(5)]);
+    }
+
+    #[test]
+    fn what_partiql_has_no_words_for_goes_alone() {
+        let key = || (String::from("W#1"), String::from("HEAD"));
+        let known = || Change::of(key()).only_if(is("version", 1_u32));
+        assert!(Statement::of(&known().set("a", "b").into()).is_some());
+        assert!(Statement::of(&known().add("count", 1_u32).into()).is_none());
+        assert!(Statement::of(&known().set_if_absent("since", 1_u32).into()).is_none());
+        assert!(Statement::of(&Delete::of(key()).into()).is_none());
+        // An update without a condition would make the item; PartiQL's would not.
+        assert!(Statement::of(&Change::of(key()).set("a", "b").into()).is_none());
     }
 
     #[test]

@@ -1,0 +1,172 @@
+//! Writes in DynamoDB's expressions, as single calls and transactions take them. Every name is a placeholder, so that none can
+//! be one of DynamoDB's 573 reserved words.
+//! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.html>
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use super::{
+    value::{Path, Value},
+    write::{Assignment, Condition},
+};
+
+/// The names and values that expressions of one call stand for.
+#[derive(Debug, Default)]
+pub struct Expressions {
+    names: Vec<String>,
+    values: Vec<AttributeValue>,
+}
+
+impl Expressions {
+    /// The update expression of these assignments; nothing when there are none.
+    pub fn update(&mut self, assignments: &[Assignment]) -> Option<String> {
+        let (mut sets, mut adds, mut removals) = (Vec::new(), Vec::new(), Vec::new());
+        for assignment in assignments {
+            match assignment {
+                Assignment::Set(name, value) => {
+                    sets.push(format!("{} = {}", self.name(name), self.value(value.0.clone())));
+                }
+                Assignment::SetIfAbsent(name, value) => {
+                    let name = self.name(name);
+                    sets.push(format!("{name} = if_not_exists({name}, {})", self.value(value.0.clone())));
+                }
+                Assignment::Add(name, value) => {
+                    adds.push(format!("{} {}", self.name(name), self.value(value.0.clone())));
+                }
+                Assignment::Remove(name) => removals.push(self.name(name)),
+            }
+        }
+        let clauses = [("SET", sets), ("ADD", adds), ("REMOVE", removals)];
+        let clauses = clauses.into_iter().filter(|(_, parts)| !parts.is_empty());
+        let clauses: Vec<_> = clauses.map(|(verb, parts)| format!("{verb} {}", parts.join(", "))).collect();
+        (!clauses.is_empty()).then(|| clauses.join(" "))
+    }
+
+    /// The condition expression that says that all of these hold; nothing when there are none.
+    pub fn condition(&mut self, conditions: &[Condition]) -> Option<String> {
+        (!conditions.is_empty()).then(|| self.joined(conditions, " AND "))
+    }
+
+    /// The condition on the key of a query: its partition, and perhaps a range of its sort key, which comes as a text with `#` for
+    /// the attribute and `?` for each value.
+    pub fn key(
+        &mut self,
+        (attribute, partition): &(&'static str, Value),
+        range: Option<(&'static str, &'static str, Vec<Value>)>,
+    ) -> String {
+        let mut text = format!("{} = {}", self.placeholder(attribute), self.value(partition.0.clone()));
+        if let Some((range, attribute, values)) = range {
+            let mut range = range.replace('#', &self.placeholder(attribute));
+            for value in values {
+                range = range.replacen('?', &self.value(value.0), 1);
+            }
+            text.push_str(&format!(" AND {range}"));
+        }
+        text
+    }
+
+    fn joined(&mut self, conditions: &[Condition], word: &str) -> String {
+        let several = conditions.len() > 1;
+        let parts: Vec<_> = conditions.iter().map(|condition| self.one(condition, several)).collect();
+        parts.join(word)
+    }
+
+    fn one(&mut self, condition: &Condition, among_others: bool) -> String {
+        let group = |text: String| if among_others { format!("({text})") } else { text };
+        match condition {
+            Condition::Is(name, comparison, value) => {
+                format!("{} {} {}", self.name(name), comparison.sign(), self.value(value.0.clone()))
+            }
+            Condition::Absent(name) => format!("attribute_not_exists({})", self.name(name)),
+            Condition::Present(name) => format!("attribute_exists({})", self.name(name)),
+            Condition::Any(conditions) => group(self.joined(conditions, " OR ")),
+            Condition::All(conditions) => group(self.joined(conditions, " AND ")),
+        }
+    }
+
+    /// A placeholder for each part of a path.
+    fn name(&mut self, Path(parts): &Path) -> String {
+        let parts: Vec<_> = parts.iter().map(|part| self.placeholder(part)).collect();
+        parts.join(".")
+    }
+
+    fn placeholder(&mut self, name: &str) -> String {
+        let known = self.names.iter().position(|known| known == name);
+        let number = known.unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        });
+        format!("#n{number}")
+    }
+
+    fn value(&mut self, value: AttributeValue) -> String {
+        self.values.push(value);
+        format!(":v{}", self.values.len() - 1)
+    }
+
+    /// What the placeholders stand for: names and values, each nothing where there are none, as DynamoDB wants it.
+    #[expect(clippy::type_complexity, reason = "the two maps are what the SDK's builders take")]
+    pub fn into_maps(self) -> (Option<HashMap<String, String>>, Option<HashMap<String, AttributeValue>>) {
+        let names: HashMap<_, _> =
+            self.names.into_iter().enumerate().map(|(number, name)| (format!("#n{number}"), name)).collect();
+        let values: HashMap<_, _> =
+            self.values.into_iter().enumerate().map(|(number, value)| (format!(":v{number}"), value)).collect();
+        ((!names.is_empty()).then_some(names), (!values.is_empty()).then_some(values))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::write::{Change, absent, at_most, exists, is};
+
+    #[test]
+    fn a_change_is_written_with_placeholders_for_every_name_and_value() {
+        let change = Change::of((String::from("W#1"), String::from("HEAD")))
+            .set("status", "open")
+            .set_if_absent("since", 1_u32)
+            .add("count", 2_u32)
+            .remove("lease")
+            .set(("lastUsed", "key.1"), "2026-11-20");
+        let mut expressions = Expressions::default();
+        assert_eq!(
+            expressions.update(&change.assignments).expect("assignments"),
+            "SET #n0 = :v0, #n1 = if_not_exists(#n1, :v1), #n4.#n5 = :v3 ADD #n2 :v2 REMOVE #n3"
+        );
+        let (names, values) = expressions.into_maps();
+        let (names, values) = (names.expect("names"), values.expect("values"));
+        let named = |placeholder: &str| names[placeholder].as_str();
+        let all = ["#n0", "#n1", "#n2", "#n3", "#n4", "#n5"].map(named);
+        assert_eq!(all, ["status", "since", "count", "lease", "lastUsed", "key.1"]);
+        assert_eq!(values[":v2"], AttributeValue::N("2".to_owned()));
+    }
+
+    #[test]
+    fn alternatives_stand_in_brackets_beside_other_conditions_and_bare_alone() {
+        let fresh = || absent("until").or(at_most("until", 5_u32));
+        let mut expressions = Expressions::default();
+        assert_eq!(
+            expressions.condition(&[exists(), fresh(), is("version", 3_u32)]).expect("conditions"),
+            "attribute_exists(#n0) AND (attribute_not_exists(#n1) OR #n1 <= :v0) AND #n2 = :v1"
+        );
+        let mut expressions = Expressions::default();
+        let alone = expressions.condition(&[fresh()]).expect("a condition");
+        assert_eq!(alone, "attribute_not_exists(#n0) OR #n0 <= :v0");
+        assert_eq!(Expressions::default().condition(&[]), None);
+    }
+
+    #[test]
+    fn the_key_of_a_query_names_its_partition_and_its_range() {
+        let mut expressions = Expressions::default();
+        let range = ("# BETWEEN ? AND ?", "dueAt", vec![Value::from("0"), Value::from("9")]);
+        let text = expressions.key(&("dueShard", "DUE#1".into()), Some(range));
+        assert_eq!(text, "#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2");
+        assert_eq!(Expressions::default().key(&("pk", "A".into()), None), "#n0 = :v0");
+    }
+
+    #[test]
+    fn what_needs_no_names_or_values_sends_none() {
+        assert_eq!(Expressions::default().into_maps(), (None, None));
+    }
+}
