@@ -7,7 +7,7 @@ use shared::{
     allowance::Allowances,
     applications::{Applications, secrets::SecretAddition},
     audit::Action,
-    auth::scope::Scope,
+    auth::{revocations::RevocationList, scope::Scope},
     http::Endpoint,
     oauth::pepper::{Pepper, PepperSource},
     secrets::Secrets,
@@ -23,6 +23,7 @@ async fn main() -> Result<(), StartError> {
     let addition = Arc::new(SecretAddition {
         applications: Applications::new(service.table().clone()),
         allowances: Allowances::new(service.table().clone()),
+        revocations: RevocationList::new(service.table().clone()),
         pepper: Pepper::warm(PepperSource(secrets), service.clock().clone()).await,
         clock: service.clock().clone(),
         random: service.shared_random(),

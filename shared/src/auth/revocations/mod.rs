@@ -16,7 +16,7 @@ use tokio::{sync::Mutex, time::timeout};
 use super::token::Claims;
 use crate::{clock::SharedClock, logging, table::TableError};
 use known::Known;
-pub use list::{Kind, Revocation, RevocationList, RevocationSource};
+pub use list::{Kind, Revocation, RevocationList, RevocationSource, TOKENS_REVOKED};
 
 /// For so long nobody reads again.
 const YOUNG: Duration = Duration::from_secs(30);
