@@ -156,8 +156,8 @@ mod tests {
     use crate::{
         applications::new_application::NewApplication,
         auth::{entity::Entities, scope::Scopes},
+        random::SystemRandom,
         secrets::{SecretBytes, SecretText},
-        testing::CountingRandom,
     };
     use proptest::prelude::*;
 
@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn secret(text: &str, now: Time) -> ClientSecret {
-        ClientSecret::of(&SecretText::new(text), &SecretBytes::new(vec![1; 32]), now, &CountingRandom::default())
+        ClientSecret::of(&SecretText::new(text), &SecretBytes::new(vec![1; 32]), now, &SystemRandom)
     }
 
     fn application(secrets: Vec<ClientSecret>) -> Application {
