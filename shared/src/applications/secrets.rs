@@ -152,6 +152,8 @@ pub fn without(application: &Application, id: &ClientSecretId, now: Time) -> Opt
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::*;
     use crate::{
         applications::new_application::NewApplication,
@@ -211,7 +213,7 @@ mod tests {
     #[test]
     fn the_old_secret_ends_after_the_overlap_or_when_it_would_have() {
         let first = secret("a", after(0));
-        let both = rotated(&[first.clone()], "b", hour(2), after(1)).expect("room");
+        let both = rotated(slice::from_ref(&first), "b", hour(2), after(1)).expect("room");
         assert_eq!(both.left.secrets[1], ClientSecret { expires_date: Some(after(3)), ..first.clone() });
         assert_eq!((both.left.secrets[0].expires_date, both.previous_ends), (None, Some(after(3))));
 
@@ -235,7 +237,7 @@ mod tests {
     #[test]
     fn a_secret_can_go_for_as_long_as_it_is_kept() {
         let (first, other) = (secret("a", after(0)), secret("c", after(9)));
-        let both = added(&[first.clone()], "b", hour(2), after(1));
+        let both = added(slice::from_ref(&first), "b", hour(2), after(1));
         let new = both[0].clone();
         let both = application(both);
         let left = |id: &ClientSecretId, now| without(&both, id, now).map(|left| (left.secrets, left.gone));
@@ -258,7 +260,7 @@ mod tests {
     #[test]
     fn a_secret_that_has_ended_is_kept_while_its_tokens_may_be_good() {
         let first = secret("a", after(0));
-        let second = added(&[first.clone()], "b", hour(0), after(1));
+        let second = added(slice::from_ref(&first), "b", hour(0), after(1));
         let is_there = |secrets: &[ClientSecret]| secrets.iter().any(|secret| secret.id == first.id);
         let third = added(&second, "c", hour(30), after(25));
         assert!(is_there(&third), "tokens that were got with it live for a day and five minutes");
@@ -292,7 +294,7 @@ mod tests {
     #[test]
     fn a_secret_that_will_end_is_no_access_that_stays() {
         let first = secret("a", after(0));
-        let both = added(&[first.clone()], "b", hour(2), after(1));
+        let both = added(slice::from_ref(&first), "b", hour(2), after(1));
         let new = both[0].id.clone();
         let both = application(both);
         assert!(
