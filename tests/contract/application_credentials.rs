@@ -16,6 +16,8 @@ tests![
     an_application_that_removes_its_own_last_credential_is_asked_to_confirm,
     the_tokens_that_were_got_with_a_removed_secret_end_within_a_minute_and_no_others,
     the_tokens_of_a_secret_that_was_replaced_at_once_can_be_ended,
+    the_tokens_of_a_secret_that_has_ended_can_be_ended_after_further_rotations,
+    the_tokens_of_a_secret_that_is_no_longer_kept_end_with_it,
     a_new_secret_is_accepted_beside_the_old_one_which_ends_by_itself,
     without_an_overlap_the_old_secret_ends_at_once,
     a_third_secret_is_refused_while_two_are_live,
@@ -102,6 +104,82 @@ async fn the_tokens_of_a_secret_that_was_replaced_at_once_can_be_ended(suite: Ar
     remove().refused(404, "credential-not-found").await;
 }
 
+/// The identifiers of an application's secrets, each with whether it has an end that has passed.
+async fn listed(entity: &Entity, application: &Made) -> Vec<(String, bool)> {
+    let shown = shown(entity, application).await;
+    let has_ended = |secret: &Value| secret.get("expiresDate").is_some_and(|end| time(end).as_second() <= now());
+    let secrets = shown["secrets"].as_array().expect("a list");
+    secrets.iter().map(|secret| (text(secret, "id"), has_ended(secret))).collect()
+}
+
+async fn the_tokens_of_a_secret_that_has_ended_can_be_ended_after_further_rotations(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let application = made(&entity).await;
+    let leaked = token(api, &application.id, &application.secret).await;
+    let second = rotated(&entity, &application, json!({})).await;
+    let first = listed(&entity, &application).await.pop().expect("two").0;
+    let [of_second, path] =
+        [token(api, &application.id, &text(&second, "clientSecret")).await, entity.path("/webhook/list")];
+    // An hour passes for the secret alone, as the overlap would have it.
+    let (table, partition) = (suite.table(), format!("APP#{}", application.id));
+    let mut item = table.item(&partition, "APP").await.expect("it is there");
+    let an_hour_ago = jiff::Timestamp::from_second(now() - 3600).expect("a time");
+    item["secrets"]["L"][1]["M"]["expiresDate"]["S"] = format!("{an_hour_ago:.3}").into();
+    table.put(item).await;
+    assert!(!accepted(api, &application.id, &application.secret).await);
+
+    let mut newest = second;
+    for _ in 0..2 {
+        newest = rotated(&entity, &application, json!({ "overlapSeconds": 0 })).await;
+    }
+    let good = token(api, &application.id, &text(&newest, "clientSecret")).await;
+    let secrets = listed(&entity, &application).await;
+    let ended: Vec<bool> = secrets.iter().map(|(_, has_ended)| *has_ended).collect();
+    assert_eq!((ended, &secrets[3].0), (vec![false, true, true, true], &first), "the newest first");
+    assert!(!accepted(api, &application.id, &application.secret).await);
+    for token in [&leaked, &of_second, &good] {
+        api.get(&path).bearer(token).expect(200).await;
+    }
+
+    let remove = || entity.call("DELETE", &of(&application, &format!("/secret/{first}")));
+    remove().expect(200).await;
+    let removed = Instant::now();
+    for (token, active) in [(&leaked, false), (&of_second, true), (&good, true)] {
+        assert_eq!(introspected(api, token).await["active"], active, "{token}");
+    }
+    remove().refused(404, "credential-not-found").await;
+    assert_eq!(listed(&entity, &application).await, secrets[..3]);
+    until("the token is refused", Duration::from_secs(70), async || {
+        (api.get(&path).bearer(&leaked).send().await.status == 401).then_some(())
+    })
+    .await;
+    assert!(removed.elapsed() < Duration::from_secs(60), "it took {:?}", removed.elapsed());
+    for token in [&of_second, &good] {
+        api.get(&path).bearer(token).expect(200).await;
+    }
+}
+
+async fn the_tokens_of_a_secret_that_is_no_longer_kept_end_with_it(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let application = made(&entity).await;
+    let mut tokens = vec![token(api, &application.id, &application.secret).await];
+    for _ in 0..7 {
+        let new = rotated(&entity, &application, json!({ "overlapSeconds": 0 })).await;
+        tokens.push(token(api, &application.id, &text(&new, "clientSecret")).await);
+    }
+    let all = listed(&entity, &application).await;
+    assert_eq!((all.len(), introspected(api, &tokens[0]).await["active"].clone()), (8, json!(true)));
+
+    rotated(&entity, &application, json!({ "overlapSeconds": 0 })).await;
+    let after = shown(&entity, &application).await;
+    assert_eq!((after["version"].clone(), listed(&entity, &application).await.len()), (json!(9), 8));
+    let gone = &all[7].0;
+    entity.call("DELETE", &of(&application, &format!("/secret/{gone}"))).refused(404, "credential-not-found").await;
+    for (number, token) in tokens.iter().enumerate() {
+        assert_eq!(introspected(api, token).await["active"], number > 0, "the token of secret {number}");
+    }
+}
+
 /// Gives the application a new secret.
 pub async fn rotated(entity: &Entity, application: &Made, body: Value) -> Value {
     let answer = entity.post(&of(application, "/secret")).json(&body).expect(200).await;
@@ -131,7 +209,7 @@ async fn a_new_secret_is_accepted_beside_the_old_one_which_ends_by_itself(suite:
     assert!(now() >= ends.as_second(), "it ended too early");
     assert!(accepted(api, &application.id, &new).await);
     let after = shown(&entity, &application).await;
-    assert_eq!(after["secrets"].as_array().map(Vec::len), Some(1), "{after:#}");
+    assert_eq!(after["secrets"], both["secrets"], "it can still be removed, with the tokens that were got with it");
     // There is room again; and without a word the overlap is a day.
     let answer = entity.post(&of(&application, "/secret")).body("application/json", "").expect(200).await.json();
     let seconds = time(&answer["previousSecretExpiresDate"]).as_second() - now();

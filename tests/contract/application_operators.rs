@@ -117,6 +117,17 @@ async fn an_operator_ends_one_secret_or_key_at_once(suite: Arc<Suite>) {
     }
     operator(&suite, &["remove-secret", "appNobody", &leaked_id]).await.expect_err("there is no such application");
 
+    // One that has ended by itself is shown, and ends with its tokens in the same way.
+    operator(&suite, &["add-secret", &id, "--overlap-seconds", "0"]).await.expect("added");
+    operator(&suite, &["add-secret", &id, "--overlap-seconds", "0"]).await.expect("added");
+    let said: Value = serde_json::from_str(&operator(&suite, &["show", &id]).await.expect("shown")).expect("JSON");
+    assert_eq!(said["secrets"].as_array().map(Vec::len), Some(3), "{said:#}");
+    let ended = text(&said["secrets"][2], "id");
+    operator(&suite, &["remove-secret", &id, &ended]).await.expect("removed");
+    assert_eq!(introspected(api, &kept).await["active"], false);
+    let said: Value = serde_json::from_str(&operator(&suite, &["show", &id]).await.expect("shown")).expect("JSON");
+    operator(&suite, &["remove-secret", &id, &text(&said["secrets"][1], "id")]).await.expect("removed");
+
     let key = json!({ "publicKey": { "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "laptop" } });
     entity.post(&of(&application, "/key")).json(&key).expect(201).await;
     operator(&suite, &["remove-key", &id, "laptop"]).await.expect("removed");

@@ -17,11 +17,11 @@ use clap::{Parser, Subcommand};
 use issuer::{
     applications::{
         Application, Applications, ClientSecret, client_secret,
-        credential_removal::{CredentialRemoval, Left},
+        credential_removal::Left,
         keys,
         new_application::{NewApplication, checked_entities, checked_entity, checked_name},
         remove::Removal,
-        secrets::{self, TooMany, with_new},
+        secrets::{self, Rotated, TooMany, with_new},
         store::Changed,
     },
     oauth::pepper,
@@ -173,6 +173,10 @@ struct Office {
 }
 
 impl Office {
+    fn revocations(&self) -> RevocationList {
+        RevocationList::new(self.deployment.table.clone())
+    }
+
     async fn create(&self, new: NewApplication) -> Result<(), Failure> {
         let pepper = pepper_of(&self.deployment.secret(pepper::SECRET).await?)?;
         let (application, secret) = new.make(&pepper, SystemClock.now(), &SystemRandom);
@@ -193,10 +197,10 @@ impl Office {
         let pepper = pepper_of(&self.deployment.secret(pepper::SECRET).await?)?;
         let (secret, now) = (client_secret::fresh(&SystemRandom), SystemClock.now());
         let new = ClientSecret::of(&secret, &pepper, now, &SystemRandom);
-        let secrets =
+        let Rotated { left, previous_ends } =
             with_new(&application, new, overlap, now).map_err(|TooMany(ends)| Failure::TooManySecrets(ends))?;
-        changed(self.applications.change_credentials(&application, &secrets, &application.keys, now).await?)?;
-        match secrets.get(1).and_then(|previous| previous.expires_date) {
+        changed(self.applications.leave(&application, &left, &self.revocations(), now).await?)?;
+        match previous_ends {
             Some(end) => tracing::info!("the new secret is shown this once; the old one ends at {end}"),
             None => tracing::info!("the new secret is shown this once"),
         }
@@ -218,12 +222,7 @@ impl Office {
     }
 
     async fn leave(&self, application: &Application, left: &Left, now: Time) -> Result<(), Failure> {
-        let removal = CredentialRemoval {
-            applications: self.applications.clone(),
-            revocations: RevocationList::new(self.deployment.table.clone()),
-            clock: Arc::new(SystemClock),
-        };
-        changed(removal.end(application, left, now).await?)?;
+        changed(self.applications.leave(application, left, &self.revocations(), now).await?)?;
         tracing::info!("it is no longer accepted; tokens that were got with it end within a minute");
         if left.is_nothing(now) {
             tracing::info!("it was the last: the application gets no tokens until it is given a secret or a key");
@@ -235,7 +234,7 @@ impl Office {
         let application = self.find(client_id).await?;
         let removal = Removal {
             applications: self.applications.clone(),
-            revocations: RevocationList::new(self.deployment.table.clone()),
+            revocations: self.revocations(),
             clock: Arc::new(SystemClock),
         };
         if !removal.end(&application, SystemClock.now()).await? {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use auth::scope::Scope;
+use auth::{revocations::RevocationList, scope::Scope};
 use base::audit::Action;
 use function::{Service, StartError};
 use gate::Endpoint;
@@ -21,6 +21,7 @@ async fn main() -> Result<(), StartError> {
     let addition = Arc::new(SecretAddition {
         applications: Applications::new(service.table().clone()),
         allowances: Allowances::new(service.table().clone()),
+        revocations: RevocationList::new(service.table().clone()),
         pepper: Pepper::warm(PepperSource(secrets), service.clock().clone()).await,
         clock: service.clock().clone(),
         random: service.shared_random(),

@@ -37,8 +37,8 @@ const DAY: Shelf = Shelf { pk: "REVOKED#DAY", life: Duration::from_secs(25 * 60 
 const FORMER: Shelf = Shelf { pk: "REVOKED", life: Duration::from_secs(25 * 60 * 60) };
 
 /// How long the tokens of an application or of a credential are revoked: the longest that a token may live, and some minutes
-/// for those that were being issued.
-const TOKENS_REVOKED: Duration = Duration::from_secs(24 * 60 * 60 + 5 * 60);
+/// for those that were being issued. For as long, a credential that has ended has tokens that may still be good.
+pub const TOKENS_REVOKED: Duration = Duration::from_secs(24 * 60 * 60 + 5 * 60);
 /// How long after the removal of an application or of a credential its tokens may seem to be issued: for clocks, and for those
 /// that were being issued. One that is registered again later has good tokens.
 const LAST_ISSUED: Duration = Duration::from_secs(5 * 60);

@@ -16,7 +16,7 @@ use tokio::{sync::Mutex, time::timeout};
 use super::token::Claims;
 use base::{clock::SharedClock, logging};
 use known::Known;
-pub use list::{Kind, Revocation, RevocationList, RevocationSource};
+pub use list::{Kind, Revocation, RevocationList, RevocationSource, TOKENS_REVOKED};
 use storage::table::TableError;
 
 /// For so long nobody reads again.

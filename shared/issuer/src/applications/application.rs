@@ -23,7 +23,7 @@ pub struct Application {
     pub scopes: Scopes,
     /// For whom.
     pub entities: Entities,
-    /// Its secrets, the newest first, and perhaps some that have ended.
+    /// Its secrets, the newest first: the live ones, and those that ended within a day, whose tokens may still be good.
     pub secrets: Vec<ClientSecret>,
     /// Its public keys, the oldest first.
     pub keys: Vec<ClientKey>,
@@ -48,12 +48,18 @@ impl Application {
         self.secrets.iter().filter(move |secret| secret.is_live(now))
     }
 
-    /// The secret that this text is, if it is one that is still good. Compares with every one, in constant time.
+    /// The secrets whose tokens may be good at this moment, the newest first: the live ones, and those that ended within a day.
+    pub fn kept_secrets(&self, now: Time) -> impl Iterator<Item = &ClientSecret> {
+        self.secrets.iter().filter(move |secret| secret.is_kept(now))
+    }
+
+    /// The secret that this text is, if it is one that is still good. Compares with every live one, in constant time: with those
+    /// that have ended it does not, so that the time does not tell how often the secret was replaced.
     pub fn secret(&self, presented: &str, pepper: &SecretBytes, now: Time) -> Option<&ClientSecret> {
         let presented = ClientSecret::hash_of(presented, pepper);
         let mut found = None;
-        for secret in &self.secrets {
-            if secret.has_hash(&presented) && secret.is_live(now) {
+        for secret in self.live_secrets(now) {
+            if secret.has_hash(&presented) {
                 found = Some(secret);
             }
         }
@@ -85,6 +91,28 @@ mod tests {
         assert_eq!(accepted("old", &pepper, end), None);
         assert!(accepted("new", &pepper, end).is_some());
         assert!(accepted("new", &other, before).is_none() && accepted("", &pepper, before).is_none());
+    }
+
+    #[test]
+    fn a_secret_that_has_ended_is_listed_for_as_long_as_its_tokens_may_be_good() {
+        let minutes = |minutes: u64| Time::from_millis(0) + std::time::Duration::from_secs(minutes * 60);
+        let secret = |text: &str| {
+            let (pepper, random) = (SecretBytes::new(vec![1; 32]), CountingRandom::default());
+            ClientSecret::of(&SecretText::new(text), &pepper, minutes(0), &random)
+        };
+        let ended = ClientSecret { expires_date: Some(minutes(60)), ..secret("old") };
+        let new = NewApplication::of_operator("n".into(), Scopes::ALL, Entities::new([]));
+        let application =
+            Application { secrets: vec![secret("new"), ended], ..new.with("app".into(), None, minutes(0)) };
+        let listed = |now| {
+            let shown = serde_json::to_value(application.view(now, None)).expect("JSON");
+            shown["secrets"].as_array().map(|secrets| secrets.iter().map(|one| one["expiresDate"].clone()).collect())
+        };
+        let both = vec![serde_json::Value::Null, serde_json::json!("1970-01-01T01:00:00.000Z")];
+        for now in [0, 59, 60, 60 + 24 * 60 + 4] {
+            assert_eq!(listed(minutes(now)), Some(both.clone()), "{now}");
+        }
+        assert_eq!(listed(minutes(60 + 24 * 60 + 5)), Some(both[..1].to_vec()));
     }
 
     #[test]

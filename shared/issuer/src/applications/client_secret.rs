@@ -7,6 +7,7 @@ use aws_lc_rs::{constant_time, hmac};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 
+use auth::revocations::TOKENS_REVOKED;
 use base::{
     clock::Time,
     ids::ClientSecretId,
@@ -60,6 +61,11 @@ impl ClientSecret {
     /// Whether it is accepted at this moment.
     pub fn is_live(&self, now: Time) -> bool {
         self.expires_date.is_none_or(|end| now < end)
+    }
+
+    /// Whether tokens that were got with it may be good at this moment, so that it must be known for them to be ended.
+    pub fn is_kept(&self, now: Time) -> bool {
+        self.expires_date.is_none_or(|end| now < end + TOKENS_REVOKED)
     }
 
     /// The hash of a text, as it stands in a secret.

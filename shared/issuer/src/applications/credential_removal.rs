@@ -1,4 +1,4 @@
-//! Removing a secret or a key of an application.
+//! Removing a secret or a key of an application, by its owner or because there are too many that have ended.
 //!
 //! In one transaction the credential goes and the tokens that were got with it are revoked.
 
@@ -22,15 +22,15 @@ pub struct CredentialRemoval {
     pub clock: SharedClock,
 }
 
-/// What an application has when one of its credentials goes.
+/// What an application has after a change of its credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
     /// Its secrets.
     pub secrets: Vec<ClientSecret>,
     /// Its keys.
     pub keys: Vec<ClientKey>,
-    /// What tokens call the credential that goes.
-    pub gone: String,
+    /// What tokens call the credentials that go, with the tokens that were got with them.
+    pub gone: Vec<String>,
 }
 
 impl Left {
@@ -73,16 +73,27 @@ impl CredentialRemoval {
         if left.will_be_nothing() {
             grants::check_confirmation(call, &application, confirmed)?;
         }
-        match self.end(&application, &left, now).await? {
+        match self.applications.leave(&application, &left, &self.revocations, now).await? {
             Changed::Yes => removed(name, left.is_nothing(now)),
             Changed::Lost => Err(self.applications.lost(call).await),
         }
     }
+}
 
-    /// Leaves these credentials to the application that was read, and revokes the tokens of the one that goes.
-    pub async fn end(&self, application: &Application, left: &Left, now: Time) -> Result<Changed, TableError> {
-        let revocation = self.revocations.credential(&application.client_id, &left.gone, now)?;
-        self.applications.remove_credential(application, left, revocation, now).await
+impl Applications {
+    /// Leaves these credentials to the application, if it is still as it was read, and revokes the tokens of those that go.
+    pub async fn leave(
+        &self,
+        read: &Application,
+        left: &Left,
+        revocations: &RevocationList,
+        now: Time,
+    ) -> Result<Changed, TableError> {
+        if left.gone.is_empty() {
+            return self.change_credentials(read, &left.secrets, &left.keys, now).await;
+        }
+        let revoking = left.gone.iter().map(|gone| revocations.credential(&read.client_id, gone, now));
+        self.remove_credentials(read, left, revoking.collect::<Result<_, _>>()?, now).await
     }
 }
 

@@ -55,7 +55,7 @@ impl Keys {
 /// The credentials that remain without the key of this name; `None` when the application has no such key.
 pub fn without(application: &Application, kid: &str) -> Option<Left> {
     let (mut gone, left): (Vec<_>, Vec<_>) = application.keys.iter().cloned().partition(|key| key.kid == kid);
-    let gone = gone.pop()?.thumbprint();
+    let gone = vec![gone.pop()?.thumbprint()];
     Some(Left { secrets: application.secrets.clone(), keys: left, gone })
 }
 

@@ -1,7 +1,10 @@
 //! The secrets of an application, one after the other, without a moment in which it has none: the new one is accepted at
 //! once, and the one that it replaces beside it for as long as its owner wants.
+//!
+//! A secret that has ended is kept for as long as tokens that were got with it may be good, so that its removal can end them. Of
+//! those an application has a few; with one too many, the one that ended first is removed, and its tokens with it.
 
-use std::time::Duration;
+use std::{cmp::Reverse, time::Duration};
 
 use http::header::CACHE_CONTROL;
 use serde::Serialize;
@@ -11,6 +14,7 @@ use super::{
     register::spend_on_credentials, store::Changed,
 };
 use crate::oauth::pepper::Pepper;
+use auth::revocations::RevocationList;
 use base::{
     clock::{SharedClock, Time},
     ids::ClientSecretId,
@@ -22,6 +26,8 @@ use storage::allowance::Allowances;
 
 /// How many secrets may be accepted at once.
 pub const MAX_SECRETS: usize = 2;
+/// How many that have ended are kept when a new one is added, so that the item of an application stays small.
+const MAX_ENDED: usize = 6;
 /// For how long the old secret is accepted beside the new one, unless its owner says otherwise.
 const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest that may be said, in seconds: seven days.
@@ -33,6 +39,8 @@ pub struct SecretAddition {
     pub applications: Applications,
     /// How many may be made.
     pub allowances: Allowances,
+    /// Where the tokens of a secret are revoked that is no longer kept.
+    pub revocations: RevocationList,
     /// What secrets are hashed with.
     pub pepper: Pepper,
     /// The clock.
@@ -51,6 +59,15 @@ struct Added<'a> {
     previous_secret_expires_date: Option<Time>,
 }
 
+/// What a new secret changes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Rotated {
+    /// The credentials of the application, the new secret first.
+    pub left: Left,
+    /// When the secret ends that was accepted until now, if one was.
+    pub previous_ends: Option<Time>,
+}
+
 /// As many secrets are accepted as may be; the first of them ends then.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooMany(pub Time);
@@ -64,17 +81,17 @@ impl SecretAddition {
         let (now, secret) = (self.clock.now(), client_secret::fresh(&*self.random));
         let new = ClientSecret::of(&secret, &*self.pepper.get().await?, now, &*self.random);
         call.notes.subject(&format!("{}/{}", application.client_id, new.id));
-        let secrets = with_new(&application, new, overlap, now)
+        let Rotated { left, previous_ends } = with_new(&application, new, overlap, now)
             .map_err(|TooMany(oldest_ends)| Problem::too_many_client_secrets(MAX_SECRETS, oldest_ends))?;
         spend_on_credentials(&self.allowances, call.entity(), 1, now).await?;
-        match self.applications.change_credentials(&application, &secrets, &application.keys, now).await? {
+        match self.applications.leave(&application, &left, &self.revocations, now).await? {
             Changed::Lost => Err(self.applications.lost(call).await),
             Changed::Yes => {
                 let added = Added {
                     client_id: &application.client_id,
-                    secret_id: &secrets[0].id,
+                    secret_id: &left.secrets[0].id,
                     client_secret: secret.expose(),
-                    previous_secret_expires_date: secrets.get(1).and_then(|previous| previous.expires_date),
+                    previous_secret_expires_date: previous_ends,
                 };
                 Ok(Reply::ok(&added)?.with_header(CACHE_CONTROL, "no-store"))
             }
@@ -97,41 +114,51 @@ fn overlap(body: &[u8]) -> Result<Duration, Problem> {
     Ok(seconds.map_or(OVERLAP, |seconds| Duration::from_secs(seconds.into())))
 }
 
-/// The secrets once a new one has taken the first place. The one that it replaces ends after the overlap, or earlier if it did
-/// so before; those that have ended go.
+/// The credentials once a new secret has taken the first place. The one that it replaces ends after the overlap, or earlier if it
+/// did so before. Those that have ended stay while their tokens may be good; where they are too many, the first that ended go with
+/// their tokens, since a secret that is not known any more could not be removed.
 pub fn with_new(
     application: &Application,
     new: ClientSecret,
     overlap: Duration,
     now: Time,
-) -> Result<Vec<ClientSecret>, TooMany> {
-    let live: Vec<_> = application.live_secrets(now).collect();
+) -> Result<Rotated, TooMany> {
+    let (live, mut ended): (Vec<_>, Vec<_>) =
+        application.kept_secrets(now).cloned().partition(|secret| secret.is_live(now));
     if live.len() >= MAX_SECRETS {
         let ends = live.iter().filter_map(|secret| secret.expires_date).min();
         return Err(TooMany(ends.unwrap_or(now))); // the older of two has an end, always
     }
+    let end = now + overlap;
     let previous = live.into_iter().map(|secret| {
-        let end = secret.expires_date.map_or(now + overlap, |end| end.min(now + overlap));
-        ClientSecret { expires_date: Some(end), ..secret.clone() }
+        let end = secret.expires_date.map_or(end, |before| before.min(end));
+        ClientSecret { expires_date: Some(end), ..secret }
     });
-    Ok([new].into_iter().chain(previous).collect())
+    let mut secrets: Vec<_> = [new].into_iter().chain(previous).collect();
+    let previous_ends = secrets.get(1).and_then(|previous| previous.expires_date);
+    ended.sort_by_key(|secret| Reverse(secret.expires_date));
+    let gone = ended.split_off(ended.len().min(MAX_ENDED)).into_iter().map(|secret| secret.id.to_string()).collect();
+    secrets.extend(ended);
+    Ok(Rotated { left: Left { secrets, keys: application.keys.clone(), gone }, previous_ends })
 }
 
-/// The credentials that remain without this secret and without secrets that have ended; `None` when the application has no such
-/// secret. A secret that has ended can be removed for as long as it is kept, since its tokens may still be valid.
+/// The credentials that remain without this secret; `None` when the application has no such secret. One that has ended can be
+/// removed as well, since its tokens may still be good.
 pub fn without(application: &Application, id: &ClientSecretId, now: Time) -> Option<Left> {
-    let (mut gone, left): (Vec<_>, Vec<_>) = application.secrets.iter().cloned().partition(|secret| secret.id == *id);
-    let gone = gone.pop()?.id.to_string();
-    let secrets = left.into_iter().filter(|secret| secret.is_live(now)).collect();
-    Some(Left { secrets, keys: application.keys.clone(), gone })
+    let (mut gone, left): (Vec<_>, Vec<_>) =
+        application.kept_secrets(now).cloned().partition(|secret| secret.id == *id);
+    let gone = vec![gone.pop()?.id.to_string()];
+    Some(Left { secrets: left, keys: application.keys.clone(), gone })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::*;
     use crate::applications::new_application::NewApplication;
     use auth::{entity::Entities, scope::Scopes};
-    use base::testing::CountingRandom;
+    use base::random::SystemRandom;
     use proptest::prelude::*;
     use storage::secrets::{SecretBytes, SecretText};
 
@@ -144,7 +171,7 @@ mod tests {
     }
 
     fn secret(text: &str, now: Time) -> ClientSecret {
-        ClientSecret::of(&SecretText::new(text), &SecretBytes::new(vec![1; 32]), now, &CountingRandom::default())
+        ClientSecret::of(&SecretText::new(text), &SecretBytes::new(vec![1; 32]), now, &SystemRandom)
     }
 
     fn application(secrets: Vec<ClientSecret>) -> Application {
@@ -173,53 +200,100 @@ mod tests {
         }
     }
 
+    /// The secrets once a new one was added, which there is room for.
+    fn added(secrets: &[ClientSecret], text: &str, overlap: Duration, now: Time) -> Vec<ClientSecret> {
+        rotated(secrets, text, overlap, now).expect("room").left.secrets
+    }
+
+    fn rotated(secrets: &[ClientSecret], text: &str, overlap: Duration, now: Time) -> Result<Rotated, TooMany> {
+        with_new(&application(secrets.to_vec()), secret(text, now), overlap, now)
+    }
+
     #[test]
     fn the_old_secret_ends_after_the_overlap_or_when_it_would_have() {
         let first = secret("a", after(0));
-        let both = with_new(&application(vec![first.clone()]), secret("b", after(1)), hour(2), after(1)).expect("room");
-        assert_eq!(both[1], ClientSecret { expires_date: Some(after(3)), ..first.clone() });
-        assert!(both[0].expires_date.is_none());
+        let both = rotated(slice::from_ref(&first), "b", hour(2), after(1)).expect("room");
+        assert_eq!(both.left.secrets[1], ClientSecret { expires_date: Some(after(3)), ..first.clone() });
+        assert_eq!((both.left.secrets[0].expires_date, both.previous_ends), (None, Some(after(3))));
 
-        let ending = application(vec![ClientSecret { expires_date: Some(after(2)), ..first }]);
-        let both = with_new(&ending, secret("b", after(1)), hour(24), after(1)).expect("room");
-        assert_eq!(both[1].expires_date, Some(after(2)));
+        let both = rotated(&[ClientSecret { expires_date: Some(after(2)), ..first }], "b", hour(24), after(1));
+        assert_eq!(both.expect("room").previous_ends, Some(after(2)));
     }
 
     #[test]
     fn without_an_overlap_the_old_secret_ends_at_that_very_moment() {
-        let both = with_new(&application(vec![secret("a", after(0))]), secret("b", after(1)), hour(0), after(1));
-        let both = both.expect("room");
+        let both = added(&[secret("a", after(0))], "b", hour(0), after(1));
         assert!(both[0].is_live(after(1)) && !both[1].is_live(after(1)));
     }
 
     #[test]
     fn a_secret_too_many_is_told_when_there_is_room() {
-        let both = with_new(&application(vec![secret("a", after(0))]), secret("b", after(0)), hour(24), after(0));
-        let both = application(both.expect("room"));
-        assert_eq!(with_new(&both, secret("c", after(1)), hour(1), after(1)), Err(TooMany(after(24))));
-        assert_eq!(with_new(&both, secret("c", after(24)), hour(1), after(24)).expect("room").len(), 2);
+        let both = added(&[secret("a", after(0))], "b", hour(24), after(0));
+        assert_eq!(rotated(&both, "c", hour(1), after(1)), Err(TooMany(after(24))));
+        assert_eq!(added(&both, "c", hour(1), after(24)).len(), 3, "the first has ended, and is kept");
     }
 
     #[test]
     fn a_secret_can_go_for_as_long_as_it_is_kept() {
         let (first, other) = (secret("a", after(0)), secret("c", after(9)));
-        let both = with_new(&application(vec![first.clone()]), secret("b", after(1)), hour(2), after(1)).expect("room");
+        let both = added(slice::from_ref(&first), "b", hour(2), after(1));
         let new = both[0].clone();
         let both = application(both);
         let left = |id: &ClientSecretId, now| without(&both, id, now).map(|left| (left.secrets, left.gone));
-        let text = |id: &ClientSecretId| id.to_string();
-        assert_eq!(left(&first.id, after(2)), Some((vec![new.clone()], text(&first.id))));
-        assert_eq!(left(&first.id, after(3)), Some((vec![new.clone()], text(&first.id))), "although it has ended");
-        assert_eq!(left(&new.id, after(3)), Some((Vec::new(), text(&new.id))));
+        let gone = |id: &ClientSecretId| vec![id.to_string()];
+        assert_eq!(left(&first.id, after(2)), Some((vec![new.clone()], gone(&first.id))));
+        assert_eq!(left(&first.id, after(3)), Some((vec![new.clone()], gone(&first.id))), "although it has ended");
+        assert_eq!(
+            left(&first.id, after(27)),
+            Some((vec![new.clone()], gone(&first.id))),
+            "for as long as tokens live"
+        );
+        assert_eq!(left(&first.id, after(28)), None);
+        assert_eq!(left(&new.id, after(3)), Some((vec![both.secrets[1].clone()], gone(&new.id))));
+        assert_eq!(left(&new.id, after(28)), Some((Vec::new(), gone(&new.id))));
         assert_eq!(left(&other.id, after(2)), None);
         assert!(without(&both, &new.id, after(3)).is_some_and(|left| left.is_nothing(after(3))));
         assert!(without(&both, &new.id, after(2)).is_some_and(|left| !left.is_nothing(after(2))));
     }
 
     #[test]
+    fn a_secret_that_has_ended_is_kept_while_its_tokens_may_be_good() {
+        let first = secret("a", after(0));
+        let second = added(slice::from_ref(&first), "b", hour(0), after(1));
+        let is_there = |secrets: &[ClientSecret]| secrets.iter().any(|secret| secret.id == first.id);
+        let third = added(&second, "c", hour(30), after(25));
+        assert!(is_there(&third), "tokens that were got with it live for a day and five minutes");
+        let removed = without(&application(third.clone()), &second[0].id, after(25)).expect("it is there");
+        assert!(is_there(&removed.secrets), "another's removal is not its own");
+        let fourth = rotated(&second, "c", hour(0), after(26)).expect("room").left;
+        assert!(!is_there(&fourth.secrets) && fourth.gone.is_empty(), "none of its tokens is left");
+    }
+
+    #[test]
+    fn the_secret_that_ended_first_goes_with_its_tokens_where_too_many_are_kept() {
+        let (mut secrets, start) = (vec![secret("a", after(0))], after(1));
+        let first = secrets[0].id.clone();
+        for _ in 0..=MAX_ENDED {
+            let Rotated { left, .. } = rotated(&secrets, "b", hour(0), start).expect("room");
+            assert!(left.gone.is_empty(), "each can be removed by its owner");
+            secrets = left.secrets;
+        }
+        let Rotated { left, .. } = rotated(&secrets, "b", hour(0), start + Duration::from_millis(1)).expect("room");
+        assert_eq!(left.gone, [first.to_string()]);
+        assert_eq!(left.secrets.len(), MAX_SECRETS + MAX_ENDED);
+    }
+
+    #[test]
+    fn only_a_secret_that_was_accepted_until_now_is_one_that_is_replaced() {
+        let both = added(&[secret("a", after(0))], "b", hour(1), after(1));
+        let ended = without(&application(both.clone()), &both[0].id, after(3)).expect("it is there").secrets;
+        assert_eq!(rotated(&ended, "c", hour(1), after(4)).expect("room").previous_ends, None);
+    }
+
+    #[test]
     fn a_secret_that_will_end_is_no_access_that_stays() {
         let first = secret("a", after(0));
-        let both = with_new(&application(vec![first.clone()]), secret("b", after(1)), hour(2), after(1)).expect("room");
+        let both = added(slice::from_ref(&first), "b", hour(2), after(1));
         let new = both[0].id.clone();
         let both = application(both);
         assert!(
@@ -231,22 +305,38 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_often_one_is_added_two_are_accepted_at_most_and_the_newest_has_no_end(
-            steps in proptest::collection::vec((0u64..40, 0u64..168), 1..30)
+        fn however_often_secrets_come_and_go_two_are_accepted_at_most_and_none_is_forgotten_with_its_tokens(
+            steps in proptest::collection::vec((0u64..40, 0u64..168, proptest::option::of(0usize..9)), 1..40)
         ) {
-            let (mut secrets, mut hours) = (Vec::new(), 0);
-            for (pause, overlap) in steps {
-                hours += pause;
+            let (mut secrets, mut hours) = (vec![secret("first", after(0))], 0);
+            for (pause, overlap, removed) in steps {
+                // Many at the same hour, and now and then a long pause.
+                hours += pause.saturating_sub(30);
                 let now = after(hours);
-                match with_new(&application(secrets.clone()), secret("x", now), hour(overlap), now) {
-                    Ok(now_on) => {
-                        prop_assert!(now_on.iter().filter(|secret| secret.is_live(now)).count() <= MAX_SECRETS);
-                        prop_assert!(now_on[0].expires_date.is_none());
-                        prop_assert!(now_on[1..].iter().all(|old| old.expires_date.is_some()));
-                        secrets = now_on;
-                    }
-                    Err(TooMany(end)) => prop_assert!(end > now && end <= now + hour(168)),
+                let id = removed.and_then(|place| secrets.get(place)).map(|secret| secret.id.clone());
+                let left = match id {
+                    Some(id) => without(&application(secrets.clone()), &id, now),
+                    None => match rotated(&secrets, "x", hour(overlap), now) {
+                        Ok(Rotated { left, .. }) => {
+                            prop_assert!(left.secrets[0].expires_date.is_none());
+                            Some(left)
+                        }
+                        Err(TooMany(end)) => {
+                            prop_assert!(end > now && end <= now + hour(168));
+                            None
+                        }
+                    },
+                };
+                let Some(left) = left else { continue };
+                for known in secrets.iter().filter(|secret| secret.is_kept(now)) {
+                    let stays = left.secrets.iter().any(|secret| secret.id == known.id);
+                    let goes = left.gone.contains(&known.id.to_string());
+                    prop_assert!(stays != goes, "each is kept, or its tokens end");
                 }
+                secrets = left.secrets;
+                prop_assert!(secrets.len() <= MAX_SECRETS + MAX_ENDED);
+                prop_assert!(secrets.iter().filter(|secret| secret.is_live(now)).count() <= MAX_SECRETS);
+                prop_assert!(secrets.iter().skip(1).all(|old| old.expires_date.is_some()));
             }
         }
     }

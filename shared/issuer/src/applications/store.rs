@@ -217,15 +217,15 @@ impl Applications {
         }
     }
 
-    /// Leaves the application these credentials, if it is still as it was read, together with this write or not at all.
-    pub async fn remove_credential(
+    /// Leaves the application these credentials, if it is still as it was read, together with these writes or not at all.
+    pub async fn remove_credentials(
         &self,
         read: &Application,
         left: &Left,
-        along: TransactWriteItem,
+        mut along: Vec<TransactWriteItem>,
         now: Time,
     ) -> Result<Changed, TableError> {
-        const DOING: &str = "removing a credential of an application";
+        const DOING: &str = "removing credentials of an application";
         let change = CredentialChange::of(read, &left.secrets, &left.keys, now, DOING)?;
         let update = Update::builder()
             .table_name(&self.0.name)
@@ -236,8 +236,8 @@ impl Applications {
             .set_expression_attribute_values(Some(change.values))
             .build()
             .map_err(TableError::unbuilt(DOING))?;
-        let update = TransactWriteItem::builder().update(update).build();
-        self.0.transact(vec![update, along], DOING).await.map(Changed::from)
+        along.push(TransactWriteItem::builder().update(update).build());
+        self.0.transact(along, DOING).await.map(Changed::from)
     }
 
     /// Removes the application, however it was changed since it was read, together with these writes or not at all: a thief

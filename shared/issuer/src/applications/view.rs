@@ -52,7 +52,8 @@ struct KeyView<'a> {
 }
 
 impl Application {
-    /// What its owner sees of it: the secrets that are good at this moment, by their identifiers, and this once one of them.
+    /// What its owner sees of it: the secrets by their identifiers, also those that ended within a day, since they can be
+    /// removed with their tokens, and this once the text of one.
     pub fn view<'a>(&'a self, now: Time, client_secret: Option<&'a SecretText>) -> ApplicationView<'a> {
         ApplicationView {
             client_id: &self.client_id,
@@ -64,7 +65,7 @@ impl Application {
             owner_identifier: self.owner.as_ref(),
             public_keys: self.keys.iter().map(|key| KeyView::of(key, &self.last_used)).collect(),
             scopes: self.scopes.iter().map(|scope| scope.as_str()).collect(),
-            secrets: self.live_secrets(now).map(|secret| SecretView::of(secret, &self.last_used)).collect(),
+            secrets: self.kept_secrets(now).map(|secret| SecretView::of(secret, &self.last_used)).collect(),
             version: self.version,
         }
     }
