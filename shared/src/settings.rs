@@ -9,6 +9,7 @@ use url::Url;
 use crate::{
     auth::signing::SigningAlgorithm,
     deliveries::schedule::{RetrySchedule, Wait},
+    events::share::ShareSettings,
     geo_ip::StoreAddress,
     oauth::guesses::GuessSettings,
     webhooks::breaker::BreakerSettings,
@@ -368,6 +369,13 @@ impl FromEnvironment for GuessSettings {
     }
 }
 
+impl FromEnvironment for ShareSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        let per_minute = environment.parsed("PUBLISH_LIMIT", AtLeastOne(Self::default().per_minute));
+        Some(Self { per_minute: per_minute?.0 })
+    }
+}
+
 impl FromEnvironment for EndpointSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
         let networks = environment.parsed("DELIVERY_ALLOWED_NETWORKS", Networks(Vec::new()));
@@ -546,6 +554,18 @@ mod tests {
         let error = read_from::<GuessSettings>(|_| Some("0".into())).expect_err("refused").0;
         let about = |number: usize, name: &str| error[number].starts_with(name);
         assert!(about(0, "TOKEN_GUESSES_PER_CLIENT") && about(1, "TOKEN_GUESSES_PER_ADDRESS"), "{error:?}");
+    }
+
+    #[test]
+    fn an_entity_may_publish_so_much_unless_something_else_is_set_and_never_nothing() {
+        assert_eq!(read_from::<ShareSettings>(|_| None).expect("the default").per_minute, 60_000);
+        assert_eq!(read_from::<ShareSettings>(|_| Some("1".into())).expect("set").per_minute, 1);
+        let bad: [fn(&str) -> Option<String>; 3] =
+            [|_| Some("0".into()), |_| Some("many".into()), |_| Some("4294967296".into())];
+        for variable in bad {
+            let error = read_from::<ShareSettings>(variable).expect_err("refused").0;
+            assert!(error.len() == 1 && error[0].starts_with("PUBLISH_LIMIT"), "{error:?}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Both are measured in the same run, so that the machine and whatever else it does count for both.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -29,6 +29,7 @@ tests![
     bodies_that_trickle_hold_up_nobody,
     handshakes_that_never_end_hold_up_nobody,
     endless_bodies_and_redirects_hold_up_nobody,
+    a_tenant_that_publishes_as_fast_as_it_can_holds_up_nobody,
     a_slow_webhook_keeps_its_share_of_the_slow_lane,
     a_webhook_that_was_slow_comes_back_by_itself,
     what_is_slow_goes_by_a_lane_of_its_own,
@@ -41,6 +42,9 @@ const QUIET_A_SECOND: u32 = 10;
 const MEASURED: Duration = Duration::from_secs(8);
 /// What the noisy tenant publishes a second, to 40 webhooks: with attempts of 14 s, three times what 50 batches of 10 hold.
 const NOISY_A_SECOND: u32 = 3;
+/// What a tenant publishes a second that publishes as fast as it can, and what each may publish in a minute: less than that.
+const FLOOD_A_SECOND: u32 = 300;
+const SHARE: u32 = 250;
 /// How much later than three times as late: the promise is one second, where the machine does nothing else meanwhile.
 const SLACK: Duration = Duration::from_secs(3);
 
@@ -100,6 +104,36 @@ impl Noisy {
     pub async fn publish(&self, measured: Duration, a_second: u32) {
         publish(&self.0, measured, a_second, |number| json!({ "number": number })).await;
     }
+
+    /// Publishes so many events a second as long as it is not refused, and goes on when it is: how many were accepted, and how
+    /// many refused.
+    pub async fn flood(&self, measured: Duration, a_second: u32) -> (usize, usize) {
+        let answers = at_rate(measured, a_second, |number| {
+            let body = json!({ "type": "booking.created", "data": { "number": number } });
+            self.0.post("/webhook/event").json(&body).send()
+        });
+        let statuses: Vec<u16> = answers.await.into_iter().map(|answer| answer.status).collect();
+        let with = |status| statuses.iter().filter(|one| **one == status).count();
+        assert_eq!(with(202) + with(429), statuses.len(), "{statuses:?}");
+        (with(202), with(429))
+    }
+}
+
+/// Does something so many times a second, whether or not what was begun before has ended, and tells how each ended.
+async fn at_rate<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+    measured: Duration,
+    a_second: u32,
+    begin: impl Fn(usize) -> F,
+) -> Vec<T> {
+    let mut beats = interval(Duration::from_secs(1) / a_second);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let count = usize::try_from(measured.as_secs()).expect("seconds") * a_second as usize;
+    let mut begun = Vec::new();
+    for number in 0..count {
+        beats.tick().await;
+        begun.push(tokio::spawn(begin(number)));
+    }
+    join_all(begun).await.into_iter().map(|ended| ended.expect("no panic")).collect()
 }
 
 async fn publish(
@@ -108,20 +142,15 @@ async fn publish(
     a_second: u32,
     data: impl Fn(usize) -> serde_json::Value,
 ) -> Vec<Instant> {
-    let mut beats = interval(Duration::from_secs(1) / a_second);
-    beats.set_missed_tick_behavior(MissedTickBehavior::Burst);
-    let count = usize::try_from(measured.as_secs()).expect("seconds") * a_second as usize;
-    let mut publications = Vec::new();
-    for number in 0..count {
-        beats.tick().await;
+    at_rate(measured, a_second, |number| {
         let (entity, data) = (entity.clone(), data(number));
-        publications.push(tokio::spawn(async move {
+        async move {
             let began = Instant::now();
             entity.publish_of_type("booking.created", data).await;
             began
-        }));
-    }
-    join_all(publications).await.into_iter().map(|publication| publication.expect("no panic")).collect()
+        }
+    })
+    .await
 }
 
 /// Measures the quiet tenant alone, and beside the noisy one from its first event on.
@@ -131,11 +160,30 @@ pub async fn alone_and_beside(
     measured: Duration,
     a_second: u32,
 ) -> (Vec<Duration>, Vec<Duration>) {
+    let (alone, beside, ()) = alone_and_beside_that(quiet, measured, noisy.publish(measured, a_second)).await;
+    (alone, beside)
+}
+
+/// The same beside a tenant that publishes as fast as it can, and how many events of that one were accepted and refused.
+pub async fn alone_and_beside_a_flood(
+    quiet: &Quiet,
+    noisy: &Noisy,
+    measured: Duration,
+    a_second: u32,
+) -> (Vec<Duration>, Vec<Duration>, (usize, usize)) {
+    alone_and_beside_that(quiet, measured, noisy.flood(measured, a_second)).await
+}
+
+async fn alone_and_beside_that<T>(
+    quiet: &Quiet,
+    measured: Duration,
+    noise: impl Future<Output = T>,
+) -> (Vec<Duration>, Vec<Duration>, T) {
     // Connections and caches are made once, before anything is measured.
     quiet.latencies(0, Duration::from_secs(1)).await;
     let alone = quiet.latencies(1, measured).await;
-    let (beside, ()) = join!(quiet.latencies(2, measured), noisy.publish(measured, a_second));
-    (alone, beside)
+    let (beside, outcome) = join!(quiet.latencies(2, measured), noise);
+    (alone, beside, outcome)
 }
 
 /// The promise: three times as long as alone, and so much more, 95 times out of a hundred.
@@ -193,6 +241,28 @@ async fn handshakes_that_never_end_hold_up_nobody(suite: Arc<Suite>) {
 async fn endless_bodies_and_redirects_hold_up_nobody(suite: Arc<Suite>) {
     holds_up_nobody(suite.clone(), "endless bodies", Behaviour::endless_body(200)).await;
     holds_up_nobody(suite, "redirects", Behaviour::answer(302, &[("Location", "/")], "")).await;
+}
+
+/// It is refused from its first second on, which costs others nothing: none of the quiet tenant's events is refused, and all of
+/// either that were accepted arrive.
+async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_nobody(suite: Arc<Suite>) {
+    let settings = Settings::default().with("PUBLISH_LIMIT", SHARE.to_string());
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/", [Behaviour::status(200)]);
+    let (quiet, noisy) = (Quiet::start(&api).await, Noisy::start(&api, 1, &url).await);
+    let (alone, beside, (accepted, refused)) = alone_and_beside_a_flood(&quiet, &noisy, MEASURED, FLOOD_A_SECOND).await;
+    assert_isolated("as fast as it can", &alone, &beside, SLACK);
+    println!("as fast as it can: {accepted} accepted, {refused} refused");
+    // A minute may have ended meanwhile.
+    assert!(accepted >= SHARE as usize && accepted <= 2 * SHARE as usize && refused >= 1_000, "{accepted}, {refused}");
+    let arrived = until("all that was accepted", Duration::from_secs(60), async || {
+        let requests = receiver.received("/");
+        let events: BTreeSet<String> = requests.iter().map(|request| request.header("webhook-id").to_owned()).collect();
+        (events.len() >= accepted).then_some(events)
+    });
+    assert_eq!(arrived.await.len(), accepted, "and nothing that was refused");
+    assert!(bundle.stop().await.success());
 }
 
 /// The noisy tenant has more slow attempts to make than it may have places in the slow lane.
