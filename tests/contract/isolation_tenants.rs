@@ -4,7 +4,7 @@
 //! Both are measured in the same run, so that the machine and whatever else it does count for both.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -29,6 +29,7 @@ tests![
     bodies_that_trickle_hold_up_nobody,
     handshakes_that_never_end_hold_up_nobody,
     endless_bodies_and_redirects_hold_up_nobody,
+    a_tenant_that_publishes_as_fast_as_it_can_holds_up_nobody,
     a_slow_webhook_keeps_its_share_of_the_slow_lane,
     a_webhook_that_was_slow_comes_back_by_itself,
     what_is_slow_goes_by_a_lane_of_its_own,
@@ -41,6 +42,11 @@ const QUIET_A_SECOND: u32 = 10;
 const MEASURED: Duration = Duration::from_secs(8);
 /// What the noisy tenant publishes a second, to 40 webhooks: with attempts of 14 s, three times what 50 batches of 10 hold.
 const NOISY_A_SECOND: u32 = 3;
+/// How many connections a tenant has that publishes as fast as it can.
+const CONNECTIONS: usize = 64;
+/// What each may publish in a minute beside it: more than the quiet tenant needs, and no more than what the other publishes in
+/// about a second.
+const SHARE: usize = 250;
 /// How much later than three times as late: the promise is one second, where the machine does nothing else meanwhile.
 const SLACK: Duration = Duration::from_secs(3);
 
@@ -100,6 +106,30 @@ impl Noisy {
     pub async fn publish(&self, measured: Duration, a_second: u32) {
         publish(&self.0, measured, a_second, |number| json!({ "number": number })).await;
     }
+
+    /// Publishes over so many connections as fast as it is answered, and goes on when it is refused: how many events were
+    /// accepted, and how many refused.
+    pub async fn publish_as_fast_as_it_can(&self, measured: Duration, connections: usize) -> (usize, usize) {
+        let end = Instant::now() + measured;
+        let connections = (0..connections).map(|_| {
+            let entity = self.0.clone();
+            tokio::spawn(async move {
+                let (mut accepted, mut refused) = (0, 0);
+                while Instant::now() < end {
+                    let body = json!({ "type": "booking.created", "data": {} });
+                    let answer = entity.post("/webhook/event").json(&body).send().await;
+                    match answer.status {
+                        202 => accepted += 1,
+                        429 => refused += 1,
+                        _ => panic!("neither accepted nor refused: {}", answer.exchange),
+                    }
+                }
+                (accepted, refused)
+            })
+        });
+        let ended = join_all(connections).await.into_iter().map(|ended| ended.expect("no panic"));
+        ended.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
 }
 
 async fn publish(
@@ -131,11 +161,30 @@ pub async fn alone_and_beside(
     measured: Duration,
     a_second: u32,
 ) -> (Vec<Duration>, Vec<Duration>) {
+    let (alone, beside, ()) = alone_and_beside_that(quiet, measured, noisy.publish(measured, a_second)).await;
+    (alone, beside)
+}
+
+/// The same beside a tenant that publishes as fast as it can, and how many events of that one were accepted and refused.
+pub async fn alone_and_beside_a_flood(
+    quiet: &Quiet,
+    noisy: &Noisy,
+    measured: Duration,
+) -> (Vec<Duration>, Vec<Duration>, (usize, usize)) {
+    let noise = noisy.publish_as_fast_as_it_can(measured, CONNECTIONS);
+    alone_and_beside_that(quiet, measured, noise).await
+}
+
+async fn alone_and_beside_that<T>(
+    quiet: &Quiet,
+    measured: Duration,
+    noise: impl Future<Output = T>,
+) -> (Vec<Duration>, Vec<Duration>, T) {
     // Connections and caches are made once, before anything is measured.
     quiet.latencies(0, Duration::from_secs(1)).await;
     let alone = quiet.latencies(1, measured).await;
-    let (beside, ()) = join!(quiet.latencies(2, measured), noisy.publish(measured, a_second));
-    (alone, beside)
+    let (beside, outcome) = join!(quiet.latencies(2, measured), noise);
+    (alone, beside, outcome)
 }
 
 /// The promise: three times as long as alone, and so much more, 95 times out of a hundred.
@@ -193,6 +242,28 @@ async fn handshakes_that_never_end_hold_up_nobody(suite: Arc<Suite>) {
 async fn endless_bodies_and_redirects_hold_up_nobody(suite: Arc<Suite>) {
     holds_up_nobody(suite.clone(), "endless bodies", Behaviour::endless_body(200)).await;
     holds_up_nobody(suite, "redirects", Behaviour::answer(302, &[("Location", "/")], "")).await;
+}
+
+/// It is refused after about a second, which costs others nothing: none of the quiet tenant's events is refused, and all of
+/// either that were accepted arrive.
+async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_nobody(suite: Arc<Suite>) {
+    let settings = Settings::default().with("PUBLISH_LIMIT", SHARE.to_string());
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/", [Behaviour::status(200)]);
+    let (quiet, noisy) = (Quiet::start(&api).await, Noisy::start(&api, 1, &url).await);
+    let (alone, beside, (accepted, refused)) = alone_and_beside_a_flood(&quiet, &noisy, MEASURED).await;
+    assert_isolated("as fast as it can", &alone, &beside, SLACK);
+    println!("as fast as it can: {accepted} accepted, {refused} refused");
+    // A minute may have ended meanwhile.
+    assert!((SHARE..=2 * SHARE).contains(&accepted) && refused > accepted, "{accepted}, {refused}");
+    let arrived = until("all that was accepted", Duration::from_secs(60), async || {
+        let requests = receiver.received("/");
+        let events: BTreeSet<String> = requests.iter().map(|request| request.header("webhook-id").to_owned()).collect();
+        (events.len() >= accepted).then_some(events)
+    });
+    assert_eq!(arrived.await.len(), accepted, "and nothing that was refused");
+    assert!(bundle.stop().await.success());
 }
 
 /// The noisy tenant has more slow attempts to make than it may have places in the slow lane.

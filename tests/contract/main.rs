@@ -51,6 +51,7 @@ mod payments_secrecy;
 mod payments_start;
 mod problems;
 mod publish;
+mod publishing_share;
 mod queue_chaos;
 mod receivers;
 mod recover;
@@ -122,6 +123,7 @@ fn main() -> ExitCode {
         payments::TESTS,
         ingest::TESTS,
         publish::TESTS,
+        publishing_share::TESTS,
         webhook_changes::TESTS,
         webhook_removal::TESTS,
         webhook_secrecy::TESTS,
