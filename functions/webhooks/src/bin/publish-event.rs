@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::Endpoint;
+use gate::{Endpoint, EntityCall};
 use webhooks::{
     deliveries::{queue::QueueSettings, schedule::ScheduleSettings},
     events::share::{PublishingShare, ShareSettings},
 };
 
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsWrite).taking_json();
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsWrite).taking_json();
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
@@ -21,7 +21,7 @@ async fn main() -> Result<(), StartError> {
     service
         .serve(ENDPOINT, move |call| {
             let (publisher, share) = (publisher.clone(), share.clone());
-            async move { share.within(call.entity(), publisher.publish(&call)).await }
+            async move { share.within(&call.entity, publisher.publish(&call)).await }
         })
         .await
 }
