@@ -11,6 +11,9 @@ tests![
     a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement,
 ];
 
+/// When the deliveries were due that a sweep finds first.
+const LONG_AGO: &str = "2026-01-01T00:00:00.000Z";
+
 /// So seldom that each sweep is a test's own.
 fn swept_by_hand() -> Settings {
     Settings::default().with("SWEEP_INTERVAL", "1h")
@@ -33,8 +36,9 @@ async fn what_cannot_be_read_keeps_no_sweep_from_the_deliveries_behind_it(suite:
         let mut damaged = head.clone();
         // Of the same length, and of the same part of the index.
         damaged["pk"]["S"] = format!("{}{number:03}", &pk[..pk.len() - 3]).into();
-        damaged["dueAt"]["S"] = "2026-01-01T00:00:00.000Z".into();
-        damaged["webhookIdentifier"]["S"] = "no identifier".into();
+        damaged["dueAt"]["S"] = LONG_AGO.into();
+        // The index shows nothing of it.
+        damaged["event"]["S"] = "no identifier".into();
         damaged
     });
     table.put_all(unreadable).await;
@@ -42,6 +46,8 @@ async fn what_cannot_be_read_keeps_no_sweep_from_the_deliveries_behind_it(suite:
         invocation(&stood.api.env, "sweep-deliveries").body("{}").send().await.expect("functions can be invoked");
     assert!(!swept.headers().contains_key("x-amz-function-error"), "{:?}", swept.text().await);
     entity.until_status(&id, &["delivered"]).await;
+    let moved = table.item(&format!("{}000", &pk[..pk.len() - 3]), sk).await.expect("one of them");
+    assert_ne!(moved["dueAt"]["S"], LONG_AGO, "the sweep has come to those before it");
     assert!(stood.bundle.stop().await.success());
 }
 
@@ -56,7 +62,7 @@ async fn a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement(suite: A
     let announces = move |call: &AwsCall| call.operation == "SendMessageBatch" && call.mentions(&webhook);
     stood.services.swallow(usize::MAX, announces.clone());
     let id = entity.publish(json!({})).await;
-    assert!(table.set(&format!("DLV#{id}"), "HEAD", "dueAt", "2026-01-01T00:00:00.000Z").await);
+    assert!(table.set(&format!("DLV#{id}"), "HEAD", "dueAt", LONG_AGO).await);
     let webhook = format!("WHK#{}", hook.id);
     let looks_up = move |call: &AwsCall| call.operation == "BatchGetItem" && call.mentions(&webhook);
     let look_ups = || stood.table.calls_mentioning(&hook.id).into_iter().filter(&looks_up).count();
