@@ -19,7 +19,7 @@ use base::clock::Time;
 use storage::secrets::SecretText;
 
 /// A source, as it is configured. A `server` is another address than the provider's own.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Source {
     /// MaxMind's update server, for GeoLite and GeoIP databases.
     MaxMind {

@@ -11,12 +11,15 @@ use aws_sdk_secretsmanager::{
 };
 use serde::{Deserialize, de::DeserializeOwned};
 
+use zeroize::ZeroizeOnDrop;
+
 use crate::aws::Aws;
 use base::environment::{Environment, FromEnvironment};
 use problem::Problem;
 
-/// Bytes that must never be seen: no `Display`, and a `Debug` that says nothing. In JSON they are base 64.
-#[derive(Clone, PartialEq, Eq)]
+/// Bytes that must never be seen: no `Display`, a `Debug` that says nothing, and wiped from memory when dropped. There is no `==`,
+/// whose time would tell how much is equal: compare in constant time. In JSON they are base 64.
+#[derive(Clone, ZeroizeOnDrop)]
 pub struct SecretBytes(Vec<u8>);
 
 impl SecretBytes {
@@ -46,8 +49,9 @@ impl<'de> Deserialize<'de> for SecretBytes {
     }
 }
 
-/// Text that must never be seen: no `Display`, and a `Debug` that says nothing. It is serialised nowhere by itself.
-#[derive(Clone, PartialEq, Eq)]
+/// Text that must never be seen: no `Display`, a `Debug` that says nothing, and wiped from memory when dropped. There is no `==`,
+/// and it is serialised nowhere by itself.
+#[derive(Clone, ZeroizeOnDrop)]
 pub struct SecretText(String);
 
 impl SecretText {
