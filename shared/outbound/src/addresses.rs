@@ -69,7 +69,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         // 2000::/3 is all that IANA has given out, and these are set aside in it: protocol assignments with Teredo,
         // benchmarking, AMT, AS112 and ORCHID (2001::/23), documentation, AS112, documentation again (RFC 9637).
         // Outside of it are discard (100::/64), SRv6 (5f00::/16), unique and site local, link local and multicast.
-        [0x2001, ..0x200 | 0xdb8, ..] | [0x2620, 0x4f, 0x8000, ..] | [0x3fff, ..0x1000, ..] => false,
+        [0x2001, (..0x200), ..] | [0x2001, 0xdb8, ..] | [0x2620, 0x4f, 0x8000, ..] | [0x3fff, (..0x1000), ..] => false,
         [first, ..] => (0x2000..=0x3fff).contains(&first),
     }
 }

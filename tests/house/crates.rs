@@ -1,0 +1,123 @@
+//! Which of our crates may use which. docs/architecture.md draws the floors.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    process::Command,
+};
+
+use serde_json::Value;
+
+const DOMAINS: [&str; 4] = ["geo-ip", "issuer", "payments", "webhooks"];
+
+/// What a crate may use of ours when it is built for production, beside itself.
+fn allowed(name: &str) -> Vec<&'static str> {
+    match name {
+        "base" | "deployment" => vec![],
+        "problem" => vec!["base"],
+        "storage" | "outbound" => vec!["base", "problem"],
+        "auth" => vec!["base", "problem", "storage"],
+        "webhooks" | "issuer" | "geo-ip" => vec!["base", "problem", "storage", "outbound", "auth"],
+        // It publishes events of its own through the outbox of webhooks.
+        "payments" => vec!["base", "problem", "storage", "outbound", "auth", "webhooks"],
+        "gate" => vec!["base", "problem", "auth"],
+        "function" => vec!["base", "problem", "storage", "auth", "gate"],
+        "operator" => {
+            vec!["base", "problem", "storage", "auth", "geo-ip", "issuer", "payments", "webhooks"]
+        }
+        "local" => vec![
+            "base",
+            "problem",
+            "storage",
+            "outbound",
+            "auth",
+            "geo-ip",
+            "issuer",
+            "payments",
+            "webhooks",
+            "gate",
+            "deployment",
+            "operator",
+        ],
+        family if family.starts_with("functions-") => {
+            let shared = ["base", "problem", "storage", "outbound", "auth", "gate", "function"];
+            let own = match family {
+                "functions-tokens" | "functions-applications" => Some("issuer"),
+                "functions-webhooks" => Some("webhooks"),
+                "functions-payments" => Some("payments"),
+                "functions-geo-ip" => Some("geo-ip"),
+                _ => None,
+            };
+            shared.into_iter().chain(own).collect()
+        }
+        other => panic!("say in tests/house/crates.rs what the new crate `{other}` may use"),
+    }
+}
+
+/// The tests and what they measure with may use everything.
+fn is_for_tests(name: &str) -> bool {
+    ["contract-tests", "doubles", "bench", "hello", "tokens"].contains(&name)
+}
+
+/// What each of our packages depends on in production: ours and others, by name.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+    let metadata = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline", "--manifest-path"])
+        .arg(manifest)
+        .output()
+        .expect("cargo runs");
+    let metadata: Value = serde_json::from_slice(&metadata.stdout).expect("cargo metadata answers with JSON");
+    let packages = metadata["packages"].as_array().expect("packages").iter();
+    packages
+        .map(|package| {
+            let name = package["name"].as_str().expect("a name").to_owned();
+            let all = package["dependencies"].as_array().expect("dependencies").iter();
+            let production = all.filter(|dependency| dependency["kind"].is_null());
+            (name, production.map(|dependency| dependency["name"].as_str().expect("a name").to_owned()).collect())
+        })
+        .collect()
+}
+
+#[test]
+fn a_crate_uses_only_what_stands_below_it() {
+    let dependencies = dependencies();
+    for (name, used) in dependencies.iter().filter(|(name, _)| !is_for_tests(name)) {
+        let allowed = allowed(name);
+        for new in used.iter().filter(|used| dependencies.contains_key(*used) && !allowed.contains(&used.as_str())) {
+            panic!("`{name}` uses `{new}`, which is no floor below it; it may use {allowed:?} (tests/house/crates.rs)");
+        }
+    }
+}
+
+#[test]
+fn the_domains_know_no_http_server_and_no_lambda() {
+    let dependencies = dependencies();
+    for domain in DOMAINS {
+        for foreign in ["gate", "function", "lambda_http", "lambda_runtime", "aws_lambda_events", "axum"] {
+            assert!(!dependencies[domain].contains(foreign), "the domain `{domain}` depends on `{foreign}`");
+        }
+    }
+}
+
+#[test]
+fn only_storage_speaks_to_dynamodb() {
+    for (name, used) in dependencies().iter().filter(|(name, _)| !is_for_tests(name)) {
+        let allowed = ["storage", "local"].contains(&name.as_str());
+        assert!(allowed || !used.contains("aws-sdk-dynamodb"), "`{name}` depends on aws-sdk-dynamodb");
+    }
+}
+
+#[test]
+fn the_operators_program_needs_neither_a_database_nor_a_server() {
+    let tree = Command::new(env!("CARGO"))
+        .args(["tree", "--package", "operator", "--edges", "normal", "--offline", "--prefix", "none"])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
+        .output()
+        .expect("cargo runs");
+    let tree = String::from_utf8(tree.stdout).expect("text");
+    assert!(tree.contains("aws-sdk-secretsmanager"), "{tree}");
+    for heavy in ["dynoxide-rs ", "axum ", "rusqlite "] {
+        assert!(!tree.lines().any(|line| line.starts_with(heavy)), "the operator's program is built with {heavy}");
+    }
+}
