@@ -5,6 +5,7 @@
 //! is pure (text in, values out) and small, because a build script pays for every dependency twice.
 
 mod duration;
+mod error;
 mod function;
 mod resolve;
 mod store;
@@ -12,8 +13,9 @@ mod template;
 mod yaml;
 
 pub use duration::{DurationError, parse_duration};
+pub use error::TemplateError;
 pub use function::{Function, QueueTrigger, Route, ScheduleTrigger};
 pub use resolve::{Reference, ResolveError, resolve, resolve_to_text};
 pub use store::{Queue, Table};
-pub use template::{Template, TemplateError};
+pub use template::Template;
 pub use yaml::{YamlError, yaml_to_json};

@@ -9,12 +9,12 @@ use std::{
 };
 
 use serde::{
-    Deserialize, Deserializer, Serialize,
+    Deserialize, Deserializer,
     de::{DeserializeOwned, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
-use crate::Problem;
+use crate::{Problem, violation::Violation};
 
 /// The largest body that is read at all, in bytes: several times the largest event, so that one which is only a little too
 /// large is told its own limit.
@@ -27,15 +27,6 @@ const MAX_NAME: usize = 100;
 
 /// The deepest nesting that a body may have. Deeper ones break the parsers of those who receive it.
 pub const MAX_DEPTH: usize = 100;
-
-/// One value that is not as it should be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Violation {
-    /// Where: a member (`eventUrl`), an element (`eventList[2]`), a header's name, or `body` for the whole.
-    pub field: String,
-    /// What it should be, as the end of a sentence that begins with the field.
-    pub message: String,
-}
 
 /// The violations found so far.
 #[derive(Debug, Default)]

@@ -4,8 +4,10 @@ pub mod json_body;
 pub mod kind;
 mod problem;
 pub mod query;
+mod violation;
 
-pub use json_body::{JsonBody, Violation, Violations, nothing_said};
+pub use json_body::{JsonBody, Violations, nothing_said};
 pub use kind::ProblemKind;
 pub use problem::Problem;
 pub use query::Query;
+pub use violation::Violation;

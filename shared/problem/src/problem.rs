@@ -11,7 +11,7 @@ use http::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{ProblemKind, json_body::Violation};
+use crate::{ProblemKind, violation::Violation};
 use base::clock::Time;
 
 /// How long a client is asked to wait when a dependency is out of reach, in seconds.

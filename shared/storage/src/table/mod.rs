@@ -1,5 +1,6 @@
 //! The DynamoDB table: one client, one name, and the only translation of its errors.
 
+mod error;
 mod expression;
 mod query;
 mod read;
@@ -7,19 +8,19 @@ mod statement;
 mod value;
 mod write;
 
+pub use error::{PAUSES, TableError, passing_code};
 pub use query::{Page, Place, Query};
 pub use statement::{Executed, Statement};
-pub use value::{Key, Path, Value, read_item};
+pub use value::{Item, Key, Path, Value, number, read_item, text, write_item, write_value};
 pub use write::{
     Change, Comparison, Condition, Delete, Put, Transaction, Write, Written, absent, at_least, at_most, exists, is,
     is_new, less, more, present,
 };
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use aws_sdk_dynamodb::{
     Client,
-    error::{BuildError, ProvideErrorMetadata, SdkError},
     operation::{
         delete_item::DeleteItemError, put_item::PutItemError, transact_write_items::TransactWriteItemsError,
         update_item::UpdateItemError,
@@ -33,12 +34,8 @@ use tokio::time::sleep;
 
 use base::{clock::Time, gather::Gather, logging};
 use expression::Expressions;
-use problem::Problem;
 use read::{Partitions, ReadAnswer, Reads};
 use statement::{Answer, Writes};
-
-/// An item as DynamoDB knows it.
-pub type Item = HashMap<String, AttributeValue>;
 
 /// The table with everything that lasts.
 #[derive(Debug, Clone)]
@@ -51,109 +48,6 @@ pub struct Table {
     reads: Gather<Reads>,
     partitions: Gather<Partitions>,
 }
-
-/// Why the table did not do what it was asked.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum TableError {
-    /// DynamoDB could not be reached, was too busy or failed, after the SDK's own retries.
-    #[error("the table did not answer: {doing}")]
-    Unavailable {
-        /// What was being done.
-        doing: &'static str,
-        /// What the SDK says.
-        #[source]
-        source: Arc<dyn std::error::Error + Send + Sync>,
-    },
-    /// DynamoDB refused the request as such: a fault of this program or of its permissions.
-    #[error("the table refused a request: {doing}")]
-    Refused {
-        /// What was being done.
-        doing: &'static str,
-        /// What the SDK says.
-        #[source]
-        source: Arc<dyn std::error::Error + Send + Sync>,
-    },
-    /// An item is not in the form in which this program writes it.
-    #[error("an item of the table could not be read or written: {doing}{}", at(key.as_ref()))]
-    Item {
-        /// What was being done.
-        doing: &'static str,
-        /// Which item, where it was read.
-        key: Option<Key>,
-        /// What is wrong with the item.
-        #[source]
-        source: Arc<serde_dynamo::Error>,
-    },
-    /// An item that must be there is not.
-    #[error("an item that must exist is missing: {0}")]
-    Missing(&'static str),
-}
-
-fn at(key: Option<&Key>) -> String {
-    key.map(|key| format!(" (`{}` / `{}`)", key.partition, key.sort)).unwrap_or_default()
-}
-
-/// The codes with which DynamoDB says "not now" rather than "not so".
-/// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>
-const PASSING: [&str; 8] = [
-    "InternalServerError",
-    "LimitExceededException",
-    "ProvisionedThroughputExceededException",
-    "RequestLimitExceeded",
-    "ServiceUnavailable",
-    "ThrottlingException",
-    "TransactionInProgressException",
-    "TransactionConflictException",
-];
-
-impl TableError {
-    /// Sorts an error of the SDK by whose fault it is.
-    pub fn sdk<E>(doing: &'static str) -> impl Fn(SdkError<E>) -> Self
-    where
-        E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
-    {
-        move |error| {
-            let passing = match &error {
-                SdkError::ServiceError(service) => {
-                    service.raw().status().is_server_error() || service.err().code().is_some_and(passing_code)
-                }
-                SdkError::ConstructionFailure(_) => false,
-                _ => true,
-            };
-            let source = Arc::new(error);
-            if passing { Self::Unavailable { doing, source } } else { Self::Refused { doing, source } }
-        }
-    }
-
-    /// A request that could not even be put together.
-    pub fn unbuilt(doing: &'static str) -> impl Fn(BuildError) -> Self {
-        move |error| Self::Refused { doing, source: Arc::new(error) }
-    }
-
-    /// An answer of a batch or a transaction that failed for this reason code, without an error of its own.
-    pub fn code(doing: &'static str, code: &str) -> Self {
-        let source = Box::<dyn std::error::Error + Send + Sync>::from(format!("answered with {code}")).into();
-        if passing_code(code) { Self::Unavailable { doing, source } } else { Self::Refused { doing, source } }
-    }
-}
-
-/// Whether a reason code of a batch or a transaction says "not now". They are spelt unlike the errors of single calls.
-/// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchStatementError.html>
-pub fn passing_code(code: &str) -> bool {
-    const REASONS: [&str; 4] =
-        ["ProvisionedThroughputExceeded", "RequestLimitExceeded", "ThrottlingError", "TransactionConflict"];
-    REASONS.contains(&code) || PASSING.contains(&code)
-}
-
-/// The pauses before a batch or a transaction is tried again whose answer said "not now": the SDK tries only calls that
-/// fail as a whole again.
-pub const PAUSES: [Duration; 5] = [
-    Duration::from_millis(10),
-    Duration::from_millis(30),
-    Duration::from_millis(90),
-    Duration::from_millis(270),
-    Duration::from_millis(810),
-];
 
 /// How a transaction ended that was not refused as such.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -517,37 +411,4 @@ fn read_back<T: DeserializeOwned>(
         Written::Done(item) => Written::Done(read_item(item.unwrap_or_default(), doing)?),
         Written::Lost(item) => Written::Lost(item.flatten().map(|item| read_item(item, doing)).transpose()?),
     })
-}
-
-/// A text as an attribute.
-pub fn text(value: impl ToString) -> AttributeValue {
-    AttributeValue::S(value.to_string())
-}
-
-/// A number as an attribute.
-pub fn number(value: impl ToString) -> AttributeValue {
-    AttributeValue::N(value.to_string())
-}
-
-/// Turns a value into an attribute.
-pub fn write_value(value: &impl Serialize, doing: &'static str) -> Result<AttributeValue, TableError> {
-    serde_dynamo::to_attribute_value(value).map_err(|source| TableError::Item {
-        doing,
-        key: None,
-        source: source.into(),
-    })
-}
-
-/// Turns a value into an item.
-pub fn write_item(value: &impl Serialize, doing: &'static str) -> Result<Item, TableError> {
-    serde_dynamo::to_item(value).map_err(|source| TableError::Item { doing, key: None, source: source.into() })
-}
-
-impl From<TableError> for Problem {
-    fn from(error: TableError) -> Self {
-        match error {
-            TableError::Unavailable { .. } => Self::unavailable(error),
-            TableError::Refused { .. } | TableError::Item { .. } | TableError::Missing(_) => Self::internal(error),
-        }
-    }
 }

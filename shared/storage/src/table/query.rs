@@ -3,9 +3,8 @@
 use aws_sdk_dynamodb::{Client, operation::query::builders::QueryFluentBuilder};
 
 use super::{
-    Item,
     expression::Expressions,
-    value::{Key, Value},
+    value::{Item, Key, Value},
     write::Condition,
 };
 

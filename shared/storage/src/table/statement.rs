@@ -3,8 +3,8 @@
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html>
 
 use super::{
-    Item, TableError,
-    value::Path,
+    error::TableError,
+    value::{Item, Path},
     write::{Assignment, Change, Condition, Put, Write, is_new},
 };
 use aws_sdk_dynamodb::{

@@ -6,7 +6,10 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use base::clock::Time;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::TableError;
+use super::error::TableError;
+
+/// An item as DynamoDB knows it.
+pub type Item = HashMap<String, AttributeValue>;
 
 /// The value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,12 +110,12 @@ impl Key {
         Self { partition: partition.into(), sort: sort.into() }
     }
 
-    pub(super) fn attributes(&self) -> HashMap<String, AttributeValue> {
+    pub(super) fn attributes(&self) -> Item {
         let parts = [("pk", &self.partition), ("sk", &self.sort)];
         parts.map(|(name, part)| (name.to_owned(), AttributeValue::S(part.clone()))).into()
     }
 
-    pub(super) fn of(item: &HashMap<String, AttributeValue>) -> Option<Self> {
+    pub(super) fn of(item: &Item) -> Option<Self> {
         let part = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
         Some(Self { partition: part("pk")?, sort: part("sk")? })
     }
@@ -125,10 +128,31 @@ impl From<(String, String)> for Key {
 }
 
 /// Turns an item into the type that wrote it. The error names the item's key, so that an operator finds it.
-pub fn read_item<T: DeserializeOwned>(
-    item: HashMap<String, AttributeValue>,
-    doing: &'static str,
-) -> Result<T, TableError> {
+pub fn read_item<T: DeserializeOwned>(item: Item, doing: &'static str) -> Result<T, TableError> {
     let key = Key::of(&item);
     serde_dynamo::from_item(item).map_err(|source| TableError::Item { doing, key, source: source.into() })
+}
+
+/// A text as an attribute.
+pub fn text(value: impl ToString) -> AttributeValue {
+    AttributeValue::S(value.to_string())
+}
+
+/// A number as an attribute.
+pub fn number(value: impl ToString) -> AttributeValue {
+    AttributeValue::N(value.to_string())
+}
+
+/// Turns a value into an attribute.
+pub fn write_value(value: &impl Serialize, doing: &'static str) -> Result<AttributeValue, TableError> {
+    serde_dynamo::to_attribute_value(value).map_err(|source| TableError::Item {
+        doing,
+        key: None,
+        source: source.into(),
+    })
+}
+
+/// Turns a value into an item.
+pub fn write_item(value: &impl Serialize, doing: &'static str) -> Result<Item, TableError> {
+    serde_dynamo::to_item(value).map_err(|source| TableError::Item { doing, key: None, source: source.into() })
 }

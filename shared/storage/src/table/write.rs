@@ -3,9 +3,8 @@
 use serde::Serialize;
 
 use super::{
-    TableError,
-    value::{Key, Path, Value},
-    write_item,
+    error::TableError,
+    value::{Item, Key, Path, Value, write_item},
 };
 
 /// What must hold for a write. One that does not hold loses the write, and nothing is written.
@@ -176,7 +175,7 @@ impl Change {
 /// A whole item, written in the place of any that has its key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Put {
-    pub(super) item: super::Item,
+    pub(super) item: Item,
     pub(super) conditions: Vec<Condition>,
 }
 

@@ -1,0 +1,28 @@
+//! Why a text is not a template of the kind that this project uses.
+
+use crate::{DurationError, YamlError};
+
+/// Why a text is not a template of the kind that this project uses.
+#[derive(Debug, thiserror::Error)]
+pub enum TemplateError {
+    /// It is not even YAML.
+    #[error("the template is not one YAML document")]
+    Yaml(#[source] YamlError),
+    /// A part that every template has is missing.
+    #[error("the template has no `{0}`")]
+    Section(&'static str),
+    /// A resource lacks something, or has it in a form that is not understood.
+    #[error("{resource}: missing or not understood: {what}")]
+    Member {
+        /// The resource's logical id.
+        resource: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A schedule without a fixed interval.
+    #[error("a schedule's expression is neither a rate nor once a day")]
+    Schedule(#[source] DurationError),
+    /// A schedule's input is not JSON.
+    #[error("a schedule's input is not JSON")]
+    Input(#[source] serde_json::Error),
+}
