@@ -14,7 +14,8 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::{Problem, violation::Violation};
+use crate::Problem;
+pub use crate::violation::Violation;
 
 /// The largest body that is read at all, in bytes: several times the largest event, so that one which is only a little too
 /// large is told its own limit.
