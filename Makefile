@@ -29,8 +29,10 @@ ARCHITECTURE ?= arm64
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 
-# One build for everything that runs here: the tests' dependencies choose features of shared ones, and a build without
-# them would compile those a second time.
+# What runs here, and no more. local/Cargo.toml chooses the same features as the tests do, so that nothing of it is compiled
+# again for them.
+BUILD_SERVICE = cargo build --package 'functions-*' --package local --package operator --bins
+# The same and the tests.
 BUILD = cargo build --workspace --all-targets
 
 # ------------------------------------------------------------------------------------------------- on one machine
@@ -39,8 +41,8 @@ run: python-tools ## Builds and runs the whole service here (PORT=9000 DATA=.loc
 	@# What a killed service left behind must not look like a running one while this one builds.
 	@if command -v flock >/dev/null && test -e "$(DATA)/lock"; then \
 		flock --nonblock "$(DATA)/lock" rm -f "$(DATA)/service.env" || true; fi
-	@test -x target/debug/local || echo "The first build takes some minutes."
-	$(BUILD)
+	@test -x target/debug/local || echo "Compiling the service and what it is built of, some 400 crates: about 10 minutes on two cores, once."
+	$(BUILD_SERVICE)
 	@exec target/debug/local --port "$(PORT)" --data "$(DATA)" --stop-with-parent
 
 test: tools ## Runs all tests, those included that start the whole service
