@@ -25,6 +25,7 @@ mod delivery_list;
 mod dispatching;
 mod events;
 mod forged_tokens;
+mod former_data;
 mod geo_ip;
 mod geo_ip_bucket;
 mod geo_ip_crash;
@@ -144,6 +145,7 @@ fn main() -> ExitCode {
         token::TESTS,
         introspection::TESTS,
         forged_tokens::TESTS,
+        former_data::TESTS,
         audit::TESTS,
         events::TESTS,
         geo_ip::TESTS,

@@ -11,10 +11,12 @@ use std::{
     sync::atomic::{AtomicU16, Ordering},
 };
 
+use flate2::read::GzDecoder;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
+use tar::Archive;
 use tempfile::TempDir;
 use tokio::{
     process::{Child, Command},
@@ -64,6 +66,18 @@ impl Bundle {
         let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
         keep(secrets, &folder.path().join("data/secrets")).map_err(|error| format!("the bundle's secrets: {error}"))?;
         let port = free_port();
+        let child = spawn(&settings, port, folder.path(), &arguments)?;
+        let bundle = Self { port, folder, arguments, child: Mutex::new(child) };
+        bundle.ready().await?;
+        Ok(bundle)
+    }
+
+    /// Starts a bundle with the data folder in an archive, as a release before has left it.
+    pub async fn start_from(archive: &Path, settings: Settings) -> Result<Self, String> {
+        let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
+        let unpacked = File::open(archive).and_then(|file| Archive::new(GzDecoder::new(file)).unpack(folder.path()));
+        unpacked.map_err(|error| format!("{}: {error}", archive.display()))?;
+        let (port, arguments) = (free_port(), Vec::new());
         let child = spawn(&settings, port, folder.path(), &arguments)?;
         let bundle = Self { port, folder, arguments, child: Mutex::new(child) };
         bundle.ready().await?;
