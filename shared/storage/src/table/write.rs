@@ -1,10 +1,10 @@
 //! Writes of one item, each written down once: alone, beside others in a shared call, or with others in a transaction.
 
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     TableError,
-    value::{Key, Path, Value},
+    value::{Key, Path, Value, read_item},
     write_item,
 };
 
@@ -197,6 +197,11 @@ impl Put {
     pub fn with(mut self, attribute: impl Into<String>, value: impl Into<Value>) -> Self {
         self.item.insert(attribute.into(), value.into().0);
         self
+    }
+
+    /// The item as it is read once it is written.
+    pub fn read_back<T: DeserializeOwned>(&self, doing: &'static str) -> Result<T, TableError> {
+        read_item(self.item.clone(), doing)
     }
 
     /// Does so only if this holds, too.
