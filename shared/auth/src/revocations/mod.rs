@@ -4,7 +4,7 @@
 //! everywhere.
 
 mod known;
-pub mod list;
+mod list;
 mod revocation;
 
 use std::{
@@ -17,7 +17,7 @@ use tokio::{sync::Mutex, time::timeout};
 use super::token::Claims;
 use base::{clock::SharedClock, logging};
 use known::Known;
-pub use list::{RevocationList, RevocationSource};
+pub use list::{RevocationList, RevocationSource, of_application, of_credential};
 pub use revocation::{Kind, Revocation, TOKENS_REVOKED};
 use storage::table::TableError;
 
