@@ -1,11 +1,37 @@
-//! What the functions of the token issuer are wired of.
+//! What the functions of the token issuer share: their wiring, what they read of a call, and how they answer.
 
 use function::Service;
-use issuer::oauth::{client_authentication::ClientAuthentication, guesses::GuessSettings};
+use gate::{Call, Reply};
+use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, PRAGMA};
+use issuer::oauth::{
+    client_authentication::{ClientAuthentication, RequestContext},
+    form::Posted,
+    guesses::GuessSettings,
+};
 use storage::secrets::Secrets;
 
 /// The authentication of clients, ready for the first request.
 pub async fn client_authentication(service: &Service, secrets: Secrets, limits: GuessSettings) -> ClientAuthentication {
     let issuer = service.settings().auth_url.clone();
     ClientAuthentication::start(service.table(), secrets, limits, issuer, service.clock().clone()).await
+}
+
+/// The form of a call, and the headers that it is read with.
+pub fn posted(call: &Call) -> Posted<'_> {
+    let authorization = call.headers().get_all(AUTHORIZATION).iter();
+    Posted {
+        content_type: call.header(&CONTENT_TYPE).unwrap_or_default(),
+        authorization: authorization.map(|value| value.to_str().unwrap_or_default()).collect(),
+        body: &call.body,
+    }
+}
+
+/// What authentication needs to know of a call beside its form.
+pub fn context(call: &Call) -> RequestContext<'_> {
+    RequestContext { id: &call.request_id, path: call.whole_path(), source: call.source_address(), notes: &call.notes }
+}
+
+/// The reply as RFC 6749 §5.1 wants it: kept by no cache.
+pub fn uncached(reply: Reply) -> Reply {
+    reply.with_header(CACHE_CONTROL, "no-store").with_header(PRAGMA, "no-cache")
 }

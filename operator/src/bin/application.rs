@@ -1,11 +1,10 @@
 //! The operator's command for applications: makes the first ones of a deployment, those for every managing entity, and helps
 //! where nobody has a token that could. On AWS, and for the service that `make run` runs.
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use auth::{
     entity::EntityId,
-    revocations::RevocationList,
     scope::{Scope, Scopes},
 };
 use base::{
@@ -16,19 +15,19 @@ use base::{
 use clap::{Parser, Subcommand};
 use issuer::{
     applications::{
-        Application, Applications, ClientSecret, client_secret,
-        credential_removal::Left,
-        keys,
+        Application, Applications, ClientSecret, client_secret, keys,
+        left::Left,
         new_application::{NewApplication, checked_entities, checked_entity, checked_name},
-        remove::Removal,
         secrets::{self, Rotated, TooMany, with_new},
-        store::Changed,
     },
     oauth::pepper,
 };
 use operator::{Deployment, OperatorError, Which};
 use operator::{ProvisionError, pepper_of};
-use storage::{secrets::SecretText, table::TableError};
+use storage::{
+    secrets::SecretText,
+    table::{TableError, Written},
+};
 
 /// Looks after the applications of a deployment.
 #[derive(Parser)]
@@ -173,10 +172,6 @@ struct Office {
 }
 
 impl Office {
-    fn revocations(&self) -> RevocationList {
-        RevocationList::new(self.deployment.table.clone())
-    }
-
     async fn create(&self, new: NewApplication) -> Result<(), Failure> {
         let pepper = pepper_of(&self.deployment.secret(pepper::SECRET).await?)?;
         let (application, secret) = new.make(&pepper, SystemClock.now(), &SystemRandom);
@@ -199,7 +194,7 @@ impl Office {
         let new = ClientSecret::of(&secret, &pepper, now, &SystemRandom);
         let Rotated { left, previous_ends } =
             with_new(&application, new, overlap, now).map_err(|TooMany(ends)| Failure::TooManySecrets(ends))?;
-        changed(self.applications.leave(&application, &left, &self.revocations(), now).await?)?;
+        changed(self.applications.leave(&application, &left, now).await?)?;
         match previous_ends {
             Some(end) => tracing::info!("the new secret is shown this once; the old one ends at {end}"),
             None => tracing::info!("the new secret is shown this once"),
@@ -222,7 +217,7 @@ impl Office {
     }
 
     async fn leave(&self, application: &Application, left: &Left, now: Time) -> Result<(), Failure> {
-        changed(self.applications.leave(application, left, &self.revocations(), now).await?)?;
+        changed(self.applications.leave(application, left, now).await?)?;
         tracing::info!("it is no longer accepted; tokens that were got with it end within a minute");
         if left.is_nothing(now) {
             tracing::info!("it was the last: the application gets no tokens until it is given a secret or a key");
@@ -232,12 +227,7 @@ impl Office {
 
     async fn remove(&self, client_id: &str) -> Result<(), Failure> {
         let application = self.find(client_id).await?;
-        let removal = Removal {
-            applications: self.applications.clone(),
-            revocations: self.revocations(),
-            clock: Arc::new(SystemClock),
-        };
-        if !removal.end(&application, SystemClock.now()).await? {
+        if !self.applications.delete(&application, SystemClock.now()).await?.is_done() {
             return Err(Failure::NoApplication(client_id.to_owned()));
         }
         tracing::info!("removed the application {}; its tokens end within a minute", application.name);
@@ -245,11 +235,8 @@ impl Office {
     }
 }
 
-fn changed(changed: Changed) -> Result<(), Failure> {
-    match changed {
-        Changed::Yes => Ok(()),
-        Changed::Lost => Err(Failure::Changed),
-    }
+fn changed(change: Written<()>) -> Result<(), Failure> {
+    change.done().ok_or(Failure::Changed)
 }
 
 /// The credentials, in the form of `service.env`.

@@ -1,18 +1,16 @@
 //! The public keys that vouch for tokens: a JWK Set (RFC 7517) in the table, so that no function needs a secret to
 //! verify, kept in memory and read again when it is old or when a token names a key that is not in it.
 
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use jsonwebtoken::DecodingKey;
 use serde::{Deserialize, Serialize};
 
-use super::signing::{SigningAlgorithm, SigningKeys};
+use crate::{public_key::PublicKey, signing::SigningKeys};
 use base::{
     clock::{SharedClock, Time},
     refreshed::{Refreshed, Source},
 };
-use storage::table::{Table, TableError, number, write_item};
+use storage::table::{Put, Table, TableError, Written, absent, is};
 
 /// How soon it may be read again for the sake of an unknown key: forged tokens must not become load on the table.
 /// A new key is published long before it signs, so no valid token meets this pause.
@@ -23,100 +21,6 @@ const CHANGES: u32 = 10;
 
 /// How long it is remembered that a key was revoked: much longer than anybody goes on with what was read before.
 const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 3600);
-
-/// One public key, as it is published (RFC 7518 §6.2, RFC 8037 §2).
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(try_from = "Jwk", into = "Jwk")]
-pub struct PublicKey {
-    jwk: Jwk,
-    algorithm: SigningAlgorithm,
-    public: DecodingKey,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Jwk {
-    kty: String,
-    crv: String,
-    #[serde(rename = "use")]
-    usage: String,
-    alg: String,
-    kid: String,
-    x: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    y: Option<String>,
-}
-
-/// A public key that is none of ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a published key is neither one on P-256 for ES256 nor an Ed25519 key for EdDSA")]
-pub struct BadPublicKey;
-
-impl PublicKey {
-    /// A key on the curve P-256: an uncompressed point, which is 0x04, then x and y of 32 bytes each (SEC 1 §2.3.3).
-    pub fn es256(kid: &str, point: &[u8]) -> Result<Self, BadPublicKey> {
-        let coordinates = point.strip_prefix(&[4]).filter(|coordinates| coordinates.len() == 64).ok_or(BadPublicKey)?;
-        let (x, y) = coordinates.split_at(32);
-        Self::of("EC", "P-256", SigningAlgorithm::Es256, kid, x, Some(y))
-    }
-
-    /// An Ed25519 key: 32 bytes.
-    pub fn ed25519(kid: &str, x: &[u8]) -> Result<Self, BadPublicKey> {
-        Self::of("OKP", "Ed25519", SigningAlgorithm::EdDsa, kid, x, None)
-    }
-
-    fn of(
-        kty: &str,
-        crv: &str,
-        algorithm: SigningAlgorithm,
-        kid: &str,
-        x: &[u8],
-        y: Option<&[u8]>,
-    ) -> Result<Self, BadPublicKey> {
-        let [kty, crv, usage, alg, kid] = [kty, crv, "sig", algorithm.as_str(), kid].map(str::to_owned);
-        let (x, y) = (BASE64_URL_SAFE_NO_PAD.encode(x), y.map(|y| BASE64_URL_SAFE_NO_PAD.encode(y)));
-        Jwk { kty, crv, usage, alg, kid, x, y }.try_into()
-    }
-
-    /// The key's name.
-    pub fn kid(&self) -> &str {
-        &self.jwk.kid
-    }
-
-    /// The only algorithm that may be used with the key.
-    pub fn algorithm(&self) -> SigningAlgorithm {
-        self.algorithm
-    }
-
-    /// The public half, which verifies signatures.
-    pub fn public(&self) -> &DecodingKey {
-        &self.public
-    }
-}
-
-impl TryFrom<Jwk> for PublicKey {
-    type Error = BadPublicKey;
-
-    fn try_from(jwk: Jwk) -> Result<Self, BadPublicKey> {
-        let (algorithm, public) = match (jwk.kty.as_str(), jwk.crv.as_str(), jwk.alg.as_str(), &jwk.y) {
-            ("EC", "P-256", "ES256", Some(y)) => (SigningAlgorithm::Es256, DecodingKey::from_ec_components(&jwk.x, y)),
-            ("OKP", "Ed25519", "EdDSA", None) => (SigningAlgorithm::EdDsa, DecodingKey::from_ed_components(&jwk.x)),
-            _ => return Err(BadPublicKey),
-        };
-        Ok(Self { algorithm, public: public.map_err(|_| BadPublicKey)?, jwk })
-    }
-}
-
-impl From<PublicKey> for Jwk {
-    fn from(key: PublicKey) -> Self {
-        key.jwk
-    }
-}
-
-impl fmt::Debug for PublicKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.jwk.fmt(f)
-    }
-}
 
 /// What `/oauth2/jwks` answers.
 #[derive(Debug, Clone, Serialize)]
@@ -316,37 +220,25 @@ impl PublishedKeys {
         Ok(item.map(Published::from).unwrap_or_default())
     }
 
-    /// Changes the set: on condition that it is as it was read, so that no change undoes another. The change may be made
-    /// several times over, each time from what there is then; what it gives the last time is given back.
+    /// Changes the set on condition that it is as it was read, so that no change undoes another. `change` is called again, on
+    /// what was read anew, when another change came first; the result is that of its last call.
     pub async fn change<C>(&self, change: impl Fn(&mut Published) -> C) -> Result<C, TableError> {
         for _ in 0..CHANGES {
             let mut published = self.read().await?;
-            let outcome = change(&mut published);
-            if self.replace(published).await? {
-                return Ok(outcome);
+            let result = change(&mut published);
+            if self.replace(published).await?.is_done() {
+                return Ok(result);
             }
         }
         Err(TableError::code(PUBLISHING, "TransactionConflict"))
     }
 
-    /// Writes the set if it is still as it was read; says whether it was.
-    async fn replace(&self, published: Published) -> Result<bool, TableError> {
+    /// Writes the set if it is still as it was read.
+    async fn replace(&self, published: Published) -> Result<Written<()>, TableError> {
         let Published { keys, revoked, version: before } = published;
         let item = KeysItem { pk: PK.into(), sk: SK.into(), keys, revoked, version: before + 1 };
-        let put = self.0.client.put_item().table_name(&self.0.name).set_item(Some(write_item(&item, PUBLISHING)?));
-        let put = match before {
-            0 => put.condition_expression("attribute_not_exists(version)"),
-            _ => put.condition_expression("version = :before").expression_attribute_values(":before", number(before)),
-        };
-        match put.send().await {
-            Ok(_) => Ok(true),
-            Err(error)
-                if error.as_service_error().is_some_and(|error| error.is_conditional_check_failed_exception()) =>
-            {
-                Ok(false)
-            }
-            Err(error) => Err(TableError::sdk(PUBLISHING)(error)),
-        }
+        let unchanged = if before == 0 { absent("version") } else { is("version", before) };
+        self.0.write(Put::item(&item, PUBLISHING)?.only_if(unchanged), PUBLISHING).await
     }
 }
 
@@ -383,7 +275,7 @@ impl KeyCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signing::{SigningKey, SigningSecret};
+    use crate::signing::{SigningAlgorithm, SigningKey, SigningSecret};
 
     const NOW: Time = Time::from_millis(1_795_167_900_123);
 
@@ -436,8 +328,8 @@ mod tests {
             let key = SigningKey::generate(algorithm).public_key();
             let jwk = serde_json::to_value(&key).expect("JSON");
             assert_eq!(jwk.as_object().expect("an object").keys().collect::<Vec<_>>(), members);
-            let item = write_item(&PublishedKey { key, published: NOW, until: Some(NOW) }, "a key").expect("an item");
-            let read: PublishedKey = storage::table::read_item(item, "a key").expect("a key");
+            let item = Put::item(&PublishedKey { key, published: NOW, until: Some(NOW) }, "a key").expect("an item");
+            let read: PublishedKey = item.read_back("a key").expect("a key");
             assert_eq!(serde_json::to_value(&read.key).expect("JSON"), jwk);
             assert_eq!((read.published, read.until, read.key.algorithm()), (NOW, Some(NOW), algorithm));
         }
@@ -463,8 +355,7 @@ mod tests {
         published.revoke_others(&new, &others, NOW).expect("again");
         let (pk, sk) = (PK.to_owned(), SK.to_owned());
         let item = KeysItem { pk, sk, keys: published.keys, revoked: published.revoked, version: 1 };
-        let item = write_item(&item, "keys").expect("an item");
-        let item: KeysItem = storage::table::read_item(item, "keys").expect("keys");
+        let item: KeysItem = Put::item(&item, "keys").expect("an item").read_back("keys").expect("keys");
         let mut published = Published::from(item);
         let later = NOW + REMEMBERED - Duration::from_millis(1);
         for revoked in [&old.current, &old.next, &unpublished.next] {
@@ -482,8 +373,9 @@ mod tests {
     #[test]
     fn what_was_published_when_keys_had_neither_dates_nor_versions_is_read() {
         let key = keys().current.public_key();
-        let item = write_item(&serde_json::json!({ "pk": PK, "sk": SK, "keys": [key] }), "keys").expect("an item");
-        let item: KeysItem = storage::table::read_item(item, "keys").expect("the earlier form");
+        let item = serde_json::json!({ "pk": PK, "sk": SK, "keys": [key] });
+        let item = Put::item(&item, "keys").expect("an item");
+        let item: KeysItem = item.read_back("keys").expect("the earlier form");
         let published = Published::from(item);
         let read = published.get(key.kid(), NOW).expect("it vouches");
         assert_eq!((read.published, read.until, published.version), (Time::from_millis(0), None, 0));

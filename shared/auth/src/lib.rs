@@ -3,6 +3,7 @@
 pub mod entity;
 pub mod jws;
 pub mod keys;
+pub mod public_key;
 pub mod refusal;
 pub mod revocations;
 pub mod scope;

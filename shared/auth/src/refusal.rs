@@ -2,12 +2,8 @@
 
 use http::header::WWW_AUTHENTICATE;
 use problem::{Problem, ProblemKind};
-use serde_json::json;
 
-use crate::{
-    scope::{Scope, Scopes},
-    token::TokenFault,
-};
+use crate::{scope::Scope, token::TokenFault};
 
 /// No token came.
 pub fn no_token() -> Problem {
@@ -38,22 +34,4 @@ pub fn lacks_scope(scope: Scope) -> Problem {
 pub fn entity_not_covered() -> Problem {
     let detail = "The token's application may not act for this managing entity; use one that is registered for it.";
     Problem::new(ProblemKind::EntityNotCovered, detail)
-}
-
-/// Somebody wants an application to have scopes that their own token lacks.
-pub fn grants_more_scopes(lacking: Scopes) -> Problem {
-    let detail = format!(
-        "Your token lacks scopes of the application: {lacking}. Whoever makes, changes or removes an application needs all \
-         of its scopes."
-    );
-    Problem::new(ProblemKind::InsufficientScope, detail)
-        .with_header(WWW_AUTHENTICATE, format!(r#"Bearer error="insufficient_scope", scope="{lacking}""#))
-        .with_property("requiredScope", lacking.to_string())
-}
-
-/// Somebody wants an application to act for managing entities that their own token does not cover.
-pub fn grants_more_entities(foreign: &[&str]) -> Problem {
-    let detail = "Your token does not cover all managing entities of the application, as whoever makes, changes or removes \
-                  it needs to.";
-    Problem::new(ProblemKind::EntityNotCovered, detail).with_property("notCovered", json!(foreign))
 }

@@ -1,7 +1,7 @@
 //! The issuer's private keys. They live in Secrets Manager as `signing-key`, the one that signs and the one that will sign
 //! next; only the `token` function signs with them, and only `rotate-signing-key` replaces them.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 use aws_lc_rs::{
     error::Unspecified,
@@ -9,61 +9,14 @@ use aws_lc_rs::{
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, Signature},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use jsonwebtoken::Algorithm;
 use serde::{Deserialize, Serialize};
 
-use super::keys::PublicKey;
+use crate::public_key::PublicKey;
+pub use crate::public_key::SigningAlgorithm;
 use base::random::{self, SystemRandom};
 
 /// The secret's name after the prefix.
 pub const SECRET: &str = "signing-key";
-
-/// What tokens can be signed with, chosen per deployment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum SigningAlgorithm {
-    /// ECDSA on the curve P-256 with SHA-256 (RFC 7518 §3.4).
-    #[default]
-    #[serde(rename = "ES256")]
-    Es256,
-    /// Ed25519 (RFC 8037 §3.1).
-    #[serde(rename = "EdDSA")]
-    EdDsa,
-}
-
-impl SigningAlgorithm {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Es256, Self::EdDsa];
-
-    /// The name in a header.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Es256 => "ES256",
-            Self::EdDsa => "EdDSA",
-        }
-    }
-
-    /// What the cryptographic library calls it.
-    pub const fn verified_as(self) -> Algorithm {
-        match self {
-            Self::Es256 => Algorithm::ES256,
-            Self::EdDsa => Algorithm::EdDSA,
-        }
-    }
-}
-
-impl fmt::Display for SigningAlgorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for SigningAlgorithm {
-    type Err = &'static str;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|algorithm| algorithm.as_str() == name).ok_or("neither `ES256` nor `EdDSA`")
-    }
-}
 
 /// A private key, and the name under which its public half is published.
 pub struct SigningKey {

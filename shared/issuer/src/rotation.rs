@@ -204,7 +204,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         };
         match &outcome {
             Ok(()) => tracing::info!(step = step.as_str(), version = id, "a step of the rotation is done"),
-            Err(error) => self.tell(Outcome::Failed(error.reason()), &Notes::default()),
+            Err(error) => self.audit(Outcome::Failed(error.reason()), &Notes::default()),
         }
         outcome
     }
@@ -257,7 +257,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         if made.is(PENDING) {
             let notes = Notes::default();
             notes.subject(keys.current.kid());
-            self.tell(Outcome::Done, &notes);
+            self.audit(Outcome::Done, &notes);
             self.secret.take_label(id, PENDING).await?;
         }
         Ok(())
@@ -306,7 +306,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         if ready <= now { Ok(()) } else { Err(RotationError::TooYoung { kid: kid.to_owned(), ready }) }
     }
 
-    fn tell(&self, outcome: Outcome<'_>, notes: &Notes) {
+    fn audit(&self, outcome: Outcome<'_>, notes: &Notes) {
         let (environment, at) = (&self.environment, self.clock.now());
         Entry { action: Action::RotateSigningKey, outcome, notes, environment, at }.tell();
     }

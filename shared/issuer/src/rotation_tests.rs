@@ -5,7 +5,6 @@ use std::{
     time::Duration,
 };
 
-use aws_sdk_dynamodb::error::BuildError;
 use serde_json::Value;
 
 use super::*;
@@ -77,7 +76,7 @@ fn stopped() -> SecretError {
 }
 
 fn out_of_reach() -> TableError {
-    TableError::unbuilt("stopped")(BuildError::missing_field("the table", "is out of reach"))
+    TableError::code("calling the table", "stopped")
 }
 
 impl Versioned for World {

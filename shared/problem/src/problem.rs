@@ -3,7 +3,7 @@
 //! A Problem has an outside (kind, detail, properties, headers) and an inside (the cause), which the gate logs and
 //! nobody sends.
 
-use std::{error::Error, time::Duration};
+use std::error::Error;
 
 use http::{
     HeaderName, HeaderValue, Method,
@@ -102,18 +102,6 @@ impl Problem {
         Self::new(ProblemKind::WebhookNotFound, detail)
     }
 
-    /// The entity has no such application; another entity's looks the same.
-    pub fn application_not_found() -> Self {
-        let detail = "This managing entity has no application with the identifier in the path, or no longer.";
-        Self::new(ProblemKind::ApplicationNotFound, detail)
-    }
-
-    /// The application has no such secret or key.
-    pub fn credential_not_found() -> Self {
-        let detail = "The application has no secret or key with the identifier in the path, or no longer.";
-        Self::new(ProblemKind::CredentialNotFound, detail)
-    }
-
     /// The entity has no such delivery; another entity's looks the same.
     pub fn delivery_not_found() -> Self {
         let detail = "This managing entity has no delivery with the identifier in the path, or no longer.";
@@ -164,61 +152,6 @@ impl Problem {
             "The webhook's version is {current} by now; read it again, and send your change with that version."
         );
         Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
-    }
-
-    /// The application was changed by somebody else at this very moment.
-    pub fn application_changed(current: u64) -> Self {
-        let detail = format!(
-            "The application was changed by somebody else at this very moment, and its version is {current} by now; nothing \
-             was done. Look at it again, and repeat the request if it is still wanted."
-        );
-        Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
-    }
-
-    /// The entity has as many applications as it may have.
-    pub fn too_many_applications(limit: usize) -> Self {
-        let detail = format!("A managing entity may have {limit} applications; remove one first.");
-        Self::new(ProblemKind::ApplicationLimit, detail).with_property("limit", limit)
-    }
-
-    /// As many applications, secrets and keys were made for the owner as may be, until so much later.
-    pub fn too_many_credentials(wait: Duration) -> Self {
-        let seconds = wait.as_secs() + 1;
-        let detail = format!(
-            "As many applications, secrets and keys were made for this managing entity as may be in an hour; try again in \
-             {seconds} seconds."
-        );
-        Self::new(ProblemKind::TooManyCredentials, detail).with_retry_after(seconds)
-    }
-
-    /// The application would lock itself out, and the request does not confirm that this is meant.
-    pub fn confirmation_required() -> Self {
-        let detail = "This would end the access of the very application that asks for it; nothing was done. If it is meant, send \
-                      the request again with ?confirm=true.";
-        Self::new(ProblemKind::ConfirmationRequired, detail)
-    }
-
-    /// The application has as many live secrets as it may have, the older of them until then.
-    pub fn too_many_client_secrets(limit: usize, oldest_ends: Time) -> Self {
-        let detail = format!(
-            "The application has {limit} live secrets; the older ends at {oldest_ends}. Wait until then, or remove one."
-        );
-        Self::new(ProblemKind::ClientSecretLimit, detail)
-            .with_property("limit", limit)
-            .with_property("oldestEndsDate", oldest_ends.to_string())
-    }
-
-    /// The application has a key of this name.
-    pub fn key_exists(kid: &str) -> Self {
-        let detail =
-            format!("The application has a key with the `kid` `{kid}`; remove it first, or give the new one another.");
-        Self::new(ProblemKind::KeyExists, detail).with_property("kid", kid)
-    }
-
-    /// The application has as many keys as it may have.
-    pub fn too_many_keys(limit: usize) -> Self {
-        let detail = format!("An application may have {limit} public keys; remove one first.");
-        Self::new(ProblemKind::KeyLimit, detail).with_property("limit", limit)
     }
 
     /// The webhook has as many live secrets as it may have, the oldest of them until then.

@@ -4,9 +4,7 @@
 //! |---|---|
 //! | count of actions in an hour | `ALLOWANCE#{what}#{account}` / the beginning of the hour, in seconds |
 
-use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
-
-use crate::table::{Table, TableError, number, text};
+use crate::table::{Change, Key, Table, TableError, Written, absent, at_most};
 use base::clock::Time;
 
 /// The hour in which things are counted, in seconds.
@@ -65,25 +63,15 @@ impl Allowances {
         now: Time,
     ) -> Result<Option<Time>, TableError> {
         let (begun, end) = window(now);
-        let call = self.0.client.update_item().table_name(&self.0.name);
-        let counted = call
-            .key("pk", text(format!("ALLOWANCE#{}#{account}", what.name())))
-            .key("sk", text(format!("{begun:010}")))
-            .update_expression("SET expiresAt = :end ADD #count :many")
-            .condition_expression("attribute_not_exists(#count) OR #count <= :room")
-            .expression_attribute_names("#count", "count")
-            .expression_attribute_values(":end", number(end.as_seconds() + 1))
-            .expression_attribute_values(":many", number(many))
-            .expression_attribute_values(":room", number(what.limit().saturating_sub(many)))
-            .send()
-            .await;
-        match counted {
-            Ok(_) => Ok(None),
-            Err(error) => match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(_)) => Ok(Some(end)),
-                _ => Err(TableError::sdk("counting what an allowance is spent on")(error)),
-            },
-        }
+        let key = Key::new(format!("ALLOWANCE#{}#{account}", what.name()), format!("{begun:010}"));
+        let count = Change::of(key)
+            .set("expiresAt", end.as_seconds() + 1)
+            .add("count", many)
+            .only_if(absent("count").or(at_most("count", what.limit().saturating_sub(many))));
+        Ok(match self.0.write(count, "counting what an allowance is spent on").await? {
+            Written::Done(()) => None,
+            Written::Lost(_) => Some(end),
+        })
     }
 }
 

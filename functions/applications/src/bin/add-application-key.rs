@@ -3,10 +3,16 @@
 use std::sync::Arc;
 
 use auth::scope::Scope;
-use base::audit::Action;
+use base::{audit::Action, clock::Time};
 use function::{Service, StartError};
-use gate::{Endpoint, EntityCall};
-use issuer::applications::{Applications, keys::Keys};
+use functions_applications::{caller, client_id};
+use gate::{Endpoint, EntityCall, Reply};
+use http::StatusCode;
+use issuer::applications::{
+    Applications,
+    keys::{self, KeyAddition},
+};
+use problem::Problem;
 use storage::allowance::Allowances;
 
 const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::AccountWrite).taking_json().audited(Action::CreateKey);
@@ -14,15 +20,21 @@ const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::AccountWrite).taki
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    let keys = Arc::new(Keys {
+    let addition = Arc::new(KeyAddition {
         applications: Applications::new(service.table().clone()),
         allowances: Allowances::new(service.table().clone()),
-        clock: service.clock().clone(),
     });
+    let clock = service.clock().clone();
     service
         .serve(ENDPOINT, move |call| {
-            let keys = keys.clone();
-            async move { keys.add(&call).await }
+            let (addition, now) = (addition.clone(), clock.now());
+            async move { add(&addition, &call, now).await }
         })
         .await
+}
+
+async fn add(addition: &KeyAddition, call: &EntityCall, now: Time) -> Result<Reply, Problem> {
+    let key = keys::read(&call.body, now)?;
+    let application = addition.add(&caller(call)?, client_id(call), key, &call.notes, now).await?;
+    Reply::json(StatusCode::CREATED, &application.view(now, None))
 }

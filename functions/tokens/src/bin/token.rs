@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
-use base::audit::Action;
+use base::{audit::Action, clock::Time};
 use function::{Service, StartError};
-use functions_tokens::client_authentication;
-use gate::Endpoint;
+use functions_tokens::{client_authentication, context, posted, uncached};
+use gate::{Call, Endpoint, Reply};
 use issuer::{
-    oauth::{client_credentials::ClientCredentials, guesses::GuessSettings, issuer::Issuer},
+    oauth::{
+        client_credentials::{ClientCredentials, TokenRequest},
+        guesses::GuessSettings,
+        issuer::Issuer,
+    },
     settings::TokenSettings,
 };
+use problem::Problem;
 use storage::secrets::SecretSettings;
 
 const ENDPOINT: Endpoint = Endpoint::public().with_oauth_errors().audited(Action::IssueToken);
@@ -28,13 +33,18 @@ async fn main() -> Result<(), StartError> {
         issuer,
         audience: service.audience().clone(),
         lifetime: tokens.lifetime,
-        clock: service.clock().clone(),
         random: service.shared_random(),
     });
+    let clock = service.clock().clone();
     service
         .serve(ENDPOINT, move |call| {
-            let grant = grant.clone();
-            async move { grant.grant(&call).await }
+            let (grant, now) = (grant.clone(), clock.now());
+            async move { answer(&grant, &call, now).await }
         })
         .await
+}
+
+async fn answer(grant: &ClientCredentials, call: &Call, now: Time) -> Result<Reply, Problem> {
+    let wanted = TokenRequest::read(&posted(call))?;
+    Ok(uncached(Reply::ok(&grant.grant(&wanted, &context(call), now).await?)?))
 }

@@ -6,9 +6,12 @@ use std::{
     time::Duration,
 };
 
-use super::{Kind, Revocation, TOO_OLD, list::credential};
+use super::revocation::{Kind, Revocation, credential};
 use crate::token::Claims;
 use base::clock::Time;
+
+/// From this age on the list is not enough: a function that slept for hours must not accept what was revoked meanwhile.
+const TOO_OLD: Duration = Duration::from_secs(5 * 60);
 
 /// The revocations that this process knows. Entries are told apart by 64 bits under a key that is drawn at each start: with 50 000 of them, a good token is
 /// taken for a revoked one once in a hundred million million checks, and an attacker cannot search for such a token.

@@ -12,17 +12,14 @@
 
 use std::{future::Future, time::Duration};
 
-use aws_sdk_dynamodb::{
-    operation::update_item::UpdateItemError,
-    types::{Put, TransactWriteItem},
-};
 use serde::{Deserialize, Serialize};
 
+use super::revocation::{Kind, Revocation, TOKENS_REVOKED, credential};
 use crate::token::Claims;
-use base::{clock::Time, logging};
+use base::clock::Time;
 use storage::{
     allowance::{Allowance, Allowances},
-    table::{Item, Table, TableError, number, read_item, text, write_item},
+    table::{Change, Key, Page, Put, Query, Table, TableError, absent, less},
 };
 
 /// A part of the list, and for how long what stands in it may count after it was made.
@@ -36,12 +33,6 @@ const DAY: Shelf = Shelf { pk: "REVOKED#DAY", life: Duration::from_secs(25 * 60 
 /// Written by releases that knew no other. A day after the last of them ran it is empty.
 const FORMER: Shelf = Shelf { pk: "REVOKED", life: Duration::from_secs(25 * 60 * 60) };
 
-/// How long the tokens of an application or of a credential are revoked: the longest that a token may live, and some minutes
-/// for those that were being issued. For as long, a credential that has ended has tokens that may still be good.
-pub const TOKENS_REVOKED: Duration = Duration::from_secs(24 * 60 * 60 + 5 * 60);
-/// How long after the removal of an application or of a credential its tokens may seem to be issued: for clocks, and for those
-/// that were being issued. One that is registered again later has good tokens.
-const LAST_ISSUED: Duration = Duration::from_secs(5 * 60);
 /// The time, in milliseconds, in which the revocations of one application's tokens share an entry once its allowance is spent.
 /// Together with the five minutes that clocks may be apart it is what a reading goes back before the last one: a function
 /// that has read the entry reads it again when it has changed.
@@ -49,66 +40,7 @@ const SHARED_FOR: i64 = 5 * 60 * 1000;
 /// As many entries as one answer has, so that reading a long list takes little memory.
 const PAGE: i32 = 2000;
 
-/// What a revocation is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// One token, by its `jti`.
-    Token,
-    /// Every token of an application that was removed, by its client identifier.
-    Client,
-    /// Every token that a key signed, by the key's name.
-    Key,
-    /// Every token that was got with a secret or a key of an application, by `credential`.
-    Credential,
-    /// Every token of an application that was issued up to some time, by its client identifier.
-    Issued,
-}
-
-impl Kind {
-    const ALL: [Self; 5] = [Self::Token, Self::Client, Self::Key, Self::Credential, Self::Issued];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Token => "token",
-            Self::Client => "client",
-            Self::Key => "key",
-            Self::Credential => "credential",
-            Self::Issued => "issued",
-        }
-    }
-}
-
-/// How the list names a secret or a key of an application.
-pub fn credential(client_id: &str, credential_id: &str) -> String {
-    format!("{client_id}#{credential_id}")
-}
-
-/// One revocation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Revocation {
-    /// What it is of.
-    pub kind: Kind,
-    /// The identifier of that.
-    pub id: String,
-    /// When it was made, by the clock of whoever made it.
-    pub made: Time,
-    /// Tokens that were issued later are none of those.
-    pub issued_until: Time,
-    /// When what is revoked is over anyway.
-    pub until: Time,
-}
-
 impl Revocation {
-    /// The revocation of one thing, whenever its tokens were issued; of an application or a credential, whose identifier may come
-    /// to be used again, up to a little later than now.
-    pub fn new(kind: Kind, id: &str, made: Time, until: Time) -> Self {
-        let issued_until = match kind {
-            Kind::Client | Kind::Credential => made + LAST_ISSUED,
-            Kind::Token | Kind::Key | Kind::Issued => until,
-        };
-        Self { kind, id: id.to_owned(), made, issued_until, until }
-    }
-
     fn shelf(&self) -> &'static Shelf {
         if self.until.since(self.made) <= HOUR.life { &HOUR } else { &DAY }
     }
@@ -118,7 +50,7 @@ impl Revocation {
     }
 }
 
-/// The item in the table. Its sort key says what it is of, and when it was made.
+/// The item in the table. Its sort key says what is revoked, and when that was done.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RevocationItem {
@@ -135,27 +67,42 @@ struct RevocationItem {
 }
 
 impl RevocationItem {
-    fn of(revocation: &Revocation) -> Self {
+    fn put(revocation: &Revocation, doing: &'static str) -> Result<Put, TableError> {
         let until = revocation.until;
-        Self {
+        let item = Self {
             pk: revocation.shelf().pk.to_owned(),
             sk: revocation.sk(),
             until: until.as_millis(),
             issued_until: (revocation.kind == Kind::Issued).then(|| revocation.issued_until.as_millis()),
             expires_at: until.as_seconds() + 1,
-        }
+        };
+        Put::item(&item, doing)
     }
+}
 
-    fn read(self) -> Result<Revocation, TableError> {
-        let mut parts = self.sk.splitn(3, '#');
+/// An entry of the list, as it is read. An entry of a kind that only a later release knows cannot be read.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "RevocationItem")]
+struct Entry(Revocation);
+
+/// A sort key that does not say what is revoked.
+#[derive(Debug, thiserror::Error)]
+#[error("the sort key `{0}` does not consist of a time, a known kind and an identifier")]
+struct UnknownRevocation(String);
+
+impl TryFrom<RevocationItem> for Entry {
+    type Error = UnknownRevocation;
+
+    fn try_from(item: RevocationItem) -> Result<Self, UnknownRevocation> {
+        let mut parts = item.sk.splitn(3, '#');
         let made = parts.next().and_then(|millis| millis.parse().ok()).map(Time::from_millis);
         let kind = parts.next().and_then(|name| Kind::ALL.into_iter().find(|kind| kind.name() == name));
         let (Some(made), Some(kind), Some(id)) = (made, kind, parts.next()) else {
-            return Err(TableError::Missing("the time, kind and identifier of a revocation"));
+            return Err(UnknownRevocation(item.sk));
         };
-        let revocation = Revocation::new(kind, id, made, Time::from_millis(self.until));
-        let issued_until = self.issued_until.map_or(revocation.issued_until, Time::from_millis);
-        Ok(Revocation { issued_until, ..revocation })
+        let revocation = Revocation::new(kind, id, made, Time::from_millis(item.until));
+        let issued_until = item.issued_until.map_or(revocation.issued_until, Time::from_millis);
+        Ok(Self(Revocation { issued_until, ..revocation }))
     }
 }
 
@@ -194,8 +141,9 @@ impl RevocationList {
         if !self.stands_alone(claims, account, now).await? {
             return self.issued_up_to(claims, now).await;
         }
+        const DOING: &str = "revoking a token";
         let revocation = Revocation::new(Kind::Token, &claims.token_id, now, claims.expires);
-        self.table.put(&RevocationItem::of(&revocation), "revoking a token").await?;
+        self.table.write(RevocationItem::put(&revocation, DOING)?, DOING).await?;
         Ok(revocation)
     }
 
@@ -207,54 +155,36 @@ impl RevocationList {
     /// Revokes every token of an application that was issued no later than this one. One entry serves for five minutes.
     async fn issued_up_to(&self, claims: &Claims, now: Time) -> Result<Revocation, TableError> {
         let revocation = shared(claims, now);
-        let written = self
-            .table
-            .client
-            .update_item()
-            .table_name(&self.table.name)
-            .key("pk", text(revocation.shelf().pk))
-            .key("sk", text(revocation.sk()))
-            .update_expression("SET issuedUntil = :issued, #until = :until, expiresAt = :end")
-            // The latest time counts, in whatever order they come.
-            .condition_expression("attribute_not_exists(issuedUntil) OR issuedUntil < :issued")
-            .expression_attribute_names("#until", "until")
-            .expression_attribute_values(":issued", number(revocation.issued_until.as_millis()))
-            .expression_attribute_values(":until", number(revocation.until.as_millis()))
-            .expression_attribute_values(":end", number(revocation.until.as_seconds() + 1))
-            .send()
-            .await;
-        match written {
-            Ok(_) => Ok(revocation),
-            Err(error) => match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(_)) => Ok(revocation),
-                _ => Err(TableError::sdk("revoking an application's tokens up to one")(error)),
-            },
-        }
+        let issued = revocation.issued_until.as_millis();
+        let change = Change::of(Key::new(revocation.shelf().pk, revocation.sk()))
+            .set("issuedUntil", issued)
+            .set("until", revocation.until.as_millis())
+            .set("expiresAt", revocation.until.as_seconds() + 1)
+            // The latest time counts, in whatever order the changes come. A change that loses is covered by the one before it.
+            .only_if(absent("issuedUntil").or(less("issuedUntil", issued)));
+        self.table.write(change, "revoking an application's tokens up to one").await?;
+        Ok(revocation)
     }
 
     /// Revokes every token that a key signed, until the last of them is over.
     pub async fn key(&self, kid: &str, until: Time, now: Time) -> Result<(), TableError> {
+        const DOING: &str = "revoking a key";
         let revocation = Revocation::new(Kind::Key, kid, now, until);
-        self.table.put(&RevocationItem::of(&revocation), "revoking a key").await
+        self.table.write(RevocationItem::put(&revocation, DOING)?, DOING).await.map(drop)
     }
+}
 
-    /// What revokes every token that an application has, as a part of the transaction that removes it.
-    pub fn client(&self, client_id: &str, now: Time) -> Result<TransactWriteItem, TableError> {
-        self.along(&Revocation::new(Kind::Client, client_id, now, now + TOKENS_REVOKED))
-    }
+/// The write that revokes every token of an application, for the transaction that removes the application.
+pub fn of_application(client_id: &str, now: Time) -> Result<Put, TableError> {
+    let revocation = Revocation::new(Kind::Client, client_id, now, now + TOKENS_REVOKED);
+    RevocationItem::put(&revocation, "revoking the tokens of an application")
+}
 
-    /// What revokes every token that was got with a secret or a key, as a part of the transaction that removes that.
-    pub fn credential(&self, client_id: &str, credential_id: &str, now: Time) -> Result<TransactWriteItem, TableError> {
-        let id = credential(client_id, credential_id);
-        self.along(&Revocation::new(Kind::Credential, &id, now, now + TOKENS_REVOKED))
-    }
-
-    fn along(&self, revocation: &Revocation) -> Result<TransactWriteItem, TableError> {
-        const DOING: &str = "revoking the tokens of what is removed";
-        let item = write_item(&RevocationItem::of(revocation), DOING)?;
-        let put = Put::builder().table_name(&self.table.name).set_item(Some(item)).build();
-        Ok(TransactWriteItem::builder().put(put.map_err(TableError::unbuilt(DOING))?).build())
-    }
+/// The write that revokes every token that was got with a secret or a key, for the transaction that removes that credential.
+pub fn of_credential(client_id: &str, credential_id: &str, now: Time) -> Result<Put, TableError> {
+    let id = credential(client_id, credential_id);
+    let revocation = Revocation::new(Kind::Credential, &id, now, now + TOKENS_REVOKED);
+    RevocationItem::put(&revocation, "revoking the tokens of a credential")
 }
 
 /// The entry that the revocations of an application's tokens share at this moment.
@@ -271,42 +201,34 @@ impl RevocationSource for RevocationList {
         now: Time,
         mut page: impl FnMut(Vec<Revocation>) + Send,
     ) -> Result<(), TableError> {
-        const DOING: &str = "reading the revocations";
         // One after the other: at a cold start a second connection would cost more than a round trip.
         for shelf in [HOUR, DAY, FORMER] {
             let oldest = now - shelf.life;
-            let query = self
-                .table
-                .client
-                .query()
-                .table_name(&self.table.name)
-                .consistent_read(true)
+            let query = Query::partition(shelf.pk)
+                .starting_at("sk", since(from.unwrap_or(oldest).max(oldest)))
+                .attributes(&["sk", "until", "issuedUntil"])
                 .limit(PAGE)
-                .projection_expression("sk, #until, issuedUntil")
-                .expression_attribute_names("#until", "until")
-                .key_condition_expression("pk = :pk AND sk >= :from")
-                .expression_attribute_values(":pk", text(shelf.pk))
-                .expression_attribute_values(":from", text(since(from.unwrap_or(oldest).max(oldest))));
-            let mut pages = query.into_paginator().send();
-            while let Some(read) = pages.next().await {
-                let items = read.map_err(TableError::sdk(DOING))?.items.unwrap_or_default();
-                page(items.into_iter().filter_map(readable).collect());
+                // An entry of a later release is left out, since otherwise no token could be verified.
+                .skipping_unreadable();
+            let mut next = None;
+            loop {
+                let read: Page<Entry> = self.table.page(query.clone().after(next), "reading the revocations").await?;
+                page(read.entries.into_iter().map(|Entry(revocation)| revocation).collect());
+                next = read.next;
+                if next.is_none() {
+                    break;
+                }
             }
         }
         Ok(())
     }
 }
 
-/// An entry. One of a kind that only a later release knows is logged and left out, since otherwise no token could be verified.
-fn readable(item: Item) -> Option<Revocation> {
-    let read = read_item(item, "reading a revocation").and_then(RevocationItem::read);
-    read.inspect_err(|error| tracing::error!(error = %logging::chain(error), "a revocation cannot be read")).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{entity::Entities, scope::Scopes};
+    use base::logging;
 
     const NOW: Time = Time::from_millis(1_795_167_900_123);
 
@@ -314,8 +236,10 @@ mod tests {
         NOW + Duration::from_secs(seconds)
     }
 
-    fn read(item: Item) -> Revocation {
-        readable(item).expect("one that can be read")
+    /// The item of a revocation, and the revocation that is read from it.
+    fn written(revocation: &Revocation) -> (serde_json::Value, Revocation) {
+        let put = RevocationItem::put(revocation, "").expect("an item");
+        (put.read_back("").expect("an item"), put.read_back::<Entry>("").expect("an entry").0)
     }
 
     #[test]
@@ -328,10 +252,10 @@ mod tests {
         ];
         for (kind, id, sk) in ids {
             let revocation = Revocation::new(kind, id, NOW, after(3600));
-            let item = write_item(&RevocationItem::of(&revocation), "").expect("an item");
-            assert_eq!((&item["sk"], &item["pk"]), (&text(sk), &text("REVOKED#HOUR")));
-            assert_eq!(item["expiresAt"], number(1_795_171_501));
-            assert_eq!(read(item), revocation);
+            let (item, read) = written(&revocation);
+            assert_eq!((&item["sk"], &item["pk"]), (&sk.into(), &"REVOKED#HOUR".into()));
+            assert_eq!(item["expiresAt"], 1_795_171_501);
+            assert_eq!(read, revocation);
         }
     }
 
@@ -351,14 +275,17 @@ mod tests {
             "pk": "REVOKED", "sk": "1795167900123#client#app1", "kind": "client", "id": "app1", "until": 1_795_171_500_123_i64,
             "expiresAt": 1_795_171_501
         });
-        let item = write_item(&item, "").expect("an item");
-        assert_eq!(read(item), Revocation::new(Kind::Client, "app1", NOW, after(3600)));
+        let Entry(read) = serde_json::from_value(item).expect("an entry");
+        assert_eq!(read, Revocation::new(Kind::Client, "app1", NOW, after(3600)));
     }
 
     #[test]
-    fn a_kind_that_only_a_later_release_knows_is_left_out() {
-        let item = serde_json::json!({ "sk": "1795167900123#planet#mars", "until": 1 });
-        assert_eq!(readable(write_item(&item, "").expect("an item")), None);
+    fn an_entry_that_cannot_be_read_is_named_by_its_sort_key() {
+        for sk in ["1795167900123#planet#mars", "1795167900123#token", "now#token#t", ""] {
+            let item = Put::item(&serde_json::json!({ "sk": sk, "until": 1 }), "").expect("an item");
+            let error = logging::chain(&item.read_back::<Entry>("").expect_err("no revocation"));
+            assert!(error.contains(&format!("`{sk}`")), "{error}");
+        }
     }
 
     #[test]
@@ -377,8 +304,7 @@ mod tests {
         assert_eq!((first.sk(), first.shelf().pk), (second.sk(), "REVOKED#DAY"));
         assert_eq!((first.issued_until, second.issued_until), (NOW, after(1)));
         assert_ne!(shared(&claims(NOW), after(300)).sk(), first.sk());
-        let item = write_item(&RevocationItem::of(&second), "").expect("an item");
-        assert_eq!(read(item), second);
+        assert_eq!(written(&second).1, second);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod known;
 mod list;
+mod revocation;
 
 use std::{
     sync::{PoisonError, RwLock},
@@ -16,15 +17,14 @@ use tokio::{sync::Mutex, time::timeout};
 use super::token::Claims;
 use base::{clock::SharedClock, logging};
 use known::Known;
-pub use list::{Kind, Revocation, RevocationList, RevocationSource, TOKENS_REVOKED};
+pub use list::{RevocationList, RevocationSource, of_application, of_credential};
+pub use revocation::{Kind, Revocation, TOKENS_REVOKED};
 use storage::table::TableError;
 
 /// For so long nobody reads again.
 const YOUNG: Duration = Duration::from_secs(30);
 /// From then on all wait for the one who reads; before, the others go on with what is known.
 const OLD: Duration = Duration::from_secs(45);
-/// From then on what is known is not enough: a function that slept for hours must not accept what was revoked meanwhile.
-const TOO_OLD: Duration = Duration::from_secs(5 * 60);
 /// How long a request may be held up for something newer when there is something old to use.
 const READING_LIMIT: Duration = Duration::from_secs(2);
 /// How long nobody tries to read again after a failure.

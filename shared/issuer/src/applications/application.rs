@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ClientKey, ClientSecret};
+use super::{client_key::ClientKey, client_secret::ClientSecret};
 use auth::{
     entity::{Entities, EntityId},
     scope::Scopes,
@@ -38,7 +38,7 @@ pub struct Application {
 }
 
 impl Application {
-    /// On whom it is counted what the application does: its owner, and itself where it has none.
+    /// The account that the application's actions are counted on: its owner, or itself where it has none.
     pub fn accountable(&self) -> &str {
         self.owner.as_ref().map_or(&self.client_id, EntityId::as_str)
     }

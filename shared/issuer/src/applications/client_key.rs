@@ -28,6 +28,9 @@ const MAX_KID: usize = 128;
 /// What the identifiers of secrets begin with, so that none is taken for a key's name.
 const SECRET_PREFIX: &str = "sec_";
 
+/// How many keys an application may have.
+pub const MAX_KEYS: usize = 5;
+
 /// A public key of an application. In the table it is `{kid, jwk, createdDate}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -326,10 +329,8 @@ mod tests {
             let stored = serde_json::to_value(&key).expect("JSON");
             assert_eq!(stored["jwk"], jwk);
             assert_eq!(serde_json::from_value::<ClientKey>(stored).expect("a key"), key);
-            assert_eq!(
-                serde_dynamo::from_item::<_, ClientKey>(storage::table::write_item(&key, "").expect("an item")).ok(),
-                Some(key)
-            );
+            let item = storage::table::Put::item(&key, "").expect("an item");
+            assert_eq!(item.read_back::<ClientKey>("").ok(), Some(key));
         }
     }
 

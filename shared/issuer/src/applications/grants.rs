@@ -1,41 +1,104 @@
-//! Who may look after which application: making, changing or removing one needs a token that can do all that the application can.
-//! A token for little could otherwise make itself one for everything, or take away what others work with.
+//! Which caller may manage which application: making, changing or removing one needs a token that can do all that the
+//! application can. A token for little could otherwise make itself one for everything, or take away what others work with.
 
-use auth::refusal;
-use auth::{entity::Entities, scope::Scopes};
-use gate::Call;
-use problem::Problem;
+use http::header::WWW_AUTHENTICATE;
+use serde_json::json;
 
-use super::Application;
+use super::application::Application;
+use auth::{
+    entity::{AuthorizedEntity, Entities},
+    scope::Scopes,
+    token::Claims,
+};
+use problem::{Problem, ProblemKind, Query};
 
-/// Fails unless the call's token has all these scopes for all these entities. For every entity, that is `*`, only one has
-/// that may act for every entity itself.
-pub fn check(call: &Call, scopes: Scopes, entities: &Entities) -> Result<(), Problem> {
-    let token = call.claims.as_ref().ok_or_else(|| Problem::internal("rights are handed out without a token"))?;
-    let lacking = scopes.without(token.scopes);
-    if !lacking.is_empty() {
-        return Err(refusal::grants_more_scopes(lacking));
+/// A managing entity that manages its applications, by a token that covers it.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller<'a> {
+    /// The managing entity.
+    pub entity: &'a AuthorizedEntity,
+    /// The claims of the token.
+    pub token: &'a Claims,
+}
+
+/// The application can do more than the caller's token.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExceedsCaller {
+    /// The application has scopes that the token lacks.
+    #[error("the caller's token lacks scopes of the application: {0}")]
+    Scopes(Scopes),
+    /// The application may act for managing entities that the token does not cover.
+    #[error("the caller's token does not cover all managing entities of the application")]
+    Entities(Vec<String>),
+}
+
+/// The application would lose its access by its own token, and the request does not confirm that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an application's own token would end its access, without a confirmation")]
+pub struct ConfirmationRequired;
+
+impl Caller<'_> {
+    /// Fails unless the token has all these scopes for all these entities. Every entity, `*`, is covered only by a token for
+    /// every entity.
+    pub fn check(&self, scopes: Scopes, entities: &Entities) -> Result<(), ExceedsCaller> {
+        let lacking = scopes.without(self.token.scopes);
+        if !lacking.is_empty() {
+            return Err(ExceedsCaller::Scopes(lacking));
+        }
+        let foreign: Vec<_> = entities.iter().filter(|entity| !self.token.entities.cover(entity)).collect();
+        if foreign.is_empty() {
+            Ok(())
+        } else {
+            Err(ExceedsCaller::Entities(foreign.into_iter().map(str::to_owned).collect()))
+        }
     }
-    let foreign: Vec<_> = entities.iter().filter(|entity| !token.entities.cover(entity)).collect();
-    if foreign.is_empty() { Ok(()) } else { Err(refusal::grants_more_entities(&foreign)) }
+
+    /// Fails unless the token can do all that this application can.
+    pub fn check_of(&self, application: &Application) -> Result<(), ExceedsCaller> {
+        self.check(application.scopes, &application.entities)
+    }
+
+    /// Fails when the token is this application's own, unless the request is confirmed. A caller that removes another
+    /// application keeps its own access, so that it can repair what it did, and needs no confirmation.
+    pub fn check_confirmation(&self, application: &Application, confirmed: bool) -> Result<(), ConfirmationRequired> {
+        let own = self.token.client_id == application.client_id;
+        if own && !confirmed { Err(ConfirmationRequired) } else { Ok(()) }
+    }
 }
 
-/// Fails unless the call's token can do all that this application can.
-pub fn check_of(call: &Call, application: &Application) -> Result<(), Problem> {
-    check(call, application.scopes, &application.entities)
-}
-
-/// Whether `?confirm=true` says that a removal is meant even if it ends the caller's own access.
-pub fn confirmed(call: &Call) -> Result<bool, Problem> {
-    let mut query = call.read_query();
+/// Whether the query says `confirm=true`: the removal is meant even if it ends the caller's own access.
+pub fn confirmed(mut query: Query<'_>) -> Result<bool, Problem> {
     let confirmed = query.optional("confirm", "`true` or `false`", |text| text.parse().ok());
     query.finish()?;
     Ok(confirmed.unwrap_or(false))
 }
 
-/// Fails when the call's token is this application's own, unless it is confirmed. A caller that removes another application can
-/// look after the rest afterwards, since its token can do all that the removed one could, and is not asked.
-pub fn check_confirmation(call: &Call, application: &Application, confirmed: bool) -> Result<(), Problem> {
-    let own = call.claims.as_ref().is_some_and(|token| token.client_id == application.client_id);
-    if own && !confirmed { Err(Problem::confirmation_required()) } else { Ok(()) }
+impl From<ExceedsCaller> for Problem {
+    fn from(error: ExceedsCaller) -> Self {
+        match error {
+            ExceedsCaller::Scopes(lacking) => {
+                let detail = format!(
+                    "Your token lacks scopes of the application: {lacking}. Whoever makes, changes or removes an application \
+                     needs all of its scopes."
+                );
+                let challenge = format!(r#"Bearer error="insufficient_scope", scope="{lacking}""#);
+                Self::new(ProblemKind::InsufficientScope, detail)
+                    .with_header(WWW_AUTHENTICATE, challenge)
+                    .with_property("requiredScope", lacking.to_string())
+            }
+            ExceedsCaller::Entities(foreign) => {
+                let detail = "Your token does not cover all managing entities of the application, as whoever makes, changes or \
+                              removes it needs to.";
+                Self::new(ProblemKind::EntityNotCovered, detail).with_property("notCovered", json!(foreign))
+            }
+        }
+    }
+}
+
+impl From<ConfirmationRequired> for Problem {
+    fn from(_: ConfirmationRequired) -> Self {
+        let detail = "This would end the access of the very application that asks for it; nothing was done. If it is meant, send \
+                      the request again with ?confirm=true.";
+        Self::new(ProblemKind::ConfirmationRequired, detail)
+    }
 }

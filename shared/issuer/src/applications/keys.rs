@@ -1,52 +1,85 @@
-//! The public keys of an application, which sign in its stead: it proves with an assertion that it has the private half
-//! (RFC 7523).
+//! The public keys of an application: it proves with an assertion that it has the private half (RFC 7523).
 
 use serde_json::Value;
 
 use super::{
-    Application, Applications, ClientKey, credential_removal::Left, grants, register::spend_on_credentials,
-    store::Changed,
+    application::Application,
+    client_key::{ClientKey, MAX_KEYS},
+    credential_allowance::{self, AllowanceError},
+    grants::{Caller, ExceedsCaller},
+    left::Left,
+    show::{Conflict, FindError},
+    store::Applications,
 };
-use base::clock::{SharedClock, Time};
-use gate::{EntityCall, Reply};
-use problem::{JsonBody, Problem};
-use storage::allowance::Allowances;
+use base::{audit::Notes, clock::Time};
+use problem::{JsonBody, Problem, ProblemKind};
+use storage::{
+    allowance::Allowances,
+    table::{TableError, Written},
+};
 
-/// How many keys an application may have.
-pub const MAX_KEYS: usize = 5;
-
-/// Everything that adding keys needs.
-pub struct Keys {
+/// Adds keys to applications.
+pub struct KeyAddition {
     /// Where applications are kept.
     pub applications: Applications,
-    /// How many may be made.
+    /// Counts what is made.
     pub allowances: Allowances,
-    /// The clock.
-    pub clock: SharedClock,
 }
 
-impl Keys {
-    /// Answers a request for a further key.
-    pub async fn add(&self, call: &EntityCall) -> Result<Reply, Problem> {
-        let now = self.clock.now();
-        let key = public_key(&call.body, now)?;
-        let mut application = self.applications.of_path(call).await?;
-        grants::check_of(call, &application)?;
-        call.notes.subject(&format!("{}/{}", application.client_id, key.kid));
+/// Why a key was not added.
+#[derive(Debug, thiserror::Error)]
+pub enum AddKeyError {
+    /// The entity has no such application, or it could not be read.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// The application can do more than the caller.
+    #[error(transparent)]
+    Exceeds(#[from] ExceedsCaller),
+    /// The application has a key of this name.
+    #[error("the application has a key of the name `{0}`")]
+    Exists(String),
+    /// The application has as many keys as it may have.
+    #[error("the application has {MAX_KEYS} keys")]
+    TooMany,
+    /// Too many were made in this hour.
+    #[error(transparent)]
+    Allowance(#[from] AllowanceError),
+    /// Another change of the application came first.
+    #[error(transparent)]
+    Conflict(#[from] Conflict),
+    /// The table could not be written.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl KeyAddition {
+    /// Adds a key to an application, and returns the application with it.
+    pub async fn add(
+        &self,
+        caller: &Caller<'_>,
+        client_id: &str,
+        key: ClientKey,
+        notes: &Notes,
+        now: Time,
+    ) -> Result<Application, AddKeyError> {
+        let mut application = self.applications.show(caller, client_id, notes).await?;
+        caller.check_of(&application)?;
+        notes.subject(&format!("{}/{}", application.client_id, key.kid));
         if application.keys.iter().any(|known| known.kid == key.kid) {
-            return Err(Problem::key_exists(&key.kid));
+            return Err(AddKeyError::Exists(key.kid));
         }
         if application.keys.len() >= MAX_KEYS {
-            return Err(Problem::too_many_keys(MAX_KEYS));
+            return Err(AddKeyError::TooMany);
         }
-        spend_on_credentials(&self.allowances, &call.entity, 1, now).await?;
+        credential_allowance::spend(&self.allowances, caller.entity, 1, now).await?;
         let keys = [application.keys.as_slice(), &[key]].concat();
-        match self.applications.change_credentials(&application, &application.secrets, &keys, now).await? {
-            Changed::Lost => Err(self.applications.lost(call).await),
-            Changed::Yes => {
-                (application.keys, application.last_update) = (keys, now);
+        let left = Left { secrets: application.secrets.clone(), keys, gone: Vec::new() };
+        match self.applications.leave(&application, &left, now).await? {
+            Written::Lost(_) => Err(self.applications.lost(caller, client_id, notes).await.into()),
+            Written::Done(()) => {
+                (application.keys, application.last_update) = (left.keys, now);
                 application.version += 1;
-                Reply::json(http::StatusCode::CREATED, &application.view(now, None))
+                Ok(application)
             }
         }
     }
@@ -59,10 +92,33 @@ pub fn without(application: &Application, kid: &str) -> Option<Left> {
     Some(Left { secrets: application.secrets.clone(), keys: left, gone })
 }
 
-fn public_key(body: &[u8], now: Time) -> Result<ClientKey, Problem> {
+/// Reads the key that is to be added.
+pub fn read(body: &[u8], now: Time) -> Result<ClientKey, Problem> {
     let mut body = JsonBody::read(body)?;
     let jwk = body.required::<Value>("publicKey", "a public key, a JSON Web Key");
     let key = jwk.and_then(|jwk| body.violations.note("publicKey", ClientKey::parse(&jwk, now)));
     body.finish()?;
     key.ok_or_else(|| Problem::internal("a key is missing without a violation"))
+}
+
+impl From<AddKeyError> for Problem {
+    fn from(error: AddKeyError) -> Self {
+        match error {
+            AddKeyError::Find(error) => error.into(),
+            AddKeyError::Exceeds(error) => error.into(),
+            AddKeyError::Exists(kid) => {
+                let detail = format!(
+                    "The application has a key with the `kid` `{kid}`; remove it first, or give the new one another."
+                );
+                Self::new(ProblemKind::KeyExists, detail).with_property("kid", kid)
+            }
+            AddKeyError::TooMany => {
+                let detail = format!("An application may have {MAX_KEYS} public keys; remove one first.");
+                Self::new(ProblemKind::KeyLimit, detail).with_property("limit", MAX_KEYS)
+            }
+            AddKeyError::Allowance(error) => error.into(),
+            AddKeyError::Conflict(error) => error.into(),
+            AddKeyError::Table(error) => error.into(),
+        }
+    }
 }

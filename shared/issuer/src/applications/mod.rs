@@ -3,21 +3,20 @@
 pub mod application;
 pub mod client_key;
 pub mod client_secret;
+pub mod credential_allowance;
 pub mod credential_removal;
-mod grants;
+pub mod grants;
 pub mod keys;
+pub mod left;
 pub mod new_application;
 pub mod register;
 pub mod remove;
 pub mod secrets;
 pub mod show;
 pub mod store;
-mod view;
+pub mod view;
 
 pub use application::Application;
 pub use client_key::ClientKey;
 pub use client_secret::ClientSecret;
 pub use store::Applications;
-
-/// The name of the path parameter that holds an application's identifier.
-const CLIENT_ID_PARAMETER: &str = "clientId";

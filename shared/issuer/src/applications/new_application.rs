@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Application, ClientKey, ClientSecret, client_secret, keys::MAX_KEYS};
+use super::{
+    application::Application,
+    client_key::{ClientKey, MAX_KEYS},
+    client_secret::{self, ClientSecret},
+};
 use auth::{
     entity::{Entities, EntityId, NotAnEntity},
     scope::{Scope, Scopes},

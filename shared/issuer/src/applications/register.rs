@@ -1,75 +1,107 @@
 //! Making an application.
 
-use http::{
-    StatusCode,
-    header::{CACHE_CONTROL, LOCATION},
+use super::{
+    application::Application,
+    credential_allowance::{self, AllowanceError},
+    grants::{Caller, ExceedsCaller},
+    new_application::NewApplication,
+    store::Applications,
+    view::ApplicationView,
 };
-
-use super::{Applications, grants, new_application::NewApplication};
 use crate::oauth::pepper::Pepper;
-use auth::entity::AuthorizedEntity;
-use base::{
-    clock::{SharedClock, Time},
-    random::SharedRandom,
+use base::{audit::Notes, clock::Time, random::SharedRandom};
+use problem::{Problem, ProblemKind};
+use storage::{
+    allowance::Allowances,
+    secrets::{SecretError, SecretText},
+    table::TableError,
 };
-use gate::{EntityCall, Reply};
-use problem::Problem;
-use storage::allowance::{Allowance, Allowances};
 
 /// How many applications an entity may have: one answer lists them.
 pub const MAX_APPLICATIONS: usize = 100;
 
-/// Everything that making an application needs.
+/// Makes applications for their owners.
 pub struct Registration {
     /// Where applications are kept.
     pub applications: Applications,
-    /// How many may be made.
+    /// Counts what is made.
     pub allowances: Allowances,
-    /// What their secrets are hashed with.
+    /// The key of the hashes of secrets.
     pub pepper: Pepper,
-    /// The API's address, for `Location`.
-    pub base_url: String,
-    /// The clock.
-    pub clock: SharedClock,
-    /// The dice.
+    /// Draws identifiers and secrets.
     pub random: SharedRandom,
 }
 
+/// A new application, and its secret if it has one, which is shown this once.
+#[derive(Debug)]
+pub struct Created {
+    /// The application.
+    pub application: Application,
+    /// Its secret.
+    pub secret: Option<SecretText>,
+}
+
+/// Why no application was made.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// The application would be able to do more than the caller.
+    #[error(transparent)]
+    Exceeds(#[from] ExceedsCaller),
+    /// The entity has as many applications as it may have.
+    #[error("the entity has {MAX_APPLICATIONS} applications")]
+    TooMany,
+    /// Too many were made in this hour.
+    #[error(transparent)]
+    Allowance(#[from] AllowanceError),
+    /// The pepper could not be read.
+    #[error(transparent)]
+    Pepper(#[from] SecretError),
+    /// The table could not be read or written.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
 impl Registration {
-    /// Answers a request for a new application.
-    pub async fn create(&self, call: &EntityCall) -> Result<Reply, Problem> {
-        let (entity, now) = (&call.entity, self.clock.now());
-        let new = NewApplication::read(&call.body, entity.id(), now)?;
-        grants::check(call, new.scopes, &new.entities)?;
-        // Two at once may pass together: the limit keeps lists short, and one more does no harm.
-        if self.applications.count_of(entity).await? >= MAX_APPLICATIONS {
-            return Err(Problem::too_many_applications(MAX_APPLICATIONS));
+    /// Makes an application.
+    pub async fn create(
+        &self,
+        caller: &Caller<'_>,
+        new: NewApplication,
+        notes: &Notes,
+        now: Time,
+    ) -> Result<Created, CreateError> {
+        caller.check(new.scopes, &new.entities)?;
+        // Two requests at once may pass together: the limit keeps lists short, and one more does no harm.
+        if self.applications.count_of(caller.entity).await? >= MAX_APPLICATIONS {
+            return Err(CreateError::TooMany);
         }
-        spend_on_credentials(&self.allowances, entity, new.credentials().saturating_add(1), now).await?;
+        let count = new.credentials().saturating_add(1);
+        credential_allowance::spend(&self.allowances, caller.entity, count, now).await?;
         let (application, secret) = new.make(&*self.pepper.get().await?, now, &*self.random);
-        call.notes.subject(&application.client_id);
+        notes.subject(&application.client_id);
         self.applications.put(application.clone()).await?;
-        let location =
-            format!("{}/api/managing-entity/{}/application/{}", self.base_url, entity.id(), application.client_id);
-        Reply::json(StatusCode::CREATED, &application.view(now, secret.as_ref()))?
-            .with_header(CACHE_CONTROL, "no-store")
-            .with_computed_header(LOCATION, &location)
+        Ok(Created { application, secret })
     }
 }
 
-/// Counts how many applications, secrets and keys are about to be made for an entity: each is an entry in the list of
-/// revocations when it is removed.
-///
-/// # Errors
-/// 429 when as many were made as may be in an hour.
-pub(super) async fn spend_on_credentials(
-    allowances: &Allowances,
-    owner: &AuthorizedEntity,
-    many: u32,
-    now: Time,
-) -> Result<(), Problem> {
-    match allowances.spend(Allowance::Credentials, many, owner.id().as_str(), now).await? {
-        None => Ok(()),
-        Some(end) => Err(Problem::too_many_credentials(end.since(now))),
+impl Created {
+    /// The application as its owner sees it, with its secret.
+    pub fn view(&self, now: Time) -> ApplicationView<'_> {
+        self.application.view(now, self.secret.as_ref())
+    }
+}
+
+impl From<CreateError> for Problem {
+    fn from(error: CreateError) -> Self {
+        match error {
+            CreateError::Exceeds(error) => error.into(),
+            CreateError::TooMany => {
+                let detail = format!("A managing entity may have {MAX_APPLICATIONS} applications; remove one first.");
+                Self::new(ProblemKind::ApplicationLimit, detail).with_property("limit", MAX_APPLICATIONS)
+            }
+            CreateError::Allowance(error) => error.into(),
+            CreateError::Pepper(error) => error.into(),
+            CreateError::Table(error) => error.into(),
+        }
     }
 }

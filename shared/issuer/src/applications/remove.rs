@@ -1,45 +1,61 @@
 //! Removing an application.
 //!
-//! In one transaction the application goes, with its owner's pointer to it, and its tokens are revoked. A crash leaves all
-//! of it or nothing. It is never refused because of what others do: neither for how much was removed before, nor for changes
-//! of the application at the same moment.
+//! One transaction removes the application and its owner's pointer to it, and revokes its tokens, so that a crash leaves all of
+//! it or nothing. Other requests cannot make it fail: there is no allowance for it, and it does not ask for a version.
 
-use super::{Application, Applications, grants};
-use auth::revocations::RevocationList;
-use base::clock::{SharedClock, Time};
-use gate::{EntityCall, Reply};
+use super::{
+    grants::{Caller, ConfirmationRequired, ExceedsCaller},
+    show::FindError,
+    store::Applications,
+};
+use base::{audit::Notes, clock::Time};
 use problem::Problem;
-use storage::table::TableError;
+use storage::table::{TableError, Written};
 
-/// Everything that removing an application needs.
-pub struct Removal {
-    /// Where applications are kept.
-    pub applications: Applications,
-    /// Where their tokens are revoked.
-    pub revocations: RevocationList,
-    /// The clock.
-    pub clock: SharedClock,
+/// Why an application was not removed.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoveError {
+    /// The entity has no such application, or it could not be read.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// The application can do more than the caller.
+    #[error(transparent)]
+    Exceeds(#[from] ExceedsCaller),
+    /// The application would remove itself.
+    #[error(transparent)]
+    Confirmation(#[from] ConfirmationRequired),
+    /// The table could not be written.
+    #[error(transparent)]
+    Table(#[from] TableError),
 }
 
-impl Removal {
-    /// Answers a request to remove an application.
-    pub async fn remove(&self, call: &EntityCall) -> Result<Reply, Problem> {
-        let confirmed = grants::confirmed(call)?;
-        let application = self.applications.of_path(call).await?;
-        grants::check_of(call, &application)?;
-        grants::check_confirmation(call, &application, confirmed)?;
-        if !self.end(&application, self.clock.now()).await? {
-            return Err(Problem::application_not_found());
+impl Applications {
+    /// Removes an application and revokes its tokens.
+    pub async fn remove(
+        &self,
+        caller: &Caller<'_>,
+        client_id: &str,
+        confirmed: bool,
+        notes: &Notes,
+        now: Time,
+    ) -> Result<(), RemoveError> {
+        let application = self.show(caller, client_id, notes).await?;
+        caller.check_of(&application)?;
+        caller.check_confirmation(&application, confirmed)?;
+        match self.delete(&application, now).await? {
+            Written::Done(()) => Ok(()),
+            Written::Lost(_) => Err(FindError::NotFound.into()),
         }
-        Reply::removed(
-            &application.client_id,
-            "The application is removed; it gets no more tokens, and those that it has end within a minute.",
-        )
     }
+}
 
-    /// Removes the application that was read, and revokes its tokens; false when it was gone already.
-    pub async fn end(&self, application: &Application, now: Time) -> Result<bool, TableError> {
-        let revocation = self.revocations.client(&application.client_id, now)?;
-        self.applications.remove(application, vec![revocation]).await
+impl From<RemoveError> for Problem {
+    fn from(error: RemoveError) -> Self {
+        match error {
+            RemoveError::Find(error) => error.into(),
+            RemoveError::Exceeds(error) => error.into(),
+            RemoveError::Confirmation(error) => error.into(),
+            RemoveError::Table(error) => error.into(),
+        }
     }
 }

@@ -1,28 +1,31 @@
-//! The secrets of an application, one after the other, without a moment in which it has none: the new one is accepted at
-//! once, and the one that it replaces beside it for as long as its owner wants.
+//! The secrets of an application, one after the other, without a moment in which it has none: the new secret is accepted at
+//! once, and the previous one beside it for as long as the owner wants.
 //!
-//! A secret that has ended is kept for as long as tokens that were got with it may be good, so that its removal can end them. Of
-//! those an application has a few; with one too many, the one that ended first is removed, and its tokens with it.
+//! A secret that has ended is kept for as long as tokens that were got with it may be good, so that its removal can end them. An
+//! application keeps a few of those; when there is one too many, the secret that ended first is removed with its tokens.
 
 use std::{cmp::Reverse, time::Duration};
 
-use http::header::CACHE_CONTROL;
 use serde::Serialize;
 
 use super::{
-    Application, Applications, ClientSecret, client_secret, credential_removal::Left, grants,
-    register::spend_on_credentials, store::Changed,
+    application::Application,
+    client_secret::{self, ClientSecret},
+    credential_allowance::{self, AllowanceError},
+    grants::{Caller, ExceedsCaller},
+    left::Left,
+    show::{Conflict, FindError},
+    store::Applications,
+    view::exposed,
 };
 use crate::oauth::pepper::Pepper;
-use auth::revocations::RevocationList;
-use base::{
-    clock::{SharedClock, Time},
-    ids::ClientSecretId,
-    random::SharedRandom,
+use base::{audit::Notes, clock::Time, ids::ClientSecretId, random::SharedRandom};
+use problem::{JsonBody, Problem, ProblemKind};
+use storage::{
+    allowance::Allowances,
+    secrets::{SecretError, SecretText},
+    table::{TableError, Written},
 };
-use gate::{EntityCall, Reply};
-use problem::{JsonBody, Problem};
-use storage::allowance::Allowances;
 
 /// How many secrets may be accepted at once.
 pub const MAX_SECRETS: usize = 2;
@@ -33,74 +36,103 @@ const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest that may be said, in seconds: seven days.
 const MAX_OVERLAP: u32 = 7 * 24 * 60 * 60;
 
-/// Everything that adding a secret needs.
+/// Adds secrets to applications.
 pub struct SecretAddition {
     /// Where applications are kept.
     pub applications: Applications,
-    /// How many may be made.
+    /// Counts what is made.
     pub allowances: Allowances,
-    /// Where the tokens of a secret are revoked that is no longer kept.
-    pub revocations: RevocationList,
-    /// What secrets are hashed with.
+    /// The key of the hashes of secrets.
     pub pepper: Pepper,
-    /// The clock.
-    pub clock: SharedClock,
-    /// The dice.
+    /// Draws secrets and their identifiers.
     pub random: SharedRandom,
 }
 
-#[derive(Serialize)]
+/// A new secret, which is shown this once.
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Added<'a> {
-    client_id: &'a str,
-    secret_id: &'a ClientSecretId,
-    client_secret: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    previous_secret_expires_date: Option<Time>,
+pub struct AddedSecret {
+    /// The application.
+    pub client_id: String,
+    /// The secret's identifier.
+    pub secret_id: ClientSecretId,
+    /// The secret.
+    #[serde(serialize_with = "exposed")]
+    pub client_secret: SecretText,
+    /// When the secret ends that was accepted until now, if one was.
+    #[serde(rename = "previousSecretExpiresDate", skip_serializing_if = "Option::is_none")]
+    pub previous_ends: Option<Time>,
 }
 
-/// What a new secret changes.
+/// The credentials of an application with a new secret.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rotated {
-    /// The credentials of the application, the new secret first.
+    /// The credentials, the new secret first.
     pub left: Left,
     /// When the secret ends that was accepted until now, if one was.
     pub previous_ends: Option<Time>,
 }
 
-/// As many secrets are accepted as may be; the first of them ends then.
-#[derive(Debug, PartialEq, Eq)]
+/// The application has as many live secrets as it may have; the first of them ends at this time.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the application has {MAX_SECRETS} live secrets, and the first of them ends at {0}")]
 pub struct TooMany(pub Time);
 
+/// Why a secret was not added.
+#[derive(Debug, thiserror::Error)]
+pub enum AddSecretError {
+    /// The entity has no such application, or it could not be read.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// The application can do more than the caller.
+    #[error(transparent)]
+    Exceeds(#[from] ExceedsCaller),
+    /// The pepper could not be read.
+    #[error(transparent)]
+    Pepper(#[from] SecretError),
+    /// The application has as many live secrets as it may have.
+    #[error(transparent)]
+    TooMany(#[from] TooMany),
+    /// Too many were made in this hour.
+    #[error(transparent)]
+    Allowance(#[from] AllowanceError),
+    /// Another change of the application came first.
+    #[error(transparent)]
+    Conflict(#[from] Conflict),
+    /// The table could not be written.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
 impl SecretAddition {
-    /// Answers a request for a new secret.
-    pub async fn add(&self, call: &EntityCall) -> Result<Reply, Problem> {
-        let overlap = overlap(&call.body)?;
-        let application = self.applications.of_path(call).await?;
-        grants::check_of(call, &application)?;
-        let (now, secret) = (self.clock.now(), client_secret::fresh(&*self.random));
-        let new = ClientSecret::of(&secret, &*self.pepper.get().await?, now, &*self.random);
-        call.notes.subject(&format!("{}/{}", application.client_id, new.id));
-        let Rotated { left, previous_ends } = with_new(&application, new, overlap, now)
-            .map_err(|TooMany(oldest_ends)| Problem::too_many_client_secrets(MAX_SECRETS, oldest_ends))?;
-        spend_on_credentials(&self.allowances, &call.entity, 1, now).await?;
-        match self.applications.leave(&application, &left, &self.revocations, now).await? {
-            Changed::Lost => Err(self.applications.lost(call).await),
-            Changed::Yes => {
-                let added = Added {
-                    client_id: &application.client_id,
-                    secret_id: &left.secrets[0].id,
-                    client_secret: secret.expose(),
-                    previous_secret_expires_date: previous_ends,
-                };
-                Ok(Reply::ok(&added)?.with_header(CACHE_CONTROL, "no-store"))
+    /// Adds a secret to an application. The previous secret is accepted for as long as the overlap.
+    pub async fn add(
+        &self,
+        caller: &Caller<'_>,
+        client_id: &str,
+        overlap: Duration,
+        notes: &Notes,
+        now: Time,
+    ) -> Result<AddedSecret, AddSecretError> {
+        let application = self.applications.show(caller, client_id, notes).await?;
+        caller.check_of(&application)?;
+        let client_secret = client_secret::fresh(&*self.random);
+        let new = ClientSecret::of(&client_secret, &*self.pepper.get().await?, now, &*self.random);
+        let secret_id = new.id.clone();
+        notes.subject(&format!("{}/{secret_id}", application.client_id));
+        let Rotated { left, previous_ends } = with_new(&application, new, overlap, now)?;
+        credential_allowance::spend(&self.allowances, caller.entity, 1, now).await?;
+        match self.applications.leave(&application, &left, now).await? {
+            Written::Lost(_) => Err(self.applications.lost(caller, client_id, notes).await.into()),
+            Written::Done(()) => {
+                Ok(AddedSecret { client_id: application.client_id, secret_id, client_secret, previous_ends })
             }
         }
     }
 }
 
-/// For how long the old secret is to be accepted beside the new one.
-fn overlap(body: &[u8]) -> Result<Duration, Problem> {
+/// Reads for how long the previous secret is to be accepted beside the new one.
+pub fn overlap(body: &[u8]) -> Result<Duration, Problem> {
     if body.trim_ascii().is_empty() {
         return Ok(OVERLAP);
     }
@@ -114,9 +146,9 @@ fn overlap(body: &[u8]) -> Result<Duration, Problem> {
     Ok(seconds.map_or(OVERLAP, |seconds| Duration::from_secs(seconds.into())))
 }
 
-/// The credentials once a new secret has taken the first place. The one that it replaces ends after the overlap, or earlier if it
-/// did so before. Those that have ended stay while their tokens may be good; where they are too many, the first that ended go with
-/// their tokens, since a secret that is not known any more could not be removed.
+/// The credentials with a new secret in the first place. The previous one ends after the overlap, or earlier if it has an
+/// earlier end. Secrets that have ended stay while their tokens may be good; when they are too many, the first that ended go
+/// with their tokens, since a secret that is not known any more could not be removed.
 pub fn with_new(
     application: &Application,
     new: ClientSecret,
@@ -142,13 +174,35 @@ pub fn with_new(
     Ok(Rotated { left: Left { secrets, keys: application.keys.clone(), gone }, previous_ends })
 }
 
-/// The credentials that remain without this secret; `None` when the application has no such secret. One that has ended can be
-/// removed as well, since its tokens may still be good.
+/// The credentials that remain without this secret; `None` when the application has no such secret. A secret that has ended can
+/// be removed as well, since its tokens may still be good.
 pub fn without(application: &Application, id: &ClientSecretId, now: Time) -> Option<Left> {
     let (mut gone, left): (Vec<_>, Vec<_>) =
         application.kept_secrets(now).cloned().partition(|secret| secret.id == *id);
     let gone = vec![gone.pop()?.id.to_string()];
     Some(Left { secrets: left, keys: application.keys.clone(), gone })
+}
+
+impl From<AddSecretError> for Problem {
+    fn from(error: AddSecretError) -> Self {
+        match error {
+            AddSecretError::Find(error) => error.into(),
+            AddSecretError::Exceeds(error) => error.into(),
+            AddSecretError::Pepper(error) => error.into(),
+            AddSecretError::TooMany(TooMany(oldest_ends)) => {
+                let detail = format!(
+                    "The application has {MAX_SECRETS} live secrets; the older ends at {oldest_ends}. Wait until then, or remove \
+                     one."
+                );
+                Self::new(ProblemKind::ClientSecretLimit, detail)
+                    .with_property("limit", MAX_SECRETS)
+                    .with_property("oldestEndsDate", oldest_ends.to_string())
+            }
+            AddSecretError::Allowance(error) => error.into(),
+            AddSecretError::Conflict(error) => error.into(),
+            AddSecretError::Table(error) => error.into(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -160,7 +214,7 @@ mod tests {
     use auth::{entity::Entities, scope::Scopes};
     use base::random::SystemRandom;
     use proptest::prelude::*;
-    use storage::secrets::{SecretBytes, SecretText};
+    use storage::secrets::SecretBytes;
 
     fn after(hours: u64) -> Time {
         Time::from_millis(1_795_167_900_123) + hour(hours)

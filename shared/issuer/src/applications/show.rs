@@ -1,47 +1,72 @@
-//! Showing applications.
+//! Finding an application for its owner.
 
-use super::{Application, Applications, CLIENT_ID_PARAMETER};
-use base::clock::SharedClock;
-use gate::{EntityCall, Reply};
-use problem::Problem;
+use super::{application::Application, grants::Caller, store::Applications};
+use base::audit::Notes;
+use problem::{Problem, ProblemKind};
+use storage::table::TableError;
 
-/// Everything that showing applications needs.
-#[derive(Clone)]
-pub struct Showing {
-    /// Where applications are kept.
-    pub applications: Applications,
-    /// The clock.
-    pub clock: SharedClock,
+/// Why an application was not found.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// The entity has no such application; another entity's application looks the same.
+    #[error("the managing entity has no such application")]
+    NotFound,
+    /// The table could not be read.
+    #[error(transparent)]
+    Table(#[from] TableError),
 }
 
-impl Showing {
-    /// Answers a request for an application.
-    pub async fn show(&self, call: &EntityCall) -> Result<Reply, Problem> {
-        let application = self.applications.of_path(call).await?;
-        Reply::ok(&application.view(self.clock.now(), None))
-    }
-
-    /// Answers a request for all applications of an entity, the newest first.
-    pub async fn list(&self, call: &EntityCall) -> Result<Reply, Problem> {
-        let (found, now) = (self.applications.of(call.entity.id()).await?, self.clock.now());
-        Reply::ok(&found.iter().map(|application| application.view(now, None)).collect::<Vec<_>>())
-    }
+/// Why a change of an application was lost.
+#[derive(Debug, thiserror::Error)]
+pub enum Conflict {
+    /// Another change came first; the application has this version now.
+    #[error("another change came first; the version is {0} now")]
+    Changed(u64),
+    /// The application was removed, or could not be read again.
+    #[error(transparent)]
+    Find(#[from] FindError),
 }
 
 impl Applications {
-    /// The application in the path; another entity's looks like a missing one. From here on the audit trail knows it.
-    pub(super) async fn of_path(&self, call: &EntityCall) -> Result<Application, Problem> {
-        let found = self.find_of(&call.entity, call.path(CLIENT_ID_PARAMETER)).await?;
-        let application = found.ok_or_else(Problem::application_not_found)?;
-        call.notes.subject(&application.client_id);
+    /// The application with this client identifier, if the caller's entity owns it. Notes it as the subject of the audit line.
+    pub async fn show(&self, caller: &Caller<'_>, client_id: &str, notes: &Notes) -> Result<Application, FindError> {
+        let application = self.find_of(caller.entity, client_id).await?.ok_or(FindError::NotFound)?;
+        notes.subject(&application.client_id);
         Ok(application)
     }
 
-    /// What is answered when a change of an application was lost: to its removal or to another change.
-    pub(super) async fn lost(&self, call: &EntityCall) -> Problem {
-        match self.of_path(call).await {
-            Ok(now) => Problem::application_changed(now.version),
-            Err(problem) => problem,
+    /// Reads the application again to say why a change of it was lost.
+    pub(super) async fn lost(&self, caller: &Caller<'_>, client_id: &str, notes: &Notes) -> Conflict {
+        match self.show(caller, client_id, notes).await {
+            Ok(now) => Conflict::Changed(now.version),
+            Err(error) => error.into(),
+        }
+    }
+}
+
+impl From<FindError> for Problem {
+    fn from(error: FindError) -> Self {
+        match error {
+            FindError::NotFound => {
+                let detail = "This managing entity has no application with the identifier in the path, or no longer.";
+                Self::new(ProblemKind::ApplicationNotFound, detail)
+            }
+            FindError::Table(error) => error.into(),
+        }
+    }
+}
+
+impl From<Conflict> for Problem {
+    fn from(error: Conflict) -> Self {
+        match error {
+            Conflict::Changed(current) => {
+                let detail = format!(
+                    "The application was changed by somebody else at this very moment, and its version is {current} by now; \
+                     nothing was done. Look at it again, and repeat the request if it is still wanted."
+                );
+                Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
+            }
+            Conflict::Find(error) => error.into(),
         }
     }
 }

@@ -1,27 +1,26 @@
 //! Applications in the table: each in a partition of its own, so that one read authenticates, with a pointer to it in its
 //! owner's partition, so that one query lists them.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::LazyLock,
-};
+use std::{collections::BTreeMap, sync::LazyLock};
 
-use aws_sdk_dynamodb::{
-    operation::update_item::UpdateItemError,
-    types::{Delete, Put, TransactWriteItem, Update},
-};
 use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
-use super::{Application, ClientKey, ClientSecret, credential_removal::Left, new_application::NewApplication};
+use super::{
+    application::Application, client_key::ClientKey, client_secret::ClientSecret, left::Left,
+    new_application::NewApplication,
+};
 use auth::{
     entity::{AuthorizedEntity, Entities, EntityId},
+    revocations,
     scope::Scopes,
 };
 use base::clock::Time;
 use storage::{
     secrets::SecretBytes,
-    table::{Item, Table, TableError, Transacted, number, read_item, text, write_item, write_value},
+    table::{
+        Change, Delete, Key, Put, Query, Table, TableError, Transaction, Value, Written, absent, exists, is, less,
+    },
 };
 
 /// Longer than any identifier that exists, and short enough for a key.
@@ -59,30 +58,12 @@ struct Pointer {
     sk: String,
 }
 
-/// How a change of an application ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Changed {
-    /// It is written.
-    Yes,
-    /// The application is not as it was read, or is gone: nothing was written.
-    Lost,
-}
-
-impl From<Transacted> for Changed {
-    fn from(transacted: Transacted) -> Self {
-        match transacted {
-            Transacted::Yes => Self::Yes,
-            Transacted::ConditionLost => Self::Lost,
-        }
-    }
-}
-
 impl From<Application> for ApplicationItem {
     fn from(application: Application) -> Self {
-        let (pk, sk) = key(&application.client_id);
+        let Key { partition, sort } = key(&application.client_id);
         Self {
-            pk,
-            sk,
+            pk: partition,
+            sk: sort,
             client_id: application.client_id,
             name: application.name,
             owner_identifier: application.owner,
@@ -130,7 +111,8 @@ impl Applications {
         if client_id.len() > MAX_CLIENT_ID {
             return Ok(None);
         }
-        let item: Option<ApplicationItem> = self.0.read(key(client_id), "reading an application").await?;
+        let Key { partition, sort } = key(client_id);
+        let item: Option<ApplicationItem> = self.0.read((partition, sort), "reading an application").await?;
         item.map(Application::try_from).transpose()
     }
 
@@ -140,13 +122,14 @@ impl Applications {
         Ok(found.filter(|application| application.owner.as_ref() == Some(owner.id())))
     }
 
-    /// The work that finding nothing would spare: reading an item, hashing and comparing.
-    pub fn compare_with_nothing(secret: &str, pepper: &SecretBytes) {
-        static NOTHING: LazyLock<Option<Item>> =
-            LazyLock::new(|| write_item(&ApplicationItem::from(nobody()), "a decoy").ok());
-        let item = NOTHING.clone().and_then(|item| read_item::<ApplicationItem>(item, "a decoy").ok());
-        let nobody = item.and_then(|item| Application::try_from(item).ok());
-        let found = nobody.as_ref().and_then(|nobody| nobody.secret(secret, pepper, Time::from_millis(0)));
+    /// Does the work that an unknown client identifier would spare, reading an item, hashing and comparing, so that the time of an
+    /// answer does not tell whether an application exists.
+    pub fn compare_with_decoy(secret: &str, pepper: &SecretBytes) {
+        const DOING: &str = "a decoy";
+        static DECOY: LazyLock<Option<Put>> = LazyLock::new(|| Put::item(&ApplicationItem::from(decoy()), DOING).ok());
+        let item = DECOY.as_ref().and_then(|put| put.read_back::<ApplicationItem>(DOING).ok());
+        let decoy = item.and_then(|item| Application::try_from(item).ok());
+        let found = decoy.as_ref().and_then(|decoy| decoy.secret(secret, pepper, Time::from_millis(0)));
         std::hint::black_box(found);
     }
 
@@ -165,228 +148,136 @@ impl Applications {
     }
 
     async fn pointers(&self, owner: &EntityId) -> Result<Vec<Pointer>, TableError> {
-        const DOING: &str = "listing an entity's applications";
-        let items = self.0.partition(pointers(owner), None, DOING).await?;
-        items.into_iter().map(|item| read_item(item, DOING)).collect()
+        self.0.all(Query::partition(pointers(owner)), "listing an entity's applications").await
     }
 
     /// Writes an application, whatever was there before.
     pub async fn put(&self, application: Application) -> Result<(), TableError> {
         const DOING: &str = "writing an application";
-        let pointer = pointer(&application).map(|(pk, sk)| write_item(&Pointer { pk, sk }, DOING)).transpose()?;
-        let item = write_item(&ApplicationItem::from(application), DOING)?;
-        let put = |item| {
-            let put = Put::builder().table_name(&self.0.name).set_item(Some(item)).build();
-            Ok(TransactWriteItem::builder().put(put.map_err(TableError::unbuilt(DOING))?).build())
-        };
-        let writes = [Some(item), pointer].into_iter().flatten().map(put).collect::<Result<_, TableError>>()?;
-        self.0.transact(writes, DOING).await.map(drop)
+        let pointer = pointer(&application).map(|Key { partition: pk, sort: sk }| Pointer { pk, sk });
+        let pointer = pointer.map(|pointer| Put::item(&pointer, DOING)).transpose()?;
+        let application = Put::item(&ApplicationItem::from(application), DOING)?;
+        self.0.write_all(Transaction::new().with(application).with_all(pointer), DOING).await.map(drop)
     }
 
-    /// Gives the application these credentials, if it is still as it was read, and counts its version. The SDK asks again when
-    /// an answer was lost; what the first request wrote is then no change of somebody else's, but this very one.
-    pub async fn change_credentials(
-        &self,
-        read: &Application,
-        secrets: &[ClientSecret],
-        keys: &[ClientKey],
-        now: Time,
-    ) -> Result<Changed, TableError> {
+    /// Gives the application these credentials, if it is still as it was read, and revokes the tokens of the credentials that go.
+    pub async fn leave(&self, read: &Application, left: &Left, now: Time) -> Result<Written<()>, TableError> {
         const DOING: &str = "changing an application's credentials";
-        let change = CredentialChange::of(read, secrets, keys, now, DOING)?;
-        let request = self
-            .0
-            .client
-            .update_item()
-            .table_name(&self.0.name)
-            .set_key(Some(change.key))
-            .update_expression(change.expression)
-            .condition_expression(CredentialChange::CONDITION)
-            .set_expression_attribute_names(Some(change.names))
-            .set_expression_attribute_values(Some(change.values));
-        match request.send().await {
-            Ok(_) => Ok(Changed::Yes),
-            Err(error) => match error.as_service_error() {
-                Some(
-                    UpdateItemError::ConditionalCheckFailedException(_)
-                    // A transaction that removes it is under way.
-                    | UpdateItemError::TransactionConflictException(_),
-                ) => Ok(Changed::Lost),
-                _ => Err(TableError::sdk(DOING)(error)),
-            },
+        let change = credential_change(read, left, now, DOING)?;
+        if left.gone.is_empty() {
+            return self.0.write(change, DOING).await;
         }
+        let revoke = |gone: &String| revocations::of_credential(&read.client_id, gone, now);
+        let revoked = left.gone.iter().map(revoke).collect::<Result<Vec<_>, _>>()?;
+        self.0.write_all(Transaction::new().with_all(revoked).with(change), DOING).await
     }
 
-    /// Leaves the application these credentials, if it is still as it was read, together with these writes or not at all.
-    pub async fn remove_credentials(
-        &self,
-        read: &Application,
-        left: &Left,
-        mut along: Vec<TransactWriteItem>,
-        now: Time,
-    ) -> Result<Changed, TableError> {
-        const DOING: &str = "removing credentials of an application";
-        let change = CredentialChange::of(read, &left.secrets, &left.keys, now, DOING)?;
-        let update = Update::builder()
-            .table_name(&self.0.name)
-            .set_key(Some(change.key))
-            .update_expression(change.expression)
-            .condition_expression(CredentialChange::CONDITION)
-            .set_expression_attribute_names(Some(change.names))
-            .set_expression_attribute_values(Some(change.values))
-            .build()
-            .map_err(TableError::unbuilt(DOING))?;
-        along.push(TransactWriteItem::builder().update(update).build());
-        self.0.transact(along, DOING).await.map(Changed::from)
+    /// Removes the application and revokes its tokens, even if it was changed since it was read: a thief who changes it again and
+    /// again must not keep it alive. Lost when it was removed already.
+    pub async fn delete(&self, read: &Application, now: Time) -> Result<Written<()>, TableError> {
+        let writes = Transaction::new()
+            .with(revocations::of_application(&read.client_id, now)?)
+            .with(Delete::of(key(&read.client_id)).only_if(exists()))
+            .with_all(pointer(read).map(Delete::of));
+        self.0.write_all(writes, "removing an application").await
     }
 
-    /// Removes the application, however it was changed since it was read, together with these writes or not at all: a thief
-    /// who changes it again and again must not keep it alive. False when it was gone already.
-    pub async fn remove(&self, read: &Application, mut along: Vec<TransactWriteItem>) -> Result<bool, TableError> {
-        const DOING: &str = "removing an application";
-        let delete = |(pk, sk)| Delete::builder().table_name(&self.0.name).key("pk", text(pk)).key("sk", text(sk));
-        let item = delete(key(&read.client_id)).condition_expression("attribute_exists(pk)");
-        for delete in [Some(item), pointer(read).map(delete)].into_iter().flatten() {
-            along
-                .push(TransactWriteItem::builder().delete(delete.build().map_err(TableError::unbuilt(DOING))?).build());
-        }
-        Ok(self.0.transact(along, DOING).await? == Transacted::Yes)
-    }
-
-    /// Notes that a credential was used on this day (UTC, `2026-11-20`), unless that is noted already. It is no change: the
-    /// version stays. An application that is gone has nothing to be noted.
+    /// Notes the day (UTC, `2026-11-20`) on which a credential was last used, once a day. The version stays. An application that
+    /// was removed meanwhile is not written again.
     pub async fn note_use(&self, client_id: &str, credential: &str, day: &str) -> Result<(), TableError> {
-        const DOING: &str = "noting the use of a credential";
-        let (pk, sk) = key(client_id);
-        let request = self
-            .0
-            .client
-            .update_item()
-            .table_name(&self.0.name)
-            .key("pk", text(pk))
-            .key("sk", text(sk))
-            .update_expression("SET lastUsed.#credential = :day")
-            .condition_expression(
-                "attribute_exists(pk) AND (attribute_not_exists(lastUsed.#credential) OR lastUsed.#credential <> :day)",
-            )
-            .expression_attribute_names("#credential", credential)
-            .expression_attribute_values(":day", text(day));
-        match request.send().await {
-            Ok(_) => Ok(()),
-            Err(error) => match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(_)) => Ok(()),
-                _ => Err(TableError::sdk(DOING)(error)),
-            },
-        }
+        let last_used = ("lastUsed", credential);
+        let change = Change::of(key(client_id))
+            .set(last_used, day)
+            .only_if(exists())
+            .only_if(absent(last_used).or(less(last_used, day)));
+        self.0.write(change, "noting the use of a credential").await.map(drop)
     }
 }
 
-/// What a request says that changes an application's credentials.
-struct CredentialChange {
-    key: Item,
-    expression: String,
-    names: HashMap<String, String>,
-    values: Item,
+/// The change of an application's credentials. Its condition also holds when this very change was written before: the SDK sends
+/// it again when an answer is lost, and must not find that somebody else was first.
+fn credential_change(read: &Application, left: &Left, now: Time, doing: &'static str) -> Result<Change, TableError> {
+    let (secrets, keys) = (Value::of(&left.secrets, doing)?, Value::of(&left.keys, doing)?);
+    let next = read.version + 1;
+    let repeated = is("version", next)
+        .and(is("secrets", secrets.clone()))
+        .and(is("keys", keys.clone()))
+        .and(is("lastUpdate", now));
+    let change = Change::of(key(&read.client_id))
+        .set("secrets", secrets)
+        .set("keys", keys)
+        .set("version", next)
+        .set("lastUpdate", now)
+        .only_if(is("version", read.version).or(repeated));
+    let days = days_of_removed(&read.last_used, left);
+    Ok(days.fold(change, |change, credential| change.remove(("lastUsed", credential))))
 }
 
-impl CredentialChange {
-    /// The application is as it was read, or as the very same change has left it.
-    const CONDITION: &str =
-        "#version = :read OR (#version = :next AND secrets = :secrets AND #keys = :keys AND lastUpdate = :now)";
-
-    fn of(
-        read: &Application,
-        secrets: &[ClientSecret],
-        keys: &[ClientKey],
-        now: Time,
-        doing: &'static str,
-    ) -> Result<Self, TableError> {
-        let (pk, sk) = key(&read.client_id);
-        let (mut names, forgotten) = forgotten(&read.last_used, secrets, keys);
-        names.extend([("#keys", "keys"), ("#version", "version")].map(|(name, of)| (name.to_owned(), of.to_owned())));
-        let values = [
-            (":secrets", write_value(&secrets, doing)?),
-            (":keys", write_value(&keys, doing)?),
-            (":next", number(read.version + 1)),
-            (":read", number(read.version)),
-            (":now", text(now)),
-        ];
-        Ok(Self {
-            key: [("pk", pk), ("sk", sk)].map(|(name, part)| (name.to_owned(), text(part))).into(),
-            expression: format!(
-                "SET secrets = :secrets, #keys = :keys, #version = :next, lastUpdate = :now{forgotten}"
-            ),
-            names,
-            values: values.map(|(name, value)| (name.to_owned(), value)).into(),
-        })
-    }
-}
-
-/// What removes the days of credentials that are no longer there: names for an expression, and its end.
-fn forgotten(
-    last_used: &BTreeMap<String, String>,
-    secrets: &[ClientSecret],
-    keys: &[ClientKey],
-) -> (HashMap<String, String>, String) {
+/// The credentials whose last use is noted although the application does not have them any more.
+fn days_of_removed<'a>(last_used: &'a BTreeMap<String, String>, left: &'a Left) -> impl Iterator<Item = &'a str> {
     let kept = |credential: &str| {
-        secrets.iter().any(|secret| secret.id.as_str() == credential) || keys.iter().any(|key| key.kid == credential)
+        left.secrets.iter().any(|secret| secret.id.as_str() == credential)
+            || left.keys.iter().any(|key| key.kid == credential)
     };
-    let gone = last_used.keys().filter(|credential| !kept(credential));
-    let names: Vec<_> = gone.enumerate().map(|(number, name)| (format!("#gone{number}"), name.clone())).collect();
-    let paths: Vec<_> = names.iter().map(|(name, _)| format!("lastUsed.{name}")).collect();
-    let remove = if paths.is_empty() { String::new() } else { format!(" REMOVE {}", paths.join(", ")) };
-    (names.into_iter().collect(), remove)
+    last_used.keys().map(String::as_str).filter(move |credential| !kept(credential))
 }
 
-/// An application that nobody is, with a secret that nothing hashes to.
-fn nobody() -> Application {
-    let new = NewApplication::of_operator("Nobody".to_owned(), Scopes::ALL, Entities::new([]));
-    new.with("appNobody".to_owned(), Some(ClientSecret::of_nothing()), Time::from_millis(0))
+/// An application that does not exist, with a secret that no text hashes to.
+fn decoy() -> Application {
+    let new = NewApplication::of_operator("Decoy".to_owned(), Scopes::ALL, Entities::new([]));
+    new.with("appDecoy".to_owned(), Some(ClientSecret::of_nothing()), Time::from_millis(0))
 }
 
-fn key(client_id: &str) -> (String, String) {
-    (format!("APP#{client_id}"), "APP".to_owned())
+fn key(client_id: &str) -> Key {
+    Key::new(format!("APP#{client_id}"), "APP")
 }
 
 fn pointers(owner: &EntityId) -> String {
     format!("APPS#{owner}")
 }
 
-/// Where an application's owner finds it.
-fn pointer(application: &Application) -> Option<(String, String)> {
+/// The key of the item with which an owner finds its application.
+fn pointer(application: &Application) -> Option<Key> {
     let owner = application.owner.as_ref()?;
-    Some((pointers(owner), application.client_id.clone()))
+    Some(Key::new(pointers(owner), application.client_id.clone()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn written(application: Application) -> Put {
+        Put::item(&ApplicationItem::from(application), "").expect("an item")
+    }
+
     #[test]
     fn an_application_comes_back_as_it_was_written() {
-        let written = Application { last_used: [("sec_1".into(), "2026-11-20".into())].into(), ..nobody() };
-        let item = write_item(&ApplicationItem::from(written.clone()), "").expect("an item");
-        let read = Application::try_from(read_item::<ApplicationItem>(item, "").expect("one")).expect("known scopes");
-        assert_eq!((read.client_id, read.scopes, read.secrets), (written.client_id, written.scopes, written.secrets));
-        assert_eq!((read.last_used, read.version), (written.last_used, 1));
+        let application = Application { last_used: [("sec_1".into(), "2026-11-20".into())].into(), ..decoy() };
+        let item = written(application.clone()).read_back::<ApplicationItem>("").expect("an item");
+        let read = Application::try_from(item).expect("known scopes");
+        assert_eq!(
+            (read.client_id, read.scopes, read.secrets),
+            (application.client_id, application.scopes, application.secrets)
+        );
+        assert_eq!((read.last_used, read.version), (application.last_used, 1));
     }
 
     #[test]
     fn the_map_of_uses_is_there_before_the_first() {
-        let item = write_item(&ApplicationItem::from(nobody()), "").expect("an item");
-        assert!(item.contains_key("lastUsed"));
+        let item = written(decoy()).read_back::<serde_json::Value>("").expect("an item");
+        assert_eq!(item["lastUsed"], serde_json::json!({}));
     }
 
     #[test]
-    fn only_what_is_known_of_credentials_that_are_gone_is_removed() {
-        let secret = ClientSecret::of_nothing();
-        let day = |credential: &str| (credential.to_owned(), "2026-11-20".to_owned());
-        let kept = BTreeMap::from([day(secret.id.as_str())]);
-        let (names, remove) = forgotten(&kept, std::slice::from_ref(&secret), &[]);
-        assert!(names.is_empty() && remove.is_empty());
-        let (names, remove) =
-            forgotten(&BTreeMap::from([day("a.b"), day(secret.id.as_str()), day("c")]), &[secret], &[]);
-        assert_eq!(remove, " REMOVE lastUsed.#gone0, lastUsed.#gone1");
-        assert_eq!((names["#gone0"].as_str(), names["#gone1"].as_str()), ("a.b", "c"));
+    fn only_the_days_of_removed_credentials_are_forgotten() {
+        let left = Left { secrets: vec![ClientSecret::of_nothing()], keys: Vec::new(), gone: Vec::new() };
+        let kept = left.secrets[0].id.as_str();
+        let forgotten = |used: &[&str]| {
+            let day = |credential: &&str| ((*credential).to_owned(), "2026-11-20".to_owned());
+            let last_used = used.iter().map(day).collect();
+            days_of_removed(&last_used, &left).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert!(forgotten(&[kept]).is_empty());
+        assert_eq!(forgotten(&["a.b", kept, "c"]), ["a.b", "c"]);
     }
 }

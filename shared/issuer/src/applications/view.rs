@@ -2,15 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::{Application, ClientKey, ClientSecret};
+use super::{application::Application, client_key::ClientKey, client_secret::ClientSecret};
 use auth::entity::{Entities, EntityId};
 use base::{clock::Time, ids::ClientSecretId};
 use storage::secrets::SecretText;
 
-/// An application on the wire. Without `Debug`: nobody is to print a secret.
+/// Writes a secret as text, in the one answer that shows it.
+pub fn exposed<S: Serializer>(secret: &SecretText, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(secret.expose())
+}
+
+/// An application on the wire. Without `Debug`, since it may hold a secret.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationView<'a> {
@@ -52,8 +57,8 @@ struct KeyView<'a> {
 }
 
 impl Application {
-    /// What its owner sees of it: the secrets by their identifiers, also those that ended within a day, since they can be
-    /// removed with their tokens, and this once the text of one.
+    /// The application as its owner sees it. Secrets are listed by their identifiers, also those that ended within a day, since
+    /// they can be removed with their tokens. The text of a secret is shown once.
     pub fn view<'a>(&'a self, now: Time, client_secret: Option<&'a SecretText>) -> ApplicationView<'a> {
         ApplicationView {
             client_id: &self.client_id,

@@ -6,12 +6,11 @@
 use std::{sync::LazyLock, time::Duration};
 
 use aws_lc_rs::digest;
-use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jsonwebtoken::Algorithm;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::applications::{ClientKey, keys::MAX_KEYS};
+use crate::applications::client_key::{ClientKey, MAX_KEYS};
 use auth::{
     jws::{Header, Jws, JwsFault, present},
     token::OneOrMore,
@@ -19,7 +18,7 @@ use auth::{
 use base::clock::Time;
 use storage::{
     secrets::SecretText,
-    table::{Table, TableError, number, text},
+    table::{Put, Table, TableError, Written, is, is_new},
 };
 
 /// The one `client_assertion_type` (RFC 7523 §2.2).
@@ -61,7 +60,7 @@ struct Claims {
     jti: String,
 }
 
-/// Why an assertion is not accepted. The sentence is for the log: the client is told only that it was not authenticated.
+/// Why an assertion is not accepted. For the log: the answer says only that the client was not authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AssertionFault {
     /// It is not signed text of the right form.
@@ -127,21 +126,21 @@ impl ClientAssertion {
         if ends && begun(self.claims.iat) && begun(self.claims.nbf) { Ok(()) } else { Err(AssertionFault::Time) }
     }
 
-    /// The key that made its signature. As many are tried as an application may have, or the one that is named: where there
-    /// are fewer, keys that nobody has, so that time tells nothing of whether there is an application, or how it proves itself.
+    /// The key that made its signature. As many keys are tried as an application may have, or one if a key is named. Decoys stand
+    /// in for missing keys, so that time tells neither whether there is an application nor how it proves itself.
     pub fn signer<'k>(&self, keys: &'k [ClientKey]) -> Result<&'k ClientKey, AssertionFault> {
         let jws = Jws::parse(self.text.expose(), LONGEST)?;
         let verifies =
             |key: &&ClientKey| key.public().is_ok_and(|public| jws.verify(&public, key.algorithms()).is_ok());
-        let (theirs, nobodys) = candidates(jws.header(), keys);
+        let (theirs, decoys) = candidates(jws.header(), keys);
         theirs.into_iter().find(verifies).ok_or_else(|| {
-            std::hint::black_box(nobodys.into_iter().filter(verifies).count());
+            std::hint::black_box(decoys.into_iter().filter(verifies).count());
             AssertionFault::Signature
         })
     }
 }
 
-/// The keys that may have made a signature, and those of nobody that make up for what they are fewer.
+/// The keys that may have made a signature, and as many decoys as keys are missing.
 fn candidates<'k>(header: &Header, keys: &'k [ClientKey]) -> (Vec<&'k ClientKey>, Vec<&'static ClientKey>) {
     let algorithm: Option<Algorithm> = header.alg.parse().ok();
     let fits = |key: &&ClientKey| algorithm.is_some_and(|algorithm| key.algorithms().contains(&algorithm));
@@ -149,17 +148,17 @@ fn candidates<'k>(header: &Header, keys: &'k [ClientKey]) -> (Vec<&'k ClientKey>
     let tried = if header.kid.is_some() { 1 } else { MAX_KEYS };
     let theirs: Vec<_> = keys.iter().filter(named).filter(fits).collect();
     let missing = tried.saturating_sub(theirs.len());
-    (theirs, NOBODY.iter().filter(fits).cycle().take(missing).collect())
+    (theirs, DECOYS.iter().filter(fits).cycle().take(missing).collect())
 }
 
-/// Reads the keys that nobody has, so that the first request with an assertion need not.
+/// Reads the decoys, so that the first request with an assertion need not.
 pub fn prepare() {
-    LazyLock::force(&NOBODY);
+    LazyLock::force(&DECOYS);
 }
 
-/// Keys that nobody has, one of each type.
-static NOBODY: LazyLock<Vec<ClientKey>> = LazyLock::new(|| {
-    let keys: Vec<_> = serde_json::from_str(include_str!("nobody.json")).unwrap_or_default();
+/// Public keys whose private halves do not exist any more, one of each type.
+static DECOYS: LazyLock<Vec<ClientKey>> = LazyLock::new(|| {
+    let keys: Vec<_> = serde_json::from_str(include_str!("decoys.json")).unwrap_or_default();
     keys.iter().filter_map(|key| ClientKey::parse(key, Time::from_millis(0)).ok()).collect()
 });
 
@@ -173,38 +172,36 @@ impl UsedAssertions {
         Self(table)
     }
 
-    /// Notes that a request shows an assertion, which must have been verified: strangers are to write nothing here.
-    ///
-    /// # Errors
-    /// [`AssertionFault::Replayed`] inside, when another request showed it before.
+    /// Notes that a request shows an assertion, which must have been verified before: strangers must write nothing here. Lost
+    /// when another request showed it.
     pub async fn note(
         &self,
         assertion: &ClientAssertion,
         request_id: &str,
         now: Time,
-    ) -> Result<Result<(), AssertionFault>, TableError> {
+    ) -> Result<Written<()>, TableError> {
+        const DOING: &str = "noting an assertion";
         let identifier = digest::digest(&digest::SHA256, assertion.claims.jti.as_bytes());
-        let put = self
-            .0
-            .client
-            .put_item()
-            .table_name(&self.0.name)
-            .item("pk", text(format!("ASSERTION#{}", assertion.client_id())))
-            .item("sk", text(BASE64_URL_SAFE_NO_PAD.encode(identifier)))
-            .item("request", text(request_id))
-            .item("expiresAt", number((now + MEMORY).as_seconds()))
-            // The same request may write again what it has written, when only the answer was lost.
-            .condition_expression("attribute_not_exists(pk) OR #request = :request")
-            .expression_attribute_names("#request", "request")
-            .expression_attribute_values(":request", text(request_id));
-        match put.send().await {
-            Ok(_) => Ok(Ok(())),
-            Err(error) => match error.as_service_error() {
-                Some(PutItemError::ConditionalCheckFailedException(_)) => Ok(Err(AssertionFault::Replayed)),
-                _ => Err(TableError::sdk("noting an assertion")(error)),
-            },
-        }
+        let used = UsedAssertion {
+            pk: format!("ASSERTION#{}", assertion.client_id()),
+            sk: BASE64_URL_SAFE_NO_PAD.encode(identifier),
+            request: request_id,
+            expires_at: (now + MEMORY).as_seconds(),
+        };
+        // The same request may write again what it has written, when only the answer was lost.
+        let put = Put::item(&used, DOING)?.only_if(is_new().or(is("request", request_id)));
+        self.0.write(put, DOING).await
     }
+}
+
+/// The item in the table.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UsedAssertion<'a> {
+    pk: String,
+    sk: String,
+    request: &'a str,
+    expires_at: i64,
 }
 
 #[cfg(test)]
@@ -285,8 +282,8 @@ mod tests {
             let text = |header: Value| AssertionKey::generate("EdDSA").sign(&header.to_string(), &good().to_string());
             let keys: Vec<_> = (0..MAX_KEYS).map(|_| registered(&AssertionKey::generate(algorithm))).collect();
             let tried = |text: &str, keys: &[ClientKey]| {
-                let (theirs, nobodys) = candidates(Jws::parse(text, LONGEST).expect("a JWS").header(), keys);
-                (theirs.len(), nobodys.len())
+                let (theirs, decoys) = candidates(Jws::parse(text, LONGEST).expect("a JWS").header(), keys);
+                (theirs.len(), decoys.len())
             };
             let any = text(json!({ "alg": algorithm }));
             let named = text(json!({ "alg": algorithm, "kid": keys[1].kid }));
@@ -372,9 +369,9 @@ mod tests {
     fn there_is_a_key_of_nobody_for_every_algorithm() {
         for algorithm in ALGORITHMS {
             let algorithm = algorithm.parse().expect("an algorithm");
-            assert!(NOBODY.iter().any(|key| key.algorithms().contains(&algorithm)), "{algorithm:?}");
+            assert!(DECOYS.iter().any(|key| key.algorithms().contains(&algorithm)), "{algorithm:?}");
         }
-        assert!(NOBODY.iter().all(|key| key.public().is_ok()));
+        assert!(DECOYS.iter().all(|key| key.public().is_ok()));
     }
 
     #[test]

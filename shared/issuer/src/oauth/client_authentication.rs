@@ -1,24 +1,25 @@
-//! Who is asking: the one place where clients of the token issuer are authenticated, by a secret (RFC 6749 §2.3) or by an
-//! assertion (RFC 7523), and where guessing ends.
+//! The one place where clients of the token issuer are authenticated, by a secret (RFC 6749 §2.3) or by an assertion (RFC 7523),
+//! and where guessing ends.
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use super::{
     assertion::{self, AssertionFault, ClientAssertion, UsedAssertions},
-    credentials::{Credentials, Proof, Unreadable},
+    credentials::{Credentials, Proof, Unreadable, unauthenticated},
     guesses::{GuessSettings, Guesses},
     pepper::{Pepper, PepperSource},
 };
-use crate::applications::{Application, Applications};
+use crate::applications::{application::Application, store::Applications};
+use auth::{entity::Entities, scope::Scope, token::Claims};
 use base::{
+    audit::Notes,
     clock::{SharedClock, Time},
     logging,
 };
-use gate::Call;
 use problem::{Problem, ProblemKind};
 use storage::{
-    secrets::{SecretBytes, SecretText, Secrets},
-    table::Table,
+    secrets::{SecretBytes, SecretError, SecretText, Secrets},
+    table::{Table, TableError, Written},
 };
 
 /// Authenticates clients.
@@ -29,7 +30,19 @@ pub struct ClientAuthentication {
     used: UsedAssertions,
     /// The issuer's address, without a slash at its end.
     issuer: String,
-    clock: SharedClock,
+}
+
+/// What is known of a client's request beside its form.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestContext<'a> {
+    /// The request's own identifier: an assertion is good for one request.
+    pub id: &'a str,
+    /// The path that the request was sent to. With the issuer's address before it, it is an audience of assertions.
+    pub path: &'a str,
+    /// The address that the request came from; attempts are counted for it.
+    pub source: Option<IpAddr>,
+    /// Takes the client, its credential and the token for the audit line.
+    pub notes: &'a Notes,
 }
 
 /// A client that has proven who it is.
@@ -49,15 +62,66 @@ pub struct Credential {
     pub id: String,
 }
 
-/// Why credentials are not accepted. For the log: the client is told only that it was not authenticated.
+/// Why credentials are not accepted. For the log: the answer says only that the client was not authenticated.
 #[derive(Debug, thiserror::Error)]
-enum Refusal {
+pub enum Refusal {
+    /// The secret is not a live one of the application, or there is no application.
     #[error("there is no such application, or the secret is none of its live ones")]
     Secret,
+    /// The assertion is not accepted.
     #[error(transparent)]
     Assertion(#[from] AssertionFault),
+    /// The credentials cannot be read.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
+}
+
+/// Why a client was not authenticated.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthenticationError {
+    /// The credentials are not accepted.
+    #[error("the client is not authenticated")]
+    Refused {
+        /// Whether the credentials came by HTTP Basic, which the answer then asks for.
+        by_basic: bool,
+        /// What is wrong with the credentials.
+        source: Refusal,
+    },
+    /// Too many attempts have failed from the client's address.
+    #[error("too many attempts have failed from this address; the next is taken in {} s", wait.as_secs())]
+    TooManyAttempts {
+        /// How long no attempt is taken.
+        wait: Duration,
+        /// What was wrong with the credentials, if they were looked at.
+        source: Option<Refusal>,
+    },
+    /// The pepper could not be read.
+    #[error(transparent)]
+    Pepper(#[from] SecretError),
+    /// The table could not be read, or a failed attempt could not be counted.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+/// Why credentials do not prove who a client is.
+enum Unproven {
+    Refused(Refusal),
+    Table(TableError),
+}
+
+impl<R: Into<Refusal>> From<R> for Unproven {
+    fn from(refusal: R) -> Self {
+        Self::Refused(refusal.into())
+    }
+}
+
+impl Authenticated {
+    /// Whether the client may look at a token, or end it: at its own, or at any if the client is platform-wide and has the scope
+    /// for doing so with accounts.
+    pub fn may_ask_about(&self, claims: &Claims, scope: Scope) -> bool {
+        let Application { client_id, entities, scopes, .. } = &self.application;
+        *client_id == claims.client_id || entities.cover(Entities::EVERY) && scopes.contains(scope)
+    }
 }
 
 impl ClientAuthentication {
@@ -72,65 +136,70 @@ impl ClientAuthentication {
         assertion::prepare();
         Self {
             applications: Applications::new(table.clone()),
-            pepper: Pepper::warm(PepperSource(secrets), clock.clone()).await,
+            pepper: Pepper::warm(PepperSource(secrets), clock).await,
             guesses: Guesses::new(table.clone(), limits),
             used: UsedAssertions::new(table.clone()),
             issuer,
-            clock,
         }
     }
 
-    /// The application that these credentials are good for, and which of its own they are.
-    ///
-    /// # Errors
-    /// 401 `invalid-client`, the same for whatever is wrong with them; 429 after too many failed attempts from the caller's
-    /// address; 503 when one could not be counted.
-    pub async fn authenticate(&self, call: &Call, credentials: Credentials) -> Result<Authenticated, Problem> {
-        call.notes.client(&credentials.client_id);
+    /// The application that these credentials are good for, and which of its credentials they are. The answer is the same
+    /// whatever is wrong with them.
+    pub async fn authenticate(
+        &self,
+        credentials: &Credentials,
+        request: &RequestContext<'_>,
+        now: Time,
+    ) -> Result<Authenticated, AuthenticationError> {
+        request.notes.client(&credentials.client_id);
         let (found, tally, pepper) = tokio::join!(
             self.applications.find(&credentials.client_id),
-            self.guesses.tally(call.source_address(), &credentials.client_id),
+            self.guesses.tally(request.source, &credentials.client_id),
             self.pepper.get(),
         );
-        let (found, tally, pepper, now) = (found?, tally?, pepper?, self.clock.now());
+        let (found, tally, pepper) = (found?, tally?, pepper?);
         if let Some(wait) = tally.blocked(now) {
-            return Err(too_many_guesses(wait));
+            return Err(AuthenticationError::TooManyAttempts { wait, source: None });
         }
         let proven = match &credentials.proof {
-            Proof::Secret(secret) => by_secret(found, secret, &pepper, now).ok_or(Refusal::Secret),
-            Proof::Assertion(assertion) => self.by_assertion(call, found, assertion, now).await?.map_err(Refusal::from),
-            Proof::Unreadable(fault) => Err(Refusal::from(*fault)),
+            Proof::Secret(secret) => by_secret(found, secret, &pepper, now).ok_or_else(|| Refusal::Secret.into()),
+            Proof::Assertion(assertion) => self.by_assertion(request, found, assertion, now).await,
+            Proof::Unreadable(fault) => Err((*fault).into()),
         };
         match proven {
             Ok(client) => {
-                call.notes.credential(&client.credential.name);
+                request.notes.credential(&client.credential.name);
                 self.note_use(&client, now).await;
                 Ok(client)
             }
-            Err(refusal) => {
+            Err(Unproven::Table(error)) => Err(error.into()),
+            Err(Unproven::Refused(refusal)) => {
                 let tally = self.guesses.count(&tally, now).await?;
-                let exceeded = tally.exceeded(now).then(|| tally.blocked(now)).flatten();
-                Err(exceeded.map_or_else(|| credentials.refused(), too_many_guesses).caused_by(refusal))
+                Err(match tally.exceeded(now).then(|| tally.blocked(now)).flatten() {
+                    Some(wait) => AuthenticationError::TooManyAttempts { wait, source: Some(refusal) },
+                    None => AuthenticationError::Refused { by_basic: credentials.by_basic, source: refusal },
+                })
             }
         }
     }
 
     async fn by_assertion(
         &self,
-        call: &Call,
+        request: &RequestContext<'_>,
         found: Option<Application>,
         assertion: &ClientAssertion,
         now: Time,
-    ) -> Result<Result<Authenticated, AssertionFault>, Problem> {
-        let [token, own] = ["/oauth2/token", call.whole_path()].map(|path| format!("{}{path}", self.issuer));
+    ) -> Result<Authenticated, Unproven> {
+        let [token, own] = ["/oauth2/token", request.path].map(|path| format!("{}{path}", self.issuer));
         let keys = found.as_ref().map_or(&[][..], |application| &application.keys);
-        let signer = match assertion.check(&[&self.issuer, &token, &own], now).and_then(|()| assertion.signer(keys)) {
-            Ok(key) => Credential { name: key.kid.clone(), id: key.thumbprint() },
-            Err(fault) => return Ok(Err(fault)),
-        };
-        let first = self.used.note(assertion, &call.request_id, now).await?;
-        let client = found.map(|application| Authenticated { application, credential: signer });
-        Ok(first.and_then(|()| client.ok_or(AssertionFault::Signature)))
+        assertion.check(&[&self.issuer, &token, &own], now)?;
+        let key = assertion.signer(keys)?;
+        let credential = Credential { name: key.kid.clone(), id: key.thumbprint() };
+        if let Written::Lost(_) = self.used.note(assertion, request.id, now).await.map_err(Unproven::Table)? {
+            return Err(AssertionFault::Replayed.into());
+        }
+        let application = found.ok_or(AssertionFault::Signature)?;
+        Ok(Authenticated { application, credential })
     }
 
     /// A use is noted once a day, so that a token costs no write. What could not be noted is noted at the next use.
@@ -154,7 +223,7 @@ fn by_secret(
     now: Time,
 ) -> Option<Authenticated> {
     let Some(application) = found else {
-        Applications::compare_with_nothing(secret.expose(), pepper);
+        Applications::compare_with_decoy(secret.expose(), pepper);
         return None;
     };
     let name = application.secret(secret.expose(), pepper, now)?.id.to_string();
@@ -162,8 +231,21 @@ fn by_secret(
     Some(Authenticated { application, credential })
 }
 
-/// There were too many failed attempts to authenticate, from the caller's address, until so much later.
-fn too_many_guesses(wait: Duration) -> Problem {
+impl From<AuthenticationError> for Problem {
+    fn from(error: AuthenticationError) -> Self {
+        match error {
+            AuthenticationError::Refused { by_basic, source } => unauthenticated(by_basic).caused_by(source),
+            AuthenticationError::TooManyAttempts { wait, source: None } => too_many_attempts(wait),
+            AuthenticationError::TooManyAttempts { wait, source: Some(source) } => {
+                too_many_attempts(wait).caused_by(source)
+            }
+            AuthenticationError::Pepper(error) => error.into(),
+            AuthenticationError::Table(error) => error.into(),
+        }
+    }
+}
+
+fn too_many_attempts(wait: Duration) -> Problem {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     let seconds = seconds.max(1);
     let detail =

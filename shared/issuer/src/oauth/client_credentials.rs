@@ -2,69 +2,126 @@
 
 use std::time::Duration;
 
-use http::header::{CACHE_CONTROL, PRAGMA};
 use serde::Serialize;
 
 use super::{
-    client_authentication::{Authenticated, ClientAuthentication},
+    client_authentication::{Authenticated, AuthenticationError, ClientAuthentication, RequestContext},
     credentials::Credentials,
-    form::Form,
-    issuer::Issuer,
+    form::{Form, Posted},
+    issuer::{Issuer, IssuerError},
 };
 use auth::{
-    scope::Scopes,
-    token::{self, Audience, Claims},
+    scope::{Scope, Scopes},
+    token::{self, Audience, Claims, NotIssued},
 };
-use base::{clock::SharedClock, random::SharedRandom};
-use gate::{Call, Reply};
+use base::{audit::Notes, clock::Time, random::SharedRandom};
 use problem::{Problem, ProblemKind};
 
-/// Everything that the grant needs.
+/// Issues tokens to applications.
 pub struct ClientCredentials {
-    /// Says who is asking.
+    /// Authenticates the application.
     pub clients: ClientAuthentication,
-    /// Signs.
+    /// Has the keys that sign.
     pub issuer: Issuer,
     /// What tokens say of the issuer and their audience.
     pub audience: Audience,
     /// Seconds that a token lives.
     pub lifetime: u32,
-    /// The clock.
-    pub clock: SharedClock,
-    /// The dice.
+    /// Draws the identifiers of tokens.
     pub random: SharedRandom,
 }
 
-/// RFC 6749 §5.1. Without `Debug`: nobody is to print a token.
+/// A request for a token (RFC 6749 §4.4.2).
+#[derive(Debug)]
+pub struct TokenRequest {
+    grant_type: String,
+    /// The scopes, separated by spaces.
+    scope: Option<String>,
+    credentials: Credentials,
+}
+
+/// RFC 6749 §5.1. Without `Debug`, since it holds a token.
 #[derive(Serialize)]
-struct TokenResponse {
+pub struct TokenResponse {
     access_token: String,
     token_type: &'static str,
     expires_in: u32,
     scope: String,
 }
 
-impl ClientCredentials {
-    /// Answers a token request.
-    pub async fn grant(&self, call: &Call) -> Result<Reply, Problem> {
-        let mut form = Form::read(call.headers(), &call.body)?;
+/// Why no token was issued.
+#[derive(Debug, thiserror::Error)]
+pub enum GrantError {
+    /// The client was not authenticated.
+    #[error(transparent)]
+    Client(#[from] AuthenticationError),
+    /// The request names another grant.
+    #[error("the grant is not client_credentials")]
+    UnsupportedGrant,
+    /// The requested scopes cannot be granted.
+    #[error(transparent)]
+    Scope(#[from] ScopeError),
+    /// There is no key to sign with.
+    #[error(transparent)]
+    Issuer(#[from] IssuerError),
+    /// The token could not be signed.
+    #[error(transparent)]
+    NotIssued(#[from] NotIssued),
+    /// The token would be longer than a token may be.
+    #[error("the application has more managing entities than a token can carry")]
+    TooLong,
+}
+
+/// Why requested scopes cannot be granted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScopeError {
+    /// There is no such scope.
+    #[error("There is no scope named {}.", shown(.0))]
+    Unknown(String),
+    /// The parameter names no scope.
+    #[error("The scope parameter names no scope; leave it out to get all of the application's.")]
+    Empty,
+    /// The application is not registered for the scope.
+    #[error("The application is not registered for the scope {0}.")]
+    Unregistered(Scope),
+}
+
+impl TokenRequest {
+    /// Reads a request for a token.
+    pub fn read(posted: &Posted<'_>) -> Result<Self, Problem> {
+        let mut form = Form::read(posted.content_type, posted.body)?;
         let missing = "The parameter grant_type is missing; it must be client_credentials.";
         let (grant_type, scope) = (form.required("grant_type", missing)?, form.take("scope"));
-        let credentials = Credentials::read(call.headers(), &mut form)?;
-        let client = self.clients.authenticate(call, credentials).await?;
-        if grant_type != "client_credentials" {
-            let detail = "This grant is not supported; use grant_type=client_credentials.";
-            return Err(Problem::new(ProblemKind::UnsupportedGrantType, detail));
+        let credentials = Credentials::read(&posted.authorization, &mut form)?;
+        Ok(Self { grant_type, scope, credentials })
+    }
+}
+
+impl ClientCredentials {
+    /// Authenticates the client and issues a token to it.
+    pub async fn grant(
+        &self,
+        wanted: &TokenRequest,
+        request: &RequestContext<'_>,
+        now: Time,
+    ) -> Result<TokenResponse, GrantError> {
+        let client = self.clients.authenticate(&wanted.credentials, request, now).await?;
+        if wanted.grant_type != "client_credentials" {
+            return Err(GrantError::UnsupportedGrant);
         }
-        let scopes = granted(scope.as_deref(), client.application.scopes)?;
-        let response = self.issue(call, client, scopes).await?;
-        Ok(Reply::ok(&response)?.with_header(CACHE_CONTROL, "no-store").with_header(PRAGMA, "no-cache"))
+        let scopes = granted(wanted.scope.as_deref(), client.application.scopes)?;
+        self.issue(client, scopes, request.notes, now).await
     }
 
-    async fn issue(&self, call: &Call, client: Authenticated, scopes: Scopes) -> Result<TokenResponse, Problem> {
+    async fn issue(
+        &self,
+        client: Authenticated,
+        scopes: Scopes,
+        notes: &Notes,
+        now: Time,
+    ) -> Result<TokenResponse, GrantError> {
         let Authenticated { application, credential } = client;
-        let issued = self.clock.now();
-        let expires = issued + Duration::from_secs(self.lifetime.into());
+        let expires = now + Duration::from_secs(self.lifetime.into());
         let keys = self.issuer.keys_until(expires).await?;
         let claims = Claims {
             client_id: application.client_id,
@@ -73,35 +130,31 @@ impl ClientCredentials {
             key_id: keys.current.kid().to_owned(),
             scopes,
             entities: application.entities,
-            issued,
+            issued: now,
             expires,
         };
-        let access_token = token::issue(&claims, &self.audience, &keys.current).map_err(Problem::internal)?;
+        let access_token = token::issue(&claims, &self.audience, &keys.current)?;
         if access_token.len() > token::MAX_LENGTH {
-            return Err(Problem::internal("the application has more managing entities than a token can carry"));
+            return Err(GrantError::TooLong);
         }
-        call.notes.subject(&claims.token_id);
+        notes.subject(&claims.token_id);
         let scope = claims.scopes.to_string();
         Ok(TokenResponse { access_token, token_type: "Bearer", expires_in: self.lifetime, scope })
     }
 }
 
-/// The scopes of a token: those that were asked for, or all that the application has. One that cannot be granted fails
-/// the whole request.
-fn granted(requested: Option<&str>, registered: Scopes) -> Result<Scopes, Problem> {
-    let refused = |detail: String| Problem::new(ProblemKind::InvalidScope, detail);
+/// The scopes of a token: the requested ones, or all that the application has. A scope that cannot be granted fails the whole
+/// request.
+fn granted(requested: Option<&str>, registered: Scopes) -> Result<Scopes, ScopeError> {
     let Some(requested) = requested else {
         return Ok(registered);
     };
-    let requested = Scopes::parse(requested)
-        .map_err(|unknown| refused(format!("There is no scope named {}.", shown(&unknown.0))))?;
+    let requested = Scopes::parse(requested).map_err(|unknown| ScopeError::Unknown(unknown.0))?;
     if requested.is_empty() {
-        return Err(refused(
-            "The scope parameter names no scope; leave it out to get all of the application's.".to_owned(),
-        ));
+        return Err(ScopeError::Empty);
     }
     match requested.without(registered).iter().next() {
-        Some(scope) => Err(refused(format!("The application is not registered for the scope {scope}."))),
+        Some(scope) => Err(ScopeError::Unregistered(scope)),
         None => Ok(requested),
     }
 }
@@ -109,6 +162,21 @@ fn granted(requested: Option<&str>, registered: Scopes) -> Result<Scopes, Proble
 /// A stranger's text, cut short.
 fn shown(text: &str) -> String {
     text.chars().take(64).collect()
+}
+
+impl From<GrantError> for Problem {
+    fn from(error: GrantError) -> Self {
+        match error {
+            GrantError::Client(error) => error.into(),
+            GrantError::UnsupportedGrant => {
+                let detail = "This grant is not supported; use grant_type=client_credentials.";
+                Self::new(ProblemKind::UnsupportedGrantType, detail)
+            }
+            GrantError::Scope(error) => Self::new(ProblemKind::InvalidScope, error.to_string()),
+            GrantError::Issuer(error) => error.into(),
+            GrantError::NotIssued(_) | GrantError::TooLong => Self::internal(error),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -120,8 +188,15 @@ mod tests {
         let registered = Scopes::parse("booking.read booking.write").expect("scopes");
         assert_eq!(granted(None, registered).expect("all"), registered);
         assert_eq!(granted(Some("booking.read booking.read"), registered).expect("one").to_string(), "booking.read");
-        for bad in ["booking.read booking.remove", "booking.read nonsense", "booking.*", "BOOKING.READ"] {
-            assert_eq!(granted(Some(bad), registered).expect_err(bad).kind, ProblemKind::InvalidScope, "{bad}");
+        for (bad, detail) in [
+            ("booking.read booking.remove", "The application is not registered for the scope booking.remove."),
+            ("booking.read nonsense", "There is no scope named nonsense."),
+            ("booking.*", "There is no scope named booking.*."),
+            ("BOOKING.READ", "There is no scope named BOOKING.READ."),
+            (" ", "The scope parameter names no scope; leave it out to get all of the application's."),
+        ] {
+            let problem = Problem::from(GrantError::from(granted(Some(bad), registered).expect_err(bad)));
+            assert_eq!((problem.kind, problem.detail.as_str()), (ProblemKind::InvalidScope, detail), "{bad}");
         }
     }
 }

@@ -1,10 +1,7 @@
 //! What a client shows to be let in: its identifier, and a secret or an assertion (RFC 6749 §2.3, RFC 7523 §2.2).
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use http::{
-    HeaderMap, HeaderValue,
-    header::{AUTHORIZATION, WWW_AUTHENTICATE},
-};
+use http::header::WWW_AUTHENTICATE;
 
 use super::{
     assertion::{self, AssertionFault, ClientAssertion},
@@ -21,7 +18,7 @@ pub struct Credentials {
     /// What proves it.
     pub proof: Proof,
     /// Whether they came by HTTP Basic.
-    by_basic: bool,
+    pub(super) by_basic: bool,
 }
 
 /// What proves a client's identifier.
@@ -31,7 +28,7 @@ pub enum Proof {
     Secret(SecretText),
     /// What it signed with one of its keys.
     Assertion(ClientAssertion),
-    /// Something that nobody can read, which is an attempt all the same.
+    /// Something unreadable, which counts as an attempt.
     Unreadable(Unreadable),
 }
 
@@ -47,12 +44,12 @@ pub enum Unreadable {
 }
 
 impl Credentials {
-    /// Reads the credentials of a request, from its `Authorization` or its form.
+    /// Reads the credentials of a request, from every value of its `Authorization` or from its form.
     ///
     /// # Errors
     /// 400 when they came in several ways or half a way; 401 when none came.
-    pub fn read(headers: &HeaderMap, form: &mut Form) -> Result<Self, Problem> {
-        let basic = match basic(headers) {
+    pub fn read(authorization: &[&str], form: &mut Form) -> Result<Self, Problem> {
+        let basic = match basic(authorization) {
             Ok(basic) => basic,
             Err(fault) => return Ok(Self::unreadable(form.take("client_id"), fault, true)),
         };
@@ -108,29 +105,29 @@ impl Credentials {
 }
 
 /// The one answer for every client that could not be authenticated, whatever the reason.
-fn unauthenticated(by_basic: bool) -> Problem {
+pub(super) fn unauthenticated(by_basic: bool) -> Problem {
     let detail =
         "The client could not be authenticated: check client_id and client_secret, or the assertion and its key.";
-    let mut problem = Problem::new(ProblemKind::InvalidClient, detail);
-    if by_basic {
-        problem.headers.push((WWW_AUTHENTICATE, HeaderValue::from_static(r#"Basic realm="token""#)));
-    }
-    problem
+    let problem = Problem::new(ProblemKind::InvalidClient, detail);
+    if by_basic { problem.with_header(WWW_AUTHENTICATE, r#"Basic realm="token""#) } else { problem }
 }
 
 /// The credentials of HTTP Basic, each form-decoded as RFC 6749 §2.3.1 wants it. Another scheme or a malformed value
 /// is a client that could not be authenticated, and not one that did not try.
-fn basic(headers: &HeaderMap) -> Result<Option<(String, String)>, Unreadable> {
-    let mut values = headers.get_all(AUTHORIZATION).iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    let decoded = value.to_str().ok().filter(|_| values.next().is_none()).and_then(|value| {
-        let (scheme, encoded) = value.split_once(' ')?;
-        let bytes = scheme.eq_ignore_ascii_case("basic").then(|| BASE64_STANDARD.decode(encoded.trim()).ok())??;
-        let text = String::from_utf8(bytes).ok()?;
-        let (id, secret) = text.split_once(':')?;
-        Some((form_decoded(id)?, form_decoded(secret)?))
-    });
-    decoded.map(Some).ok_or(Unreadable::Basic)
+fn basic(authorization: &[&str]) -> Result<Option<(String, String)>, Unreadable> {
+    match authorization {
+        [] => Ok(None),
+        [value] => decoded(value).map(Some).ok_or(Unreadable::Basic),
+        _ => Err(Unreadable::Basic),
+    }
+}
+
+fn decoded(value: &str) -> Option<(String, String)> {
+    let (scheme, encoded) = value.split_once(' ')?;
+    let bytes = scheme.eq_ignore_ascii_case("basic").then(|| BASE64_STANDARD.decode(encoded.trim()).ok())??;
+    let text = String::from_utf8(bytes).ok()?;
+    let (id, secret) = text.split_once(':')?;
+    Some((form_decoded(id)?, form_decoded(secret)?))
 }
 
 fn form_decoded(text: &str) -> Option<String> {
@@ -141,25 +138,20 @@ fn form_decoded(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::header::CONTENT_TYPE;
     use proptest::prelude::*;
 
-    fn headers(basic: Option<&str>) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
-        if let Some(pair) = basic {
-            let value = format!("Basic {}", BASE64_STANDARD.encode(pair));
-            headers.insert(AUTHORIZATION, value.parse().expect("a value"));
-        }
-        headers
+    /// Reads a form with an `Authorization` of HTTP Basic, perhaps.
+    fn read(basic: Option<&str>, body: &str) -> Result<Credentials, Problem> {
+        let value = basic.map(|pair| format!("Basic {}", BASE64_STANDARD.encode(pair)));
+        read_with(&value.iter().map(String::as_str).collect::<Vec<_>>(), body)
     }
 
-    fn read(headers: &HeaderMap, body: &str) -> Result<Credentials, Problem> {
-        Credentials::read(headers, &mut Form::read(headers, body.as_bytes())?)
+    fn read_with(authorization: &[&str], body: &str) -> Result<Credentials, Problem> {
+        Credentials::read(authorization, &mut Form::read("application/x-www-form-urlencoded", body.as_bytes())?)
     }
 
     fn kind(basic: Option<&str>, body: &str) -> ProblemKind {
-        read(&headers(basic), body).expect_err("refused").kind
+        read(basic, body).expect_err("refused").kind
     }
 
     fn secret(credentials: &Credentials) -> &str {
@@ -171,10 +163,10 @@ mod tests {
 
     #[test]
     fn a_secret_comes_by_form_or_by_basic() {
-        let by_form = read(&headers(None), "client_id=a%2Bb&client_secret=s%26").expect("credentials");
+        let by_form = read(None, "client_id=a%2Bb&client_secret=s%26").expect("credentials");
         assert_eq!((by_form.client_id.as_str(), secret(&by_form)), ("a+b", "s&"));
         assert!(by_form.refused().headers.is_empty());
-        let by_basic = read(&headers(Some("a%2Bb:s%3A+1:2")), "client_id=a%2Bb&client_secret=").expect("credentials");
+        let by_basic = read(Some("a%2Bb:s%3A+1:2"), "client_id=a%2Bb&client_secret=").expect("credentials");
         assert_eq!((by_basic.client_id.as_str(), secret(&by_basic)), ("a+b", "s: 1:2"));
         assert_eq!(by_basic.refused().headers[0].0, WWW_AUTHENTICATE);
     }
@@ -203,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_read_is_an_attempt_of_whoever_it_says_it_is() {
+    fn unreadable_credentials_are_an_attempt_of_the_client_that_they_name() {
         let assertion = format!("client_assertion=x&client_assertion_type={}", assertion::TYPE);
         let of_somebody = format!("{assertion}&client_id=a");
         for (basic, body, client_id) in [
@@ -213,35 +205,35 @@ mod tests {
             (Some("no colon"), "client_id=a", "a"),
             (Some("%ff:%ff"), "", ""),
         ] {
-            let credentials = read(&headers(basic), body).expect("an attempt");
+            let credentials = read(basic, body).expect("an attempt");
             assert!(matches!(credentials.proof, Proof::Unreadable(_)), "{basic:?} {body}");
             assert_eq!(credentials.client_id, client_id, "{basic:?} {body}");
             assert_eq!(credentials.refused().headers.is_empty(), basic.is_none(), "{basic:?} {body}");
         }
-        let mut bearer = headers(None);
-        bearer.insert(AUTHORIZATION, HeaderValue::from_static("Bearer abc"));
-        let problem = read(&bearer, "client_id=a&client_secret=b").expect("an attempt").refused();
-        assert_eq!(problem.kind, ProblemKind::InvalidClient);
-        assert_eq!(problem.headers[0].0, WWW_AUTHENTICATE);
+        for bad in [&["Bearer abc"][..], &[""], &["Basic YTpi", "Basic YTpi"]] {
+            let problem = read_with(bad, "client_id=a&client_secret=b").expect("an attempt").refused();
+            assert_eq!(problem.kind, ProblemKind::InvalidClient, "{bad:?}");
+            assert_eq!(problem.headers[0].0, WWW_AUTHENTICATE, "{bad:?}");
+        }
     }
 
     #[test]
     fn nothing_that_proves_anything_is_printed() {
-        let credentials = read(&headers(None), "client_id=a&client_secret=hunter2").expect("credentials");
+        let credentials = read(None, "client_id=a&client_secret=hunter2").expect("credentials");
         assert!(!format!("{credentials:?}").contains("hunter2"));
     }
 
     proptest! {
         #[test]
         fn no_text_makes_the_reader_panic(body in "\\PC{0,100}", basic in "\\PC{0,30}") {
-            let _ = read(&headers(Some(&basic)), &body);
+            let _ = read(Some(&basic), &body);
         }
 
         #[test]
         fn what_a_client_encodes_for_basic_is_what_is_read(id in "\\PC{0,20}", password in "\\PC{0,20}") {
             let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-            let headers = headers(Some(&format!("{}:{}", encoded(&id), encoded(&password))));
-            let credentials = read(&headers, "").expect("credentials");
+            let basic = format!("{}:{}", encoded(&id), encoded(&password));
+            let credentials = read(Some(&basic), "").expect("credentials");
             prop_assert_eq!((credentials.client_id.as_str(), secret(&credentials)), (id.as_str(), password.as_str()));
         }
     }

@@ -1,8 +1,6 @@
-//! What comes to the token issuer: a form.
+//! Forms, as requests to the token issuer come.
 
 use std::{collections::HashSet, fmt};
-
-use http::{HeaderMap, header::CONTENT_TYPE};
 
 use problem::{Problem, ProblemKind};
 
@@ -12,6 +10,17 @@ const MAX_FORM: usize = 16 * 1024;
 /// The answer to a form that is not as it should be.
 pub fn malformed(detail: &str) -> Problem {
     Problem::new(ProblemKind::InvalidTokenRequest, detail)
+}
+
+/// A request to the token issuer, as far as it is read here.
+#[derive(Clone)]
+pub struct Posted<'a> {
+    /// `Content-Type`; empty, where it is missing or no text.
+    pub content_type: &'a str,
+    /// Every value of `Authorization`; one that is no text stands here as an empty one.
+    pub authorization: Vec<&'a str>,
+    /// The body.
+    pub body: &'a [u8],
 }
 
 /// The parameters of a form. One without a value counts as absent, one that comes twice is an error, one that nobody
@@ -30,8 +39,7 @@ impl Form {
     ///
     /// # Errors
     /// 400 when the request has another content type, or a form that is too large, is not text or has a parameter twice.
-    pub fn read(headers: &HeaderMap, body: &[u8]) -> Result<Self, Problem> {
-        let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    pub fn read(content_type: &str, body: &[u8]) -> Result<Self, Problem> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         if !media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
             let detail = "Send the parameters as a form, with Content-Type: application/x-www-form-urlencoded.";
@@ -69,15 +77,10 @@ impl Form {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
     use proptest::prelude::*;
 
-    fn read(content_type: &'static str, body: &[u8]) -> Result<Form, Problem> {
-        Form::read(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(content_type))]), body)
-    }
-
     fn form(body: &[u8]) -> Result<Form, Problem> {
-        read("application/x-www-form-urlencoded", body)
+        Form::read("application/x-www-form-urlencoded", body)
     }
 
     #[test]
@@ -91,9 +94,9 @@ mod tests {
 
     #[test]
     fn a_form_is_one_by_its_content_type_whatever_its_parameters() {
-        assert!(read("Application/X-WWW-Form-Urlencoded; charset=UTF-8", b"").is_ok());
+        assert!(Form::read("Application/X-WWW-Form-Urlencoded; charset=UTF-8", b"").is_ok());
         for other in ["", "application/json", "multipart/form-data", "application/x-www-form-urlencodedx"] {
-            assert_eq!(read(other, b"a=b").expect_err(other).kind, ProblemKind::InvalidTokenRequest, "{other}");
+            assert_eq!(Form::read(other, b"a=b").expect_err(other).kind, ProblemKind::InvalidTokenRequest, "{other}");
         }
     }
 

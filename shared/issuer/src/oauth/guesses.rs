@@ -16,14 +16,13 @@ use std::{
 };
 
 use aws_lc_rs::digest;
-use aws_sdk_dynamodb::types::ReturnValue;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::Deserialize;
 use serde_json::Value;
 
 use base::clock::Time;
 use base::environment::{AtLeastOne, Environment, FromEnvironment};
-use storage::table::{Table, TableError, number, read_item, text};
+use storage::table::{Change, Key, Table, TableError};
 
 /// How many minutes count beside the present one, so that a failed attempt counts for five to six.
 const MINUTES: i64 = 5;
@@ -151,25 +150,12 @@ impl Guesses {
     }
 
     async fn add(&self, pk: &str, sk: &str, known: &Attempts, now: Time) -> Result<Attempts, TableError> {
-        const DOING: &str = "counting a failed attempt";
         let minute = minute_of(now);
-        let stale: Vec<_> = known.stale(minute).map(|minute| format!("m{minute}")).collect();
-        let forget = if stale.is_empty() { String::new() } else { format!(" REMOVE {}", stale.join(", ")) };
-        let answer = self
-            .table
-            .client
-            .update_item()
-            .table_name(&self.table.name)
-            .key("pk", text(pk))
-            .key("sk", text(sk))
-            .update_expression(format!("SET expiresAt = :end ADD m{minute} :one{forget}"))
-            .expression_attribute_values(":end", number((now + MEMORY).as_seconds()))
-            .expression_attribute_values(":one", number(1))
-            .return_values(ReturnValue::AllNew)
-            .send()
-            .await
-            .map_err(TableError::sdk(DOING))?;
-        read_item(answer.attributes.unwrap_or_default(), DOING)
+        let change =
+            Change::of(Key::new(pk, sk)).set("expiresAt", (now + MEMORY).as_seconds()).add(format!("m{minute}"), 1_u32);
+        let change = known.stale(minute).fold(change, |change, minute| change.remove(format!("m{minute}")));
+        let counted = self.table.write_and_read(change, "counting a failed attempt").await?;
+        counted.done().ok_or(TableError::Missing("the count of failed attempts"))
     }
 }
 

@@ -2,91 +2,112 @@
 
 use std::sync::Arc;
 
-use http::header::{CACHE_CONTROL, PRAGMA};
 use serde::Serialize;
 
-use super::{client_authentication::ClientAuthentication, credentials::Credentials, form::Form, may_ask_about};
+use super::{
+    client_authentication::{AuthenticationError, ClientAuthentication, RequestContext},
+    token_question::TokenQuestion,
+};
 use auth::{
     entity::Entities,
     scope::Scope,
     token::{Audience, Claims},
     verifier::{Unverified, Verifier},
 };
-use gate::{Call, Reply};
+use base::clock::Time;
 use problem::Problem;
+use storage::table::TableError;
 
-/// Everything that an introspection needs.
+/// Answers introspections.
 pub struct Introspection {
-    /// Who may ask.
+    /// Authenticates the client that asks.
     pub clients: ClientAuthentication,
-    /// What tells good tokens.
+    /// Verifies the token.
     pub tokens: Arc<Verifier>,
 }
 
 /// RFC 7662 §2.2. Of a token that is not active nothing else is told.
 #[derive(Debug, Serialize)]
-struct Introspected<'a> {
+pub struct Introspected {
     active: bool,
     #[serde(flatten)]
-    token: Option<Active<'a>>,
+    token: Option<Active>,
 }
 
 #[derive(Debug, Serialize)]
-struct Active<'a> {
+struct Active {
     token_type: &'static str,
     scope: String,
-    client_id: &'a str,
+    client_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    credential_id: Option<&'a str>,
-    sub: &'a str,
-    aud: &'a str,
-    iss: &'a str,
+    credential_id: Option<String>,
+    sub: String,
+    aud: String,
+    iss: String,
     iat: i64,
     exp: i64,
-    jti: &'a str,
-    managing_entities: &'a Entities,
+    jti: String,
+    managing_entities: Entities,
 }
 
-impl<'a> Active<'a> {
-    fn of(claims: &'a Claims, audience: &'a Audience) -> Self {
+/// Why a question about a token was not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum IntrospectError {
+    /// The client was not authenticated.
+    #[error(transparent)]
+    Client(#[from] AuthenticationError),
+    /// Whether the token is revoked, or its key, could not be read.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl Active {
+    fn of(claims: Claims, audience: &Audience) -> Self {
         Self {
             token_type: "Bearer",
             scope: claims.scopes.to_string(),
-            client_id: &claims.client_id,
-            credential_id: claims.credential_id.as_deref(),
-            sub: &claims.client_id,
-            aud: &audience.audience,
-            iss: &audience.issuer,
+            client_id: claims.client_id.clone(),
+            credential_id: claims.credential_id,
+            sub: claims.client_id,
+            aud: audience.audience.clone(),
+            iss: audience.issuer.clone(),
             iat: claims.issued.as_seconds(),
             exp: claims.expires.as_seconds(),
-            jti: &claims.token_id,
-            managing_entities: &claims.entities,
+            jti: claims.token_id,
+            managing_entities: claims.entities,
         }
     }
 }
 
 impl Introspection {
-    /// Answers a question about a token. What is said of its being revoked is never old. Another application's token looks
-    /// like one that is not active, but to a platform-wide application that may read accounts.
-    ///
-    /// # Errors
-    /// 400 when no token came; what authenticating the client can fail with; 503 when nobody can say.
-    pub async fn introspect(&self, call: &Call) -> Result<Reply, Problem> {
-        let mut form = Form::read(call.headers(), &call.body)?;
-        let credentials = Credentials::read(call.headers(), &mut form)?;
-        let token = form.required("token", "The parameter token is missing: the access token to look at.")?;
-        let client = self.clients.authenticate(call, credentials).await?.application;
-        let claims = match self.tokens.verify_by_now(&token).await {
-            Ok(claims) => Some(claims).filter(|claims| may_ask_about(&client, claims, Scope::AccountRead)),
+    /// Answers a question about a token. Revocations are read for each question, so that the answer is never old. Another
+    /// application's token looks like one that is not active, except to a platform-wide application that may read accounts.
+    pub async fn introspect(
+        &self,
+        question: &TokenQuestion,
+        request: &RequestContext<'_>,
+        now: Time,
+    ) -> Result<Introspected, IntrospectError> {
+        let client = self.clients.authenticate(&question.credentials, request, now).await?;
+        let claims = match self.tokens.verify_by_now(&question.token).await {
+            Ok(claims) => Some(claims).filter(|claims| client.may_ask_about(claims, Scope::AccountRead)),
             Err(Unverified::Fault(_)) => None,
             Err(Unverified::Table(error)) => return Err(error.into()),
         };
         if let Some(claims) = &claims {
-            call.notes.subject(&claims.token_id);
+            request.notes.subject(&claims.token_id);
         }
-        let token = claims.as_ref().map(|claims| Active::of(claims, self.tokens.audience()));
-        let reply = Reply::ok(&Introspected { active: token.is_some(), token })?;
-        Ok(reply.with_header(CACHE_CONTROL, "no-store").with_header(PRAGMA, "no-cache"))
+        let token = claims.map(|claims| Active::of(claims, self.tokens.audience()));
+        Ok(Introspected { active: token.is_some(), token })
+    }
+}
+
+impl From<IntrospectError> for Problem {
+    fn from(error: IntrospectError) -> Self {
+        match error {
+            IntrospectError::Client(error) => error.into(),
+            IntrospectError::Table(error) => error.into(),
+        }
     }
 }
 

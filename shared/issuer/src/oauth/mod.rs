@@ -13,12 +13,4 @@ pub mod pepper;
 pub mod revoke;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-
-use crate::applications::Application;
-use auth::{entity::Entities, scope::Scope, token::Claims};
-
-/// Whether an application may look at a token, or end it: its own, or any if it is platform-wide and has the scope for doing so
-/// with accounts.
-fn may_ask_about(client: &Application, claims: &Claims, scope: Scope) -> bool {
-    client.client_id == claims.client_id || client.entities.cover(Entities::EVERY) && client.scopes.contains(scope)
-}
+pub mod token_question;

@@ -2,57 +2,73 @@
 
 use std::sync::Arc;
 
-use http::header::{CACHE_CONTROL, PRAGMA};
-
-use super::{client_authentication::ClientAuthentication, credentials::Credentials, form::Form, may_ask_about};
+use super::{
+    client_authentication::{AuthenticationError, ClientAuthentication, RequestContext},
+    token_question::TokenQuestion,
+};
 use auth::{
     scope::Scope,
     verifier::{Unverified, Verifier},
 };
-use gate::{Call, Reply};
+use base::clock::Time;
 use problem::{Problem, ProblemKind};
+use storage::table::TableError;
 
-/// Everything that a revocation needs.
+/// Revokes tokens for clients.
 pub struct Revocation {
-    /// Who may ask.
+    /// Authenticates the client that asks.
     pub clients: ClientAuthentication,
-    /// What tells good tokens, and ends them.
+    /// Verifies the token, and revokes it.
     pub tokens: Arc<Verifier>,
 }
 
+/// Why a token was not revoked.
+#[derive(Debug, thiserror::Error)]
+pub enum RevokeError {
+    /// The client was not authenticated.
+    #[error(transparent)]
+    Client(#[from] AuthenticationError),
+    /// The token was issued to another application.
+    #[error("the token was issued to another application")]
+    Foreign,
+    /// The table could not be read or written.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
 impl Revocation {
-    /// Answers a request to revoke a token: it is revoked when this says so, however many were before. One that is not good, or no
-    /// longer, needs no revocation (RFC 7009 §2.2).
-    ///
-    /// # Errors
-    /// 400 when no token came, or another application's; what authenticating the client can fail with; 503 when it cannot be
-    /// written.
-    pub async fn revoke(&self, call: &Call) -> Result<Reply, Problem> {
-        let mut form = Form::read(call.headers(), &call.body)?;
-        let credentials = Credentials::read(call.headers(), &mut form)?;
-        // There is one kind of token only, so that token_type_hint says nothing.
-        let token = form.required("token", "The parameter token is missing: the access token to revoke.")?;
-        let client = self.clients.authenticate(call, credentials).await?.application;
-        let claims = match self.tokens.verify(&token).await {
+    /// Revokes a token: it is revoked when this returns, however many were revoked before. A token that is not good, or no longer,
+    /// needs no revocation (RFC 7009 §2.2).
+    pub async fn revoke(
+        &self,
+        wanted: &TokenQuestion,
+        request: &RequestContext<'_>,
+        now: Time,
+    ) -> Result<(), RevokeError> {
+        let client = self.clients.authenticate(&wanted.credentials, request, now).await?;
+        let claims = match self.tokens.verify(&wanted.token).await {
             Ok(claims) => claims,
-            Err(Unverified::Fault(_)) => return Ok(revoked()),
+            Err(Unverified::Fault(_)) => return Ok(()),
             Err(Unverified::Table(error)) => return Err(error.into()),
         };
-        call.notes.subject(&claims.token_id);
-        if !may_ask_about(&client, &claims, Scope::AccountRemove) {
-            return Err(foreign_token());
+        request.notes.subject(&claims.token_id);
+        if !client.may_ask_about(&claims, Scope::AccountRemove) {
+            return Err(RevokeError::Foreign);
         }
-        self.tokens.revoke(&claims, client.accountable()).await?;
-        Ok(revoked())
+        Ok(self.tokens.revoke(&claims, client.application.accountable()).await?)
     }
 }
 
-fn revoked() -> Reply {
-    Reply::empty().with_header(CACHE_CONTROL, "no-store").with_header(PRAGMA, "no-cache")
-}
-
-/// The token was issued to another application.
-fn foreign_token() -> Problem {
-    let detail = "The token was issued to another application; an application can revoke its own tokens only.";
-    Problem::new(ProblemKind::ForeignToken, detail)
+impl From<RevokeError> for Problem {
+    fn from(error: RevokeError) -> Self {
+        match error {
+            RevokeError::Client(error) => error.into(),
+            RevokeError::Foreign => {
+                let detail =
+                    "The token was issued to another application; an application can revoke its own tokens only.";
+                Self::new(ProblemKind::ForeignToken, detail)
+            }
+            RevokeError::Table(error) => error.into(),
+        }
+    }
 }

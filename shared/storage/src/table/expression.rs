@@ -66,6 +66,12 @@ impl Expressions {
         text
     }
 
+    /// The projection that gives these attributes.
+    pub fn projection(&mut self, attributes: &[&str]) -> String {
+        let names: Vec<_> = attributes.iter().map(|attribute| self.placeholder(attribute)).collect();
+        names.join(", ")
+    }
+
     fn joined(&mut self, conditions: &[Condition], word: &str) -> String {
         let several = conditions.len() > 1;
         let parts: Vec<_> = conditions.iter().map(|condition| self.one(condition, several)).collect();
@@ -163,6 +169,14 @@ mod tests {
         let text = expressions.key(&("dueShard", "DUE#1".into()), Some(range));
         assert_eq!(text, "#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2");
         assert_eq!(Expressions::default().key(&("pk", "A".into()), None), "#n0 = :v0");
+    }
+
+    #[test]
+    fn a_projection_names_no_attribute_that_could_be_a_reserved_word() {
+        let mut expressions = Expressions::default();
+        expressions.key(&("pk", "A".into()), Some(("# >= ?", "sk", vec!["1".into()])));
+        assert_eq!(expressions.projection(&["sk", "until"]), "#n1, #n2");
+        assert_eq!(expressions.into_maps().0.expect("names")["#n2"], "until");
     }
 
     #[test]

@@ -134,12 +134,31 @@ impl Table {
         }
     }
 
+    /// Writes in a call of its own. A transaction that holds the item at this very moment refuses the call, so that it is tried
+    /// again: nothing was written, and the condition is checked anew.
     async fn write_alone(
         &self,
         write: &Write,
         read: bool,
         doing: &'static str,
     ) -> Result<Written<Option<Item>>, TableError> {
+        let mut pauses = PAUSES.iter();
+        loop {
+            if let Some(written) = self.write_once(write, read, doing).await? {
+                return Ok(written);
+            }
+            let held = || TableError::code(doing, "TransactionConflict");
+            sleep(*pauses.next().ok_or_else(held)?).await;
+        }
+    }
+
+    /// `None` when a transaction holds the item.
+    async fn write_once(
+        &self,
+        write: &Write,
+        read: bool,
+        doing: &'static str,
+    ) -> Result<Option<Written<Option<Item>>>, TableError> {
         let mut expressions = Expressions::default();
         let on_loss = read.then_some(ReturnValuesOnConditionCheckFailure::AllOld);
         match write {
@@ -151,11 +170,12 @@ impl Table {
                 let call = call.set_expression_attribute_names(names).set_expression_attribute_values(values);
                 let call = call.set_return_values_on_condition_check_failure(on_loss);
                 match call.set_return_values(read.then_some(ReturnValue::AllNew)).send().await {
-                    Ok(answer) => Ok(Written::Done(answer.attributes)),
+                    Ok(answer) => Ok(Some(Written::Done(answer.attributes))),
                     Err(error) => match error.as_service_error() {
                         Some(UpdateItemError::ConditionalCheckFailedException(lost)) => {
-                            Ok(Written::Lost(lost.item().cloned().map(Some)))
+                            Ok(Some(Written::Lost(lost.item().cloned().map(Some))))
                         }
+                        Some(UpdateItemError::TransactionConflictException(_)) => Ok(None),
                         _ => Err(TableError::sdk(doing)(error)),
                     },
                 }
@@ -166,9 +186,10 @@ impl Table {
                 let (names, values) = expressions.into_maps();
                 let call = call.set_condition_expression(condition).set_expression_attribute_names(names);
                 match call.set_expression_attribute_values(values).send().await {
-                    Ok(_) => Ok(Written::Done(None)),
+                    Ok(_) => Ok(Some(Written::Done(None))),
                     Err(error) => match error.as_service_error() {
-                        Some(PutItemError::ConditionalCheckFailedException(_)) => Ok(Written::Lost(None)),
+                        Some(PutItemError::ConditionalCheckFailedException(_)) => Ok(Some(Written::Lost(None))),
+                        Some(PutItemError::TransactionConflictException(_)) => Ok(None),
                         _ => Err(TableError::sdk(doing)(error)),
                     },
                 }
@@ -179,9 +200,10 @@ impl Table {
                 let (names, values) = expressions.into_maps();
                 let call = call.set_condition_expression(condition).set_expression_attribute_names(names);
                 match call.set_expression_attribute_values(values).send().await {
-                    Ok(_) => Ok(Written::Done(None)),
+                    Ok(_) => Ok(Some(Written::Done(None))),
                     Err(error) => match error.as_service_error() {
-                        Some(DeleteItemError::ConditionalCheckFailedException(_)) => Ok(Written::Lost(None)),
+                        Some(DeleteItemError::ConditionalCheckFailedException(_)) => Ok(Some(Written::Lost(None))),
+                        Some(DeleteItemError::TransactionConflictException(_)) => Ok(None),
                         _ => Err(TableError::sdk(doing)(error)),
                     },
                 }

@@ -15,7 +15,7 @@ pub struct Query {
     partition: (&'static str, Value),
     range: Option<Range>,
     filter: Vec<Condition>,
-    attributes: Option<&'static str>,
+    attributes: Option<&'static [&'static str]>,
     limit: Option<i32>,
     newest_first: bool,
     consistent: bool,
@@ -104,8 +104,8 @@ impl Query {
         self
     }
 
-    /// Only these attributes, as names separated by commas; none of them may be a reserved word.
-    pub fn attributes(self, attributes: &'static str) -> Self {
+    /// Only these attributes.
+    pub fn attributes(self, attributes: &'static [&'static str]) -> Self {
         Self { attributes: Some(attributes), ..self }
     }
 
@@ -133,11 +133,12 @@ impl Query {
         let mut expressions = Expressions::default();
         let key = expressions.key(&self.partition, self.range.as_ref().map(Range::parts));
         let filter = expressions.condition(&self.filter);
+        let projection = self.attributes.map(|attributes| expressions.projection(attributes));
         let (names, values) = expressions.into_maps();
         let call = client.query().table_name(table).set_index_name(self.index.map(str::to_owned));
         let call = call.key_condition_expression(key).set_filter_expression(filter);
         let call = call.set_expression_attribute_names(names).set_expression_attribute_values(values);
-        let call = call.set_projection_expression(self.attributes.map(str::to_owned)).set_limit(self.limit);
+        let call = call.set_projection_expression(projection).set_limit(self.limit);
         let call = call.scan_index_forward(!self.newest_first).consistent_read(self.consistent);
         call.set_exclusive_start_key(self.start)
     }

@@ -1,10 +1,10 @@
 //! Writes of one item, each written down once: alone, beside others in a shared call, or with others in a transaction.
 
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     error::TableError,
-    value::{Item, Key, Path, Value, write_item},
+    value::{Item, Key, Path, Value, read_item, write_item},
 };
 
 /// What must hold for a write. One that does not hold loses the write, and nothing is written.
@@ -196,6 +196,11 @@ impl Put {
     pub fn with(mut self, attribute: impl Into<String>, value: impl Into<Value>) -> Self {
         self.item.insert(attribute.into(), value.into().0);
         self
+    }
+
+    /// The item as it is read once it is written.
+    pub fn read_back<T: DeserializeOwned>(&self, doing: &'static str) -> Result<T, TableError> {
+        read_item(self.item.clone(), doing)
     }
 
     /// Does so only if this holds, too.

@@ -17,7 +17,6 @@ use base::{
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use gate::Reply;
-use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
 use issuer::{
     applications::{Application, ClientSecret, client_secret},
     oauth::{
@@ -57,8 +56,7 @@ pub struct Memory {
     key: SigningKey,
     keys: KeySet,
     revocations: Revocations<NothingRevoked>,
-    /// A request for a token.
-    headers: HeaderMap,
+    /// The form of a request for a token.
     request: String,
     /// A token, and a signature of its kind.
     token: String,
@@ -106,7 +104,6 @@ impl Memory {
             application,
             keys: KeySet::of([key.public_key()]),
             revocations: Revocations::new(NothingRevoked, clock.clone()),
-            headers: HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(FORM))]),
             request: format!(
                 "grant_type=client_credentials&client_id={CLIENT}&client_secret={}&scope={SCOPES}",
                 secret.expose()
@@ -147,9 +144,9 @@ impl Memory {
 
     /// What the grant does, the application as if it had just been read.
     fn answer(&self) -> Result<Reply, Problem> {
-        let mut form = Form::read(&self.headers, self.request.as_bytes())?;
+        let mut form = Form::read(FORM, self.request.as_bytes())?;
         let (grant_type, scope) = (form.required("grant_type", "missing")?, form.take("scope").unwrap_or_default());
-        let credentials = Credentials::read(&self.headers, &mut form)?;
+        let credentials = Credentials::read(&[], &mut form)?;
         let (application, now) = (self.application.clone(), self.clock.now());
         let proven = match &credentials.proof {
             Proof::Secret(secret) => application.secret(secret.expose(), &self.pepper, now),
