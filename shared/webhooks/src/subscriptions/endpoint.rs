@@ -8,7 +8,6 @@ use std::{collections::BTreeMap, fmt};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    Webhook,
     endpoint_url::EndpointUrl,
     headers,
     masked::{self, Headers, NothingKept},
@@ -112,12 +111,7 @@ pub struct Place<'a> {
     pub webhook: &'a WebhookId,
 }
 
-impl<'a> Place<'a> {
-    /// This webhook.
-    pub fn of(webhook: &'a Webhook) -> Self {
-        Self { owner: &webhook.owner_identifier, webhook: &webhook.id }
-    }
-
+impl Place<'_> {
     /// The place that a part is sealed for.
     pub fn context<T: Part>(self) -> String {
         format!("{}/{}/{}", T::KIND, self.owner, self.webhook)
@@ -177,8 +171,8 @@ impl KeptEndpoint {
     }
 
     /// The headers as everybody may see them.
-    pub fn shown_headers(&self) -> BTreeMap<&str, &'static str> {
-        self.headers.keys().map(|name| (name.as_str(), masked::MASK)).collect()
+    pub fn shown_headers(&self) -> BTreeMap<String, &'static str> {
+        self.headers.keys().map(|name| (name.clone(), masked::MASK)).collect()
     }
 }
 
@@ -231,7 +225,7 @@ mod tests {
         let item = r#"{"eventUrl":"https://example.com/hook?token=s3cret","headers":{"X-Key":"s3cret"}}"#;
         let kept: KeptEndpoint = serde_json::from_str(item).expect("an item of a former release");
         assert_eq!(kept.shown_url(), "https://example.com/hook?token=***");
-        assert_eq!(kept.shown_headers(), [("X-Key", "***")].into());
+        assert_eq!(kept.shown_headers(), [("X-Key".to_owned(), "***")].into());
         assert!(kept.url().is_bare() && kept.headers().is_bare() && !format!("{kept:?}").contains("s3cret"));
         assert!(!sealed(&URL.to_owned()).is_bare());
     }

@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 
-use super::{Webhook, Webhooks, store::key};
+use super::{
+    store::{Webhooks, key},
+    webhook::Webhook,
+};
 use auth::entity::AuthorizedEntity;
 use base::{clock::Time, ids::WebhookId};
 use storage::table::{TableError, text};

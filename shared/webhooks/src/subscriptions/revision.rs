@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{
-    Webhook,
     endpoint::{Kept, Part},
     masked::Headers,
     members::Members,
     secret::SealedSecret,
+    webhook::Webhook,
 };
 use base::clock::Time;
 use storage::table::{TableError, number, text, write_value};

@@ -7,11 +7,10 @@ use aws_sdk_dynamodb::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Webhook,
-    endpoint::Place,
     masked::Headers,
     revision::Revision,
     secret::{SealedSecret, SigningSecret},
+    webhook::Webhook,
 };
 use auth::entity::{AuthorizedEntity, EntityId};
 use base::{clock::Time, ids::WebhookId};
@@ -47,7 +46,7 @@ pub struct SigningWebhook {
 impl SigningWebhook {
     /// Where its events go, and with which headers.
     pub async fn endpoint(&self, rings: &KeyRings) -> Result<(String, Headers), SealError> {
-        let place = Place::of(&self.webhook);
+        let place = self.webhook.place();
         let url = self.webhook.endpoint.url().open(rings, place).await?;
         Ok((url, self.webhook.endpoint.headers().open(rings, place).await?))
     }
