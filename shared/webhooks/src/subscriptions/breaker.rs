@@ -17,7 +17,6 @@ use base::{
     environment::{AtLeastOne, Environment, FromEnvironment},
     wait::Wait,
 };
-use storage::table::{Item, TableError, read_item};
 
 /// For how long a probe is its owner's alone: an exchange of 15 s, and time to count it.
 pub const PROBE_LEASE: Duration = Duration::from_secs(25);
@@ -216,11 +215,6 @@ pub enum Consequence {
 }
 
 impl HealthItem {
-    /// The health in an item of the table.
-    pub fn read(item: Item) -> Result<Self, TableError> {
-        read_item(item, "reading a webhook's health")
-    }
-
     /// How the endpoint is doing, in a word.
     pub const fn health(&self) -> Health {
         if self.open_until.is_some() {

@@ -21,7 +21,7 @@ use outbound::addresses::AddressRules;
 use problem::{JsonBody, Problem, ProblemKind, Violation, Violations};
 use storage::{
     sealing::{KeyRings, SealError},
-    table::TableError,
+    table::{TableError, Written},
 };
 
 /// How often a change without a version is tried again. It depends only on whether the webhook is enabled, and on the values
@@ -116,7 +116,7 @@ impl Changing {
             if change.members.is_empty() {
                 return Ok(self.showing.read(entity, &read).await?);
             }
-            if let Some(changed) = self.write(entity, &read, change).await? {
+            if let Written::Done(changed) = self.write(entity, &read, change).await? {
                 tracing::info!(webhookId = %id, entity = %entity.id(), version = changed.version, "changed a webhook");
                 return Ok(self.showing.read(entity, &changed).await?);
             }
@@ -124,13 +124,13 @@ impl Changing {
         Err(ChangeError::NeverStill)
     }
 
-    /// Writes a change; `None` when the webhook is not as it was read.
+    /// Writes a change, which is lost when the webhook is not as it was read.
     async fn write(
         &self,
         entity: &AuthorizedEntity,
         read: &Webhook,
         change: &WebhookChange,
-    ) -> Result<Option<Webhook>, ChangeError> {
+    ) -> Result<Written<Webhook>, ChangeError> {
         let members = &change.members;
         let endpoint = EndpointChange {
             url: self.part(read, read.endpoint.url(), members.event_url.as_ref()).await?,

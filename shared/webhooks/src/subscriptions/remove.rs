@@ -12,7 +12,7 @@ use crate::deliveries::{
 use auth::entity::AuthorizedEntity;
 use base::{clock::SharedClock, ids::WebhookId};
 use problem::Problem;
-use storage::table::{TableError, Transacted};
+use storage::table::{TableError, Write};
 
 /// Removes webhooks.
 pub struct Removal {
@@ -57,14 +57,14 @@ impl Removal {
     /// When the entity has no such webhook, or the table fails.
     pub async fn remove(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<(), RemoveError> {
         let now = self.clock.now();
-        let mut along = vec![self.healths.removal(entity, id)?];
+        let mut along = vec![Write::from(self.healths.removal(entity, id))];
         // A delivery that is under way may be in no index yet; the statistics say that there was one.
         let (waits, tried) = tokio::try_join!(self.deliveries.any_waiting(id), self.stats.any(entity, id))?;
         if waits || tried {
             self.jobs.ask_for_turn(entity.id(), now).await?;
-            along.push(self.jobs.put(entity, Job::Cancel { webhook: id.clone() }, now)?);
+            along.push(self.jobs.put(entity, Job::Cancel { webhook: id.clone() }, now)?.into());
         }
-        if self.webhooks.remove(entity, id, along).await? == Transacted::ConditionLost {
+        if !self.webhooks.remove(entity, id, along).await?.is_done() {
             return Err(RemoveError::NotFound);
         }
         tracing::info!(webhookId = %id, entity = %entity.id(), "removed a webhook");

@@ -112,7 +112,7 @@ impl Rotation {
             let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), id);
             let secrets = replaced(&found.secrets, sealed, now)?;
             let revision = Revision::secrets(&found.secrets, &secrets, now)?;
-            if self.webhooks.change(entity, id, revision).await?.is_some() {
+            if self.webhooks.change(entity, id, revision).await?.is_done() {
                 tracing::info!(webhookId = %id, entity = %entity.id(), live = secrets.len(), "replaced a signing secret");
                 let (signing_secret, previous_secret_expires_date) = (secret.reveal(), now + OVERLAP);
                 return Ok(Rotated { signing_secret, previous_secret_expires_date });
