@@ -25,7 +25,7 @@ use storage::{
 };
 
 /// How often a change without a version is tried again. It depends only on whether the webhook is enabled, and on the values
-/// that its masks stand for, so it is lost only when somebody changes these at this very moment.
+/// that its masks stand for, so it is lost only when another change sets these at this very moment.
 const TRIES: u32 = 10;
 
 /// Changes webhooks.

@@ -1,4 +1,4 @@
-//! A webhook's endpoint: where its events go and with which headers, as its owner set it and as the table keeps it.
+//! A webhook's endpoint: the URL and headers of its requests, as its owner set them and as the table keeps them.
 //!
 //! The table has the endpoint as answers show it, with the values of headers and of the URL's query masked, and beside it the
 //! whole endpoint, sealed for this webhook alone. So showing, listing and publishing need no key; changing and sending do.
@@ -53,7 +53,7 @@ pub trait Part: Clone + Default + PartialEq + Serialize + DeserializeOwned + Sen
     /// The part with kept values in the place of masks. A mask without a kept value is a violation.
     fn unmasked(self, kept: &Self, violations: &mut Violations) -> Self;
 
-    /// Notes what may not be sent to, or sent along.
+    /// Notes violations of the rules for addresses or headers.
     fn check(&self, rules: &AddressRules, violations: &mut Violations);
 }
 
@@ -105,7 +105,7 @@ impl Part for Headers {
 /// The webhook whose endpoint it is: the sealed text of another webhook does not open.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
-    /// Who owns the webhook.
+    /// The entity that owns the webhook.
     pub owner: &'a EntityId,
     /// The webhook.
     pub webhook: &'a WebhookId,
@@ -165,12 +165,12 @@ impl KeptEndpoint {
         Kept { shown: self.headers.clone(), sealed: self.sealed_headers.clone() }
     }
 
-    /// The URL as everybody may see it.
+    /// The URL with its values masked, as it may be shown.
     pub fn shown_url(&self) -> String {
         masked::url(&self.event_url)
     }
 
-    /// The headers as everybody may see them.
+    /// The headers with their values masked, as they may be shown.
     pub fn shown_headers(&self) -> BTreeMap<String, &'static str> {
         self.headers.keys().map(|name| (name.clone(), masked::MASK)).collect()
     }

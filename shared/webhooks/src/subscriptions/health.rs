@@ -177,7 +177,7 @@ fn addition(health: Change, tally: &Tally, now: Time) -> Change {
 /// or a success came in between.
 fn failing(health: Change, spell: Spell, announce_after: Option<Time>) -> Change {
     let health = health.set("failing", true).set_or_remove("tellAfter", announce_after);
-    let health = health.only_if(match spell.tell_after {
+    let health = health.only_if(match spell.announce_after {
         None => absent("failing"),
         Some(seen) => is("tellAfter", seen),
     });
@@ -261,7 +261,7 @@ impl Watch {
                     tracing::warn!(webhookId = %webhook, entity = %entity.id(), until = %until, opens, "the probe failed");
                 }
             }
-            Consequence::TellFailing(spell) => self.tell(entity, webhook, spell, left, last, now).await?,
+            Consequence::AnnounceFailing(spell) => self.announce(entity, webhook, spell, left, last, now).await?,
             Consequence::Disable { since } => {
                 self.disabler.disable(entity, webhook, Reason::Failing { since }, now).await?;
             }
@@ -269,7 +269,7 @@ impl Watch {
         Ok(())
     }
 
-    async fn tell(
+    async fn announce(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_spell_is_noted_once_and_again_only_when_it_may_be_announced_that_was_put_off() {
-        let spell = |tell_after| Spell { since: NOW, tell_after };
+        let spell = |announce_after| Spell { since: NOW, announce_after };
         let expected = health().set("failing", true).remove("tellAfter");
         let expected = expected.only_if(absent("failing")).only_if(is("failingSince", NOW));
         assert_eq!(failing(health(), spell(None), None), expected);

@@ -21,11 +21,11 @@ pub struct Webhook {
     /// Why the service disabled it; absent while it is enabled or when its owner disabled it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled_reason: Option<String>,
-    /// Whether it is told of anything.
+    /// Whether events are sent to it.
     pub enabled: bool,
-    /// The types that it is told of; all, when empty.
+    /// The types of events that it wants; all, when empty.
     pub event_list: Vec<String>,
-    /// Where it is told, and with which headers.
+    /// Where its events go, and with which headers.
     #[serde(flatten)]
     pub endpoint: KeptEndpoint,
     /// Its identifier.
@@ -67,7 +67,7 @@ pub struct WebhookView {
 }
 
 impl Webhook {
-    /// Whether it is to be told of an event of this type.
+    /// Whether it wants events of this type.
     pub fn wants(&self, kind: &str) -> bool {
         self.enabled && (self.event_list.is_empty() || self.event_list.iter().any(|wanted| wanted == kind))
     }
