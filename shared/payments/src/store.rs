@@ -68,6 +68,11 @@ impl Connections {
         Self { outbox: Outbox::new(table.clone()), table }
     }
 
+    /// The write of an event, for a transaction.
+    fn event(&self, announcement: &Announcement) -> Result<TransactWriteItem, TableError> {
+        self.table.in_transaction(&self.outbox.put(announcement)?.into(), "putting an event into the outbox")
+    }
+
     /// All connections of an entity, in the order of the providers' names.
     pub async fn of(&self, entity: &AuthorizedEntity) -> Result<Vec<Connection>, TableError> {
         const DOING: &str = "reading an entity's connections";
@@ -102,7 +107,7 @@ impl Connections {
         let put = Put::builder().table_name(&self.table.name).set_item(Some(item));
         let put = if replace { put } else { unless_another(put, &stored.connection) }.build();
         let put = TransactWriteItem::builder().put(put.map_err(TableError::unbuilt(DOING))?).build();
-        self.table.transact(vec![put, self.outbox.put(announcement)?], DOING).await
+        self.table.transact(vec![put, self.event(announcement)?], DOING).await
     }
 
     /// A page of what is due, and where the next page begins. An entry that is no connection's is logged and left out.
@@ -229,7 +234,7 @@ impl Connections {
         let update = changed(&self.table.name, held, set, remove).build().map_err(TableError::unbuilt(DOING))?;
         let mut writes = vec![TransactWriteItem::builder().update(update).build()];
         if let Some(announcement) = announcement {
-            writes.push(self.outbox.put(announcement)?);
+            writes.push(self.event(announcement)?);
         }
         self.table.transact(writes, DOING).await
     }
@@ -247,7 +252,7 @@ impl Connections {
             .expression_attribute_values(":lease", text(&held.lease))
             .build();
         let delete = TransactWriteItem::builder().delete(delete.map_err(TableError::unbuilt(DOING))?).build();
-        self.table.transact(vec![delete, self.outbox.put(announcement)?], DOING).await
+        self.table.transact(vec![delete, self.event(announcement)?], DOING).await
     }
 }
 

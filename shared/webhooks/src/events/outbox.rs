@@ -13,7 +13,6 @@
 use std::time::Duration;
 
 use aws_lc_rs::digest;
-use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
 use futures::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -30,7 +29,7 @@ use base::{
     logging,
     random::{self, Random},
 };
-use storage::table::{Item, Table, TableError, text, write_item};
+use storage::table::{Item, Put, Table, TableError, text};
 
 /// How many shards the outbox has in the index `byDue`. They are emptied side by side.
 const SHARDS: u64 = 4;
@@ -130,14 +129,12 @@ impl Outbox {
         Self(table)
     }
 
-    /// The write that puts an event into the outbox, for the transaction of what it tells of.
-    pub fn put(&self, announcement: &Announcement) -> Result<TransactWriteItem, TableError> {
-        const DOING: &str = "putting an event into the outbox";
+    /// The write that puts an event into the outbox, for the transaction of the change that it announces.
+    pub fn put(&self, announcement: &Announcement) -> Result<Put, TableError> {
         let (pk, sk) = key(&announcement.event);
         let (due_shard, due_at) = stand(&announcement.owner_identifier, &announcement.event);
         let item = AnnouncementItem { pk, sk, due_shard, due_at, announcement: announcement.clone() };
-        let put = Put::builder().table_name(&self.0.name).set_item(Some(write_item(&item, DOING)?)).build();
-        Ok(TransactWriteItem::builder().put(put.map_err(TableError::unbuilt(DOING))?).build())
+        Put::item(&item, "putting an event into the outbox")
     }
 
     /// Publishes what stands in the outbox; gives the number. One that fails leaves the others alone, and is tried again by

@@ -1,5 +1,6 @@
-//! Operational events stay few, whoever subscribes to what, whatever endpoints answer, and in whatever order. The world here does
-//! with each attempt what the dispatcher and the table do, and decides nothing by itself.
+//! Operational events stay few, with any subscriptions, any answers of endpoints, and in any order.
+//! The world here does with each attempt as the dispatcher and the table do, and decides nothing by
+//! itself.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -39,14 +40,14 @@ struct World {
     random: CountingRandom,
     webhooks: Vec<Webhook>,
     healths: BTreeMap<usize, HealthItem>,
-    told: BTreeMap<(usize, String), Time>,
+    announced: BTreeMap<(usize, String), Time>,
     outbox: VecDeque<Announcement>,
     open: Vec<Open>,
     operational: usize,
     requests: usize,
 }
 
-/// What an endpoint does: a status, or no answer.
+/// The answer of an endpoint: a status, or none.
 type Answer = Option<u16>;
 
 impl World {
@@ -69,7 +70,7 @@ impl World {
             random,
             webhooks,
             healths: BTreeMap::new(),
-            told: BTreeMap::new(),
+            announced: BTreeMap::new(),
             outbox: VecDeque::new(),
             open: Vec::new(),
             operational: 0,
@@ -85,11 +86,11 @@ impl World {
         }
     }
 
-    /// What `Telling` does, within the transaction of a change.
-    fn tell(&mut self, webhook: usize, announcement: Announcement) {
-        let told = (webhook, announcement.kind.clone());
-        if self.told.get(&told).is_none_or(|told| *told + PAUSE < self.now) {
-            self.told.insert(told, self.now);
+    /// Does as `Telling` does, within the transaction of a change.
+    fn announce(&mut self, webhook: usize, announcement: Announcement) {
+        let announced = (webhook, announcement.kind.clone());
+        if self.announced.get(&announced).is_none_or(|announced| *announced + PAUSE < self.now) {
+            self.announced.insert(announced, self.now);
             self.operational += 1;
             self.outbox.push_back(announcement);
         }
@@ -126,15 +127,15 @@ impl World {
             last_http_status: None,
         };
         if let Some(announcement) = exhausted.announcement(&entity(), self.now, &self.random) {
-            self.tell(webhook, announcement);
+            self.announce(webhook, announcement);
         }
     }
 
-    fn disable(&mut self, webhook: usize, told: bool) {
+    fn disable(&mut self, webhook: usize, announced: bool) {
         let (id, name) = (self.webhooks[webhook].id.clone(), self.webhooks[webhook].name.clone());
-        if std::mem::take(&mut self.webhooks[webhook].enabled) && told {
+        if std::mem::take(&mut self.webhooks[webhook].enabled) && announced {
             let disabled = WebhookDisabled { webhook_identifier: &id, name: &name, reason: "Gone." };
-            self.tell(webhook, disabled.announcement(&entity(), self.now, &self.random));
+            self.announce(webhook, disabled.announcement(&entity(), self.now, &self.random));
         }
     }
 
@@ -150,7 +151,7 @@ impl World {
         let consequences = left.consequences(None, &tally, &BreakerSettings::default(), self.now);
         for consequence in consequences {
             match consequence {
-                Consequence::TellFailing(spell) => {
+                Consequence::AnnounceFailing(spell) => {
                     left.failing = true;
                     let id = self.webhooks[webhook].id.clone();
                     let failing = WebhookFailing {
@@ -161,7 +162,7 @@ impl World {
                         last_http_status: None,
                         last_error: None,
                     };
-                    self.tell(webhook, failing.announcement(&entity(), self.now, &self.random));
+                    self.announce(webhook, failing.announcement(&entity(), self.now, &self.random));
                 }
                 Consequence::Disable { .. } => self.disable(webhook, true),
                 Consequence::Open { .. } | Consequence::Reopen { .. } => {}
@@ -186,7 +187,8 @@ fn lists() -> impl Strategy<Value = Vec<Vec<&'static str>>> {
     proptest::collection::vec(proptest::sample::subsequence(KINDS.to_vec(), 0..=KINDS.len()), 1..8)
 }
 
-/// Which delivery is attempted, what its endpoint answers, whether the sweep runs then, and how many minutes go by.
+/// Which delivery is attempted, what its endpoint answers, whether the sweep runs then, and how
+/// many minutes go by.
 fn moves() -> impl Strategy<Value = Vec<(usize, Answer, bool, u64)>> {
     let answer = prop_oneof![
         8 => proptest::sample::select(vec![Some(200u16), Some(500), None]),
@@ -226,13 +228,13 @@ proptest! {
             world.now = world.now + Duration::from_secs(minutes * 60);
             // Three types of event about each webhook, once in any hour that begins with one.
             let hours = usize::try_from(world.now.since(BEGIN).as_secs() / PAUSE.as_secs()).expect("hours") + 1;
-            let told = world.operational;
-            prop_assert!(told <= 3 * webhooks * hours, "{told} events about {webhooks} webhooks in {hours} hours");
-            // And whatever time goes by, no more than the published events can set off: each of the three takes an attempt that
-            // counts.
+            let announced = world.operational;
+            prop_assert!(announced <= 3 * webhooks * hours, "{announced} events about {webhooks} webhooks in {hours} hours");
+            // And whatever time goes by, no more than the published events can set off: each of the
+            // three takes an attempt that counts.
             let counting = published.len() * webhooks * ATTEMPTS as usize;
-            prop_assert!(told <= 3 * counting, "{told} events set off by {counting} attempts");
-            let deliveries = published.len() * webhooks + told * (webhooks - 1);
+            prop_assert!(announced <= 3 * counting, "{announced} events set off by {counting} attempts");
+            let deliveries = published.len() * webhooks + announced * (webhooks - 1);
             prop_assert!(world.requests <= deliveries * ATTEMPTS as usize);
         }
     }
