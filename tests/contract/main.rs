@@ -66,6 +66,7 @@ mod slow_clients;
 mod stand_ins;
 mod table_chaos;
 mod token;
+mod waypost_admin;
 mod webhook_changes;
 mod webhook_removal;
 mod webhook_secrecy;
@@ -136,6 +137,7 @@ fn main() -> ExitCode {
         client_authentication::TESTS,
         guesses::TESTS,
         token::TESTS,
+        waypost_admin::TESTS,
         introspection::TESTS,
         forged_tokens::TESTS,
         audit::TESTS,
