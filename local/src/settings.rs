@@ -14,7 +14,7 @@ struct Setting {
     local_default: Option<&'static str>,
 }
 
-const SETTINGS: [Setting; 17] = [
+const SETTINGS: [Setting; 18] = [
     Setting { parameter: "RetrySchedule", variable: "RETRY_SCHEDULE", local_default: None },
     Setting { parameter: "DeliveryRetention", variable: "DELIVERY_RETENTION", local_default: None },
     Setting { parameter: "BreakerThreshold", variable: "BREAKER_THRESHOLD", local_default: None },
@@ -25,6 +25,7 @@ const SETTINGS: [Setting; 17] = [
     Setting { parameter: "TokenLifetime", variable: "TOKEN_LIFETIME", local_default: None },
     Setting { parameter: "TokenGuessesPerClient", variable: "TOKEN_GUESSES_PER_CLIENT", local_default: None },
     Setting { parameter: "TokenGuessesPerAddress", variable: "TOKEN_GUESSES_PER_ADDRESS", local_default: None },
+    Setting { parameter: "PublishLimit", variable: "PUBLISH_LIMIT", local_default: None },
     Setting { parameter: "SigningAlgorithm", variable: "SIGNING_ALGORITHM", local_default: None },
     Setting { parameter: "SigningKeyLead", variable: "SIGNING_KEY_LEAD", local_default: None },
     Setting { parameter: "LogLevel", variable: "LOG_LEVEL", local_default: None },

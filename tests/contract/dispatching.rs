@@ -2,9 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Bus, Entity, Hook, LONG, Receiver, Settings, Suite, Table, tests, until};
+use crate::harness::{AwsCall, Behaviour, Bus, Entity, Hook, LONG, Receiver, Settings, Suite, Table, tests, until};
 
 tests![
     a_webhook_that_has_moved_is_not_disabled_by_a_410_of_its_old_address,
@@ -12,6 +13,9 @@ tests![
     a_failure_after_a_long_silence_disables_nothing,
     a_slow_success_ends_what_has_failed_meanwhile,
     a_delivery_whose_secret_cannot_be_opened_waits_and_goes_out_when_it_can,
+    a_delivery_whose_webhook_cannot_be_read_waits_and_goes_out_when_it_can,
+    a_mark_of_slowness_that_cannot_be_written_delays_no_record,
+    a_410_costs_the_same_however_often_its_webhook_is_enabled_again,
 ];
 
 async fn change(entity: &Entity, hook: &Hook, change: Value) {
@@ -124,4 +128,78 @@ async fn a_delivery_whose_secret_cannot_be_opened_waits_and_goes_out_when_it_can
     let delivery = entity.until_status(&id, &["delivered", "failed"]).await;
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)));
     assert!(bundle.stop().await.success());
+}
+
+async fn a_delivery_whose_webhook_cannot_be_read_waits_and_goes_out_when_it_can(suite: Arc<Suite>) {
+    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let later = Behaviour::answer(503, &[("Retry-After", "10")], "");
+    let hook = entity.hook(&receiver.on("/", [later, Behaviour::status(204)])).await;
+    let id = entity.publish(json!({})).await;
+    let first = entity.until_delivery(&id, "has its first attempt", |delivery| delivery["attemptCount"] == 1).await;
+    let whole = table.item(&format!("ENT#{}", entity.id), &format!("WHK#{}", hook.id)).await.expect("the webhook");
+    let mut damaged = whole.clone();
+    damaged["eventList"] = json!({ "S": "no list" });
+    table.put(damaged).await;
+    // Left to the queue, its message would come again and again and end among the dead letters.
+    let waits = |delivery: &Value| delivery["nextAttemptDate"].as_str() > first["nextAttemptDate"].as_str();
+    let delivery = entity.until_delivery(&id, "is put off", waits).await;
+    assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("retrying"), &json!(1)));
+    table.put(whole).await;
+    entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
+    let delivery = entity.until_status(&id, &["delivered", "failed"]).await;
+    assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(2)));
+}
+
+/// The write is tried again by the client of the table after four seconds, and given up after ten: until then the attempt
+/// would not be recorded, and its lease would run out.
+async fn a_mark_of_slowness_that_cannot_be_written_delays_no_record(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let (entity, receiver) = (Entity::new(&stood.api, "unmarked".to_owned()).await, Receiver::start().await);
+    let slow = Behaviour::status(200).after(Duration::from_millis(1_500));
+    let hook = entity.hook(&receiver.on("/", [slow])).await;
+    let marks = |call: &AwsCall| call.operation == "UpdateItem" && call.mentions("slowUntil");
+    stood.table.delay(usize::MAX, LONG, marks);
+    let id = entity.publish(json!({})).await;
+    let delivery = entity.until_status(&id, &["delivered", "failed"]).await;
+    assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)));
+    let tried = stood.table.calls_mentioning(&hook.id).into_iter().filter(marks).count();
+    assert_eq!(tried, 1, "it is given up before it is tried again");
+    stood.bundle.cut_power().await;
+}
+
+/// Nothing is left of a 410 but a disabled webhook: no work in the background, and no event but the first within the hour.
+async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: Arc<Suite>) {
+    const ROUNDS: usize = 5;
+    const EVENTS: usize = 10;
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let (entity, receiver, table) =
+        (Entity::new(&stood.api, "gone".to_owned()).await, Receiver::start().await, Table::of(&stood.api.env));
+    let hook = json!({ "name": "gone", "eventUrl": receiver.on("/", [Behaviour::status(410)]), "eventList": ["booking.created"] });
+    let hook = entity.hook_with(hook).await;
+    let (pk, sk) = (format!("ENT#{}", entity.id), format!("WHK#{}", hook.id));
+    for _ in 0..ROUNDS {
+        let published =
+            (0..EVENTS).map(|number| entity.publish_of_type("booking.created", json!({ "number": number })));
+        for published in join_all(published).await {
+            // None, if the webhook was disabled before it was published.
+            for delivery in published.json()["deliveries"].as_array().expect("openapi.yaml says so") {
+                let id = delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
+                entity.until_status(id, &["failed", "cancelled"]).await;
+            }
+        }
+        let item = table.item(&pk, &sk).await.expect("the webhook");
+        assert_eq!(item["enabled"]["BOOL"], false);
+        change(&entity, &hook, json!({ "enabled": true })).await;
+    }
+    let calls = stood.table.calls_mentioning(&hook.id);
+    let attempts = receiver.received("/").len();
+    let transactions = calls.iter().filter(|call| call.operation == "TransactWriteItems").count();
+    println!("{attempts} answers of 410, {transactions} transactions, {} calls", calls.len());
+    assert!(attempts >= ROUNDS, "{attempts} attempts");
+    // One that tells and is lost to another, one that does not tell and is lost too.
+    assert!(transactions <= 2 * attempts, "{transactions} transactions for {attempts} answers");
+    let told = calls.iter().filter(|call| call.operation == "TransactWriteItems" && call.mentions("webhook.disabled"));
+    assert!(told.count() <= EVENTS, "only those that found at once that it was not told yet");
+    assert!(!calls.iter().any(|call| call.mentions("JOB#")), "no work in the background");
+    assert!(stood.bundle.stop().await.success());
 }

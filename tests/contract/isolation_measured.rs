@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     harness::{Behaviour, Entity, Receiver, Settings, Suite, tests},
     isolation::{Neighbours, percentile},
-    isolation_tenants::{Noisy, Quiet, alone_and_beside, assert_isolated},
+    isolation_tenants::{Noisy, Quiet, alone_and_beside, alone_and_beside_a_flood, assert_isolated},
 };
 
 tests![on demand:
@@ -64,14 +64,19 @@ async fn the_latency_beside_800_slow_deliveries_a_second_of_another_tenant(suite
     bundle.cut_power().await;
 }
 
-/// Quick ones: two webhooks, and more events than the machine can take.
+/// Quick ones: two webhooks, and more events than the machine can take. One of two cores, with the tests beside, publishes a few
+/// hundred events a second, so that a share of 600 in a minute leaves it room for others; the quiet tenant needs 410 of its own. While
+/// that share is being spent, for a few seconds of each minute, the machine is as busy as without a limit, so the median tells.
 async fn the_latency_beside_a_tenant_that_publishes_as_fast_as_it_can(suite: Arc<Suite>) {
-    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("PUBLISH_LIMIT", "600")).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
     let (quiet, noisy) = (Quiet::start(&api).await, Noisy::start(&api, 2, &url).await);
-    let (alone, beside) = alone_and_beside(&quiet, &noisy, Duration::from_secs(20), 1_000).await;
-    println!("{} attempts at the other tenant's webhooks", receiver.received("/").len());
-    assert_isolated("1 000 events a second", &alone, &beside, Duration::from_secs(1));
+    let (alone, beside, (accepted, refused)) = alone_and_beside_a_flood(&quiet, &noisy, Duration::from_secs(20)).await;
+    let attempts = receiver.received("/").len();
+    println!("{accepted} events of the other tenant accepted, {refused} refused, {attempts} attempts at its webhooks");
+    assert_isolated("as fast as it can", &alone, &beside, Duration::from_secs(3));
+    let [alone, beside] = [alone, beside].map(|latencies| percentile(&latencies, 50));
+    assert!(beside <= 3 * alone + Duration::from_millis(500), "the median: {beside:?} beside, {alone:?} alone");
     bundle.cut_power().await;
 }

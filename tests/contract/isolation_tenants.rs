@@ -4,12 +4,12 @@
 //! Both are measured in the same run, so that the machine and whatever else it does count for both.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use futures::{future::join_all, join};
+use futures::{StreamExt, future::join_all, join, stream};
 use serde_json::json;
 use tokio::{
     net::TcpListener,
@@ -17,8 +17,10 @@ use tokio::{
 };
 
 use crate::{
+    addresses,
     harness::{
-        Api, AwsCall, Behaviour, Bundle, Entity, Receiver, Settings, Suite, Table, aws_authorization_of, tests, until,
+        Api, AwsCall, Behaviour, Bundle, Entity, Hook, Receiver, Settings, Suite, Table, aws_authorization_of, tests,
+        until,
     },
     isolation::percentile,
 };
@@ -29,6 +31,9 @@ tests![
     bodies_that_trickle_hold_up_nobody,
     handshakes_that_never_end_hold_up_nobody,
     endless_bodies_and_redirects_hold_up_nobody,
+    a_tenant_that_publishes_as_fast_as_it_can_holds_up_nobody,
+    names_that_are_answered_late_or_never_hold_up_nobody,
+    endpoints_that_are_gone_and_enabled_again_without_end_hold_up_nobody,
     a_slow_webhook_keeps_its_share_of_the_slow_lane,
     a_webhook_that_was_slow_comes_back_by_itself,
     what_is_slow_goes_by_a_lane_of_its_own,
@@ -38,11 +43,16 @@ tests![
 /// What the quiet tenant publishes a second, in both measurements.
 const QUIET_A_SECOND: u32 = 10;
 /// How long each measurement takes.
-const MEASURED: Duration = Duration::from_secs(8);
+pub const MEASURED: Duration = Duration::from_secs(8);
+/// How many connections a tenant has that publishes as fast as it can.
+const CONNECTIONS: usize = 64;
+/// What each may publish in a minute beside it: more than the quiet tenant needs, and no more than what the other publishes in
+/// about a second.
+const SHARE: usize = 250;
 /// What the noisy tenant publishes a second, to 40 webhooks: with attempts of 14 s, three times what 50 batches of 10 hold.
-const NOISY_A_SECOND: u32 = 3;
+pub const NOISY_A_SECOND: u32 = 3;
 /// How much later than three times as late: the promise is one second, where the machine does nothing else meanwhile.
-const SLACK: Duration = Duration::from_secs(3);
+pub const SLACK: Duration = Duration::from_secs(3);
 
 /// A tenant with one webhook that is well.
 pub struct Quiet {
@@ -51,7 +61,10 @@ pub struct Quiet {
 }
 
 /// A tenant with many webhooks that misbehave.
-pub struct Noisy(Entity);
+pub struct Noisy {
+    entity: Entity,
+    hooks: Vec<Hook>,
+}
 
 impl Quiet {
     /// The tenant.
@@ -61,8 +74,22 @@ impl Quiet {
 
     /// The same with a webhook that does this.
     pub async fn with(api: &Api, behaviour: Behaviour) -> Self {
-        let (entity, receiver) = (Entity::new(api, "quiet".to_owned()).await, Receiver::start().await);
-        entity.hook(&receiver.on("/", [behaviour])).await;
+        let receiver = Receiver::start().await;
+        let url = receiver.on("/", [behaviour]);
+        Self::at(api, receiver, &url).await
+    }
+
+    /// The same with a webhook at this name, which leads to 127.0.0.1.
+    pub async fn named(api: &Api, name: &str) -> Self {
+        let receiver = Receiver::start().await;
+        receiver.on("/", [Behaviour::status(200)]);
+        let url = format!("http://{name}:{}/", receiver.address.port());
+        Self::at(api, receiver, &url).await
+    }
+
+    async fn at(api: &Api, receiver: Receiver, url: &str) -> Self {
+        let entity = Entity::new(api, "quiet".to_owned()).await;
+        entity.hook(url).await;
         Self { entity, receiver }
     }
 
@@ -88,17 +115,61 @@ impl Quiet {
 impl Noisy {
     /// The tenant with so many webhooks at this address.
     pub async fn start(api: &Api, webhooks: usize, url: &str) -> Self {
+        Self::at(api, &vec![url.to_owned(); webhooks]).await
+    }
+
+    /// The tenant with a webhook at each of these addresses.
+    pub async fn at(api: &Api, urls: &[String]) -> Self {
         let entity = Entity::new(api, "noisy".to_owned()).await;
-        for _ in 0..webhooks {
+        let mut hooks = Vec::new();
+        for url in urls {
             // Not the service's own events about them.
-            entity.hook_with(json!({ "name": "noisy", "eventUrl": url, "eventList": ["booking.created"] })).await;
+            let hook = json!({ "name": "noisy", "eventUrl": url, "eventList": ["booking.created"] });
+            hooks.push(entity.hook_with(hook).await);
         }
-        Self(entity)
+        Self { entity, hooks }
     }
 
     /// Publishes so many events a second, whatever becomes of them.
     pub async fn publish(&self, measured: Duration, a_second: u32) {
-        publish(&self.0, measured, a_second, |number| json!({ "number": number })).await;
+        publish(&self.entity, measured, a_second, |number| json!({ "number": number })).await;
+    }
+
+    /// Enables its webhooks again and again, as fast as the service answers; how often.
+    async fn enable(&self, measured: Duration) -> usize {
+        /// As many requests as are under way at once.
+        const AT_ONCE: usize = 4;
+        let ends = Instant::now() + measured;
+        let hooks = self.hooks.iter().cycle().take_while(|_| Instant::now() < ends);
+        let changes = stream::iter(hooks).map(|hook| {
+            let change = self.entity.call("PATCH", &format!("/webhook/{}", hook.id)).json(&json!({ "enabled": true }));
+            async move { change.expect(200).await }
+        });
+        changes.buffer_unordered(AT_ONCE).count().await
+    }
+
+    /// Publishes over so many connections as fast as it is answered, and goes on when it is refused: how many events were
+    /// accepted, and how many refused.
+    pub async fn publish_as_fast_as_it_can(&self, measured: Duration, connections: usize) -> (usize, usize) {
+        let end = Instant::now() + measured;
+        let connections = (0..connections).map(|_| {
+            let entity = self.entity.clone();
+            tokio::spawn(async move {
+                let (mut accepted, mut refused) = (0, 0);
+                while Instant::now() < end {
+                    let body = json!({ "type": "booking.created", "data": {} });
+                    let answer = entity.post("/webhook/event").json(&body).send().await;
+                    match answer.status {
+                        202 => accepted += 1,
+                        429 => refused += 1,
+                        _ => panic!("neither accepted nor refused: {}", answer.exchange),
+                    }
+                }
+                (accepted, refused)
+            })
+        });
+        let ended = join_all(connections).await.into_iter().map(|ended| ended.expect("no panic"));
+        ended.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 }
 
@@ -131,11 +202,30 @@ pub async fn alone_and_beside(
     measured: Duration,
     a_second: u32,
 ) -> (Vec<Duration>, Vec<Duration>) {
+    let (alone, beside, ()) = alone_and_beside_that(quiet, measured, noisy.publish(measured, a_second)).await;
+    (alone, beside)
+}
+
+/// The same beside a tenant that publishes as fast as it can, and how many events of that one were accepted and refused.
+pub async fn alone_and_beside_a_flood(
+    quiet: &Quiet,
+    noisy: &Noisy,
+    measured: Duration,
+) -> (Vec<Duration>, Vec<Duration>, (usize, usize)) {
+    let noise = noisy.publish_as_fast_as_it_can(measured, CONNECTIONS);
+    alone_and_beside_that(quiet, measured, noise).await
+}
+
+async fn alone_and_beside_that<T>(
+    quiet: &Quiet,
+    measured: Duration,
+    noise: impl Future<Output = T>,
+) -> (Vec<Duration>, Vec<Duration>, T) {
     // Connections and caches are made once, before anything is measured.
     quiet.latencies(0, Duration::from_secs(1)).await;
     let alone = quiet.latencies(1, measured).await;
-    let (beside, ()) = join!(quiet.latencies(2, measured), noisy.publish(measured, a_second));
-    (alone, beside)
+    let (beside, outcome) = join!(quiet.latencies(2, measured), noise);
+    (alone, beside, outcome)
 }
 
 /// The promise: three times as long as alone, and so much more, 95 times out of a hundred.
@@ -193,6 +283,51 @@ async fn handshakes_that_never_end_hold_up_nobody(suite: Arc<Suite>) {
 async fn endless_bodies_and_redirects_hold_up_nobody(suite: Arc<Suite>) {
     holds_up_nobody(suite.clone(), "endless bodies", Behaviour::endless_body(200)).await;
     holds_up_nobody(suite, "redirects", Behaviour::answer(302, &[("Location", "/")], "")).await;
+}
+
+/// It is refused after about a second, which costs others nothing: none of the quiet tenant's events is refused, and all of
+/// either that were accepted arrive.
+async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_nobody(suite: Arc<Suite>) {
+    let settings = Settings::default().with("PUBLISH_LIMIT", SHARE.to_string());
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/", [Behaviour::status(200)]);
+    let (quiet, noisy) = (Quiet::start(&api).await, Noisy::start(&api, 1, &url).await);
+    let (alone, beside, (accepted, refused)) = alone_and_beside_a_flood(&quiet, &noisy, MEASURED).await;
+    assert_isolated("as fast as it can", &alone, &beside, SLACK);
+    println!("as fast as it can: {accepted} accepted, {refused} refused");
+    // A minute may have ended meanwhile.
+    assert!((SHARE..=2 * SHARE).contains(&accepted) && refused > accepted, "{accepted}, {refused}");
+    let arrived = until("all that was accepted", Duration::from_secs(60), async || {
+        let requests = receiver.received("/");
+        let events: BTreeSet<String> = requests.iter().map(|request| request.header("webhook-id").to_owned()).collect();
+        (events.len() >= accepted).then_some(events)
+    });
+    assert_eq!(arrived.await.len(), accepted, "and nothing that was refused");
+    assert!(bundle.stop().await.success());
+}
+
+/// The system's resolver waits twice five seconds for each, as it does unless it is told otherwise.
+async fn names_that_are_answered_late_or_never_hold_up_nobody(suite: Arc<Suite>) {
+    let test = "isolation_names_alone::names_that_are_answered_late_or_never_hold_up_no_other_name";
+    addresses::alone(&suite, "", test).await;
+}
+
+/// Each 410 disables its webhook, and each change enables one again.
+async fn endpoints_that_are_gone_and_enabled_again_without_end_hold_up_nobody(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/", [Behaviour::status(410)]);
+    let (quiet, noisy) = (Quiet::start(&api).await, Noisy::start(&api, 40, &url).await);
+    // Connections and caches are made once, before anything is measured.
+    quiet.latencies(0, Duration::from_secs(1)).await;
+    let alone = quiet.latencies(1, MEASURED).await;
+    let (beside, (), enabled) =
+        join!(quiet.latencies(2, MEASURED), noisy.publish(MEASURED, NOISY_A_SECOND), noisy.enable(MEASURED));
+    assert_isolated("endpoints that are gone", &alone, &beside, SLACK);
+    println!("enabled {enabled} times, {} answers of 410", receiver.received("/").len());
+    assert!(receiver.received("/").len() >= 100, "{} came to the noisy tenant", receiver.received("/").len());
+    bundle.cut_power().await;
 }
 
 /// The noisy tenant has more slow attempts to make than it may have places in the slow lane.

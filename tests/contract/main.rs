@@ -36,6 +36,7 @@ mod ingest;
 mod introspection;
 mod isolation;
 mod isolation_measured;
+mod isolation_names_alone;
 mod isolation_tenants;
 mod key_rotation;
 mod local_run;
@@ -51,6 +52,7 @@ mod payments_secrecy;
 mod payments_start;
 mod problems;
 mod publish;
+mod publishing_share;
 mod queue_chaos;
 mod receivers;
 mod recover;
@@ -64,6 +66,7 @@ mod security_page;
 mod signing_keys;
 mod slow_clients;
 mod stand_ins;
+mod sweep;
 mod table_chaos;
 mod token;
 mod waypost_admin;
@@ -101,6 +104,7 @@ fn main() -> ExitCode {
         isolation_measured::TESTS,
         revocations_measured::TESTS,
         isolation_tenants::TESTS,
+        isolation_names_alone::TESTS,
         key_rotation::TESTS,
         signing_keys::TESTS,
         health::TESTS,
@@ -109,6 +113,7 @@ fn main() -> ExitCode {
         local_run::TESTS,
         stand_ins::TESTS,
         slow_clients::TESTS,
+        sweep::TESTS,
         recover::TESTS,
         resend::TESTS,
         receivers::TESTS,
@@ -123,6 +128,7 @@ fn main() -> ExitCode {
         payments::TESTS,
         ingest::TESTS,
         publish::TESTS,
+        publishing_share::TESTS,
         webhook_changes::TESTS,
         webhook_removal::TESTS,
         webhook_secrecy::TESTS,

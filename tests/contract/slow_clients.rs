@@ -46,6 +46,7 @@ async fn answer(connection: &mut (impl AsyncReadExt + Unpin)) -> (u16, String, V
 
 /// An answer is this Problem, and the last one on its connection.
 fn refused((status, head, problem): (u16, String, Value), expected: u16, kind: &str) {
+    assert!(head.contains("\r\nx-content-type-options: nosniff"), "{head}");
     assert_eq!(status, expected, "{head}\n{problem:#}");
     assert!(head.contains("\r\nconnection: close"), "{head}");
     assert!(head.contains("\r\ncontent-type: application/problem+json"), "{head}");

@@ -15,6 +15,7 @@ tests![
     what_is_published_while_a_webhook_is_removed_comes_to_an_end,
     removing_and_recovering_a_webhook_look_at_nothing_of_other_webhooks,
     removing_a_webhook_that_was_never_sent_anything_leaves_nothing_to_do,
+    a_delivery_that_is_over_and_stands_among_those_that_wait_keeps_no_removal_from_its_end,
     turns_without_a_job_keep_no_sweep_from_the_jobs_behind_them,
     many_removals_of_one_entity_take_no_more_than_its_turn,
 ];
@@ -159,6 +160,23 @@ async fn removing_a_webhook_that_was_never_sent_anything_leaves_nothing_to_do(su
 
 async fn job(table: &Table, removed: &Hook) -> Option<Value> {
     table.item(&format!("JOB#{}", removed.id), "CANCEL").await
+}
+
+/// So an earlier release leaves it, which runs for a while after a roll-back.
+async fn a_delivery_that_is_over_and_stands_among_those_that_wait_keeps_no_removal_from_its_end(suite: Arc<Suite>) {
+    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let id = entity.publish(json!({})).await;
+    entity.until_status(&id, &["delivered"]).await;
+    let (pk, sk) = (format!("DLV#{id}"), "HEAD");
+    assert!(table.set(&pk, sk, "webhookKey", &format!("WAITING#{}", hook.id)).await);
+    entity.remove(&hook.id).expect(200).await;
+    until("it stands there no longer", LONG, async || {
+        let head = table.item(&pk, sk).await.expect("its head");
+        head.get("webhookKey").is_none().then_some(())
+    })
+    .await;
+    assert_eq!(entity.delivery(&id).await["status"], "delivered");
 }
 
 /// Such turns are left over for a while when jobs are done. One sweep goes past all of them, however many there are.

@@ -24,7 +24,7 @@ use base::{
     logging::{self, LogSettings},
     random::{Random, SharedRandom, SystemRandom},
 };
-use gate::{Call, Endpoint, Gate, Reply, gate::Handler};
+use gate::{Admitted, Call, Checks, Endpoint, Gate, Reply, gate::Handler};
 use problem::Problem;
 use storage::{
     aws::{Aws, AwsSettings},
@@ -152,12 +152,14 @@ impl Service {
     }
 
     /// Serves an endpoint until Lambda ends the process.
-    pub async fn serve<F, A>(self, endpoint: Endpoint, handler: F) -> Result<(), StartError>
+    pub async fn serve<C, F, A>(self, endpoint: Endpoint<C>, handler: F) -> Result<(), StartError>
     where
-        F: Fn(Call) -> A + Send + Sync + 'static,
+        C: Admitted,
+        F: Fn(C) -> A + Send + Sync + 'static,
         A: Future<Output = Result<Reply, Problem>> + Send + 'static,
     {
-        self.serve_boxed(endpoint, Arc::new(move |call| handler(call).boxed())).await
+        let reads_tokens = endpoint.reads_tokens();
+        self.serve_boxed(reads_tokens, endpoint.checks(), admitting(handler)).await
     }
 
     /// Serves an endpoint and the events of a schedule with one function, until Lambda ends the process. What comes over HTTP
@@ -179,7 +181,7 @@ impl Service {
         if endpoint.reads_tokens() {
             self.tokens.warm_up().await;
         }
-        let (gate, handler) = (Arc::new(self.gate()), Arc::new(move |call| handler(call).boxed()));
+        let (gate, handler, endpoint) = (Arc::new(self.gate()), admitting(handler), endpoint.checks());
         let http = Adapter::from(service_fn(move |request: Request| {
             let (gate, handler) = (gate.clone(), handler.clone());
             async move {
@@ -202,8 +204,8 @@ impl Service {
     }
 
     /// Not generic, so that the runtime is compiled once, in this library, and not in each function.
-    async fn serve_boxed(self, endpoint: Endpoint, handler: Arc<Handler>) -> Result<(), StartError> {
-        if endpoint.reads_tokens() {
+    async fn serve_boxed(self, reads_tokens: bool, endpoint: Checks, handler: Arc<Handler>) -> Result<(), StartError> {
+        if reads_tokens {
             self.tokens.warm_up().await;
         }
         let gate = Arc::new(self.gate());
@@ -266,6 +268,19 @@ impl Service {
         let serve = move |_: LambdaEvent<IgnoredAny>| scheduled(job());
         lambda_runtime::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime)
     }
+}
+
+/// A handler as the gate calls it.
+fn admitting<C, F, A>(handler: F) -> Arc<Handler>
+where
+    C: Admitted,
+    F: Fn(C) -> A + Send + Sync + 'static,
+    A: Future<Output = Result<Reply, Problem>> + Send + 'static,
+{
+    Arc::new(move |call, entity| match C::admit(call, entity) {
+        Ok(admitted) => handler(admitted).boxed(),
+        Err(problem) => std::future::ready(Err(problem)).boxed(),
+    })
 }
 
 /// Does a scheduled job, and tells in the log why it failed.

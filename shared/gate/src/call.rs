@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName};
 use lambda_http::{RequestExt, request::RequestContext};
-use std::net::IpAddr;
+use std::{net::IpAddr, ops::Deref};
 
 use auth::{entity::AuthorizedEntity, token::Claims};
 use base::{
@@ -22,19 +22,48 @@ pub struct Call {
     pub body: Vec<u8>,
     /// Where the audit trail learns what only the handler knows.
     pub notes: Notes,
-    pub(super) entity: Option<AuthorizedEntity>,
     pub(super) request: lambda_http::Request,
 }
 
-impl Call {
-    /// The path's managing entity, which the token covers.
-    ///
-    /// # Panics
-    /// On an endpoint whose path has none: a fault of the endpoint's declaration, found by its first call.
-    pub fn entity(&self) -> &AuthorizedEntity {
-        self.entity.as_ref().expect("the path of this endpoint has a managing entity, and the gate has checked it")
-    }
+/// A call whose path names a managing entity.
+#[derive(Debug)]
+pub struct EntityCall {
+    /// The managing entity, which the token covers.
+    pub entity: AuthorizedEntity,
+    call: Call,
+}
 
+impl Deref for EntityCall {
+    type Target = Call;
+
+    fn deref(&self) -> &Call {
+        &self.call
+    }
+}
+
+/// What the handler of an endpoint gets of an admitted request.
+pub trait Admitted: Sized + Send + 'static {
+    /// Makes it of the call and of the managing entity in its path, if there is one.
+    ///
+    /// # Errors
+    /// 500, when the endpoint is declared for a managing entity and its route has none.
+    fn admit(call: Call, entity: Option<AuthorizedEntity>) -> Result<Self, Problem>;
+}
+
+impl Admitted for Call {
+    fn admit(call: Call, _: Option<AuthorizedEntity>) -> Result<Self, Problem> {
+        Ok(call)
+    }
+}
+
+impl Admitted for EntityCall {
+    fn admit(call: Call, entity: Option<AuthorizedEntity>) -> Result<Self, Problem> {
+        let entity = entity.ok_or_else(|| Problem::internal("the endpoint's route names no managing entity"))?;
+        Ok(Self { entity, call })
+    }
+}
+
+impl Call {
     /// A parameter of the path, decoded; empty when the route has no such parameter.
     pub fn path(&self, name: &str) -> &str {
         self.request.path_parameters_ref().and_then(|parameters| parameters.first(name)).unwrap_or_default()

@@ -1,10 +1,10 @@
 //! The gate: the only place where requests are authenticated and where errors become Problems on the wire.
 //!
 //! Its body is the contract's order of checks from the third on (the first two, path and verb, are the gateway's
-//! routes and the `fallback` function behind this same gate, but for what [`PathBeside`] is about). Check 7 and later are
+//! routes and the `fallback` function behind this same gate, but for what [`is_meant`] is about). Check 7 and later are
 //! the handler's.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{marker::PhantomData, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 use http::{
@@ -15,7 +15,9 @@ use lambda_http::{Body, Request, RequestExt};
 use tokio::time::timeout;
 use tracing::Instrument;
 
-use crate::{ACCEPTED_VERSIONS, Call, Reply, SERVICE_VERSION, SERVICE_VERSION_HEADER, call, oauth_error};
+use crate::{
+    ACCEPTED_VERSIONS, Call, EntityCall, Reply, SERVICE_VERSION, SERVICE_VERSION_HEADER, call, oauth_error, routes,
+};
 use auth::{
     entity::{AuthorizedEntity, EntityId},
     refusal,
@@ -53,27 +55,30 @@ pub struct Gate {
     pub environment: String,
 }
 
-/// Who may call an endpoint, and in which form it takes and gives. What an endpoint does not say is refused.
+/// Who may call an endpoint, and in which form it takes and gives. What an endpoint does not say is refused. `C` is what its
+/// handler gets: an [`EntityCall`] where the path names a managing entity, else a [`Call`].
+#[derive(Debug)]
+pub struct Endpoint<C = Call> {
+    checks: Checks,
+    handler_gets: PhantomData<fn(C)>,
+}
+
+impl<C> Clone for Endpoint<C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C> Copy for Endpoint<C> {}
+
+/// What an endpoint declares.
 #[derive(Debug, Clone, Copy)]
-pub struct Endpoint {
+pub struct Checks {
     access: Access,
     takes_json: bool,
     errors: ErrorStyle,
     deadline: Duration,
     audited: Option<Action>,
-    beside: &'static [PathBeside],
-}
-
-/// A path that differs from an endpoint's own in that a name stands where that one has a parameter. A gateway that looks for
-/// path and verb together takes a verb which that path lacks for a request to the endpoint.
-#[derive(Debug, Clone, Copy)]
-pub struct PathBeside {
-    /// The parameter of the endpoint's path.
-    pub parameter: &'static str,
-    /// What stands there in the other path.
-    pub name: &'static str,
-    /// The verb of the other path.
-    pub verb: &'static str,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -98,12 +103,14 @@ enum ErrorStyle {
     EmptyInternalError,
 }
 
-impl Endpoint {
+impl Endpoint<EntityCall> {
     /// An endpoint that needs a token with this scope, for the path's managing entity.
     pub const fn needs(scope: Scope) -> Self {
         Self::open_to(Access::Scope(scope))
     }
+}
 
+impl Endpoint<Call> {
     /// An endpoint that needs a token, but no scope. Its path names no managing entity.
     pub const fn any_scope() -> Self {
         Self::open_to(Access::AnyScope)
@@ -113,68 +120,63 @@ impl Endpoint {
     pub const fn public() -> Self {
         Self::open_to(Access::Public)
     }
+}
 
+impl<C> Endpoint<C> {
     const fn open_to(access: Access) -> Self {
-        Self { access, takes_json: false, errors: ErrorStyle::Problem, deadline: DEADLINE, audited: None, beside: &[] }
+        let checks =
+            Checks { access, takes_json: false, errors: ErrorStyle::Problem, deadline: DEADLINE, audited: None };
+        Self { checks, handler_gets: PhantomData }
+    }
+
+    /// What it declares, whatever its handler gets.
+    pub const fn checks(self) -> Checks {
+        self.checks
     }
 
     /// The same, but a token that comes all the same must be valid and have this scope. What it covers is for the handler
     /// to check: a public path names no managing entity.
     pub const fn with_optional_token(self, scope: Scope) -> Self {
-        Self { access: Access::OptionalToken(scope), ..self }
+        Self { checks: Checks { access: Access::OptionalToken(scope), ..self.checks }, ..self }
     }
 
     /// Whether tokens are read here.
     pub const fn reads_tokens(self) -> bool {
-        matches!(self.access, Access::Scope(_) | Access::AnyScope | Access::OptionalToken(_))
+        matches!(self.checks.access, Access::Scope(_) | Access::AnyScope | Access::OptionalToken(_))
     }
 
     /// The same with a body in JSON.
     pub const fn taking_json(self) -> Self {
-        Self { takes_json: true, ..self }
+        Self { checks: Checks { takes_json: true, ..self.checks }, ..self }
     }
 
     /// The same with errors as an OAuth2 client expects them.
     pub const fn with_oauth_errors(self) -> Self {
-        Self { errors: ErrorStyle::OAuth, ..self }
+        Self { checks: Checks { errors: ErrorStyle::OAuth, ..self.checks }, ..self }
     }
 
     /// The same with `{}` as the body of a 500.
     pub const fn with_empty_internal_errors(self) -> Self {
-        Self { errors: ErrorStyle::EmptyInternalError, ..self }
+        Self { checks: Checks { errors: ErrorStyle::EmptyInternalError, ..self.checks }, ..self }
     }
 
     /// The same with more time, for an endpoint that waits for a stranger. The function's own limit must be longer.
     pub const fn with_deadline(self, deadline: Duration) -> Self {
-        Self { deadline, ..self }
+        Self { checks: Checks { deadline, ..self.checks }, ..self }
     }
 
     /// The same with a line in the audit trail for every call, however it ends.
     pub const fn audited(self, action: Action) -> Self {
-        Self { audited: Some(action), ..self }
-    }
-
-    /// The same, where other paths have names in the place of a parameter of this one's.
-    pub const fn beside(self, beside: &'static [PathBeside]) -> Self {
-        Self { beside, ..self }
-    }
-
-    /// The check of the verb, as far as the gateway leaves it to the endpoint.
-    fn is_meant(self, request: &Request) -> Result<(), Problem> {
-        let given = |name| request.path_parameters_ref().and_then(|parameters| parameters.first(name));
-        match self.beside.iter().find(|beside| given(beside.parameter) == Some(beside.name)) {
-            Some(other) => Err(Problem::wrong_verb(request.method(), &[other.verb])),
-            None => Ok(()),
-        }
+        Self { checks: Checks { audited: Some(action), ..self.checks }, ..self }
     }
 }
 
 /// A handler, as the gate calls it.
-pub type Handler = dyn Fn(Call) -> BoxFuture<'static, Result<Reply, Problem>> + Send + Sync;
+pub type Handler = dyn Fn(Call, Option<AuthorizedEntity>) -> BoxFuture<'static, Result<Reply, Problem>> + Send + Sync;
 
 impl Gate {
     /// Takes a request through the checks to the handler and its answer, or any error, back onto the wire.
-    pub async fn handle(&self, endpoint: Endpoint, handler: &Handler, request: Request) -> Response<Body> {
+    pub async fn handle(&self, endpoint: Checks, handler: &Handler, request: Request) -> Response<Body> {
         let request_id = request_id(self, &request);
         let span = tracing::info_span!("request", requestId = %request_id);
         async {
@@ -205,13 +207,13 @@ impl Gate {
 /// The contract's checks, in the contract's order.
 async fn admit(
     gate: &Gate,
-    endpoint: Endpoint,
+    endpoint: Checks,
     handler: &Handler,
     request: Request,
     request_id: &str,
     notes: &Notes,
 ) -> Result<Reply, Problem> {
-    endpoint.is_meant(&request)?; // 2
+    is_meant(&request)?; // 2
     let mut claims = None;
     let mut entity = None;
     match endpoint.access {
@@ -244,7 +246,17 @@ async fn admit(
     };
     let request = Request::from_parts(parts, Body::Empty);
     let notes = notes.clone();
-    handler(Call { request_id: request_id.to_owned(), claims, body, notes, entity, request }).await
+    handler(Call { request_id: request_id.to_owned(), claims, body, notes, request }, entity).await
+}
+
+/// The check of the verb, as far as a gateway leaves it to the endpoint. A gateway that looks for path and verb together takes
+/// `DELETE …/webhook/list` for a request to `DELETE …/webhook/{webhookIdentifier}`, but that path is another route's.
+fn is_meant(request: &Request) -> Result<(), Problem> {
+    let allowed = routes::verbs_of(request.raw_http_path());
+    if allowed.is_empty() || allowed.contains(&request.method().as_str()) {
+        return Ok(());
+    }
+    Err(Problem::wrong_verb(request.method(), &allowed))
 }
 
 async fn authenticate(gate: &Gate, request: &Request) -> Result<Claims, Problem> {
@@ -350,7 +362,7 @@ fn audit(gate: &Gate, action: Action, outcome: &Result<Reply, Problem>, notes: &
     Entry { action, outcome, notes, environment, at: gate.clock.now() }.tell();
 }
 
-fn refuse(gate: &Gate, endpoint: Endpoint, problem: Problem, request_id: &str) -> Response<Body> {
+fn refuse(gate: &Gate, endpoint: Checks, problem: Problem, request_id: &str) -> Response<Body> {
     let cause = problem.cause.as_ref().map(|cause| logging::chain(cause.as_ref()));
     let kind = problem.kind.slug();
     if problem.kind.status().is_server_error() {
@@ -418,16 +430,18 @@ mod tests {
 
     #[test]
     fn a_name_that_is_a_path_of_its_own_is_no_value_of_the_parameter() {
-        const ENDPOINT: Endpoint =
-            Endpoint::public().beside(&[PathBeside { parameter: "id", name: "list", verb: "GET" }]);
-        let with = |id: &str| {
-            let parameters = std::collections::HashMap::from([("id".to_owned(), vec![id.to_owned()])]);
-            ENDPOINT.is_meant(&Request::new(Body::Empty).with_path_parameters(parameters))
+        let with = |method: &str, id: &str| {
+            let path = format!("/api/managing-entity/hotel/webhook/{id}");
+            let mut request = Request::new(Body::Empty).with_raw_http_path(&path);
+            *request.method_mut() = method.parse().expect("a verb");
+            is_meant(&request)
         };
-        assert!(with("lists").is_ok() && with("").is_ok());
-        let refused = with("list").expect_err("another path");
-        assert_eq!(refused.kind, ProblemKind::MethodNotAllowed);
-        assert_eq!(refused.headers[0].1, "GET");
+        assert!(with("DELETE", "whk_1").is_ok() && with("GET", "list").is_ok() && with("DELETE", "").is_ok());
+        for name in ["list", "lis%74"] {
+            let refused = with("DELETE", name).expect_err("another path");
+            assert_eq!(refused.kind, ProblemKind::MethodNotAllowed);
+            assert_eq!(refused.headers[0].1, "GET");
+        }
     }
 
     #[test]

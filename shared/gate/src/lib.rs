@@ -11,8 +11,8 @@ pub mod problem_page;
 pub mod reply;
 pub mod routes;
 
-pub use call::Call;
-pub use gate::{Endpoint, Gate, PathBeside};
+pub use call::{Admitted, Call, EntityCall};
+pub use gate::{Checks, Endpoint, Gate};
 pub use reply::Reply;
 
 /// The one version of the service, as every response says it.

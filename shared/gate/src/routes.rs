@@ -1,8 +1,19 @@
-//! Matching a path against routes as template.yaml declares them, for those requests that the gateway found no route for.
+//! The routes that template.yaml declares, and which of them a path is meant for.
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+
+/// The routes: verb and path.
+const ROUTES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/routes.rs"));
 
 /// The verbs of all routes with this path, in the order of the routes; none when no route has it. A parameter
 /// (`{name}`) stands for one segment that is not empty, and a segment that is spelt out wins over one.
-pub fn verbs_of(routes: &[(&'static str, &str)], path: &str) -> Vec<&'static str> {
+pub fn verbs_of(path: &str) -> Vec<&'static str> {
+    verbs_among(ROUTES, path)
+}
+
+fn verbs_among(routes: &[(&'static str, &str)], path: &str) -> Vec<&'static str> {
     let matching = || routes.iter().filter(|(_, route)| matches(route, path));
     let Some(nearest) = matching().map(|(_, route)| parameters(route)).min() else { return Vec::new() };
     matching().filter(|(_, route)| parameters(route) == nearest).map(|(verb, _)| *verb).collect()
@@ -23,10 +34,15 @@ fn matches(route: &str, path: &str) -> bool {
                     return false;
                 }
             }
-            (Some(fixed), Some(segment)) if fixed == segment => {}
+            (Some(fixed), Some(segment)) if fixed == decoded(segment) => {}
             _ => return false,
         }
     }
+}
+
+/// The segment as its route spells it: a gateway compares decoded segments.
+fn decoded(segment: &str) -> Cow<'_, str> {
+    percent_decode_str(segment).decode_utf8_lossy()
 }
 
 #[cfg(test)]
@@ -38,13 +54,14 @@ mod tests {
 
     #[test]
     fn a_path_has_the_verbs_of_its_routes() {
-        assert_eq!(verbs_of(ROUTES, "/a/1/b"), ["GET", "POST"]);
-        assert_eq!(verbs_of(ROUTES, "/a/c/d"), ["GET"]);
-        assert_eq!(verbs_of(ROUTES, "/a/c/b"), ["GET", "POST"]);
-        assert_eq!(verbs_of(ROUTES, "/a/c/e"), ["DELETE"]);
-        assert_eq!(verbs_of(ROUTES, "/a/d/e"), ["PATCH"]);
+        assert_eq!(verbs_among(ROUTES, "/a/1/b"), ["GET", "POST"]);
+        assert_eq!(verbs_among(ROUTES, "/a/c/d"), ["GET"]);
+        assert_eq!(verbs_among(ROUTES, "/a/%63/d"), ["GET"], "an encoded name is the same name");
+        assert_eq!(verbs_among(ROUTES, "/a/c/b"), ["GET", "POST"]);
+        assert_eq!(verbs_among(ROUTES, "/a/c/e"), ["DELETE"]);
+        assert_eq!(verbs_among(ROUTES, "/a/d/e"), ["PATCH"]);
         for none in ["", "/", "/a", "/a//b", "/a/1/b/", "/A/1/b", "/a/1/b/c", "a/1/b"] {
-            assert!(verbs_of(ROUTES, none).is_empty(), "{none}");
+            assert!(verbs_among(ROUTES, none).is_empty(), "{none}");
         }
     }
 }

@@ -3,15 +3,17 @@
 
 use std::{
     fmt, io,
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
+    net::{IpAddr, SocketAddr, ToSocketAddrs},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use rustls::pki_types::ServerName;
 use tokio::{
-    net::{TcpSocket, TcpStream, lookup_host},
+    net::{TcpSocket, TcpStream},
+    runtime::{Builder, Handle, Runtime},
+    task::JoinSet,
     time::timeout,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
@@ -29,6 +31,13 @@ const MAX_TRIED: usize = 8;
 /// What the system takes of an answer before it is read. A head of 32 KiB and a body of 4 KiB are all that ever is.
 const RECEIVE_BUFFER: u32 = 64 * 1024;
 
+/// The most look-ups at once. On AWS a process makes 50 attempts at a time, each of which gives up its look-up after five seconds,
+/// while the system may go on with it for some ten; on one machine the process makes 70 times as many.
+const MAX_LOOKUPS: usize = 8_192;
+
+/// The stack of a thread that looks up a name. The system's call takes some tens of kilobytes.
+const LOOKUP_STACK: usize = 512 * 1024;
+
 /// Asks for the addresses of names; handed in, so that tests can answer what no DNS would answer them.
 pub trait Resolver: fmt::Debug + Send + Sync {
     /// The addresses of a name, in the order in which they are to be tried. An error when it cannot be resolved.
@@ -39,14 +48,37 @@ pub trait Resolver: fmt::Debug + Send + Sync {
 pub type SharedResolver = Arc<dyn Resolver>;
 
 /// The machine's own: the hosts file, and the DNS that it is set up for.
+///
+/// The system's call blocks a thread until the name server has answered or was given up, which may be long after the attempt is
+/// over. So look-ups of strangers' names have threads of their own, with which nothing else is done, and more of them than
+/// there are ever attempts: a tenant whose names are never answered takes no thread from another's look-up.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
 impl Resolver for SystemResolver {
     fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
-        // No port: it is the URL's, whatever the answer.
-        async move { Ok(lookup_host((name, 0)).await?.map(|address| address.ip()).collect()) }.boxed()
+        let name = name.to_owned();
+        async move {
+            // Dropped with the attempt: a look-up that has not begun by then never does.
+            let mut looking = JoinSet::new();
+            // No port: it is the URL's, whatever the answer.
+            looking.spawn_blocking_on(move || (name.as_str(), 0).to_socket_addrs(), lookups());
+            let found = looking.join_next().await.ok_or(io::ErrorKind::NotFound)?.map_err(io::Error::other)??;
+            Ok(found.map(|address| address.ip()).collect())
+        }
+        .boxed()
     }
+}
+
+/// The threads of look-ups: a runtime for its blocking threads alone, made at the first look-up.
+fn lookups() -> &'static Handle {
+    static LOOKUPS: OnceLock<Runtime> = OnceLock::new();
+    let made = || {
+        let mut builder = Builder::new_current_thread();
+        builder.thread_name("look-up").thread_stack_size(LOOKUP_STACK).max_blocking_threads(MAX_LOOKUPS);
+        builder.build().expect("a runtime that drives nothing asks the system for nothing")
+    };
+    LOOKUPS.get_or_init(made).handle()
 }
 
 /// Opens a TCP connection to the URL's host, to an address that may be dialled. The resolver is asked once at most.

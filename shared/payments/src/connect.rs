@@ -13,7 +13,7 @@ use base::{
     clock::{SharedClock, Time},
     random::SharedRandom,
 };
-use gate::{Call, Reply};
+use gate::{EntityCall, Reply};
 use problem::{JsonBody, Problem};
 use storage::sealing::KeyRings;
 
@@ -47,8 +47,8 @@ impl Connecting {
     ///
     /// Which account a person will choose is not known yet. So a connection that works gives way only where the request says
     /// so; one that is broken is there to be connected again, and the callback sees to it that it is the same account.
-    pub async fn ask(&self, call: &Call) -> Result<Reply, Problem> {
-        let entity = call.entity();
+    pub async fn ask(&self, call: &EntityCall) -> Result<Reply, Problem> {
+        let entity = &call.entity;
         let replace = may_replace(&call.body)?;
         let name = ProviderName::parse(call.path(PROVIDER_PARAMETER)).map_err(|_| Problem::provider_not_found())?;
         let provider = self.providers.find(&name).await?.ok_or_else(Problem::provider_not_found)?;

@@ -28,7 +28,7 @@ use base::{
     logging,
     random::{self, SharedRandom},
 };
-use gate::{Call, Reply};
+use gate::{EntityCall, Reply};
 use problem::Problem;
 use storage::{sealing::KeyRings, table::Transacted};
 use webhooks::events::outbox::Announcement;
@@ -86,8 +86,8 @@ struct StillBusy;
 
 impl Disconnecting {
     /// Answers a request to disconnect a provider.
-    pub async fn disconnect(&self, call: &Call) -> Result<Reply, Problem> {
-        let entity = call.entity();
+    pub async fn disconnect(&self, call: &EntityCall) -> Result<Reply, Problem> {
+        let entity = &call.entity;
         let name = ProviderName::parse(call.path(PROVIDER_PARAMETER)).map_err(|_| Problem::connection_not_found())?;
         if self.connections.find(entity, &name).await?.is_none() {
             return Err(Problem::connection_not_found()); // also while secrets are out of reach

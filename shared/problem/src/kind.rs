@@ -105,6 +105,8 @@ kinds! {
         "Nothing is sent to a webhook that is disabled, test events included. Enable it first, with `{\"enabled\": true}`; if the service disabled it, its `disabledReason` says what to mend before.";
     IdempotencyConflict = "idempotency-conflict", CONFLICT, "The idempotency key was used for another request",
         "An Idempotency-Key may be sent again only with the very same body. Use a new key for a new event.";
+    TooManyEvents = "too-many-events", TOO_MANY_REQUESTS, "The managing entity has published too many events",
+        "A managing entity may publish a limited number of events in a minute, which the detail names, so that each leaves the others room. Every request to publish counts, repetitions and requests with a wrong body included. Nothing of this request was looked at, and its Idempotency-Key is not used: send it again after the time in the Retry-After header, when a new minute begins.";
     PayloadTooLarge = "payload-too-large", PAYLOAD_TOO_LARGE, "The request is too large",
         "The body is larger than this operation takes. A whole event, with the members that the service adds, may have 256 KiB.";
     HeadersTooLarge = "headers-too-large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The headers of the request are too large",

@@ -257,6 +257,13 @@ impl Problem {
         Self::new(ProblemKind::IdempotencyConflict, detail)
     }
 
+    /// The entity has published as many events as it may in a minute; the next minute begins in so many seconds.
+    pub fn too_many_events(limit: u32, seconds: u64) -> Self {
+        let detail =
+            format!("A managing entity may publish {limit} events in a minute; try again in {seconds} seconds.");
+        Self::new(ProblemKind::TooManyEvents, detail).with_property("limit", limit).with_retry_after(seconds)
+    }
+
     /// The body is larger than the operation takes.
     pub fn too_large(what: &str, limit: usize) -> Self {
         Self::new(ProblemKind::PayloadTooLarge, format!("{what} is larger than the {limit} bytes that are allowed."))

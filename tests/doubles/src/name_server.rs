@@ -6,9 +6,10 @@ use std::{
     io,
     net::{IpAddr, SocketAddr},
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
-use tokio::{net::UdpSocket, task::JoinHandle};
+use tokio::{net::UdpSocket, task::JoinHandle, time::sleep};
 
 use crate::locked;
 
@@ -24,6 +25,10 @@ pub enum NameAnswer {
     Unknown,
     /// The server has a fault.
     Failure,
+    /// Nothing, ever.
+    Silence,
+    /// These addresses, so much later.
+    Late(Duration, Vec<IpAddr>),
 }
 
 /// A listening name server; it stops when it is dropped.
@@ -42,15 +47,23 @@ struct Script {
 impl NameServer {
     /// A name server at this address, which knows no name yet.
     pub async fn start(address: SocketAddr) -> io::Result<Self> {
-        let socket = UdpSocket::bind(address).await?;
+        let socket = Arc::new(UdpSocket::bind(address).await?);
         let state: Arc<Mutex<HashMap<String, Script>>> = Arc::default();
         let scripts = Arc::clone(&state);
         let answering = tokio::spawn(async move {
             let mut question = [0; 1_024];
             while let Ok((length, from)) = socket.recv_from(&mut question).await {
-                if let Some(answer) = answer(&question[..length], &scripts) {
-                    // Whoever does not wait any more asks again.
-                    let _ = socket.send_to(&answer, from).await;
+                // Who does not wait any more for an answer asks again.
+                match answer(&question[..length], &scripts) {
+                    Some((Duration::ZERO, answer)) => drop(socket.send_to(&answer, from).await),
+                    Some((wait, answer)) => {
+                        let socket = Arc::clone(&socket);
+                        tokio::spawn(async move {
+                            sleep(wait).await;
+                            drop(socket.send_to(&answer, from).await);
+                        });
+                    }
+                    None => {}
                 }
             }
         });
@@ -74,8 +87,8 @@ impl Drop for NameServer {
     }
 }
 
-/// The answer to a question, if it is one (RFC 1035 §4.1).
-fn answer(question: &[u8], scripts: &Mutex<HashMap<String, Script>>) -> Option<Vec<u8>> {
+/// The answer to a question, if it is one and is answered at all, and how late it comes (RFC 1035 §4.1).
+fn answer(question: &[u8], scripts: &Mutex<HashMap<String, Script>>) -> Option<(Duration, Vec<u8>)> {
     let (name, end) = name(question)?;
     let kind = u16::from_be_bytes([*question.get(end)?, *question.get(end + 1)?]);
     let said = {
@@ -90,10 +103,12 @@ fn answer(question: &[u8], scripts: &Mutex<HashMap<String, Script>>) -> Option<V
             None => NameAnswer::Unknown,
         }
     };
-    let (code, addresses) = match said {
-        NameAnswer::Addresses(addresses) => (0, addresses),
-        NameAnswer::Failure => (2, vec![]),
-        NameAnswer::Unknown => (3, vec![]),
+    let (wait, code, addresses) = match said {
+        NameAnswer::Addresses(addresses) => (Duration::ZERO, 0, addresses),
+        NameAnswer::Late(wait, addresses) => (wait, 0, addresses),
+        NameAnswer::Failure => (Duration::ZERO, 2, vec![]),
+        NameAnswer::Unknown => (Duration::ZERO, 3, vec![]),
+        NameAnswer::Silence => return None,
     };
     let records: Vec<Vec<u8>> = addresses.iter().filter_map(|address| record(*address, kind)).collect();
     let count = u16::try_from(records.len()).ok()?;
@@ -104,7 +119,7 @@ fn answer(question: &[u8], scripts: &Mutex<HashMap<String, Script>>) -> Option<V
     answer.extend([0; 4]);
     answer.extend(&question[12..end + 4]);
     answer.extend(records.concat());
-    Some(answer)
+    Some((wait, answer))
 }
 
 /// The name that is asked for, in lower case, and where the question goes on.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use auth::scope::Scope;
 use base::audit::Action;
 use function::{Service, StartError};
-use gate::Endpoint;
+use gate::{Endpoint, EntityCall};
 use issuer::applications::{Applications, keys::Keys};
 use storage::allowance::Allowances;
 
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::AccountWrite).taking_json().audited(Action::CreateKey);
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::AccountWrite).taking_json().audited(Action::CreateKey);
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use auth::{revocations::RevocationList, scope::Scope};
 use base::audit::Action;
 use function::{Service, StartError};
-use gate::Endpoint;
+use gate::{Endpoint, EntityCall};
 use issuer::{
     applications::{Applications, secrets::SecretAddition},
     oauth::pepper::{Pepper, PepperSource},
 };
 use storage::{allowance::Allowances, secrets::SecretSettings};
 
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::AccountWrite).taking_json().audited(Action::CreateSecret);
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::AccountWrite).taking_json().audited(Action::CreateSecret);
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

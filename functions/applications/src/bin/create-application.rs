@@ -5,14 +5,15 @@ use std::sync::Arc;
 use auth::scope::Scope;
 use base::audit::Action;
 use function::{Service, StartError};
-use gate::Endpoint;
+use gate::{Endpoint, EntityCall};
 use issuer::{
     applications::{Applications, register::Registration},
     oauth::pepper::{Pepper, PepperSource},
 };
 use storage::{allowance::Allowances, secrets::SecretSettings};
 
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::AccountWrite).taking_json().audited(Action::CreateApplication);
+const ENDPOINT: Endpoint<EntityCall> =
+    Endpoint::needs(Scope::AccountWrite).taking_json().audited(Action::CreateApplication);
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

@@ -2,10 +2,10 @@
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::Endpoint;
+use gate::{Endpoint, EntityCall};
 use issuer::applications::{Applications, show::Showing};
 
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::AccountRead);
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::AccountRead);
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

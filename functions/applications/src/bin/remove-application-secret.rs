@@ -5,10 +5,10 @@ use std::sync::Arc;
 use auth::{revocations::RevocationList, scope::Scope};
 use base::audit::Action;
 use function::{Service, StartError};
-use gate::Endpoint;
+use gate::{Endpoint, EntityCall};
 use issuer::applications::{Applications, credential_removal::CredentialRemoval};
 
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::AccountRemove).audited(Action::RemoveSecret);
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::AccountRemove).audited(Action::RemoveSecret);
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

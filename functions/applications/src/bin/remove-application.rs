@@ -5,11 +5,10 @@ use std::sync::Arc;
 use auth::{revocations::RevocationList, scope::Scope};
 use base::audit::Action;
 use function::{Service, StartError};
-use gate::Endpoint;
-use issuer::applications::{Applications, PATHS_BESIDE, remove::Removal};
+use gate::{Endpoint, EntityCall};
+use issuer::applications::{Applications, remove::Removal};
 
-const ENDPOINT: Endpoint =
-    Endpoint::needs(Scope::AccountRemove).beside(PATHS_BESIDE).audited(Action::RemoveApplication);
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::AccountRemove).audited(Action::RemoveApplication);
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

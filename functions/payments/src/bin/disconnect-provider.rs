@@ -4,14 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::Endpoint;
+use gate::{Endpoint, EntityCall};
 use outbound::EndpointSettings;
 use payments::{Connections, Providers, Revocations, disconnect::Disconnecting};
 use storage::{sealing::KeyRings, secrets::SecretSettings};
 
 /// The provider has 10 s of it, and a refresh that is under way 5 s.
 const DEADLINE: Duration = Duration::from_secs(25);
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::PaymentRemove).with_deadline(DEADLINE);
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::PaymentRemove).with_deadline(DEADLINE);
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

@@ -2,11 +2,11 @@
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::{Call, Endpoint, Reply};
+use gate::{Endpoint, EntityCall, Reply};
 use payments::{Connection, Connections};
 use problem::Problem;
 
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::PaymentRead);
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::PaymentRead);
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
@@ -15,7 +15,7 @@ async fn main() -> Result<(), StartError> {
     service.serve(ENDPOINT, move |call| list(connections.clone(), call)).await
 }
 
-async fn list(connections: Connections, call: Call) -> Result<Reply, Problem> {
-    let found = connections.of(call.entity()).await?;
+async fn list(connections: Connections, call: EntityCall) -> Result<Reply, Problem> {
+    let found = connections.of(&call.entity).await?;
     Reply::ok(&found.iter().map(Connection::view).collect::<Vec<_>>())
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::Endpoint;
+use gate::{Endpoint, EntityCall};
 use outbound::EndpointSettings;
 use storage::{sealing::KeyRings, secrets::SecretSettings};
 use webhooks::subscriptions::{Webhooks, register::Registration};
 
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsWrite).taking_json();
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsWrite).taking_json();
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::Endpoint;
+use gate::{Endpoint, EntityCall};
 use storage::{sealing::KeyRings, secrets::SecretSettings};
 use webhooks::deliveries::{Deliveries, list::Listing, schedule::ScheduleSettings};
 
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsRead);
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsRead);
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

@@ -2,10 +2,10 @@
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::{Endpoint, Reply};
+use gate::{Endpoint, EntityCall, Reply};
 use webhooks::events::catalogue;
 
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsRead);
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsRead);
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

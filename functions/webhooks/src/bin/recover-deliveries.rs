@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::{Endpoint, PathBeside};
+use gate::{Endpoint, EntityCall};
 use webhooks::{
     deliveries::{Deliveries, jobs::Jobs, recover::Recovery, schedule::ScheduleSettings},
     subscriptions::Webhooks,
 };
 
-/// …/webhook/delivery/{deliveryIdentifier}, where `recover` would be the delivery.
-const A_DELIVERY: PathBeside = PathBeside { parameter: "webhookIdentifier", name: "delivery", verb: "GET" };
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsWrite).taking_json().beside(&[A_DELIVERY]);
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsWrite).taking_json();
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::Endpoint;
+use gate::{Endpoint, EntityCall};
 use webhooks::{
     deliveries::{Deliveries, jobs::Jobs},
-    subscriptions::{PATHS_BESIDE, Webhooks, health::Healths, remove::Removal, stats::Stats},
+    subscriptions::{Webhooks, health::Healths, remove::Removal, stats::Stats},
 };
 
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsRemove).beside(PATHS_BESIDE);
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsRemove);
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

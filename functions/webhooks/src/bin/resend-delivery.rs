@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::Endpoint;
+use gate::{Endpoint, EntityCall};
 use webhooks::{
     deliveries::{
         Deliveries,
@@ -14,7 +14,7 @@ use webhooks::{
     subscriptions::Webhooks,
 };
 
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsWrite).taking_json();
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsWrite).taking_json();
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

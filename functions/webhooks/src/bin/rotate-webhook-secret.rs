@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::Endpoint;
+use gate::{Endpoint, EntityCall};
 use storage::{sealing::KeyRings, secrets::SecretSettings};
 use webhooks::subscriptions::{Webhooks, rotate::Rotation};
 
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsWrite).taking_json();
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsWrite).taking_json();
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

@@ -3,11 +3,11 @@
 use auth::scope::Scope;
 use base::clock::SharedClock;
 use function::{Service, StartError};
-use gate::{Call, Endpoint, Reply};
+use gate::{Endpoint, EntityCall, Reply};
 use problem::Problem;
 use webhooks::deliveries::Deliveries;
 
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsRead);
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsRead);
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
@@ -16,8 +16,8 @@ async fn main() -> Result<(), StartError> {
     service.serve(ENDPOINT, move |call| show(deliveries.clone(), clock.clone(), call)).await
 }
 
-async fn show(deliveries: Deliveries, clock: SharedClock, call: Call) -> Result<Reply, Problem> {
+async fn show(deliveries: Deliveries, clock: SharedClock, call: EntityCall) -> Result<Reply, Problem> {
     let delivery = call.delivery_id()?;
-    let found = deliveries.with_attempts(call.entity(), &delivery, clock.now()).await?;
+    let found = deliveries.with_attempts(&call.entity, &delivery, clock.now()).await?;
     Reply::ok(&found.ok_or_else(Problem::delivery_not_found)?) // another entity's looks the same
 }

@@ -2,10 +2,10 @@
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::Endpoint;
-use webhooks::subscriptions::{PATHS_BESIDE, show::Showing};
+use gate::{Endpoint, EntityCall};
+use webhooks::subscriptions::show::Showing;
 
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsRead).beside(PATHS_BESIDE);
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsRead);
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

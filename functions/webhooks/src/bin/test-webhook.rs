@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::Endpoint;
+use gate::{Endpoint, EntityCall};
 use webhooks::subscriptions::{Webhooks, test_event::Testing};
 
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsWrite).taking_json();
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsWrite).taking_json();
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

@@ -3,11 +3,11 @@
 use auth::scope::Scope;
 use base::clock::SharedClock;
 use function::{Service, StartError};
-use gate::{Call, Endpoint, Reply};
+use gate::{Endpoint, EntityCall, Reply};
 use problem::Problem;
 use webhooks::subscriptions::{Webhooks, stats::Stats};
 
-const ENDPOINT: Endpoint = Endpoint::needs(Scope::IntegrationsRead);
+const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsRead);
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
@@ -17,9 +17,9 @@ async fn main() -> Result<(), StartError> {
     service.serve(ENDPOINT, move |call| show(webhooks.clone(), stats.clone(), clock.clone(), call)).await
 }
 
-async fn show(webhooks: Webhooks, stats: Stats, clock: SharedClock, call: Call) -> Result<Reply, Problem> {
+async fn show(webhooks: Webhooks, stats: Stats, clock: SharedClock, call: EntityCall) -> Result<Reply, Problem> {
     let webhook = call.webhook_id()?;
     // Another entity's looks the same as one that is gone.
-    webhooks.find(call.entity(), &webhook).await?.ok_or_else(Problem::webhook_not_found)?;
-    Reply::ok(&stats.of(call.entity(), &webhook, clock.now()).await?)
+    webhooks.find(&call.entity, &webhook).await?.ok_or_else(Problem::webhook_not_found)?;
+    Reply::ok(&stats.of(&call.entity, &webhook, clock.now()).await?)
 }

@@ -8,7 +8,7 @@ use base::{
     clock::{SharedClock, Time},
     ids::ClientSecretId,
 };
-use gate::{Call, Reply};
+use gate::{EntityCall, Reply};
 use problem::Problem;
 use storage::table::TableError;
 
@@ -47,7 +47,7 @@ impl Left {
 
 impl CredentialRemoval {
     /// Answers a request to remove a secret.
-    pub async fn remove_secret(&self, call: &Call) -> Result<Reply, Problem> {
+    pub async fn remove_secret(&self, call: &EntityCall) -> Result<Reply, Problem> {
         self.remove(call, "secretId", |application, id, now| {
             ClientSecretId::parse(id).and_then(|id| secrets::without(application, &id, now))
         })
@@ -55,13 +55,13 @@ impl CredentialRemoval {
     }
 
     /// Answers a request to remove a key.
-    pub async fn remove_key(&self, call: &Call) -> Result<Reply, Problem> {
+    pub async fn remove_key(&self, call: &EntityCall) -> Result<Reply, Problem> {
         self.remove(call, "kid", |application, kid, _| keys::without(application, kid)).await
     }
 
     async fn remove(
         &self,
-        call: &Call,
+        call: &EntityCall,
         parameter: &str,
         without: impl FnOnce(&Application, &str, Time) -> Option<Left>,
     ) -> Result<Reply, Problem> {

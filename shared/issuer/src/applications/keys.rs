@@ -8,7 +8,7 @@ use super::{
     store::Changed,
 };
 use base::clock::{SharedClock, Time};
-use gate::{Call, Reply};
+use gate::{EntityCall, Reply};
 use problem::{JsonBody, Problem};
 use storage::allowance::Allowances;
 
@@ -27,7 +27,7 @@ pub struct Keys {
 
 impl Keys {
     /// Answers a request for a further key.
-    pub async fn add(&self, call: &Call) -> Result<Reply, Problem> {
+    pub async fn add(&self, call: &EntityCall) -> Result<Reply, Problem> {
         let now = self.clock.now();
         let key = public_key(&call.body, now)?;
         let mut application = self.applications.of_path(call).await?;
@@ -39,7 +39,7 @@ impl Keys {
         if application.keys.len() >= MAX_KEYS {
             return Err(Problem::too_many_keys(MAX_KEYS));
         }
-        spend_on_credentials(&self.allowances, call.entity(), 1, now).await?;
+        spend_on_credentials(&self.allowances, &call.entity, 1, now).await?;
         let keys = [application.keys.as_slice(), &[key]].concat();
         match self.applications.change_credentials(&application, &application.secrets, &keys, now).await? {
             Changed::Lost => Err(self.applications.lost(call).await),

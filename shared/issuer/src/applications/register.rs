@@ -12,7 +12,7 @@ use base::{
     clock::{SharedClock, Time},
     random::SharedRandom,
 };
-use gate::{Call, Reply};
+use gate::{EntityCall, Reply};
 use problem::Problem;
 use storage::allowance::{Allowance, Allowances};
 
@@ -37,8 +37,8 @@ pub struct Registration {
 
 impl Registration {
     /// Answers a request for a new application.
-    pub async fn create(&self, call: &Call) -> Result<Reply, Problem> {
-        let (entity, now) = (call.entity(), self.clock.now());
+    pub async fn create(&self, call: &EntityCall) -> Result<Reply, Problem> {
+        let (entity, now) = (&call.entity, self.clock.now());
         let new = NewApplication::read(&call.body, entity.id(), now)?;
         grants::check(call, new.scopes, &new.entities)?;
         // Two at once may pass together: the limit keeps lists short, and one more does no harm.

@@ -7,7 +7,7 @@
 use super::{Application, Applications, grants};
 use auth::revocations::RevocationList;
 use base::clock::{SharedClock, Time};
-use gate::{Call, Reply};
+use gate::{EntityCall, Reply};
 use problem::Problem;
 use storage::table::TableError;
 
@@ -23,7 +23,7 @@ pub struct Removal {
 
 impl Removal {
     /// Answers a request to remove an application.
-    pub async fn remove(&self, call: &Call) -> Result<Reply, Problem> {
+    pub async fn remove(&self, call: &EntityCall) -> Result<Reply, Problem> {
         let confirmed = grants::confirmed(call)?;
         let application = self.applications.of_path(call).await?;
         grants::check_of(call, &application)?;

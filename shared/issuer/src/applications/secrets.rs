@@ -20,7 +20,7 @@ use base::{
     ids::ClientSecretId,
     random::SharedRandom,
 };
-use gate::{Call, Reply};
+use gate::{EntityCall, Reply};
 use problem::{JsonBody, Problem};
 use storage::allowance::Allowances;
 
@@ -74,7 +74,7 @@ pub struct TooMany(pub Time);
 
 impl SecretAddition {
     /// Answers a request for a new secret.
-    pub async fn add(&self, call: &Call) -> Result<Reply, Problem> {
+    pub async fn add(&self, call: &EntityCall) -> Result<Reply, Problem> {
         let overlap = overlap(&call.body)?;
         let application = self.applications.of_path(call).await?;
         grants::check_of(call, &application)?;
@@ -83,7 +83,7 @@ impl SecretAddition {
         call.notes.subject(&format!("{}/{}", application.client_id, new.id));
         let Rotated { left, previous_ends } = with_new(&application, new, overlap, now)
             .map_err(|TooMany(oldest_ends)| Problem::too_many_client_secrets(MAX_SECRETS, oldest_ends))?;
-        spend_on_credentials(&self.allowances, call.entity(), 1, now).await?;
+        spend_on_credentials(&self.allowances, &call.entity, 1, now).await?;
         match self.applications.leave(&application, &left, &self.revocations, now).await? {
             Changed::Lost => Err(self.applications.lost(call).await),
             Changed::Yes => {

@@ -15,7 +15,7 @@ use base::{
     clock::{SharedClock, Time},
     random::SharedRandom,
 };
-use gate::{Call, Reply};
+use gate::{EntityCall, Reply};
 use problem::Problem;
 use storage::{sealing::KeyRings, table::TableError};
 
@@ -61,13 +61,13 @@ struct ListPage {
 
 impl Listing {
     /// Answers a request for a page.
-    pub async fn list(&self, call: &Call) -> Result<Reply, Problem> {
+    pub async fn list(&self, call: &EntityCall) -> Result<Reply, Problem> {
         let mut query = call.read_query();
         let filters = Filters::take(&mut query);
         let limit = query.optional("limit", "a number from 1 to 100", limit).unwrap_or(DEFAULT_LIMIT);
         let cursor = query.optional("cursor", EXPECTED, Cursor::parse);
         query.finish()?;
-        let entity = call.entity();
+        let entity = &call.entity;
         let behind = match cursor {
             Some(cursor) => Some(self.place(&cursor, entity, &filters).await?),
             None => None,

@@ -18,7 +18,7 @@ use base::{
     clock::{SharedClock, Time},
     ids::WebhookId,
 };
-use gate::{Call, Reply};
+use gate::{EntityCall, Reply};
 use problem::{JsonBody, Problem};
 use storage::table::TableError;
 
@@ -51,11 +51,11 @@ struct Recovered {
 
 impl Recovery {
     /// Answers a request to recover a range.
-    pub async fn recover(&self, call: &Call) -> Result<Reply, Problem> {
+    pub async fn recover(&self, call: &EntityCall) -> Result<Reply, Problem> {
         let now = self.clock.now();
         let (since, until) = range(&call.body, now)?;
         let since = since.max(now - self.retention);
-        let (entity, webhook) = (call.entity(), call.webhook_id()?);
+        let (entity, webhook) = (&call.entity, call.webhook_id()?);
         sendable(&self.webhooks, entity, &webhook, Problem::webhook_not_found).await?;
         let mut ranges = self.jobs.ranges(&webhook).await?;
         ranges.ask(since, until).map_err(too_many)?;

@@ -23,7 +23,7 @@ use base::{
     ids::{DeliveryId, WebhookId},
     logging,
 };
-use gate::{Call, Reply};
+use gate::{EntityCall, Reply};
 use problem::{Problem, nothing_said};
 use storage::table::{Executed, Statement, TableError, number, read_item, text};
 
@@ -71,9 +71,9 @@ impl Step {
 
 impl Resending {
     /// Answers a request to send a delivery again.
-    pub async fn resend(&self, call: &Call) -> Result<Reply, Problem> {
+    pub async fn resend(&self, call: &EntityCall) -> Result<Reply, Problem> {
         nothing_said(&call.body)?;
-        let (entity, id) = (call.entity(), call.delivery_id()?);
+        let (entity, id) = (&call.entity, call.delivery_id()?);
         let whole = self.deliveries.with_attempts(entity, &id, self.clock.now()).await?;
         let whole = whole.ok_or_else(Problem::delivery_not_found)?;
         sendable(&self.webhooks, entity, &whole.delivery.webhook_identifier, Problem::webhook_removed).await?;

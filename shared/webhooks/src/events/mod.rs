@@ -7,6 +7,7 @@ mod members;
 pub mod outbox;
 pub mod publish;
 pub mod rejected;
+pub mod share;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

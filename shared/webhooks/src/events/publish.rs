@@ -35,7 +35,7 @@ use base::{
     logging,
     random::{self, SharedRandom},
 };
-use gate::{Call, Reply};
+use gate::{EntityCall, Reply};
 use problem::{JsonBody, Problem};
 use storage::table::{Table, TableError};
 
@@ -120,13 +120,13 @@ impl Publisher {
     }
 
     /// Answers a request to publish.
-    pub async fn publish(&self, call: &Call) -> Result<Reply, Problem> {
+    pub async fn publish(&self, call: &EntityCall) -> Result<Reply, Problem> {
         let PublishRequest { kind, data, key } = PublishRequest::read(call.headers(), &call.body)?;
         let published = match key {
             Some(key) => {
-                self.publish_once(call.entity(), kind, data, &format!("client:{key}"), sha256(&call.body)).await?
+                self.publish_once(&call.entity, kind, data, &format!("client:{key}"), sha256(&call.body)).await?
             }
-            None => self.publish_new(call.entity(), kind, data).await?,
+            None => self.publish_new(&call.entity, kind, data).await?,
         };
         Reply::json(StatusCode::ACCEPTED, &published)
     }

@@ -15,7 +15,7 @@ use super::{
 };
 use auth::entity::{AuthorizedEntity, EntityId};
 use base::{clock::SharedClock, random::SharedRandom};
-use gate::{Call, Reply};
+use gate::{EntityCall, Reply};
 use outbound::addresses::AddressRules;
 use problem::{JsonBody, Problem, Violations};
 use storage::sealing::KeyRings;
@@ -52,8 +52,8 @@ struct NeverStill;
 
 impl Changing {
     /// Answers a request to change a webhook.
-    pub async fn change(&self, call: &Call) -> Result<Reply, Problem> {
-        let entity = call.entity();
+    pub async fn change(&self, call: &EntityCall) -> Result<Reply, Problem> {
+        let entity = &call.entity;
         let request = ChangeRequest::read(&call.body, entity.id(), &self.rules)?;
         let id = call.webhook_id()?;
         for _ in 0..TRIES {

@@ -27,13 +27,5 @@ pub mod telling;
 pub mod test_event;
 pub mod webhook;
 
-use gate::PathBeside;
-
 pub use store::Webhooks;
 pub use webhook::Webhook;
-
-/// The paths that stand beside a webhook's own, in the place of its identifier: `…/webhook/list` and `…/webhook/event`.
-pub const PATHS_BESIDE: &[PathBeside] = &[
-    PathBeside { parameter: "webhookIdentifier", name: "list", verb: "GET" },
-    PathBeside { parameter: "webhookIdentifier", name: "event", verb: "POST" },
-];

@@ -18,7 +18,7 @@ use base::{
     ids::WebhookId,
     random::SharedRandom,
 };
-use gate::{Call, Reply};
+use gate::{EntityCall, Reply};
 use outbound::addresses::AddressRules;
 use problem::{JsonBody, Problem};
 use storage::sealing::{KeyRings, SealError};
@@ -44,8 +44,8 @@ pub struct Registration {
 
 impl Registration {
     /// Answers a request for a new webhook.
-    pub async fn create(&self, call: &Call) -> Result<Reply, Problem> {
-        let entity = call.entity();
+    pub async fn create(&self, call: &EntityCall) -> Result<Reply, Problem> {
+        let entity = &call.entity;
         let members = self.read(&call.body, entity.id())?;
         // Two at once may pass together: the limit keeps publishing fast, and one more does no harm.
         if self.webhooks.of(entity).await?.len() >= MAX_WEBHOOKS {

@@ -11,7 +11,7 @@ use crate::deliveries::{
     jobs::{Job, Jobs},
 };
 use base::clock::SharedClock;
-use gate::{Call, Reply};
+use gate::{EntityCall, Reply};
 use problem::Problem;
 use storage::table::Transacted;
 
@@ -33,8 +33,8 @@ pub struct Removal {
 
 impl Removal {
     /// Answers a request to remove a webhook.
-    pub async fn remove(&self, call: &Call) -> Result<Reply, Problem> {
-        let entity = call.entity();
+    pub async fn remove(&self, call: &EntityCall) -> Result<Reply, Problem> {
+        let entity = &call.entity;
         let id = call.webhook_id()?;
         let now = self.clock.now();
         let mut along = vec![self.healths.removal(entity, &id)?];

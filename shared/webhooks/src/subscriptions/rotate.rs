@@ -18,7 +18,7 @@ use base::{
     clock::{SharedClock, Time},
     random::SharedRandom,
 };
-use gate::{Call, Reply};
+use gate::{EntityCall, Reply};
 use problem::{Problem, nothing_said};
 use storage::sealing::KeyRings;
 
@@ -60,8 +60,8 @@ struct NeverStill;
 
 impl Rotation {
     /// Answers a request for a new secret.
-    pub async fn rotate(&self, call: &Call) -> Result<Reply, Problem> {
-        let entity = call.entity();
+    pub async fn rotate(&self, call: &EntityCall) -> Result<Reply, Problem> {
+        let entity = &call.entity;
         nothing_said(&call.body)?;
         let id = call.webhook_id()?;
         for _ in 0..TRIES {

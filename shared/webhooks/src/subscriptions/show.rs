@@ -6,7 +6,7 @@ use super::{
     health::Healths,
 };
 use auth::entity::AuthorizedEntity;
-use gate::{Call, Reply};
+use gate::{EntityCall, Reply};
 use problem::Problem;
 use storage::table::Table;
 
@@ -26,16 +26,16 @@ impl Showing {
     }
 
     /// Answers a request for a webhook.
-    pub async fn show(&self, call: &Call) -> Result<Reply, Problem> {
-        let (entity, id) = (call.entity(), call.webhook_id()?);
+    pub async fn show(&self, call: &EntityCall) -> Result<Reply, Problem> {
+        let (entity, id) = (&call.entity, call.webhook_id()?);
         let (found, health) = tokio::try_join!(self.webhooks.find(entity, &id), self.healths.find(entity, &id))?;
         let webhook = found.ok_or_else(Problem::webhook_not_found)?.webhook; // another entity's looks the same
         Reply::ok(&webhook.view(in_a_word(health.as_ref()), None))
     }
 
     /// Answers a request for all webhooks of an entity, the oldest first.
-    pub async fn list(&self, call: &Call) -> Result<Reply, Problem> {
-        let entity = call.entity();
+    pub async fn list(&self, call: &EntityCall) -> Result<Reply, Problem> {
+        let entity = &call.entity;
         let (found, healths) = tokio::try_join!(self.webhooks.of(entity), self.healths.of(entity))?;
         Reply::ok(
             &found.iter().map(|webhook| webhook.view(in_a_word(healths.get(&webhook.id)), None)).collect::<Vec<_>>(),

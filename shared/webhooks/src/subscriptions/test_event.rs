@@ -12,7 +12,7 @@ use base::{
     ids::{DeliveryId, EventId, WebhookId},
     random::SharedRandom,
 };
-use gate::{Call, Reply};
+use gate::{EntityCall, Reply};
 use problem::{Problem, nothing_said};
 
 /// The type of test events.
@@ -45,8 +45,8 @@ struct Sent {
 
 impl Testing {
     /// Answers a request for a test event.
-    pub async fn send(&self, call: &Call) -> Result<Reply, Problem> {
-        let entity = call.entity();
+    pub async fn send(&self, call: &EntityCall) -> Result<Reply, Problem> {
+        let entity = &call.entity;
         nothing_said(&call.body)?;
         let id = call.webhook_id()?;
         let webhook = self.webhooks.find(entity, &id).await?.ok_or_else(Problem::webhook_not_found)?.webhook;

@@ -1,0 +1,37 @@
+//! What `isolation_tenants` runs on a machine that has nothing but `lo`: a tenant whose names are answered late or never.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use doubles::{NameAnswer, NameServer};
+
+use crate::{
+    harness::{Settings, Suite, tests},
+    isolation_tenants::{MEASURED, NOISY_A_SECOND, Noisy, Quiet, SLACK, alone_and_beside, assert_isolated},
+};
+
+tests![on demand: names_that_are_answered_late_or_never_hold_up_no_other_name];
+
+/// Where nobody listens: no answer comes before the attempt is given up.
+const PORT: u16 = 9;
+
+async fn names_that_are_answered_late_or_never_hold_up_no_other_name(suite: Arc<Suite>) {
+    let names = NameServer::start(SocketAddr::from(([127, 0, 0, 1], 53))).await.expect("port 53 is ours in here");
+    let local = vec![[127, 0, 0, 1].into()];
+    names.on("quiet.example.com", [NameAnswer::Addresses(local.clone())]);
+    let urls: Vec<String> = (0..40).map(|number| format!("http://noisy-{number}.example.com:{PORT}/")).collect();
+    for number in 0..40 {
+        let answer = match number % 2 {
+            0 => NameAnswer::Silence,
+            _ => NameAnswer::Late(Duration::from_secs(14), local.clone()),
+        };
+        names.on(&format!("noisy-{number}.example.com"), [answer]);
+    }
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
+    let (quiet, noisy) = (Quiet::named(&api, "quiet.example.com").await, Noisy::at(&api, &urls).await);
+    let (alone, beside) = alone_and_beside(&quiet, &noisy, MEASURED, NOISY_A_SECOND).await;
+    assert_isolated("slow names", &alone, &beside, SLACK);
+    let asked: usize = (0..40).map(|number| names.lookups(&format!("noisy-{number}.example.com"))).sum();
+    assert!(asked >= 100, "{asked} questions for names of the noisy tenant");
+    // At SIGTERM it waits for attempts that are under way, and these go on.
+    bundle.cut_power().await;
+}

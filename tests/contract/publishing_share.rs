@@ -1,0 +1,173 @@
+//! Each managing entity's share of publishing: whoever publishes more is refused until the minute ends, and takes nothing from
+//! others.
+//!
+//! The bundle reads the wall clock, so a minute may end in the midst of any of this, but hardly two.
+
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+use crate::harness::{
+    Answer, Application, AwsCall, Behaviour, Bus, Call, Entity, Receiver, Settings, Suite, Table, now, tests,
+};
+
+tests![
+    an_entity_above_its_share_is_refused_and_others_are_not,
+    a_refusal_comes_after_the_checks_of_the_caller_and_before_all_else,
+    an_entity_that_publishes_little_costs_nothing_more,
+    what_cannot_be_counted_is_published_all_the_same,
+];
+
+fn event(entity: &Entity, number: usize) -> Call {
+    entity.post("/webhook/event").json(&json!({ "type": "booking.created", "data": { "number": number } }))
+}
+
+fn is_refusal(answer: &Answer, limit: usize) {
+    let problem = answer.json();
+    assert_eq!(answer.status, 429, "{}", answer.exchange);
+    assert!(problem["type"].as_str().is_some_and(|kind| kind.ends_with("/problems/too-many-events")), "{problem}");
+    assert_eq!(problem["properties"], json!({ "limit": limit }));
+    let wait: u64 = answer.header("retry-after").parse().expect("seconds");
+    assert!((1..=60).contains(&wait), "{}", answer.exchange);
+}
+
+fn one_is_a_refusal(answers: &[Answer], limit: usize) {
+    is_refusal(answers.iter().find(|answer| answer.status == 429).expect("one is refused"), limit);
+}
+
+/// Publishes until it is refused; how often it was not.
+async fn accepted(entity: &Entity, limit: usize) -> usize {
+    let minute = now() / 60;
+    for number in 0.. {
+        let answer = event(entity, number).send().await;
+        if answer.status != 202 {
+            is_refusal(&answer, limit);
+            assert!(number == limit || now() / 60 > minute && number > limit, "refused after {number}");
+            return number;
+        }
+        assert!(number < 2 * limit, "still not refused");
+    }
+    unreachable!("it is refused before numbers end")
+}
+
+/// Writes what other processes have counted, in the present minute and the next.
+async fn counted_elsewhere(table: &Table, entity: &Entity, count: usize) {
+    let minute = now() / 60 * 60;
+    for minute in [minute, minute + 60] {
+        let item = json!({
+            "pk": { "S": format!("PUBLISHED#{}", entity.id) }, "sk": { "S": format!("{minute:010}") },
+            "count": { "N": count.to_string() },
+        });
+        table.put(item).await;
+    }
+}
+
+async fn an_entity_above_its_share_is_refused_and_others_are_not(suite: Arc<Suite>) {
+    const LIMIT: usize = 20;
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("PUBLISH_LIMIT", LIMIT.to_string())).await;
+    let (busy, other) = (Entity::new(&api, "busy".to_owned()).await, Entity::new(&api, "other".to_owned()).await);
+    let receiver = Receiver::start().await;
+    for entity in [&busy, &other] {
+        entity.hook(&receiver.on(&format!("/{}", entity.id), [Behaviour::status(200)])).await;
+    }
+    let accepted = accepted(&busy, LIMIT).await;
+    for number in 0..LIMIT {
+        event(&other, number).expect(202).await;
+    }
+    for (path, count) in [("/busy", accepted), ("/other", LIMIT)] {
+        let received = receiver.until(path, count).await;
+        let numbers: BTreeSet<u64> =
+            received.iter().filter_map(|request| request.json()["data"]["number"].as_u64()).collect();
+        assert_eq!(numbers.len(), count, "what was accepted at {path} is lost, or what was refused is not");
+    }
+    // What other processes have let through counts from this one's first step on.
+    let elsewhere = Entity::new(&api, "elsewhere".to_owned()).await;
+    counted_elsewhere(&Table::of(&api.env), &elsewhere, LIMIT).await;
+    let answers =
+        [event(&elsewhere, 0).send().await, event(&elsewhere, 1).send().await, event(&elsewhere, 2).send().await];
+    one_is_a_refusal(&answers, LIMIT);
+    assert!(answers.iter().filter(|answer| answer.status == 202).count() <= 2, "no more than one in each minute");
+    assert!(bundle.stop().await.success());
+}
+
+async fn a_refusal_comes_after_the_checks_of_the_caller_and_before_all_else(suite: Arc<Suite>) {
+    const LIMIT: usize = 3;
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("PUBLISH_LIMIT", LIMIT.to_string())).await;
+    let (entity, receiver) = (Entity::new(&api, "busy".to_owned()).await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    // Repetitions cost the same, and what is malformed has come as far.
+    let body = json!({ "type": "booking.created", "data": {} });
+    let again = || entity.post("/webhook/event").header("idempotency-key", "same").json(&body);
+    let malformed = || entity.post("/webhook/event").body("application/json", "{");
+    for (what, call) in [("repetitions", &again as &dyn Fn() -> Call), ("malformed requests", &malformed)] {
+        let mut answers = Vec::new();
+        for _ in 0..=2 * LIMIT {
+            answers.push(call().send().await);
+        }
+        one_is_a_refusal(&answers, LIMIT);
+        assert!(answers.iter().filter(|answer| answer.status != 429).count() <= 2 * LIMIT, "{what} do not count");
+    }
+    let path = entity.path("/webhook/event");
+    let reading = api.token(Application::Platform, "integrations.read").await;
+    api.post(&path).json(&body).refused(401, "unauthorized").await;
+    api.post(&path).bearer(&reading).json(&body).refused(403, "insufficient-scope").await;
+    again().header("service-version", "1.0").refused(400, "unsupported-version").await;
+    entity.post("/webhook/event").body("text/plain", "{}").refused(415, "unsupported-media-type").await;
+    // Neither the platform's own events nor the service's are the entity's to spend.
+    let bus = Bus::of(&api.env);
+    let detail = format!(r#"{{"type":"booking.created","managingEntityIdentifier":"{}","data":{{}}}}"#, entity.id);
+    for number in 0..=LIMIT {
+        let answer = bus.hand_over(Bus::event(&format!("bus-{number}"), &detail)).await.expect("taken");
+        assert!(answer["published"].is_object(), "{answer}");
+        entity.post(&format!("/webhook/{}/test", hook.id)).expect(202).await;
+    }
+    assert!(bundle.stop().await.success());
+}
+
+fn counts(entity: &Entity) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static {
+    let key = format!("PUBLISHED#{}\"", entity.id);
+    move |call| call.operation == "UpdateItem" && call.mentions(&key)
+}
+
+async fn an_entity_that_publishes_little_costs_nothing_more(suite: Arc<Suite>) {
+    const STEP: usize = 20;
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&stood.api, "little".to_owned()).await;
+    let counted = || stood.table.calls_mentioning("PUBLISHED#").into_iter().filter(counts(&entity)).count();
+    let minute = now() / 60;
+    for number in 0..STEP - 1 {
+        event(&entity, number).expect(202).await;
+    }
+    assert_eq!(counted(), 0);
+    for number in 0..STEP + 1 {
+        event(&entity, number).expect(202).await;
+    }
+    let expected = if now() / 60 == minute { 2..=2 } else { 0..=2 };
+    assert!(expected.contains(&counted()), "{} writes for {} events", counted(), 2 * STEP);
+    assert!(stood.bundle.stop().await.success());
+}
+
+async fn what_cannot_be_counted_is_published_all_the_same(suite: Arc<Suite>) {
+    const LIMIT: usize = 50;
+    let settings = Settings::default().with("PUBLISH_LIMIT", LIMIT.to_string());
+    let (stood, _permit) = suite.other_bundle_interposed(settings).await;
+    let (refused, late) =
+        (Entity::new(&stood.api, "refused".to_owned()).await, Entity::new(&stood.api, "late".to_owned()).await);
+    stood.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", counts(&refused));
+    stood.table.delay(usize::MAX, Duration::from_secs(30), counts(&late));
+    for entity in [&refused, &late] {
+        // That many would be refused at once if this were read.
+        counted_elsewhere(&Table::of(&stood.api.env), entity, LIMIT).await;
+        for number in 0..5 {
+            let began = Instant::now();
+            event(entity, number).expect(202).await;
+            assert!(began.elapsed() < Duration::from_secs(10), "{} waited for {:?}", entity.id, began.elapsed());
+        }
+        assert!(stood.table.calls_mentioning("PUBLISHED#").iter().any(counts(entity)), "{} was counted", entity.id);
+    }
+    assert!(stood.bundle.stop().await.success());
+}

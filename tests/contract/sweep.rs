@@ -1,0 +1,80 @@
+//! The sweep goes on past what it cannot read, and waits for no tenant whose part of the table is busy.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::harness::{AwsCall, Behaviour, Entity, LONG, Receiver, Settings, Suite, Table, invocation, tests, until};
+
+tests![
+    what_cannot_be_read_keeps_no_sweep_from_the_deliveries_behind_it,
+    a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement,
+];
+
+/// When the deliveries were due that a sweep finds first.
+const LONG_AGO: &str = "2026-01-01T00:00:00.000Z";
+
+/// So seldom that each sweep is a test's own.
+fn swept_by_hand() -> Settings {
+    Settings::default().with("SWEEP_INTERVAL", "1h")
+}
+
+async fn what_cannot_be_read_keeps_no_sweep_from_the_deliveries_behind_it(suite: Arc<Suite>) {
+    /// As many as a sweep reads at once of a part of the index.
+    const PAGE: usize = 200;
+    let (stood, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
+    let (entity, receiver, table) =
+        (Entity::new(&stood.api, "behind".to_owned()).await, Receiver::start().await, Table::of(&stood.api.env));
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    // What publishing announces is lost.
+    stood.services.swallow(1, |call| call.operation == "SendMessageBatch");
+    let id = entity.publish(json!({})).await;
+    let (pk, sk) = (format!("DLV#{id}"), "HEAD");
+    assert!(table.set(&pk, sk, "dueAt", "2026-01-02T00:00:00.000Z").await);
+    let head = table.item(&pk, sk).await.expect("its head");
+    let unreadable = (0..PAGE).map(|number| {
+        let mut damaged = head.clone();
+        // Of the same length, and of the same part of the index.
+        damaged["pk"]["S"] = format!("{}{number:03}", &pk[..pk.len() - 3]).into();
+        damaged["dueAt"]["S"] = LONG_AGO.into();
+        // The index shows nothing of it.
+        damaged["event"]["S"] = "no identifier".into();
+        damaged
+    });
+    table.put_all(unreadable).await;
+    let swept =
+        invocation(&stood.api.env, "sweep-deliveries").body("{}").send().await.expect("functions can be invoked");
+    assert!(!swept.headers().contains_key("x-amz-function-error"), "{:?}", swept.text().await);
+    entity.until_status(&id, &["delivered"]).await;
+    let moved = table.item(&format!("{}000", &pk[..pk.len() - 3]), sk).await.expect("one of them");
+    assert_ne!(moved["dueAt"]["S"], LONG_AGO, "the sweep has come to those before it");
+    assert!(stood.bundle.stop().await.success());
+}
+
+/// The look-up is tried again by the client of the table after four seconds, and given up after ten.
+async fn a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
+    let (entity, receiver, table) =
+        (Entity::new(&stood.api, "busy".to_owned()).await, Receiver::start().await, Table::of(&stood.api.env));
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    // Whatever announces it, no dispatcher hears of it, and looks up the webhook as well.
+    let webhook = hook.id.clone();
+    let announces = move |call: &AwsCall| call.operation == "SendMessageBatch" && call.mentions(&webhook);
+    stood.services.swallow(usize::MAX, announces.clone());
+    let id = entity.publish(json!({})).await;
+    assert!(table.set(&format!("DLV#{id}"), "HEAD", "dueAt", LONG_AGO).await);
+    let webhook = format!("WHK#{}", hook.id);
+    let looks_up = move |call: &AwsCall| call.operation == "BatchGetItem" && call.mentions(&webhook);
+    let look_ups = || stood.table.calls_mentioning(&hook.id).into_iter().filter(&looks_up).count();
+    let before = look_ups();
+    stood.table.delay(usize::MAX, LONG, looks_up.clone());
+    let swept = tokio::spawn(invocation(&stood.api.env, "sweep-deliveries").body("{}").send());
+    until("the sweep has announced it", LONG, async || {
+        let announced = stood.services.calls_mentioning(&hook.id).into_iter().filter(&announces).count();
+        (announced == 2).then_some(())
+    })
+    .await;
+    assert_eq!(look_ups() - before, 1, "it was given up before it was tried again");
+    swept.abort();
+    stood.bundle.cut_power().await;
+}
