@@ -107,6 +107,21 @@ mod tests {
     }
 
     #[test]
+    fn a_stack_is_provided_for_with_or_without_an_application_and_never_with_half_of_one() {
+        let parsed = |arguments: &str| Arguments::try_parse_from(format!("waypost-admin {arguments}").split(' '));
+        for good in ["provision --stack a", "provision --stack a --name n --entity e", "provision --name n --entity *"]
+        {
+            assert!(parsed(good).is_ok(), "{good}");
+        }
+        let half =
+            ["provision --stack a --name n", "provision --stack a --entity e", "provision --scopes booking.read"];
+        for half in half.into_iter().chain(["application create --name n", "application create --entity e"]) {
+            let error = parsed(half).expect_err(half);
+            assert_eq!((error.kind(), error.exit_code()), (ErrorKind::MissingRequiredArgument, 2), "{half}");
+        }
+    }
+
+    #[test]
     fn the_program_is_put_together_as_clap_wants_it_and_every_subcommand_has_examples() {
         Arguments::command().debug_assert();
         for command in Arguments::command().get_subcommands() {

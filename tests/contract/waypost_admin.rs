@@ -111,7 +111,8 @@ async fn a_stack_is_worked_on_by_its_name_alone_and_described_once(suite: Arc<Su
     assert_eq!(upgraded, json!({ "deliveriesSeen": 0, "deliveriesIndexed": 0 }));
     let rotated = account.admin(&["data-keys", "rotate", "--json", "--stack", "waypost"]).await.json();
     assert_eq!((&rotated["unreadable"], &rotated["forgottenKeys"]), (&json!(0), &json!([])));
-    let replaced = account.admin(&["signing-keys", "rotate", "--emergency", "--json", "--stack", "waypost"]).await.json();
+    let replaced =
+        account.admin(&["signing-keys", "rotate", "--emergency", "--json", "--stack", "waypost"]).await.json();
     let published = api.get("/oauth2/jwks").expect(200).await.json();
     let published: Vec<_> = [0, 1].map(|position| text(&published["keys"][position], "kid")).into();
     assert_eq!(published, [text(&replaced, "current"), text(&replaced, "next")]);
@@ -128,7 +129,8 @@ async fn an_unknown_stack_is_refused_and_an_unreachable_one_fails(suite: Arc<Sui
     let refusal = account.admin(&["--stack", "waypots", "upgrade-data"]).await.failed(3);
     assert!(refusal.contains("there is no stack waypots in ") && refusal.contains("list-stacks"), "{refusal}");
 
-    let account = Account::of(&suite.api.env, error(403, "AccessDenied", "not authorized to perform DescribeStacks")).await;
+    let account =
+        Account::of(&suite.api.env, error(403, "AccessDenied", "not authorized to perform DescribeStacks")).await;
     let failure = account.admin(&["--stack", "waypost", "upgrade-data"]).await.failed(1);
     assert!(failure.contains("AccessDenied: not authorized to perform DescribeStacks"), "{failure}");
 

@@ -24,7 +24,11 @@ A service on this machine needs none of this: `make run` does the same at its st
 
 /// Gives the empty secrets of a new stack their values, publishes its keys, and makes a first application.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(
+    after_help = EXAMPLES,
+    mut_arg("name", |name| name.required(false).requires("entity")),
+    mut_arg("entity", |entity| entity.required(false).requires("name"))
+)]
 pub struct Arguments {
     #[command(flatten)]
     application: Option<Registration>,
