@@ -115,70 +115,42 @@ sam-local: build ## Runs FUNCTION= with its sample event as SAM does (needs Dock
 	.venv-deploy/bin/sam local invoke --template template.yaml --event "events/$(FUNCTION).json" \
 		"$$(echo "$(FUNCTION)" | awk -F- '{ for (i = 1; i <= NF; i++) printf "%s", toupper(substr($$i, 1, 1)) substr($$i, 2) }')"
 
-provision: ## Fills the secrets of STACK= and registers an application (NAME= ENTITY=)
-	@test -n "$(STACK)" && test -n "$(NAME)" && test -n "$(ENTITY)" || \
+# Every command below is the operator's program for the stack STACK=, or else for the service that runs here with DATA=; see
+# `target/debug/waypost-admin --help`. Beside `make run` it is built already; for a stack it is built alone.
+ADMIN = $(if $(STACK),cargo build --package operator,$(BUILD)) && target/debug/waypost-admin \
+	$(if $(STACK),--stack $(call quoted,$(STACK)),--data $(call quoted,$(DATA)))
+
+# What a make variable holds, as one word for the shell, whatever is in it.
+quoted = '$(subst ','\'',$(1))'
+APPLICATION = --name $(call quoted,$(NAME)) --entity $(call quoted,$(ENTITY)) $(if $(SCOPES),--scopes $(call quoted,$(SCOPES))) \
+	$(if $(OWNER),--owner $(call quoted,$(OWNER)))
+
+provision: rust ## Fills the secrets of STACK= and registers an application (NAME= ENTITY=)
+	@test -n "$(STACK)" && test -n $(call quoted,$(NAME)) && test -n $(call quoted,$(ENTITY)) || \
 		{ echo "Say which: make provision STACK=waypost NAME='First application' ENTITY=my-hotel" >&2; exit 1; }
-	cargo build --package operator --bin provision
-	@output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
-		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
-	exec target/debug/provision --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)" \
-		--signing-algorithm "$$(output SigningAlgorithm)" --token-lifetime "$$(output TokenLifetime)" \
-		--application-name "$(NAME)" --managing-entity "$(ENTITY)"
+	@$(ADMIN) provision $(APPLICATION)
 
-# Makes an application, unless COMMAND= says what else is to be done.
-APPLICATION = $(or $(COMMAND),create --name "$(NAME)" --entity "$(ENTITY)" $(if $(SCOPES),--scopes "$(SCOPES)") \
-	$(if $(OWNER),--owner "$(OWNER)"))
-
-application: ## Makes an application, of STACK= or of what runs here (NAME= ENTITY='a b'; SCOPES= OWNER=; COMMAND='list a')
-	@test -n "$(COMMAND)" || { test -n "$(NAME)" && test -n "$(ENTITY)"; } || \
+application: rust ## Makes an application (NAME= ENTITY='a b'; SCOPES= OWNER=), or does COMMAND='list a'
+	@test -n $(call quoted,$(COMMAND)) || { test -n $(call quoted,$(NAME)) && test -n $(call quoted,$(ENTITY)); } || \
 		{ echo "Say which: make application NAME='Channel manager' ENTITY=my-hotel" >&2; exit 1; }
-	$(if $(STACK),cargo build --package operator --bin application,$(BUILD))
-	@$(if $(STACK),output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
-		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
-	exec target/debug/application --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)" \
-		$(APPLICATION),exec target/debug/application --data "$(DATA)" $(APPLICATION))
+	@$(ADMIN) application $(or $(COMMAND),create $(APPLICATION))
 
-# What runs here was built by `make run`; a stack's operator builds this one program.
-rotate-data-keys: ## Rotates the keys of sealed secrets, of STACK= or of what runs here (DATA=; OPTIONS=--forget)
-	$(if $(STACK),cargo build --package operator --bin rotate-data-keys,$(BUILD))
-	@$(if $(STACK),output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
-		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
-	exec target/debug/rotate-data-keys --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)" \
-		$(OPTIONS),exec target/debug/rotate-data-keys --data "$(DATA)" $(OPTIONS))
+rotate-data-keys: rust ## Rotates the keys of sealed values (OPTIONS=--forget)
+	@$(ADMIN) data-keys rotate $(OPTIONS)
 
-index-deliveries: ## Puts deliveries of before an update into the index of their webhooks, of STACK= or of what runs here (DATA=)
-	$(if $(STACK),cargo build --package operator --bin index-deliveries,$(BUILD))
-	@$(if $(STACK),output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
-		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
-	exec target/debug/index-deliveries --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)",\
-	exec target/debug/index-deliveries --data "$(DATA)")
+index-deliveries: rust ## Brings data of before an update to the present form
+	@$(ADMIN) upgrade-data
 
-rotate-signing-key: ## Lets the next key sign tokens, of STACK= or of what runs here (DATA=; OPTIONS=--emergency)
-	$(if $(STACK),cargo build --package operator --bin signing-keys,$(BUILD))
-	@$(if $(STACK),output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
-		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
-	exec target/debug/signing-keys --table "$$(output TableName)" --secrets-prefix "$$(output SecretsPrefix)" \
-		--signing-algorithm "$$(output SigningAlgorithm)" --token-lifetime "$$(output TokenLifetime)" \
-		$(OPTIONS),exec target/debug/signing-keys --data "$(DATA)" $(OPTIONS))
+rotate-signing-key: rust ## Lets the next key sign tokens (OPTIONS=--emergency)
+	@$(ADMIN) signing-keys rotate $(OPTIONS)
 
-# Of the stack STACK=, or of the run here that keeps its data in DATA=.
-ifdef STACK
-GEO_IP = output() { aws cloudformation describe-stacks --stack-name "$(STACK)" --output text \
-		--query "Stacks[0].Outputs[?OutputKey=='$$1'].OutputValue"; }; \
-	exec target/debug/geo-ip --store "$$(output GeoIpStore)" --environment "$$(output EnvironmentName)"
-else
-GEO_IP = exec target/debug/geo-ip --store "$(DATA)/geo-ip"
-endif
-
-geo-ip-rollback: ## Goes back to the release of EDITION= before the current one (STACK=, or DATA=.local)
+geo-ip-rollback: rust ## Goes back to the release of EDITION= before the current one
 	@test -n "$(EDITION)" || { echo "Say which: make geo-ip-rollback EDITION=GeoLite2-City" >&2; exit 1; }
-	$(BUILD)
-	@$(GEO_IP) rollback "$(EDITION)"
+	@$(ADMIN) geo-ip rollback $(call quoted,$(EDITION))
 
-geo-ip-lookup: ## Looks IP= up in what is published (EDITION= for one of them; STACK=, or DATA=.local)
+geo-ip-lookup: rust ## Looks IP= up in what is published (EDITION= for one database)
 	@test -n "$(IP)" || { echo "Say which: make geo-ip-lookup IP=1.1.1.1" >&2; exit 1; }
-	$(BUILD)
-	@$(GEO_IP) lookup "$(IP)" $(EDITION:%=--edition "%")
+	@$(ADMIN) geo-ip lookup $(call quoted,$(IP)) $(if $(EDITION),--edition $(call quoted,$(EDITION)))
 
 # ----------------------------------------------------------------------------------------------------------- tools
 

@@ -1,194 +1,26 @@
 //! What operators do with a deployment, on AWS or in a folder of this machine: provide it with what it needs before its first
 //! request, and look after its keys, applications and data. Not part of any deployed binary.
+//!
+//! Each module is a use case without a terminal. The program `waypost-admin` (`main.rs`, `commands/`) reads its arguments, calls
+//! one of them and prints the result. `local` calls the same ones when it starts.
 
-pub mod key_ring;
+// Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
+#![recursion_limit = "256"]
+
+mod audit;
+
+pub mod applications;
+pub mod data_keys;
+pub mod deployment;
+pub mod geo_ip_databases;
 pub mod private_file;
-pub mod reseal;
+pub mod provision;
+pub mod replaced_secret;
+pub mod signing_keys;
 pub mod webhook_index;
-pub mod which;
 
-pub use which::{Deployment, Here, OperatorError, Which, begin, end};
-
-use std::collections::BTreeMap;
-
-use aws_lc_rs::{
-    encoding::{AsDer, Pkcs8V1Der},
-    rsa::{KeyPair, KeySize},
+pub use deployment::{Deployment, DeploymentError, Target};
+pub use provision::{
+    Credentials, ProvisionError, fresh_credentials, fresh_secrets, provider_secrets, publish_signing_key,
+    register_application, renewed,
 };
-use base64::{Engine, prelude::BASE64_STANDARD};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-
-use self::key_ring::KeyRingSecret;
-use auth::{
-    keys::{PublishedKeys, RevokedKey},
-    signing::{self, BadSigningKey, SigningAlgorithm, SigningSecret},
-};
-use base::{
-    clock::{Clock, SystemClock},
-    random::{self, SystemRandom},
-};
-use geo_ip::configuration;
-use issuer::{
-    applications::{
-        Applications, ClientSecret, client_secret,
-        new_application::{NewApplication, fresh_client_id},
-    },
-    oauth::pepper,
-};
-use payments::{builtin, providers::SECRET_PREFIX};
-use storage::{
-    sealing,
-    secrets::{SecretBytes, SecretText},
-    table::{Table, TableError},
-};
-
-/// A client's identifier and secret, as its owner is told them once.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Credentials {
-    /// `app` and 22 letters and digits.
-    pub client_id: String,
-    /// 43 letters and digits: 256 bits.
-    pub client_secret: String,
-}
-
-/// Why a deployment could not be provided with what it needs.
-#[derive(Debug, thiserror::Error)]
-pub enum ProvisionError {
-    /// The signing key's secret is malformed.
-    #[error(transparent)]
-    SigningKey(#[from] BadSigningKey),
-    /// The signing keys were replaced in an emergency, and here are the old ones.
-    #[error("the secret `signing-key` is an old one; put the present one in its place, or remove it for a new one")]
-    Revoked(#[from] RevokedKey),
-    /// The pepper's secret is malformed.
-    #[error("the secret `client-secret-pepper` is malformed")]
-    Pepper(#[source] serde_json::Error),
-    /// The table did not take it.
-    #[error("the table could not be written")]
-    Table(#[from] TableError),
-}
-
-/// The secrets that a deployment begins with, by name: fresh random ones, and a configuration of nothing.
-pub fn fresh_secrets(algorithm: SigningAlgorithm) -> BTreeMap<&'static str, Value> {
-    let bytes = || BASE64_STANDARD.encode(random::bytes::<32>(&SystemRandom));
-    BTreeMap::from([
-        (signing::SECRET, SigningSecret::fresh(algorithm).value()),
-        (pepper::SECRET, json!({ "pepper": bytes() })),
-        (sealing::SECRET, KeyRingSecret::new(SystemClock.now(), &SystemRandom).value()),
-        ("task-key", json!({ "key": random::alphanumeric(&SystemRandom, 43) })),
-        // Which databases are kept is for the operator to say; until then, none.
-        (configuration::SECRET, json!({ "editions": [] })),
-    ])
-}
-
-/// A secret of an earlier form in the present one; nothing, if it is in no earlier one.
-pub fn renewed(name: &str, value: &Value, algorithm: SigningAlgorithm) -> Option<Value> {
-    let secret = (name == signing::SECRET).then(|| SigningSecret::of_single_key(value, algorithm))?;
-    secret.map(|secret| secret.value())
-}
-
-/// Fresh secrets of the built-in payment providers, by name: of the right form, and known to no provider. For one machine
-/// only, where each stands in for the real one until somebody puts that in its place. Only those that are missing are made:
-/// a key takes a noticeable part of a second.
-pub fn provider_secrets(missing: impl Fn(&str) -> bool) -> BTreeMap<String, Value> {
-    let secret = |built_in: &builtin::BuiltIn| {
-        let client_id = random::alphanumeric(&SystemRandom, 22);
-        if built_in.has_key() {
-            json!({ "clientId": client_id, "privateKey": fresh_private_key() })
-        } else {
-            json!({ "clientId": client_id, "clientSecret": random::alphanumeric(&SystemRandom, 43) })
-        }
-    };
-    let named = builtin::all().iter().map(|built_in| (format!("{SECRET_PREFIX}{}", built_in.name), built_in));
-    named.filter(|(name, _)| missing(name)).map(|(name, built_in)| (name, secret(built_in))).collect()
-}
-
-/// A new RSA key in PEM (PKCS #8): every provider that takes signed assertions takes RS256.
-fn fresh_private_key() -> String {
-    let pair = KeyPair::generate(KeySize::Rsa2048).expect("the system's generator gives bytes");
-    let der: Pkcs8V1Der<'_> = pair.as_der().expect("a key that was just made can be written");
-    let text = BASE64_STANDARD.encode(der.as_ref());
-    let lines: Vec<_> = text.as_bytes().chunks(64).map(String::from_utf8_lossy).collect();
-    format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n"))
-}
-
-/// A fresh client id and secret.
-pub fn fresh_credentials() -> Credentials {
-    let client_secret = client_secret::fresh(&SystemRandom).expose().to_owned();
-    Credentials { client_id: fresh_client_id(&SystemRandom), client_secret }
-}
-
-/// Publishes the public halves of the `signing-key` secret beside what is published already, and lets the keys end that it
-/// has no more: a rotation may have been stopped halfway. `lifetime` is that of tokens, in seconds.
-pub async fn publish_signing_key(table: &Table, signing_key: &Value, lifetime: u32) -> Result<(), ProvisionError> {
-    let keys = SigningSecret::read(signing_key)?.keys()?;
-    let now = SystemClock.now();
-    Ok(PublishedKeys::new(table.clone()).change(|published| published.settle(&keys, lifetime, now)).await??)
-}
-
-/// The pepper in the value of its secret.
-pub fn pepper_of(secret: &Value) -> Result<SecretBytes, ProvisionError> {
-    #[derive(Deserialize)]
-    struct Pepper {
-        pepper: SecretBytes,
-    }
-    Pepper::deserialize(secret).map(|Pepper { pepper }| pepper).map_err(ProvisionError::Pepper)
-}
-
-/// Writes an application with these credentials, unless there is one: that is its owner's, who may have changed it since or
-/// ended this very secret. One that was removed is made anew; tokens are refused until its revocation is over.
-pub async fn register_application(
-    table: &Table,
-    pepper: &Value,
-    credentials: &Credentials,
-    new: NewApplication,
-) -> Result<(), ProvisionError> {
-    let (applications, pepper, now) = (Applications::new(table.clone()), pepper_of(pepper)?, SystemClock.now());
-    let Credentials { client_id, client_secret } = credentials;
-    match applications.find(client_id).await {
-        Ok(Some(known)) => {
-            if known.secret(client_secret, &pepper, now).is_none() {
-                tracing::warn!("the application {client_id} was changed: the secret in service.env is no longer good");
-            }
-            return Ok(());
-        }
-        Ok(None) => {}
-        // It is of an older form, in which it would be of no use.
-        Err(TableError::Item { .. } | TableError::Missing(_)) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let secret = ClientSecret::of(&SecretText::new(client_secret), &pepper, now, &SystemRandom);
-    Ok(applications.put(new.with(client_id.clone(), Some(secret), now)).await?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use outbound::addresses::AddressRules;
-    use payments::providers;
-
-    #[test]
-    fn only_a_single_signing_key_is_renewed_and_it_stays_the_one_that_signs() {
-        let fresh = fresh_secrets(SigningAlgorithm::Es256);
-        for (name, value) in &fresh {
-            assert_eq!(renewed(name, value, SigningAlgorithm::Es256), None, "{name}");
-        }
-        let single = &fresh[signing::SECRET]["current"];
-        let two = renewed(signing::SECRET, single, SigningAlgorithm::EdDsa).expect("renewed");
-        assert_eq!((&two["current"], &two["next"]["algorithm"]), (single, &json!("EdDSA")));
-        assert_eq!(renewed("another", single, SigningAlgorithm::EdDsa), None);
-    }
-
-    #[test]
-    fn the_fresh_secrets_of_providers_are_as_they_should_be_and_new_each_time() {
-        let (one, other) = (provider_secrets(|_| true), provider_secrets(|_| true));
-        assert_eq!(one.len(), 6);
-        for (name, secret) in &one {
-            let provider = name.strip_prefix(SECRET_PREFIX).expect("the prefix");
-            providers::check(provider, secret, &AddressRules::default()).expect("a good secret");
-            assert_ne!(secret, &other[name], "{name}");
-        }
-    }
-}

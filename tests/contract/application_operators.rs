@@ -1,14 +1,13 @@
 //! The operator's command for applications, and what a restart leaves of them.
 
-use std::{process::Stdio, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tokio::{process::Command, time::timeout};
 
 use crate::{
     application_credentials::introspected,
     applications::{KEY, Made, accepted, claims, of, shown, text, token},
-    harness::{Entity, LONG, Settings, Suite, local, tests},
+    harness::{Entity, Settings, Suite, admin, tests},
 };
 
 tests![
@@ -45,12 +44,13 @@ async fn what_its_owner_has_changed_of_the_demo_application_outlives_a_restart(s
 
 /// Runs the operator's command against the bundle; what it says, if it succeeds.
 async fn operator(suite: &Suite, arguments: &[&str]) -> Result<String, String> {
-    let program = local().expect("the bundle runs it").with_file_name("application");
-    let mut command = Command::new(program);
-    command.arg("--data").arg(suite.bundle.data()).args(arguments).stdin(Stdio::null()).kill_on_drop(true);
-    let output = timeout(LONG, command.output()).await.expect("it ends").expect("it can be run");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+    let run = admin(&suite.bundle, &[&["application"], arguments].concat()).await;
+    if run.code == Some(0) { Ok(run.out) } else { Err(run.err) }
+}
+
+/// The JSON that a subcommand prints when it succeeds.
+async fn operator_json(suite: &Suite, arguments: &[&str]) -> Value {
+    admin(&suite.bundle, &[&["application", "--json"], arguments].concat()).await.json()
 }
 
 /// The values of lines `NAME=value`.
@@ -70,12 +70,16 @@ async fn an_operator_makes_and_looks_after_applications(suite: Arc<Suite>) {
     // Its owner is the first of its entities.
     let listed = entity.get("/application/list").expect(200).await.json();
     assert_eq!(listed[0]["clientId"], id);
-    let said = operator(&suite, &["list", &entity.id]).await.expect("listed");
-    let mut shown: Value = serde_json::from_str(&said).expect("one line of JSON");
-    assert_eq!(shown["clientId"], id);
-    assert!(!said.contains(&secret));
-    shown = serde_json::from_str(&operator(&suite, &["show", &id]).await.expect("shown")).expect("JSON");
-    assert_eq!(shown["name"], "By hand");
+    for said in [operator(&suite, &["list", &entity.id]).await, operator(&suite, &["list", &entity.id, "--json"]).await]
+    {
+        let said = said.expect("listed");
+        assert!(said.contains(&id) && said.contains("By hand") && !said.contains(&secret), "{said}");
+    }
+    let listed = operator_json(&suite, &["list", &entity.id]).await;
+    assert_eq!((listed[0]["clientId"].as_str(), listed.as_array().map(Vec::len)), (Some(id.as_str()), Some(1)));
+    assert_eq!(operator_json(&suite, &["show", &id]).await["name"], "By hand");
+    let text = operator(&suite, &["show", &id]).await.expect("shown");
+    assert!(text.contains(&entity.id) && text.contains("sec_") && !text.contains(&secret), "{text}");
 
     let said = operator(&suite, &["add-secret", &id, "--overlap-seconds", "0"]).await.expect("added");
     let new = values(&said).pop().expect("a secret");
@@ -120,12 +124,12 @@ async fn an_operator_ends_one_secret_or_key_at_once(suite: Arc<Suite>) {
     // One that has ended by itself is shown, and ends with its tokens in the same way.
     operator(&suite, &["add-secret", &id, "--overlap-seconds", "0"]).await.expect("added");
     operator(&suite, &["add-secret", &id, "--overlap-seconds", "0"]).await.expect("added");
-    let said: Value = serde_json::from_str(&operator(&suite, &["show", &id]).await.expect("shown")).expect("JSON");
+    let said = operator_json(&suite, &["show", &id]).await;
     assert_eq!(said["secrets"].as_array().map(Vec::len), Some(3), "{said:#}");
     let ended = text(&said["secrets"][2], "id");
     operator(&suite, &["remove-secret", &id, &ended]).await.expect("removed");
     assert_eq!(introspected(api, &kept).await["active"], false);
-    let said: Value = serde_json::from_str(&operator(&suite, &["show", &id]).await.expect("shown")).expect("JSON");
+    let said = operator_json(&suite, &["show", &id]).await;
     operator(&suite, &["remove-secret", &id, &text(&said["secrets"][1], "id")]).await.expect("removed");
 
     let key = json!({ "publicKey": { "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "laptop" } });

@@ -1,13 +1,13 @@
 //! Rotating the keys of what is sealed in the table: nobody notices, and the old keys are needed no more.
 
-use std::{cell::Cell, collections::BTreeSet, fs, process::Stdio, sync::Arc, time::Duration};
+use std::{cell::Cell, collections::BTreeSet, fs, sync::Arc, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
-use tokio::{process::Command, time};
+use tokio::time;
 
 use crate::harness::{
-    Api, Behaviour, Bundle, Choice, Entity, LONG, Receiver, Settings, Suite, Table, is_signed_by, local, now, tests,
+    Api, Behaviour, Bundle, Choice, Entity, Receiver, Settings, Suite, Table, admin, is_signed_by, now, tests,
 };
 
 tests![
@@ -18,12 +18,7 @@ tests![
 
 /// Runs the operator's program, which must succeed; what it says at the end.
 async fn rotate(bundle: &Bundle, options: &[&str]) -> String {
-    let program = local().expect("the bundle runs it").with_file_name("rotate-data-keys");
-    let mut command = Command::new(program);
-    command.arg("--data").arg(bundle.data()).args(options).stdin(Stdio::null()).kill_on_drop(true);
-    let output = time::timeout(LONG, command.output()).await.expect("it ends").expect("it can be run");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    admin(bundle, &[&["data-keys", "rotate"], options].concat()).await.done()
 }
 
 /// The key ring as the next start would load it.

@@ -70,6 +70,7 @@ mod stand_ins;
 mod sweep;
 mod table_chaos;
 mod token;
+mod waypost_admin;
 mod webhook_changes;
 mod webhook_removal;
 mod webhook_secrecy;
@@ -143,6 +144,7 @@ fn main() -> ExitCode {
         client_authentication::TESTS,
         guesses::TESTS,
         token::TESTS,
+        waypost_admin::TESTS,
         introspection::TESTS,
         forged_tokens::TESTS,
         former_data::TESTS,

@@ -5,7 +5,6 @@ use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     fs,
-    process::Stdio,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -16,9 +15,9 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use futures::{StreamExt, stream};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use tokio::{process::Command, time};
+use tokio::time;
 
-use crate::harness::{Api, AwsCall, Bundle, Forge, LONG, Settings, Suite, Table, invocation, local, now, tests, until};
+use crate::harness::{Api, AwsCall, Bundle, Forge, LONG, Settings, Suite, Table, admin, invocation, now, tests, until};
 
 tests![
     keys_rotate_under_load_and_no_good_token_is_refused,
@@ -41,12 +40,7 @@ fn without_lead() -> Settings {
 
 /// Runs the operator's program, which must succeed; what it says at the end.
 async fn rotate(bundle: &Bundle, options: &[&str]) -> String {
-    let program = local().expect("the bundle runs it").with_file_name("signing-keys");
-    let mut command = Command::new(program);
-    command.arg("--data").arg(bundle.data()).args(options).stdin(Stdio::null()).kill_on_drop(true);
-    let output = time::timeout(LONG, command.output()).await.expect("it ends").expect("it can be run");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    admin(bundle, &[&["signing-keys", "rotate"], options].concat()).await.done()
 }
 
 /// Does a step of a rotation, as Secrets Manager does; an error is one that it would try again.

@@ -195,6 +195,11 @@ impl Entry<'_> {
         metric.tell_beside("audit", &self.line());
     }
 
+    /// The same without the metric, for a program whose log is no function's: `{"Environment": …, "audit": {…}}`.
+    pub fn text(&self) -> String {
+        serde_json::json!({ "Environment": self.environment, "audit": self.line() }).to_string()
+    }
+
     fn line(&self) -> Line<'_> {
         Line {
             time: self.at,

@@ -4,7 +4,6 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    process::Stdio,
     sync::OnceLock,
 };
 
@@ -14,9 +13,8 @@ use doubles::{
 };
 use geo_ip::testing::DatabaseBuilder;
 use serde_json::{Value, json};
-use tokio::{process::Command, time};
 
-use super::{Answer, Api, Application, LONG, Table, aws_variables, local, now};
+use super::{Admin, Answer, Api, Application, Table, aws_variables, now};
 
 /// Every file of a store, by its path in it.
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
@@ -121,16 +119,8 @@ pub async fn end_lease(table: &Table, edition: &str) {
 
 /// Runs the operator's program; whether it succeeded, and what it says.
 pub async fn operator(api: &Api, arguments: &[&str]) -> (bool, String) {
-    let program = local().expect("the bundle runs it").with_file_name("geo-ip");
-    let mut command = Command::new(program);
-    command
-        .args(["--store", &api.env["GEO_IP_STORE"]])
-        .args(arguments)
-        .env("AWS_ENDPOINT_URL_S3", &api.env["S3_ENDPOINT"])
-        .envs(aws_variables(&api.env))
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
-    let output = time::timeout(LONG, command.output()).await.expect("it ends").expect("it can be run");
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    let s3 = ("AWS_ENDPOINT_URL_S3", api.env["S3_ENDPOINT"].clone());
+    let env: Vec<_> = aws_variables(&api.env).into_iter().chain([s3]).collect();
+    let run = Admin::run(["geo-ip", "--store", &api.env["GEO_IP_STORE"]].iter().chain(arguments), &env).await;
+    (run.code == Some(0), run.out + &run.err)
 }

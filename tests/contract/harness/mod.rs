@@ -1,6 +1,7 @@
 //! What the tests stand on: the bundle, a client that checks every answer, and the third parties of the crate `doubles`.
 
 mod account;
+mod admin;
 mod api;
 mod aws;
 mod bundle;
@@ -23,6 +24,7 @@ mod suite;
 mod table;
 
 pub use account::{Account, account, unrecorded};
+pub use admin::{Admin, admin};
 pub use api::{Answer, Api, Call};
 pub use aws::{aws_authorization, aws_authorization_of, aws_variables, invocation};
 pub use bundle::{Bundle, Settings, free_port, local, project};

@@ -17,8 +17,6 @@ pub use write::{
     is_new, less, more, present,
 };
 
-use std::sync::Arc;
-
 use aws_sdk_dynamodb::{
     Client,
     operation::{
@@ -29,6 +27,7 @@ use aws_sdk_dynamodb::{
         self as transact, AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
     },
 };
+use aws_types::SdkConfig;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::sleep;
 
@@ -59,6 +58,15 @@ pub enum Transacted {
 }
 
 impl Table {
+    /// The table of this name, for a program that is no function: with these credentials, at AWS or at this endpoint.
+    pub fn connect(aws: &SdkConfig, endpoint: Option<&str>, name: impl Into<String>) -> Self {
+        let mut config = aws_sdk_dynamodb::config::Builder::from(aws);
+        if let Some(endpoint) = endpoint {
+            config.set_endpoint_url(Some(endpoint.to_owned()));
+        }
+        Self::new(Client::from_conf(config.build()), name)
+    }
+
     /// The table of this name.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         let name = name.into();

@@ -1,0 +1,132 @@
+//! The options that every subcommand has.
+
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, Parser, error::ErrorKind};
+use operator::{Deployment, Target};
+
+use crate::{commands::Command, failure::Failure};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost-admin --stack waypost provision --name 'First application' --entity my-hotel
+  waypost-admin --stack waypost application list my-hotel
+  waypost-admin application list my-hotel --data .local --json
+  waypost-admin application --help
+
+Exit codes:
+  0  done
+  1  failed: something did not answer or went wrong on the way; the message says whether to run it again
+  2  the arguments are wrong; nothing was done
+  3  refused: what was named is not there, or its state does not allow this; nothing was done
+
+The result goes to standard output, progress, errors and the audit trail to standard error.";
+
+/// Looks after a Waypost deployment, a stack on AWS or a service on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "waypost-admin", version, after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub which: Which,
+    /// Writes the result as one JSON value.
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The deployment that a command is for.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// The deployment's CloudFormation stack. Credentials and region are found as by every AWS tool (AWS_PROFILE, AWS_REGION).
+    #[arg(long, global = true, value_name = "NAME")]
+    pub stack: Option<String>,
+    /// The data folder of the service on this machine, such as .local, in place of a stack.
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub data: Option<PathBuf>,
+}
+
+impl Which {
+    /// The deployment that was named.
+    pub fn target(&self) -> Result<Target, Failure> {
+        match (&self.stack, &self.data) {
+            (Some(stack), None) => Ok(Target::Stack(stack.clone())),
+            (None, Some(data)) => Ok(Target::Folder(data.clone())),
+            (None, None) => Err(usage(
+                ErrorKind::MissingRequiredArgument,
+                "say which deployment: --stack NAME for one on AWS, or --data FOLDER for one on this machine, such as --data .local",
+            )),
+            (Some(_), Some(_)) => {
+                Err(usage(ErrorKind::ArgumentConflict, "--stack and --data name two deployments; say one of them"))
+            }
+        }
+    }
+
+    /// The same, opened.
+    pub async fn open(&self) -> Result<Deployment, Failure> {
+        Ok(Deployment::open(&self.target()?).await?)
+    }
+}
+
+/// A failure for arguments that do not go together.
+pub fn usage(kind: ErrorKind, message: &str) -> Failure {
+    Failure::Usage(Arguments::command().error(kind, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target_of(arguments: &str) -> Result<Target, Failure> {
+        let arguments = Arguments::try_parse_from(arguments.split(' ')).expect("good arguments");
+        arguments.which.target()
+    }
+
+    #[test]
+    fn the_deployment_may_be_named_before_or_after_the_subcommand() {
+        for arguments in [
+            "waypost-admin --stack one application list hotel",
+            "waypost-admin application --stack one list hotel",
+            "waypost-admin application list hotel --stack one",
+        ] {
+            assert_eq!(target_of(arguments).expect(arguments), Target::Stack("one".to_owned()), "{arguments}");
+        }
+        let json = Arguments::try_parse_from(["waypost-admin", "upgrade-data", "--json", "--data", ".local"]);
+        assert!(json.expect("good arguments").json);
+    }
+
+    #[test]
+    fn one_deployment_must_be_named_and_not_two() {
+        let none = target_of("waypost-admin upgrade-data").expect_err("none").to_string();
+        assert!(none.contains("--stack NAME") && none.contains("--data FOLDER"), "{none}");
+        for both in
+            ["waypost-admin --stack one upgrade-data --data .local", "waypost-admin upgrade-data --stack a --data b"]
+        {
+            assert!(target_of(both).expect_err(both).to_string().contains("two deployments"), "{both}");
+        }
+    }
+
+    #[test]
+    fn a_stack_is_provided_for_with_or_without_an_application_and_never_with_half_of_one() {
+        let parsed = |arguments: &str| Arguments::try_parse_from(format!("waypost-admin {arguments}").split(' '));
+        for good in ["provision --stack a", "provision --stack a --name n --entity e", "provision --name n --entity *"]
+        {
+            assert!(parsed(good).is_ok(), "{good}");
+        }
+        let half =
+            ["provision --stack a --name n", "provision --stack a --entity e", "provision --scopes booking.read"];
+        for half in half.into_iter().chain(["application create --name n", "application create --entity e"]) {
+            let error = parsed(half).expect_err(half);
+            assert_eq!((error.kind(), error.exit_code()), (ErrorKind::MissingRequiredArgument, 2), "{half}");
+        }
+    }
+
+    #[test]
+    fn the_program_is_put_together_as_clap_wants_it_and_every_subcommand_has_examples() {
+        Arguments::command().debug_assert();
+        for command in Arguments::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains(&format!("waypost-admin {}", command.get_name())), "{}: {help}", command.get_name());
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! `waypost-admin application`: the clients of the token issuer.
+
+use std::{
+    fmt::{self, Display},
+    time::Duration,
+};
+
+use auth::{
+    entity::EntityId,
+    scope::{Scope, Scopes},
+};
+use base::{
+    clock::{Clock, SystemClock},
+    ids::ClientSecretId,
+};
+use clap::{Args, Subcommand, error::ErrorKind};
+use issuer::applications::{
+    Application,
+    new_application::{NewApplication, checked_entities, checked_entity, checked_name},
+};
+use operator::applications::{NewSecret, OperatorsApplications};
+use serde::{Serialize, Serializer};
+use serde_json::json;
+use storage::secrets::SecretText;
+
+use crate::{
+    arguments::{Which, usage},
+    failure::Failure,
+    output::Output,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost-admin application create --stack waypost --name 'Channel manager' --entity 'hotel-1 hotel-2' --scopes 'booking.read'
+  waypost-admin application create --stack waypost --name 'Back office' --entity '*'
+  waypost-admin application list hotel-1 --data .local
+  waypost-admin application show CLIENT_ID --stack waypost --json
+  waypost-admin application add-secret CLIENT_ID --overlap-seconds 3600 --stack waypost
+  waypost-admin application remove-secret CLIENT_ID SECRET_ID --stack waypost";
+
+/// Makes, shows and removes applications, the clients of the token issuer, and their credentials.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Makes an application, and prints its secret this once.
+    Create(Registration),
+    /// Shows an application, without its secrets.
+    Show {
+        /// Its client identifier.
+        client_id: String,
+    },
+    /// Lists the applications that a managing entity manages.
+    List {
+        /// The managing entity.
+        #[arg(value_parser = EntityId::parse)]
+        owner: EntityId,
+    },
+    /// Gives an application a new secret, prints it this once, and lets the old one end.
+    AddSecret {
+        /// Its client identifier.
+        client_id: String,
+        /// The seconds for which the old secret is accepted beside the new one; seven days at most.
+        #[arg(long, default_value_t = 86_400, value_parser = clap::value_parser!(u32).range(..=604_800))]
+        overlap_seconds: u32,
+    },
+    /// Ends a secret of an application at once, and within a minute the tokens that were issued for it.
+    RemoveSecret {
+        /// The application's client identifier.
+        client_id: String,
+        /// The secret's identifier, as `show` prints it.
+        #[arg(value_parser = secret_id)]
+        secret_id: ClientSecretId,
+    },
+    /// Removes a public key of an application at once, and within a minute the tokens that were issued for it.
+    RemoveKey {
+        /// The application's client identifier.
+        client_id: String,
+        /// The key's name, as `show` prints it.
+        kid: String,
+    },
+    /// Removes an application and revokes its tokens.
+    Remove {
+        /// Its client identifier.
+        client_id: String,
+    },
+}
+
+/// A new application, as arguments describe it.
+#[derive(Debug, Args)]
+pub struct Registration {
+    /// The name that people know it by.
+    #[arg(long, value_parser = checked_name)]
+    name: String,
+    /// The managing entities that it may act for, separated by spaces; `*` for every one.
+    #[arg(long, required = true, value_delimiter = ' ', value_parser = checked_entity)]
+    entity: Vec<String>,
+    /// Its scopes, separated by spaces; all, when none is given.
+    #[arg(long, value_delimiter = ' ', value_parser = super::scope)]
+    scopes: Vec<Scope>,
+    /// The managing entity that manages it over HTTP; the first of its own, when none is given.
+    #[arg(long, value_parser = EntityId::parse)]
+    owner: Option<EntityId>,
+}
+
+fn secret_id(text: &str) -> Result<ClientSecretId, String> {
+    ClientSecretId::parse(text).ok_or_else(|| "an identifier of a secret begins with `sec_`".to_owned())
+}
+
+impl Arguments {
+    /// Does what the subcommand says.
+    pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
+        let deployment = which.open().await?;
+        let applications = OperatorsApplications::of(&deployment);
+        match self.command {
+            Command::Create(registration) => {
+                let (application, secret) = applications.create(registration.wanted()?).await?;
+                output.write(&Created { application, secret })
+            }
+            Command::Show { client_id } => output.write(&Shown(applications.find(&client_id).await?)),
+            Command::List { owner } => {
+                let found = applications.of_owner(&owner).await?;
+                output.write(&Listed { owner, found: found.into_iter().map(Shown).collect() })
+            }
+            Command::AddSecret { client_id, overlap_seconds } => {
+                let overlap = Duration::from_secs(overlap_seconds.into());
+                output.write(&Added(applications.add_secret(&client_id, overlap).await?))
+            }
+            Command::RemoveSecret { client_id, secret_id } => {
+                let is_last = applications.remove_secret(&client_id, &secret_id).await?;
+                output.write(&Ended { client_id, credential: secret_id.to_string(), is_last })
+            }
+            Command::RemoveKey { client_id, kid } => {
+                let is_last = applications.remove_key(&client_id, &kid).await?;
+                output.write(&Ended { client_id, credential: kid, is_last })
+            }
+            Command::Remove { client_id } => output.write(&Removed(applications.remove(&client_id).await?)),
+        }
+    }
+}
+
+impl Registration {
+    /// The application that the arguments describe.
+    pub fn wanted(self) -> Result<NewApplication, Failure> {
+        let scopes = if self.scopes.is_empty() { Scopes::ALL } else { self.scopes.into_iter().collect() };
+        let entities = checked_entities(self.entity)
+            .map_err(|fault| usage(ErrorKind::ValueValidation, &format!("the list of managing entities {fault}")))?;
+        let new = NewApplication::of_operator(self.name, scopes, entities);
+        Ok(NewApplication { owner: self.owner.or(new.owner.clone()), ..new })
+    }
+}
+
+/// An application that was just made. Its text is that of `service.env`, for a shell to read.
+pub struct Created {
+    pub application: Application,
+    pub secret: Option<SecretText>,
+}
+
+impl Serialize for Created {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.application.view(SystemClock.now(), self.secret.as_ref()).serialize(serializer)
+    }
+}
+
+impl Display for Created {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        credentials(f, &self.application.client_id, self.secret.as_ref())
+    }
+}
+
+fn credentials(f: &mut fmt::Formatter<'_>, client_id: &str, secret: Option<&SecretText>) -> fmt::Result {
+    write!(f, "CLIENT_ID={client_id}")?;
+    secret.map_or(Ok(()), |secret| write!(f, "\nCLIENT_SECRET={}", secret.expose()))
+}
+
+/// An application without its secrets; in JSON as its owner sees it over HTTP.
+struct Shown(Application);
+
+impl Serialize for Shown {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.view(SystemClock.now(), None).serialize(serializer)
+    }
+}
+
+impl Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (application, now) = (&self.0, SystemClock.now());
+        let entities: Vec<_> = application.entities.iter().collect();
+        writeln!(f, "{}  {}", application.client_id, application.name)?;
+        let owner = application.owner.as_ref().map_or("operators only", EntityId::as_str);
+        writeln!(f, "  managed by {owner}")?;
+        writeln!(f, "  for        {}", entities.join(" "))?;
+        write!(f, "  scopes     {}", application.scopes)?;
+        for secret in application.kept_secrets(now) {
+            let id = secret.id.as_str();
+            write!(f, "\n  secret     {id}  made {}", secret.created_date)?;
+            if let Some(end) = secret.expires_date {
+                write!(f, ", {} {end}", if secret.is_live(now) { "ends" } else { "ended" })?;
+            }
+            last_use(f, application, id)?;
+        }
+        for key in &application.keys {
+            write!(f, "\n  key        {}  made {}", key.kid, key.created_date)?;
+            last_use(f, application, &key.kid)?;
+        }
+        Ok(())
+    }
+}
+
+fn last_use(f: &mut fmt::Formatter<'_>, application: &Application, credential: &str) -> fmt::Result {
+    application.last_used.get(credential).map_or(Ok(()), |day| write!(f, ", last used {day}"))
+}
+
+/// The applications of a managing entity.
+struct Listed {
+    owner: EntityId,
+    found: Vec<Shown>,
+}
+
+impl Serialize for Listed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.found.serialize(serializer)
+    }
+}
+
+impl Display for Listed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.found.is_empty() {
+            return write!(f, "{} manages no application", self.owner);
+        }
+        let texts: Vec<_> = self.found.iter().map(ToString::to_string).collect();
+        f.write_str(&texts.join("\n"))
+    }
+}
+
+/// A secret that was just added. Its text is that of `service.env`, with the old secret's end as a comment.
+struct Added(NewSecret);
+
+impl Serialize for Added {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let NewSecret { client_id, client_secret, previous_ends } = &self.0;
+        let secret = client_secret.expose();
+        json!({ "clientId": client_id, "clientSecret": secret, "previousSecretExpiresDate": previous_ends })
+            .serialize(serializer)
+    }
+}
+
+impl Display for Added {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(end) = self.0.previous_ends {
+            writeln!(f, "# The old secret ends at {end}.")?;
+        }
+        credentials(f, &self.0.client_id, Some(&self.0.client_secret))
+    }
+}
+
+/// A credential that was removed.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Ended {
+    client_id: String,
+    credential: String,
+    is_last: bool,
+}
+
+impl Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let credential = &self.credential;
+        write!(f, "{credential} is no longer accepted; the tokens that were issued for it end within a minute")?;
+        if self.is_last {
+            write!(f, "\nIt was the last: the application gets no tokens until it is given a secret or a key.")?;
+        }
+        Ok(())
+    }
+}
+
+/// An application that was removed.
+struct Removed(Application);
+
+impl Serialize for Removed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        json!({ "clientId": self.0.client_id, "name": self.0.name }).serialize(serializer)
+    }
+}
+
+impl Display for Removed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "removed the application {}; its tokens end within a minute", self.0.name)
+    }
+}

@@ -1,0 +1,84 @@
+//! `waypost-admin data-keys`: the keys of sealed values.
+
+use std::fmt::{self, Display};
+
+use clap::{Args, Subcommand};
+use operator::data_keys::{Rotated, Work, reseal::Counts, rotate};
+use serde::{Serialize, Serializer};
+use serde_json::json;
+
+use crate::{arguments::Which, failure::Failure, output::Output};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost-admin data-keys rotate --stack waypost
+  waypost-admin data-keys rotate --reseal-only --stack waypost   # after one that did not end well
+  waypost-admin data-keys rotate --forget --data .local          # a day later
+
+It may be stopped at any moment, and run again. Progress is shown on standard error.";
+
+/// Rotates the keys of the values that the table holds sealed: webhooks' secrets and headers, and providers' tokens.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Makes a new key, and seals anew whatever older keys sealed. Reads the whole table once.
+    Rotate {
+        /// Makes no new key; seals anew whatever the current one has not sealed.
+        #[arg(long)]
+        reseal_only: bool,
+        /// Makes no new key; seals anew what is left, and removes the keys that nothing needs any more: those that were replaced
+        /// a quarter of an hour ago or earlier.
+        #[arg(long, conflicts_with = "reseal_only")]
+        forget: bool,
+    },
+}
+
+impl Arguments {
+    /// Rotates the keys.
+    pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
+        let Command::Rotate { reseal_only, forget } = self.command;
+        let work = match (reseal_only, forget) {
+            (true, _) => Work::Reseal,
+            (false, true) => Work::Forget,
+            (false, false) => Work::Rotate,
+        };
+        let rotated = rotate(&which.open().await?, work).await?;
+        let unreadable = rotated.counts.unreadable;
+        output.write(&Done(rotated))?;
+        if unreadable > 0 { Err(Failure::Unreadable(unreadable)) } else { Ok(()) }
+    }
+}
+
+/// The counts of a rotation.
+struct Done(Rotated);
+
+impl Serialize for Done {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Rotated { counts, current, forgotten } = &self.0;
+        let Counts { seen, webhooks, connections, deliveries, busy: _, unreadable } = counts;
+        json!({
+            "itemsSeen": seen, "webhooksSealed": webhooks, "connectionsSealed": connections,
+            "deliveriesMasked": deliveries, "unreadable": unreadable, "currentKey": current, "forgottenKeys": forgotten,
+        })
+        .serialize(serializer)
+    }
+}
+
+impl Display for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Rotated { counts, current, forgotten } = &self.0;
+        let Counts { seen, webhooks, connections, deliveries, busy: _, unreadable } = counts;
+        write!(
+            f,
+            "{seen} items looked at: {webhooks} webhooks and {connections} connections sealed anew, {unreadable} unreadable, \
+             {deliveries} deliveries masked; current key {current}, {} keys forgotten",
+            forgotten.len()
+        )
+    }
+}

@@ -1,0 +1,29 @@
+//! The subcommands, a file each.
+
+mod application;
+mod data_keys;
+mod geo_ip;
+mod provision;
+mod signing_keys;
+mod upgrade_data;
+
+use auth::scope::Scope;
+use clap::Subcommand;
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Application(application::Arguments),
+    SigningKeys(signing_keys::Arguments),
+    DataKeys(data_keys::Arguments),
+    GeoIp(geo_ip::Arguments),
+    Provision(provision::Arguments),
+    UpgradeData(upgrade_data::Arguments),
+}
+
+fn scope(name: &str) -> Result<Scope, String> {
+    Scope::parse(name).ok_or_else(|| {
+        let known: Vec<_> = auth::scope::Scopes::ALL.iter().map(|scope| scope.as_str()).collect();
+        format!("there is no such scope; there are {}", known.join(", "))
+    })
+}

@@ -1,0 +1,79 @@
+//! `waypost-admin provision`: what a new stack needs before its first request.
+
+use std::fmt::{self, Display};
+
+use clap::{Args, error::ErrorKind};
+use operator::{applications::OperatorsApplications, deployment::Place, provision::provide};
+use serde::{Serialize, Serializer};
+use serde_json::json;
+
+use super::application::{Created, Registration};
+use crate::{
+    arguments::{Which, usage},
+    failure::Failure,
+    output::Output,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost-admin provision --stack waypost --name 'First application' --entity my-hotel
+  waypost-admin provision --stack waypost     # secrets and keys only
+
+It may be run again: secrets that have a value keep it. With --name it makes one more application each time.
+A service on this machine needs none of this: `make run` does the same at its start.";
+
+/// Gives the empty secrets of a new stack their values, publishes its keys, and makes a first application.
+#[derive(Debug, Args)]
+#[command(
+    after_help = EXAMPLES,
+    mut_arg("name", |name| name.required(false).requires("entity")),
+    mut_arg("entity", |entity| entity.required(false).requires("name"))
+)]
+pub struct Arguments {
+    #[command(flatten)]
+    application: Option<Registration>,
+}
+
+impl Arguments {
+    /// Provides the stack with what it needs.
+    pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
+        let wanted = self.application.map(Registration::wanted).transpose()?;
+        if which.data.is_some() {
+            let message = "--data is not for provision: `make run` does the same at its start; \
+                           `waypost-admin application create` makes more applications";
+            return Err(usage(ErrorKind::ArgumentConflict, message));
+        }
+        let deployment = which.open().await?;
+        let Place::Stack(stack) = &deployment.place else { return Ok(()) };
+        let filled = provide(&deployment, stack).await?;
+        let application = match wanted {
+            Some(wanted) => {
+                let (application, secret) = OperatorsApplications::of(&deployment).create(wanted).await?;
+                Some(Created { application, secret })
+            }
+            None => None,
+        };
+        output.write(&Provided { filled, application })
+    }
+}
+
+/// The secrets that got a value, and the application that was made.
+struct Provided {
+    filled: Vec<&'static str>,
+    application: Option<Created>,
+}
+
+impl Serialize for Provided {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        json!({ "filledSecrets": self.filled, "application": self.application }).serialize(serializer)
+    }
+}
+
+impl Display for Provided {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.application {
+            Some(application) => application.fmt(f),
+            None => f.write_str("every secret has a value, and the keys that sign tokens are published"),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! `waypost-admin signing-keys`: the keys that sign access tokens.
+
+use std::fmt::{self, Display};
+
+use clap::{Args, Subcommand};
+use operator::signing_keys::SigningKeysOf;
+use serde::Serialize;
+
+use crate::{arguments::Which, failure::Failure, output::Output};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost-admin signing-keys rotate --stack waypost
+  waypost-admin signing-keys rotate --data .local
+  waypost-admin signing-keys rotate --emergency --stack waypost
+
+It may be stopped at any moment, and run again.";
+
+/// Replaces the keys that sign access tokens.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Lets the next key sign, which is published already. No token is refused.
+    Rotate {
+        /// The keys may be known to others: replaces both at once, and revokes every token that they signed. Clients have to
+        /// ask for new tokens.
+        #[arg(long)]
+        emergency: bool,
+    },
+}
+
+impl Arguments {
+    /// Replaces the keys.
+    pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
+        let deployment = which.open().await?;
+        let keys = SigningKeysOf::open(&deployment)?;
+        let Command::Rotate { emergency } = self.command;
+        let replaced = if emergency {
+            let replaced = keys.replace().await?;
+            Replaced { current: replaced.current, next: replaced.next, revoked: replaced.revoked }
+        } else {
+            let rotated = keys.rotate().await?;
+            Replaced { current: rotated.current, next: rotated.next, revoked: Vec::new() }
+        };
+        output.write(&replaced)
+    }
+}
+
+/// The names of the keys from now on.
+#[derive(Serialize)]
+struct Replaced {
+    current: String,
+    next: String,
+    revoked: Vec<String>,
+}
+
+impl Display for Replaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} signs from now on; {} will be next", self.current, self.next)?;
+        if !self.revoked.is_empty() {
+            write!(f, "\nevery token that {} signed is refused within a minute", self.revoked.join(", "))?;
+        }
+        Ok(())
+    }
+}

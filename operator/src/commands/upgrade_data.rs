@@ -1,0 +1,49 @@
+//! `waypost-admin upgrade-data`: brings items of former releases to the present form.
+
+use std::fmt::{self, Display};
+
+use base::clock::{Clock, SystemClock};
+use clap::Args;
+use operator::webhook_index::{self, Counts};
+use serde::{Serialize, Serializer};
+use serde_json::json;
+
+use crate::{arguments::Which, failure::Failure, output::Output};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost-admin upgrade-data --stack waypost
+  waypost-admin upgrade-data --stack waypost --json
+
+Run it once after an update that asks for it. It reads the whole table once, and may be stopped at any moment and run again.
+A service on this machine needs none of this: `make run` does the same at its start.";
+
+/// Brings the data of former releases to the present form: puts deliveries into the index of their webhooks.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {}
+
+impl Arguments {
+    /// Goes through the table.
+    pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
+        let deployment = which.open().await?;
+        let counts = webhook_index::fill(&deployment.table, SystemClock.now()).await.map_err(Failure::Upgrade)?;
+        output.write(&Done(counts))
+    }
+}
+
+/// The counts of a pass.
+struct Done(Counts);
+
+impl Serialize for Done {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        json!({ "deliveriesSeen": self.0.seen, "deliveriesIndexed": self.0.filled }).serialize(serializer)
+    }
+}
+
+impl Display for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counts { seen, filled } = self.0;
+        write!(f, "{seen} deliveries without their place in the index of webhooks; {filled} of them put there")
+    }
+}

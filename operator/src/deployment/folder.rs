@@ -1,0 +1,104 @@
+//! A service that runs on this machine. Its `service.env` says where its parts listen, and which credentials they ask for.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, TryLockError},
+    path::{Path, PathBuf},
+};
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_secretsmanager::config::Credentials;
+use hyper::Uri;
+use tokio::net::TcpStream;
+
+use super::DeploymentError;
+
+/// The data folder of a service, with its `service.env`.
+#[derive(Debug)]
+pub struct Folder {
+    data: PathBuf,
+    values: BTreeMap<String, String>,
+}
+
+impl Folder {
+    /// Reads `service.env`, which a service writes when it is ready and removes when it stops.
+    pub fn open(data: &Path) -> Result<Self, DeploymentError> {
+        let text = fs::read_to_string(data.join("service.env"));
+        let text = text.map_err(|_| DeploymentError::NoService(data.to_owned()))?;
+        let lines = text.lines().filter_map(|line| line.split_once('='));
+        let values = lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Ok(Self { data: data.to_owned(), values })
+    }
+
+    /// Fails where no service listens any more: one that was killed leaves its `service.env` behind.
+    pub async fn check_service(&self) -> Result<(), DeploymentError> {
+        let endpoint = self.value("DYNAMODB_ENDPOINT")?;
+        let address = endpoint.parse::<Uri>().ok().and_then(|uri| uri.authority().map(ToString::to_string));
+        let stopped = |_| DeploymentError::NoService(self.data.clone());
+        TcpStream::connect(address.unwrap_or_default()).await.map(drop).map_err(stopped)
+    }
+
+    /// A value of `service.env`.
+    pub fn value(&self, name: &'static str) -> Result<&str, DeploymentError> {
+        let missing = || DeploymentError::ServiceEnv { path: self.data.join("service.env"), name };
+        self.values.get(name).map(String::as_str).ok_or_else(missing)
+    }
+
+    /// Region and credentials for the service's own stand-ins of AWS.
+    pub async fn aws(&self) -> Result<SdkConfig, DeploymentError> {
+        let (id, secret) = (self.value("AWS_ACCESS_KEY_ID")?, self.value("AWS_SECRET_ACCESS_KEY")?);
+        let config = aws_config::defaults(BehaviorVersion::latest())
+            .region(Region::new(self.value("AWS_REGION")?.to_owned()))
+            .credentials_provider(Credentials::new(id, secret, None, None, "service.env"));
+        Ok(config.load().await)
+    }
+
+    /// The header with which a request that no SDK makes shows the credentials of this start.
+    pub fn authorization(&self) -> Result<String, DeploymentError> {
+        let id = self.value("AWS_ACCESS_KEY_ID")?;
+        Ok(format!("AWS4-HMAC-SHA256 Credential={id}/20260101/us-east-1/lambda/aws4_request"))
+    }
+
+    /// The file from which the next start loads a secret.
+    pub fn secret_file(&self, name: &str) -> PathBuf {
+        self.data.join(format!("secrets/{name}.json"))
+    }
+
+    /// Keeps a second rotation out for as long as the file is open: two at once could lose a key.
+    pub fn lock(&self) -> Result<File, DeploymentError> {
+        let path = self.data.join("rotation.lock");
+        let at = |source| DeploymentError::File { path: path.clone(), source };
+        let lock = File::options().create(true).write(true).truncate(false).open(&path).map_err(at)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(lock),
+            Err(TryLockError::WouldBlock) => Err(DeploymentError::UnderWay(self.data.clone())),
+            Err(TryLockError::Error(source)) => Err(at(source)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env::temp_dir;
+
+    use base::random::{SystemRandom, uuid};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn without_a_running_service_the_error_says_how_to_start_one() {
+        let data = temp_dir().join(uuid(&SystemRandom));
+        let missing = Folder::open(&data).expect_err("there is no folder").to_string();
+        assert!(missing.contains("make run DATA="), "{missing}");
+
+        // A killed service leaves the file behind; port 1 is reserved, and closed.
+        fs::create_dir(&data).expect("a new folder");
+        fs::write(data.join("service.env"), "DYNAMODB_ENDPOINT=http://127.0.0.1:1\n").expect("written");
+        let folder = Folder::open(&data).expect("the file is there");
+        let stopped = folder.check_service().await.expect_err("nothing listens");
+        assert_eq!(stopped.to_string(), missing);
+        let incomplete = folder.value("TABLE_NAME").expect_err("it is not there").to_string();
+        assert!(incomplete.contains("service.env has no line TABLE_NAME="), "{incomplete}");
+        fs::remove_dir_all(data).expect("it is ours");
+    }
+}

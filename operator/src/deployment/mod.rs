@@ -1,0 +1,197 @@
+//! The deployment that an operator works on: a stack on AWS, or a service that runs on this machine.
+
+mod folder;
+mod stack;
+
+pub use folder::Folder;
+pub use stack::Stack;
+
+use std::{io, path::PathBuf};
+
+use aws_config::SdkConfig;
+use aws_sdk_secretsmanager::{Client, config::Builder};
+use serde_json::Value;
+
+use storage::{
+    secrets::{
+        SecretError,
+        versions::{SecretVersions, Versioned},
+    },
+    table::Table,
+};
+
+/// How an operator names a deployment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// The name of a CloudFormation stack.
+    Stack(String),
+    /// The data folder of a service on this machine.
+    Folder(PathBuf),
+}
+
+/// A deployment, as its operator reaches it.
+pub struct Deployment {
+    /// The table.
+    pub table: Table,
+    /// Secrets Manager.
+    pub secrets: Client,
+    /// The beginning of every secret's name.
+    pub secrets_prefix: String,
+    /// The deployment's name.
+    pub environment: String,
+    /// Where the deployment runs.
+    pub place: Place,
+}
+
+/// Where a deployment runs.
+#[derive(Debug)]
+pub enum Place {
+    /// On AWS.
+    Stack(Box<Stack>),
+    /// On this machine.
+    Folder(Folder),
+}
+
+/// Why a deployment cannot be worked on.
+#[derive(Debug, thiserror::Error)]
+pub enum DeploymentError {
+    /// No region is configured.
+    #[error("no AWS region is configured; set AWS_REGION, or AWS_PROFILE to a profile that has one")]
+    NoRegion,
+    /// CloudFormation knows no stack of this name.
+    #[error(
+        "there is no stack {name} in {region} ({reason}); `aws cloudformation list-stacks` lists those that there are"
+    )]
+    NoStack {
+        /// The stack's name.
+        name: String,
+        /// The region in which it was looked for.
+        region: String,
+        /// CloudFormation's own words.
+        reason: String,
+    },
+    /// CloudFormation did not answer, or refused.
+    #[error("the outputs of the stack {name} cannot be read: {reason}")]
+    Outputs {
+        /// The stack's name.
+        name: String,
+        /// The words of CloudFormation or of the SDK.
+        reason: String,
+    },
+    /// The stack lacks an output.
+    #[error(
+        "the stack {stack} has no output {output}: it is another program's, or its deployment has not ended; run `make deploy`"
+    )]
+    NoOutput {
+        /// The stack's name.
+        stack: String,
+        /// The output's name.
+        output: &'static str,
+    },
+    /// An output has an unexpected form.
+    #[error("the output {output} of the stack {stack} is malformed; run `make deploy`")]
+    BadOutput {
+        /// The stack's name.
+        stack: String,
+        /// The output's name.
+        output: &'static str,
+    },
+    /// No service runs on the folder.
+    #[error("no service runs with the data in {0}; start it with `make run DATA={0}`, and try again beside it")]
+    NoService(PathBuf),
+    /// The file `service.env` of a running service lacks a line.
+    #[error("{path} has no line {name}=…; start the service again")]
+    ServiceEnv {
+        /// The file.
+        path: PathBuf,
+        /// The missing name.
+        name: &'static str,
+    },
+    /// A file cannot be used.
+    #[error("{path} cannot be used")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The file system's error.
+        source: io::Error,
+    },
+    /// Another command holds the lock of rotations.
+    #[error("another rotation is under way in {0}; wait until it has ended")]
+    UnderWay(PathBuf),
+    /// A secret has no value yet.
+    #[error("the secret {0} has no value; `waypost-admin provision` makes one")]
+    EmptySecret(String),
+    /// A secret cannot be read.
+    #[error(transparent)]
+    Secret(SecretError),
+}
+
+impl DeploymentError {
+    /// Whether the deployment that was named is not there. A repetition finds no other answer.
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::NoStack { .. }
+                | Self::NoOutput { .. }
+                | Self::NoService(_)
+                | Self::UnderWay(_)
+                | Self::EmptySecret(_)
+        )
+    }
+}
+
+impl Deployment {
+    /// The deployment of this name. Reads the stack's outputs once, or the folder's `service.env`.
+    pub async fn open(target: &Target) -> Result<Self, DeploymentError> {
+        match target {
+            Target::Stack(name) => Self::on_aws(Stack::read(name).await?),
+            Target::Folder(data) => Self::on_this_machine(Folder::open(data)?).await,
+        }
+    }
+
+    fn on_aws(stack: Stack) -> Result<Self, DeploymentError> {
+        Ok(Self {
+            table: Table::connect(&stack.aws, None, stack.output("TableName")?),
+            secrets: Client::new(&stack.aws),
+            secrets_prefix: stack.output("SecretsPrefix")?.to_owned(),
+            environment: stack.output("EnvironmentName")?.to_owned(),
+            place: Place::Stack(Box::new(stack)),
+        })
+    }
+
+    async fn on_this_machine(folder: Folder) -> Result<Self, DeploymentError> {
+        folder.check_service().await?;
+        let aws: SdkConfig = folder.aws().await?;
+        let secrets = Builder::from(&aws).endpoint_url(folder.value("SERVICES_ENDPOINT")?);
+        let environment = folder.value("ENVIRONMENT")?.to_owned();
+        Ok(Self {
+            table: Table::connect(&aws, Some(folder.value("DYNAMODB_ENDPOINT")?), folder.value("TABLE_NAME")?),
+            secrets: Client::from_conf(secrets.build()),
+            secrets_prefix: format!("waypost/{environment}/"),
+            environment,
+            place: Place::Folder(folder),
+        })
+    }
+
+    /// The folder, where the deployment runs on this machine.
+    pub fn folder(&self) -> Option<&Folder> {
+        match &self.place {
+            Place::Folder(folder) => Some(folder),
+            Place::Stack(_) => None,
+        }
+    }
+
+    /// The versions of a secret, by its name after the prefix.
+    pub fn versions(&self, name: &str) -> SecretVersions {
+        SecretVersions::new(self.secrets.clone(), format!("{}{name}", self.secrets_prefix))
+    }
+
+    /// The present value of a secret, by its name after the prefix.
+    pub async fn secret(&self, name: &str) -> Result<Value, DeploymentError> {
+        match self.versions(name).current().await {
+            Ok(version) => Ok(version.value),
+            Err(SecretError::Missing { name }) => Err(DeploymentError::EmptySecret(name)),
+            Err(error) => Err(DeploymentError::Secret(error)),
+        }
+    }
+}

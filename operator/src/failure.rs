@@ -1,0 +1,83 @@
+//! The failures of all commands, and the exit code of each.
+
+use std::{io, process::ExitCode};
+
+use base::logging;
+use operator::{
+    DeploymentError, ProvisionError, applications::ApplicationError, data_keys::DataKeysError,
+    geo_ip_databases::GeoIpError, signing_keys::SigningKeysError,
+};
+use storage::table::TableError;
+
+/// The exit code of a failure on the way. clap's own code for wrong arguments is 2.
+const FAILED: u8 = 1;
+/// The exit code of a refusal: nothing was done, and a repetition would end in the same way.
+const REFUSED: u8 = 3;
+
+/// Why a command did not do its work, or not all of it.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The arguments do not go together.
+    #[error("{0}")]
+    Usage(clap::Error),
+    /// The deployment cannot be worked on.
+    #[error(transparent)]
+    Deployment(#[from] DeploymentError),
+    /// An application was not changed.
+    #[error(transparent)]
+    Application(#[from] ApplicationError),
+    /// The keys that sign tokens were not replaced.
+    #[error(transparent)]
+    SigningKeys(#[from] SigningKeysError),
+    /// The keys of sealed values were not rotated.
+    #[error(transparent)]
+    DataKeys(#[from] DataKeysError),
+    /// Some sealed values open with no key.
+    #[error(
+        "{0} items, named above, hold a value that no key of the ring opens; no key was forgotten. Put the missing key back into \
+         the secret `data-keys` from one of its earlier versions"
+    )]
+    Unreadable(u64),
+    /// Geo-IP databases gave no answer.
+    #[error(transparent)]
+    GeoIp(#[from] GeoIpError),
+    /// The deployment was not provided with what it needs.
+    #[error("not everything is provided for; run this again")]
+    Provision(#[from] ProvisionError),
+    /// Old data was not brought to the present form.
+    #[error("the table could not be read or written; run this again")]
+    Upgrade(#[source] TableError),
+    /// The result cannot be written as JSON.
+    #[error("the result cannot be written as JSON")]
+    Json(#[from] serde_json::Error),
+    /// Standard output takes no more.
+    #[error("the result cannot be written to standard output")]
+    Output(#[source] io::Error),
+}
+
+impl Failure {
+    /// Says on standard error why, and gives the exit code.
+    pub fn report(self) -> ExitCode {
+        if let Self::Usage(error) = self {
+            error.exit();
+        }
+        eprintln!("error: {}", logging::chain(&self));
+        ExitCode::from(if self.is_refusal() { REFUSED } else { FAILED })
+    }
+
+    fn is_refusal(&self) -> bool {
+        match self {
+            Self::Deployment(error) | Self::Provision(ProvisionError::Deployment(error)) => error.is_refusal(),
+            Self::Application(error) => error.is_refusal(),
+            Self::SigningKeys(error) => error.is_refusal(),
+            Self::DataKeys(error) => error.is_refusal(),
+            Self::GeoIp(error) => error.is_refusal(),
+            Self::Usage(_)
+            | Self::Unreadable(_)
+            | Self::Provision(_)
+            | Self::Upgrade(_)
+            | Self::Json(_)
+            | Self::Output(_) => false,
+        }
+    }
+}

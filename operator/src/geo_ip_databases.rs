@@ -1,0 +1,163 @@
+//! Published geo-IP databases, as an operator looks into them and rolls them back.
+
+use std::{
+    env::temp_dir,
+    net::IpAddr,
+    path::{Path, PathBuf, absolute},
+    sync::Arc,
+};
+
+use aws_sdk_s3::{Client, config::Builder};
+use serde_json::Value;
+
+use crate::{
+    DeploymentError, Target,
+    deployment::{Folder, Stack},
+};
+use base::{clock::SystemClock, random::SystemRandom};
+use geo_ip::{
+    DatabaseReader, EditionName, Release, Store, StoreAddress, StoreError,
+    reader::ReaderError,
+    rollback::{RollbackError, RolledBack, roll_back},
+    store::{FolderStore, S3Store},
+};
+
+/// The deployment's name on one machine.
+const LOCAL: &str = "local";
+
+/// The databases that one deployment publishes.
+pub struct GeoIpDatabases {
+    store: Store,
+    address: String,
+    environment: String,
+}
+
+/// The answer of one edition about an address.
+pub struct Lookup {
+    /// The edition.
+    pub edition: EditionName,
+    /// The release that answered.
+    pub release: Release,
+    /// The network of the address and its value, if the database knows it.
+    pub found: Option<(String, Value)>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum GeoIpError {
+    /// The deployment cannot be worked on.
+    #[error(transparent)]
+    Deployment(#[from] DeploymentError),
+    /// The path of the store cannot be made absolute.
+    #[error("{0} is no place for a store; say a folder or s3://BUCKET")]
+    Place(PathBuf),
+    /// The store has no databases.
+    #[error("nothing is published in {0}; `task/geo-ip-update` publishes")]
+    Nothing(String),
+    /// The rollback was not done.
+    #[error(transparent)]
+    Rollback(#[from] RollbackError),
+    /// The store does not answer.
+    #[error(transparent)]
+    List(#[from] StoreError),
+    /// A release cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReaderError),
+    /// The address cannot be looked up in a release.
+    #[error("{0}: the address cannot be looked up: {1}")]
+    Lookup(EditionName, String),
+}
+
+impl GeoIpError {
+    /// Whether what was named is not there. Nothing was changed, and a repetition would end in the same way.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Deployment(error) => error.is_refusal(),
+            Self::Place(_) | Self::Nothing(_) | Self::Read(ReaderError::NothingPublished(_)) => true,
+            Self::Rollback(error) => matches!(
+                error,
+                RollbackError::NothingPublished(_) | RollbackError::NothingBefore(_) | RollbackError::Gone(_)
+            ),
+            Self::List(_) | Self::Read(_) | Self::Lookup(..) => false,
+        }
+    }
+}
+
+impl GeoIpDatabases {
+    /// The databases of a deployment. A folder needs no running service for this.
+    pub async fn of(target: &Target) -> Result<Self, GeoIpError> {
+        match target {
+            Target::Stack(name) => {
+                let stack = Stack::read(name).await?;
+                let (address, environment) = (stack.output("GeoIpStore")?, stack.output("EnvironmentName")?);
+                Self::open(address, environment, || Client::new(&stack.aws))
+            }
+            Target::Folder(data) => match Folder::open(data) {
+                Ok(folder) => {
+                    let (aws, endpoint) = (folder.aws().await?, folder.value("S3_ENDPOINT")?);
+                    // A stand-in has no host name for each bucket.
+                    let s3 = || Builder::from(&aws).endpoint_url(endpoint).force_path_style(true).build();
+                    Self::open(folder.value("GEO_IP_STORE")?, folder.value("ENVIRONMENT")?, || Client::from_conf(s3()))
+                }
+                Err(_) => Self::in_folder(&data.join("geo-ip"), LOCAL),
+            },
+        }
+    }
+
+    /// The databases of the deployment `environment` in a store: `s3://BUCKET`, `file:///FOLDER` or a folder's path.
+    pub async fn at(store: &str, environment: Option<&str>) -> Result<Self, GeoIpError> {
+        let aws = aws_config::load_from_env().await;
+        Self::open(store, environment.unwrap_or(LOCAL), || Client::new(&aws))
+    }
+
+    fn open(store: &str, environment: &str, s3: impl FnOnce() -> Client) -> Result<Self, GeoIpError> {
+        let opened = match store.parse() {
+            Ok(StoreAddress::S3 { bucket, prefix }) => Store::S3(S3Store::new(s3(), bucket, prefix)),
+            Ok(StoreAddress::Folder(folder)) => Store::Folder(FolderStore::new(folder)),
+            Err(_) => return Self::in_folder(Path::new(store), environment),
+        };
+        Ok(Self { store: opened, address: store.to_owned(), environment: environment.to_owned() })
+    }
+
+    fn in_folder(folder: &Path, environment: &str) -> Result<Self, GeoIpError> {
+        let path = absolute(folder).map_err(|_| GeoIpError::Place(folder.to_owned()))?;
+        let (address, environment) = (path.display().to_string(), environment.to_owned());
+        Ok(Self { store: Store::Folder(FolderStore::new(path)), address, environment })
+    }
+
+    /// Goes back to the release before the current one, which is never published again.
+    pub async fn roll_back(&self, edition: &EditionName) -> Result<RolledBack, GeoIpError> {
+        Ok(roll_back(&self.store, &self.environment, edition).await?)
+    }
+
+    /// Looks an address up as every reader does: in one edition, or in all that are published.
+    pub async fn look_up(&self, address: IpAddr, edition: Option<&EditionName>) -> Result<Vec<Lookup>, GeoIpError> {
+        let editions = match edition {
+            Some(edition) => vec![edition.clone()],
+            None => self.published().await?,
+        };
+        if editions.is_empty() {
+            return Err(GeoIpError::Nothing(format!("{}/{}", self.address.trim_end_matches('/'), self.environment)));
+        }
+        let mut answers = Vec::new();
+        for edition in editions {
+            answers.push(self.look_up_in(edition, address).await?);
+        }
+        Ok(answers)
+    }
+
+    async fn published(&self) -> Result<Vec<EditionName>, StoreError> {
+        let folders = self.store.folders(&format!("{}/", self.environment)).await?;
+        Ok(folders.iter().filter_map(|folder| EditionName::parse(folder)).collect())
+    }
+
+    async fn look_up_in(&self, edition: EditionName, address: IpAddr) -> Result<Lookup, GeoIpError> {
+        let (store, clock, random) = (self.store.clone(), Arc::new(SystemClock), Arc::new(SystemRandom));
+        let reader = DatabaseReader::new(store, &self.environment, edition.clone(), temp_dir(), clock, random);
+        let database = reader.refresh().await?;
+        let found = database.lookup::<Value>(address);
+        let found = found.map_err(|error| GeoIpError::Lookup(edition.clone(), error.to_string()))?;
+        let release = database.release.clone();
+        Ok(Lookup { edition, release, found: found.map(|found| (found.network, found.value)) })
+    }
+}

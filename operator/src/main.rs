@@ -1,0 +1,57 @@
+//! `waypost-admin`: the operator's program for a deployment, a stack on AWS or a service on this machine.
+//!
+//! A subcommand reads its arguments, calls one use case of the library and prints the result: the result on standard output,
+//! progress and errors on standard error.
+
+// Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
+#![recursion_limit = "256"]
+
+mod arguments;
+mod commands;
+mod failure;
+mod output;
+
+use std::{io::stderr, process::ExitCode};
+
+use clap::Parser;
+use tracing_subscriber::{
+    Layer,
+    filter::{LevelFilter, Targets},
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
+
+use self::{arguments::Arguments, commands::Command, failure::Failure};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    log_to_standard_error();
+    match run(arguments).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+async fn run(Arguments { which, json, command }: Arguments) -> Result<(), Failure> {
+    let output = output::Output { json };
+    match command {
+        Command::Application(command) => command.run(&which, output).await,
+        Command::SigningKeys(command) => command.run(&which, output).await,
+        Command::DataKeys(command) => command.run(&which, output).await,
+        Command::GeoIp(command) => command.run(&which, output).await,
+        Command::Provision(command) => command.run(&which, output).await,
+        Command::UpgradeData(command) => command.run(&which, output).await,
+    }
+}
+
+/// Progress of this program, and warnings of its libraries. Libraries log no more: some of them write whole requests.
+fn log_to_standard_error() {
+    let filter = Targets::new()
+        .with_default(LevelFilter::WARN)
+        .with_target("operator", LevelFilter::INFO)
+        // The places without a region or credentials; the error in the end says what is missing.
+        .with_target("aws_config", LevelFilter::ERROR);
+    let lines = tracing_subscriber::fmt::layer().with_writer(stderr).without_time().with_target(false);
+    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
+}

@@ -1,0 +1,251 @@
+//! Replacing the keys that sign access tokens.
+//!
+//! In an ordinary rotation the key that was published long ago begins to sign, a new one is published for the time after it,
+//! and no token is refused: on AWS Secrets Manager rotates and this program waits; on one machine this program does the steps
+//! of Secrets Manager. In an emergency both keys are replaced at once, and every token of the old ones is refused within a
+//! minute.
+//!
+//! Both may be stopped at any moment, and run again.
+
+use std::{
+    error::Error,
+    time::{Duration, Instant},
+};
+
+use aws_sdk_secretsmanager::error::DisplayErrorContext;
+use http_body_util::{BodyExt, Full};
+use hyper::{Request, body::Bytes, header::AUTHORIZATION};
+use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::{
+    Deployment, DeploymentError, audit,
+    deployment::{Folder, Place},
+    replaced_secret::{ReplaceError, ReplacedSecret},
+};
+use auth::{
+    keys::{PublishedKeys, RevokedKey, last_token_of_a_retired_key},
+    revocations::RevocationList,
+    signing::{BadSigningKey, SECRET, SigningSecret},
+};
+use base::{
+    audit::Action,
+    clock::{Clock, SystemClock},
+    logging,
+    random::{self, SystemRandom},
+};
+use issuer::rotation::Step;
+use storage::{
+    secrets::{
+        SecretError,
+        versions::{CURRENT, Versioned},
+    },
+    table::TableError,
+};
+
+/// The time that Secrets Manager may take. It takes some seconds, and more where it repeats a step.
+const LIMIT: Duration = Duration::from_secs(300);
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Tokens live for this long at most, in seconds. A stack's output says for how long exactly.
+const LONGEST_LIFETIME: u32 = 86_400;
+
+/// Why the keys are not replaced, or not all of it is done.
+#[derive(Debug, thiserror::Error)]
+pub enum SigningKeysError {
+    /// The deployment cannot be worked on.
+    #[error(transparent)]
+    Deployment(#[from] DeploymentError),
+    /// The secret was not replaced.
+    #[error(transparent)]
+    Replace(#[from] ReplaceError),
+    /// Secrets Manager refused, or did not answer.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// Secrets Manager does not rotate.
+    #[error("Secrets Manager does not rotate the secret {name}: {reason}")]
+    NotRotated {
+        /// The secret's whole name.
+        name: String,
+        /// The words of Secrets Manager or of the SDK.
+        reason: String,
+    },
+    /// Secrets Manager did not end the rotation.
+    #[error(
+        "the rotation has not ended within {} s; the log of rotate-signing-key says why, and Secrets Manager goes on trying",
+        LIMIT.as_secs()
+    )]
+    Late,
+    /// The secret is malformed.
+    #[error(transparent)]
+    Keys(#[from] BadSigningKey),
+    /// The function cannot be invoked.
+    #[error("the function rotate-signing-key cannot be invoked: {0}")]
+    Unreachable(String),
+    /// The function did not do a step.
+    #[error("{step} failed: {reason}")]
+    Step {
+        /// The step's name.
+        step: &'static str,
+        /// The function's own words.
+        reason: String,
+    },
+    /// The version that a step made is gone.
+    #[error("the version that the rotation made is gone; run this again")]
+    Gone,
+    /// Another emergency came in between.
+    #[error("not everything is done; run this again")]
+    Revoked(#[from] RevokedKey),
+    /// The table did not answer.
+    #[error("not everything is done; run this again")]
+    Table(#[from] TableError),
+}
+
+impl SigningKeysError {
+    /// Whether the deployment that was named is not there, or another rotation is under way. Nothing was changed.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Deployment(error) if error.is_refusal())
+    }
+}
+
+/// The names of the keys after an ordinary rotation.
+pub struct Rotated {
+    /// The key that signs.
+    pub current: String,
+    /// The key that will sign after the next rotation.
+    pub next: String,
+}
+
+/// The names of the keys after an emergency.
+pub struct Replaced {
+    /// The key that signs.
+    pub current: String,
+    /// The key that will sign after the next rotation.
+    pub next: String,
+    /// The keys whose every token is refused.
+    pub revoked: Vec<String>,
+}
+
+/// The keys of a deployment.
+pub struct SigningKeysOf<'a> {
+    deployment: &'a Deployment,
+    secret: ReplacedSecret,
+    name: String,
+}
+
+impl<'a> SigningKeysOf<'a> {
+    /// The keys of this deployment. On one machine no other rotation begins meanwhile.
+    pub fn open(deployment: &'a Deployment) -> Result<Self, SigningKeysError> {
+        let secret = ReplacedSecret::open(deployment, SECRET)?;
+        Ok(Self { deployment, secret, name: format!("{}{SECRET}", deployment.secrets_prefix) })
+    }
+
+    /// Lets the next key sign, without refusing any token.
+    pub async fn rotate(&self) -> Result<Rotated, SigningKeysError> {
+        match &self.deployment.place {
+            Place::Stack(_) => self.wait_for_secrets_manager().await?,
+            Place::Folder(folder) => self.do_the_steps(folder).await?,
+        }
+        let keys = SigningSecret::read(&self.secret.versions.current().await?.value)?.keys()?;
+        Ok(Rotated { current: keys.current.kid().to_owned(), next: keys.next.kid().to_owned() })
+    }
+
+    async fn wait_for_secrets_manager(&self) -> Result<(), SigningKeysError> {
+        let refused = |reason: String| SigningKeysError::NotRotated { name: self.name.clone(), reason };
+        let asked = self.deployment.secrets.rotate_secret().secret_id(&self.name).send().await;
+        let asked = asked.map_err(|error| refused(DisplayErrorContext(error).to_string()))?;
+        let version = asked.version_id().unwrap_or_default();
+        tracing::info!("Secrets Manager rotates; this takes some seconds");
+        let begun = Instant::now();
+        while begun.elapsed() < LIMIT {
+            let described = self.deployment.secrets.describe_secret().secret_id(&self.name).send().await;
+            let described = described.map_err(|error| refused(DisplayErrorContext(error).to_string()))?;
+            let labels = described.version_ids_to_stages().and_then(|versions| versions.get(version));
+            if labels.is_some_and(|labels| labels.iter().any(|label| label == CURRENT)) {
+                return Ok(());
+            }
+            sleep(PAUSE).await;
+        }
+        Err(SigningKeysError::Late)
+    }
+
+    /// The steps in their order. The next start loads the new version from the moment at which it could be the current one:
+    /// until then its keys are published, and the old ones still good.
+    async fn do_the_steps(&self, folder: &Folder) -> Result<(), SigningKeysError> {
+        let version = random::uuid(&SystemRandom);
+        for step in Step::ALL {
+            if step == Step::FinishSecret {
+                let made = self.secret.versions.version(&version).await?.ok_or(SigningKeysError::Gone)?;
+                self.secret.keep(&made.value)?;
+            }
+            self.invoke(folder, step, &version).await?;
+        }
+        Ok(())
+    }
+
+    async fn invoke(&self, folder: &Folder, step: Step, version: &str) -> Result<(), SigningKeysError> {
+        let unreachable = |error: &(dyn Error + 'static)| SigningKeysError::Unreachable(logging::chain(error));
+        let address =
+            format!("{}/2015-03-31/functions/rotate-signing-key/invocations", folder.value("LAMBDA_ENDPOINT")?);
+        let event = json!({ "Step": step.as_str(), "SecretId": self.name, "ClientRequestToken": version });
+        let request = Request::post(address)
+            .header(AUTHORIZATION, folder.authorization()?)
+            .body(Full::<Bytes>::from(event.to_string()));
+        let request = request.map_err(|error| unreachable(&error))?;
+        let answer = Client::builder(TokioExecutor::new()).build_http().request(request).await;
+        let answer = answer.map_err(|error| unreachable(&error))?;
+        let failed = !answer.status().is_success() || answer.headers().contains_key("x-amz-function-error");
+        let body = answer.into_body().collect().await.map_err(|error| unreachable(&error))?.to_bytes();
+        if !failed {
+            return Ok(());
+        }
+        let said: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let reason = said["errorMessage"].as_str().map_or_else(|| String::from_utf8_lossy(&body).into(), str::to_owned);
+        Err(SigningKeysError::Step { step: step.as_str(), reason })
+    }
+
+    /// Replaces both keys at once, and refuses every token that the old ones signed. The new keys are published before the
+    /// first token that they sign.
+    pub async fn replace(&self) -> Result<Replaced, SigningKeysError> {
+        let (versions, table) = (&self.secret.versions, &self.deployment.table);
+        let (algorithm, lifetime) = match &self.deployment.place {
+            Place::Stack(stack) => (Some(stack.parsed("SigningAlgorithm")?), stack.parsed("TokenLifetime")?),
+            Place::Folder(_) => (None, LONGEST_LIFETIME),
+        };
+        let replaced = versions.current().await?;
+        let old = SigningSecret::read(&replaced.value)?.keys()?;
+        let secret = SigningSecret::fresh(algorithm.unwrap_or_else(|| old.next.algorithm()));
+        let new = secret.keys()?;
+        let (published, now) = (PublishedKeys::new(table.clone()), SystemClock.now());
+        let publish = published.change(|published| {
+            published.add(new.current.public_key(), now)?;
+            published.add(new.next.public_key(), now)
+        });
+        publish.await??;
+
+        // A rotation that is under way would bring one of the old keys back, and leave a label in the way of the next one.
+        let mut abandoned: Vec<_> = versions.abandon_pending().await?.into_iter().collect();
+        self.secret.replace(&secret.value(), &replaced.id).await?;
+        abandoned.extend(versions.abandon_pending().await?);
+        tracing::info!("{} signs from now on", new.current.kid());
+
+        let staying = [new.current.kid(), new.next.kid()];
+        let mut revoked: Vec<_> = published.read().await?.keys.iter().map(|key| key.key.kid().to_owned()).collect();
+        // A key that a rotation made and did not publish may be known as well as the others.
+        let made = abandoned.iter().filter_map(|version| SigningSecret::read(&version.value).ok()?.keys().ok());
+        let unwanted = made.chain([old]).flat_map(|keys| [keys.current, keys.next]);
+        revoked.extend(unwanted.map(|key| key.kid().to_owned()));
+        revoked.retain(|kid| !staying.contains(&kid.as_str()));
+        revoked.sort();
+        revoked.dedup();
+        let until = last_token_of_a_retired_key(lifetime, now);
+        let revocations = RevocationList::new(table.clone());
+        for kid in &revoked {
+            revocations.key(kid, until, SystemClock.now()).await?;
+        }
+        published.change(|published| published.revoke_others(&new, &revoked, now)).await??;
+        audit::write(&self.deployment.environment, Action::ReplaceSigningKeys, new.current.kid());
+        Ok(Replaced { current: new.current.kid().to_owned(), next: new.next.kid().to_owned(), revoked })
+    }
+}

@@ -1,0 +1,57 @@
+//! The operator's program, `waypost-admin`.
+
+use std::{ffi::OsStr, process::Stdio};
+
+use doubles::LONG;
+use serde_json::Value;
+use tokio::{process::Command, time::timeout};
+
+use super::{Bundle, local};
+
+/// The end of a run of the operator's program.
+#[derive(Debug)]
+pub struct Admin {
+    /// Its exit code.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+}
+
+impl Admin {
+    /// Standard output of a run that must have succeeded.
+    pub fn done(self) -> String {
+        assert_eq!(self.code, Some(0), "{}", self.err);
+        self.out
+    }
+
+    /// The one JSON value that a run with `--json` printed, which must have succeeded.
+    pub fn json(self) -> Value {
+        let out = self.done();
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("standard output is one JSON value: {error}: {out}"))
+    }
+
+    /// The words on standard error of a run that must have ended with this code, without a result.
+    pub fn failed(self, code: i32) -> String {
+        assert_eq!((self.code, self.out.as_str()), (Some(code), ""), "{}", self.err);
+        self.err
+    }
+
+    /// Runs the program with these arguments and environment variables.
+    pub async fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>, env: &[(&str, String)]) -> Self {
+        let program = local().expect("the bundle runs it").with_file_name("waypost-admin");
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+        command.envs(env.iter().map(|(name, value)| (name, value)));
+        let output = timeout(LONG, command.output()).await.expect("it ends").expect("it can be run");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
+    }
+}
+
+/// Runs the program for a bundle on this machine.
+pub async fn admin(bundle: &Bundle, arguments: &[&str]) -> Admin {
+    let data = bundle.data().display().to_string();
+    Admin::run(["--data", &data].iter().chain(arguments), &[]).await
+}
