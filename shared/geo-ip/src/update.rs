@@ -12,7 +12,7 @@ use super::{
     configuration::ConfiguredEdition,
     download::{DownloadError, Downloaded, MAX_SERVED, Served, Web},
     edition::EditionName,
-    outcome::Outcome,
+    outcome::UpdateOutcome,
     pointer::{Origin, Pointer, Release, build_date},
     publish::Publication,
     scratch::Scratch,
@@ -109,7 +109,7 @@ struct Prepared {
 #[derive(Debug)]
 pub enum Ready {
     /// There is nothing to publish.
-    Done(Outcome),
+    Done(UpdateOutcome),
     /// There is.
     Publish(Box<Publication>),
 }
@@ -129,13 +129,13 @@ impl Updater {
         let before = || pointer.as_ref().map(|pointer| Box::new(pointer.current.clone()));
         let Some(prepared) = prepared.await.map_err(|_| UpdateError::Late)?? else {
             return match pointer {
-                Some(pointer) => Ok(Ready::Done(Outcome::UpToDate(Box::new(pointer.current)))),
+                Some(pointer) => Ok(Ready::Done(UpdateOutcome::UpToDate(Box::new(pointer.current)))),
                 // Only what is published can be unchanged.
                 None => Err(UpdateError::PointerMoved),
             };
         };
         if !live {
-            return Ok(Ready::Done(Outcome::WouldPublish(Box::new(prepared.release), before())));
+            return Ok(Ready::Done(UpdateOutcome::WouldPublish(Box::new(prepared.release), before())));
         }
         timeout_at(until, self.upload(edition, &prepared)).await.map_err(|_| UpdateError::Late)??;
         let (edition, release) = (edition.clone(), prepared.release);

@@ -120,12 +120,6 @@ impl Problem {
         Self::new(ProblemKind::DeliveryNotFound, detail)
     }
 
-    /// The task's key or its environment is another's; which of the two is not said.
-    pub fn task_refused() -> Self {
-        let detail = "The task key is wrong, or the environment is not the one that this deployment has.";
-        Self::new(ProblemKind::TaskRefused, detail)
-    }
-
     /// The entity has as many webhooks as it may have.
     pub fn too_many_webhooks(limit: usize) -> Self {
         Self::new(ProblemKind::WebhookLimit, format!("A managing entity may have {limit} webhooks; remove one first."))
