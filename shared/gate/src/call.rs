@@ -5,10 +5,7 @@ use lambda_http::{RequestExt, request::RequestContext};
 use std::{net::IpAddr, ops::Deref};
 
 use auth::{entity::AuthorizedEntity, token::Claims};
-use base::{
-    audit::Notes,
-    ids::{DeliveryId, WebhookId},
-};
+use base::{audit::Notes, ids::DeliveryId};
 use problem::{Problem, Query};
 
 /// What the caller wants, after the gate has found that it may.
@@ -84,12 +81,7 @@ impl Call {
         Query::new(self.parameters())
     }
 
-    /// The webhook's identifier in the path: whatever cannot be one belongs to no webhook.
-    pub fn webhook_id(&self) -> Result<WebhookId, Problem> {
-        WebhookId::parse(self.path("webhookIdentifier")).ok_or_else(Problem::webhook_not_found)
-    }
-
-    /// The same of a delivery's.
+    /// The delivery's identifier in the path: whatever cannot be one belongs to no delivery.
     pub fn delivery_id(&self) -> Result<DeliveryId, Problem> {
         DeliveryId::parse(self.path("deliveryIdentifier")).ok_or_else(Problem::delivery_not_found)
     }

@@ -17,14 +17,17 @@ use storage::table::{
     Change, Condition, Delete, Page, Place, Put, Query, Table, TableError, Transaction, Written, absent, at_most,
     exists, is, is_new,
 };
-use webhooks::outbox::Announcement;
+use webhooks::outbox::{Announcement, Outbox};
 
 /// How long a connection is held: the provider's answer and the time to record it.
 pub const LEASE: Duration = Duration::from_secs(30);
 
 /// The connections in the table.
 #[derive(Debug, Clone)]
-pub struct Connections(Table);
+pub struct Connections {
+    table: Table,
+    outbox: Outbox,
+}
 
 /// A connection that is the caller's alone until the lease runs out.
 #[derive(Debug)]
@@ -59,13 +62,13 @@ pub enum Claim {
 impl Connections {
     /// The connections in this table.
     pub fn new(table: Table) -> Self {
-        Self(table)
+        Self { outbox: Outbox::new(table.clone()), table }
     }
 
     /// All connections of an entity, in the order of the providers' names.
     pub async fn of(&self, entity: &AuthorizedEntity) -> Result<Vec<Connection>, TableError> {
         let query = Query::partition(partition(entity.id())).beginning_with("sk", SORT_KEY);
-        let items: Vec<ConnectionItem> = self.0.all(query, "reading an entity's connections").await?;
+        let items: Vec<ConnectionItem> = self.table.all(query, "reading an entity's connections").await?;
         Ok(items.into_iter().map(|item| item.connection).collect())
     }
 
@@ -75,7 +78,8 @@ impl Connections {
         entity: &AuthorizedEntity,
         provider: &ProviderName,
     ) -> Result<Option<Connection>, TableError> {
-        let item: Option<ConnectionItem> = self.0.get(key(entity.id(), provider), true, "finding a connection").await?;
+        let item: Option<ConnectionItem> =
+            self.table.get(key(entity.id(), provider), true, "finding a connection").await?;
         Ok(item.map(|item| item.connection))
     }
 
@@ -93,7 +97,7 @@ impl Connections {
         debug_assert_eq!(entity.id(), &stored.connection.owner_identifier);
         let put = Put::item(&ConnectionItem::from(stored), DOING)?;
         let put = if replace { put } else { put.only_if(no_other_account(&stored.connection)) };
-        self.0.write_all(Transaction::new().with(put).with(announcement.put()?), DOING).await
+        self.table.write_all(Transaction::new().with(put).with(self.outbox.put(announcement)?), DOING).await
     }
 
     /// A page of the connections that are due. An entry that is no connection's is logged and left out.
@@ -105,7 +109,7 @@ impl Connections {
     ) -> Result<Page<DueConnection>, TableError> {
         let query = Query::index("byDue", "dueShard", SHARD).between("dueAt", "0", now).limit(limit).after(start);
         let Page { entries, next } =
-            self.0.page::<DueItem>(query.skipping_unreadable(), "looking for connections that are due").await?;
+            self.table.page::<DueItem>(query.skipping_unreadable(), "looking for connections that are due").await?;
         let connections = entries.iter().filter_map(|entry| {
             let due = entry.read();
             if due.is_none() {
@@ -135,7 +139,7 @@ impl Connections {
         let free = absent("leaseUntil").or(at_most("leaseUntil", now));
         // The SDK may send the same claim twice when an answer was lost on its way.
         let change = change.only_if(wanted.and(free).or(is("lease", lease.as_str())));
-        let item: ConnectionItem = match self.0.write_and_read(change, "claiming a connection").await? {
+        let item: ConnectionItem = match self.table.write_and_read(change, "claiming a connection").await? {
             Written::Done(item) => item,
             Written::Lost(Some(_)) => return Ok(Claim::Busy),
             Written::Lost(None) => return Ok(Claim::Missing),
@@ -190,15 +194,15 @@ impl Connections {
     /// The change is lost when the connection was made anew, or when the lease had run out and another caller claimed the
     /// connection: theirs counts.
     async fn write(&self, change: Change, announcement: Option<&Announcement>) -> Result<Written<()>, TableError> {
-        let event = announcement.map(Announcement::put).transpose()?;
-        self.0.write_all(Transaction::new().with(change).with_all(event), "changing a connection").await
+        let event = announcement.map(|announcement| self.outbox.put(announcement)).transpose()?;
+        self.table.write_all(Transaction::new().with(change).with_all(event), "changing a connection").await
     }
 
     /// Removes a held connection, with the event that announces it. Lost in the same cases as a change.
     pub async fn remove(&self, held: &HeldConnection, announcement: &Announcement) -> Result<Written<()>, TableError> {
         let removal = Delete::of(held.key()).only_if(held.condition());
-        let writes = Transaction::new().with(removal).with(announcement.put()?);
-        self.0.write_all(writes, "removing a connection").await
+        let writes = Transaction::new().with(removal).with(self.outbox.put(announcement)?);
+        self.table.write_all(writes, "removing a connection").await
     }
 }
 

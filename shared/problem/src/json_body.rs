@@ -55,6 +55,11 @@ impl Violations {
         checked.map_err(|error| self.add(field, error.to_string())).ok()
     }
 
+    /// Everything that was noted.
+    pub fn into_list(self) -> Vec<Violation> {
+        self.0
+    }
+
     /// All is well, or a Problem with everything that was noted.
     pub fn check(self) -> Result<(), Problem> {
         if self.0.is_empty() { Ok(()) } else { Err(Problem::invalid(self.0)) }

@@ -96,12 +96,6 @@ impl Problem {
         Self::invalid(vec![Violation { field: field.to_owned(), message: message.into() }])
     }
 
-    /// The entity has no such webhook; another entity's looks the same.
-    pub fn webhook_not_found() -> Self {
-        let detail = "This managing entity has no webhook with the identifier in the path, or no longer.";
-        Self::new(ProblemKind::WebhookNotFound, detail)
-    }
-
     /// The entity has no such application; another entity's looks the same.
     pub fn application_not_found() -> Self {
         let detail = "This managing entity has no application with the identifier in the path, or no longer.";
@@ -118,20 +112,6 @@ impl Problem {
     pub fn delivery_not_found() -> Self {
         let detail = "This managing entity has no delivery with the identifier in the path, or no longer.";
         Self::new(ProblemKind::DeliveryNotFound, detail)
-    }
-
-    /// The entity has as many webhooks as it may have.
-    pub fn too_many_webhooks(limit: usize) -> Self {
-        Self::new(ProblemKind::WebhookLimit, format!("A managing entity may have {limit} webhooks; remove one first."))
-            .with_property("limit", limit)
-    }
-
-    /// The webhook is another than the one that was read.
-    pub fn version_conflict(current: u64) -> Self {
-        let detail = format!(
-            "The webhook's version is {current} by now; read it again, and send your change with that version."
-        );
-        Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
     }
 
     /// The application was changed by somebody else at this very moment.
@@ -189,19 +169,6 @@ impl Problem {
         Self::new(ProblemKind::KeyLimit, detail).with_property("limit", limit)
     }
 
-    /// The webhook has as many live secrets as it may have, the oldest of them until then.
-    pub fn too_many_signing_secrets(limit: usize, oldest_ends: Time) -> Self {
-        let detail = format!("The webhook has {limit} live signing secrets; the oldest ends at {oldest_ends}.");
-        Self::new(ProblemKind::SigningSecretLimit, detail)
-            .with_property("limit", limit)
-            .with_property("oldestEndsDate", oldest_ends.to_string())
-    }
-
-    /// The webhook of a delivery is there no longer, so that nothing can be sent.
-    pub fn webhook_removed() -> Self {
-        Self::new(ProblemKind::WebhookRemoved, "The webhook of this delivery was removed; it cannot be sent again.")
-    }
-
     /// The delivery has had as many attempts as one that is sent again may have.
     pub fn too_many_attempts(limit: u32) -> Self {
         let detail = format!("The delivery has had {limit} attempts or more; it cannot be sent again.");
@@ -212,11 +179,6 @@ impl Problem {
     pub fn too_many_recoveries(limit: usize) -> Self {
         let detail = format!("{limit} ranges of this webhook are being recovered; ask again when some are done.");
         Self::new(ProblemKind::RecoveryLimit, detail).with_property("limit", limit)
-    }
-
-    /// Nothing is sent to the webhook.
-    pub fn webhook_disabled() -> Self {
-        Self::new(ProblemKind::WebhookDisabled, "The webhook is disabled, so nothing is sent to it; enable it first.")
     }
 
     /// The idempotency key was used for something else.

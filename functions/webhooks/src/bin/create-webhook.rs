@@ -1,13 +1,21 @@
-//! POST …/webhook: makes a webhook, and shows its signing secret this once.
+//! POST …/webhook: registers a webhook, and shows its signing secret this once.
 
 use std::sync::Arc;
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::{Endpoint, EntityCall};
-use outbound::EndpointSettings;
+use gate::{Endpoint, EntityCall, Reply};
+use http::{
+    StatusCode,
+    header::{CACHE_CONTROL, LOCATION},
+};
+use outbound::{EndpointSettings, addresses::AddressRules};
+use problem::Problem;
 use storage::{sealing::KeyRings, secrets::SecretSettings};
-use webhooks::subscriptions::{Webhooks, register::Registration};
+use webhooks::subscriptions::{
+    Webhooks,
+    register::{NewWebhook, Registration},
+};
 
 const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsWrite).taking_json();
 
@@ -15,18 +23,22 @@ const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsWrite)
 async fn main() -> Result<(), StartError> {
     let (service, (secrets, rules)) = Service::start::<(SecretSettings, EndpointSettings)>().await?;
     let secrets = service.secrets(secrets);
-    let registration = Arc::new(Registration {
+    let registration = Registration {
         webhooks: Webhooks::new(service.table().clone()),
-        rules,
         rings: KeyRings::warm(secrets, service.clock().clone()).await,
-        base_url: service.settings().base_url.clone(),
         clock: service.clock().clone(),
         random: service.shared_random(),
-    });
-    service
-        .serve(ENDPOINT, move |call| {
-            let registration = registration.clone();
-            async move { registration.create(&call).await }
-        })
-        .await
+    };
+    let door = Arc::new((registration, rules, service.settings().base_url.clone()));
+    service.serve(ENDPOINT, move |call| create(door.clone(), call)).await
+}
+
+async fn create(door: Arc<(Registration, AddressRules, String)>, call: EntityCall) -> Result<Reply, Problem> {
+    let (registration, rules, base_url) = &*door;
+    let new = NewWebhook::read(&call.body, call.entity.id(), rules)?;
+    let webhook = registration.register(&call.entity, new).await?;
+    let location = format!("{base_url}/api/managing-entity/{}/webhook/{}", call.entity.id(), webhook.id);
+    Reply::json(StatusCode::CREATED, &webhook)?
+        .with_header(CACHE_CONTROL, "no-store")
+        .with_computed_header(LOCATION, &location)
 }

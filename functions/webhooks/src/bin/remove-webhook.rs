@@ -1,10 +1,12 @@
-//! DELETE …/webhook/{webhookIdentifier}: removes a webhook; what is still to be delivered to it is cancelled.
+//! DELETE …/webhook/{webhookIdentifier}: removes a webhook; deliveries that wait for it are cancelled.
 
 use std::sync::Arc;
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::{Endpoint, EntityCall};
+use functions_webhooks::webhook_id;
+use gate::{Endpoint, EntityCall, Reply};
+use problem::Problem;
 use webhooks::{
     deliveries::{Deliveries, jobs::Jobs},
     subscriptions::{Webhooks, health::Healths, remove::Removal, stats::Stats},
@@ -24,10 +26,11 @@ async fn main() -> Result<(), StartError> {
         jobs: Jobs::new(table.clone()),
         clock: service.clock().clone(),
     });
-    service
-        .serve(ENDPOINT, move |call| {
-            let removal = removal.clone();
-            async move { removal.remove(&call).await }
-        })
-        .await
+    service.serve(ENDPOINT, move |call| remove(removal.clone(), call)).await
+}
+
+async fn remove(removal: Arc<Removal>, call: EntityCall) -> Result<Reply, Problem> {
+    let id = webhook_id(&call)?;
+    removal.remove(&call.entity, &id).await?;
+    Reply::removed(&id, "The webhook is removed; deliveries to it that are still open are being cancelled.")
 }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::{Endpoint, EntityCall};
+use functions_webhooks::webhook_id;
+use gate::{Endpoint, EntityCall, Reply};
+use http::header::CACHE_CONTROL;
+use problem::{Problem, nothing_said};
 use storage::{sealing::KeyRings, secrets::SecretSettings};
 use webhooks::subscriptions::{Webhooks, rotate::Rotation};
 
@@ -20,10 +23,11 @@ async fn main() -> Result<(), StartError> {
         clock: service.clock().clone(),
         random: service.shared_random(),
     });
-    service
-        .serve(ENDPOINT, move |call| {
-            let rotation = rotation.clone();
-            async move { rotation.rotate(&call).await }
-        })
-        .await
+    service.serve(ENDPOINT, move |call| rotate(rotation.clone(), call)).await
+}
+
+async fn rotate(rotation: Arc<Rotation>, call: EntityCall) -> Result<Reply, Problem> {
+    nothing_said(&call.body)?;
+    let rotated = rotation.rotate(&call.entity, &webhook_id(&call)?).await?;
+    Ok(Reply::ok(&rotated)?.with_header(CACHE_CONTROL, "no-store"))
 }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::{Endpoint, EntityCall};
+use functions_webhooks::webhook_id;
+use gate::{Endpoint, EntityCall, Reply};
+use http::StatusCode;
+use problem::{Problem, nothing_said};
 use webhooks::subscriptions::{Webhooks, test_event::Testing};
 
 const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsWrite).taking_json();
@@ -18,10 +21,10 @@ async fn main() -> Result<(), StartError> {
         clock: service.clock().clone(),
         random: service.shared_random(),
     });
-    service
-        .serve(ENDPOINT, move |call| {
-            let testing = testing.clone();
-            async move { testing.send(&call).await }
-        })
-        .await
+    service.serve(ENDPOINT, move |call| test(testing.clone(), call)).await
+}
+
+async fn test(testing: Arc<Testing>, call: EntityCall) -> Result<Reply, Problem> {
+    nothing_said(&call.body)?;
+    Reply::json(StatusCode::ACCEPTED, &testing.send(&call.entity, &webhook_id(&call)?).await?)
 }

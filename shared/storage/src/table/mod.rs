@@ -305,7 +305,8 @@ impl Table {
         })
     }
 
-    fn in_transaction(&self, write: &Write, doing: &'static str) -> Result<TransactWriteItem, TableError> {
+    /// A write as the SDK takes it in a transaction.
+    pub fn in_transaction(&self, write: &Write, doing: &'static str) -> Result<TransactWriteItem, TableError> {
         let mut expressions = Expressions::default();
         let whole = TransactWriteItem::builder();
         Ok(match write {
@@ -405,11 +406,17 @@ impl Table {
         Ok(())
     }
 
-    /// The items of a partition whose sort keys begin so, in their order, read consistently; whoever asks for the same while
-    /// it is being read shares the next answer.
-    pub async fn shared_partition(&self, pk: String, sk_prefix: &str) -> Result<Arc<Vec<Item>>, TableError> {
+    /// The items of a partition whose sort keys begin so, in their order, read consistently. Callers that ask for the same
+    /// while it is being read share the next answer.
+    pub async fn shared_partition<T: DeserializeOwned>(
+        &self,
+        pk: String,
+        sk_prefix: &str,
+        doing: &'static str,
+    ) -> Result<Vec<T>, TableError> {
         let asked = self.partitions.ask((pk, sk_prefix.to_owned())).await;
-        asked.map_err(|_| TableError::Missing("the outcome of a query"))?
+        let items = asked.map_err(|_| TableError::Missing("the outcome of a query"))??;
+        items.iter().map(|item| read_item(item.clone(), doing)).collect()
     }
 
     /// A page of what is due in one shard of the index `byDue`, the longest due first, and where the next page begins. The

@@ -127,7 +127,7 @@ impl Partitions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::text;
+    use crate::table::{number, text};
 
     fn key(name: &str) -> Key {
         (name.to_owned(), "HEAD".to_owned())
@@ -156,5 +156,29 @@ mod tests {
             panic!("{answers:?}")
         };
         assert_eq!((there, again), (&item("there"), &item("there")));
+    }
+
+    /// Stores read rows whose attributes are named by what they count.
+    #[test]
+    fn numbers_reach_flattened_members_as_numbers() {
+        #[derive(serde::Deserialize)]
+        struct Row {
+            sk: String,
+            #[serde(flatten)]
+            health: Health,
+            #[serde(flatten)]
+            rest: HashMap<String, serde_json::Value>,
+        }
+        #[derive(serde::Deserialize, Default)]
+        #[serde(default)]
+        struct Health {
+            failures: u32,
+            since: Option<String>,
+        }
+        let mut row = item("there");
+        row.extend([("failures".to_owned(), number(5)), ("d14".to_owned(), number(7))]);
+        let row: Row = crate::table::read_item(row, "reading").expect("read");
+        assert_eq!((row.sk.as_str(), row.health.failures, row.health.since), ("HEAD", 5, None));
+        assert_eq!(row.rest["d14"].as_u64(), Some(7));
     }
 }

@@ -270,6 +270,14 @@ impl<T> Written<T> {
         matches!(self, Self::Done(_))
     }
 
+    /// The same with another form of the item.
+    pub fn map<U>(self, form: impl FnOnce(T) -> U) -> Written<U> {
+        match self {
+            Self::Done(value) => Written::Done(form(value)),
+            Self::Lost(value) => Written::Lost(value.map(form)),
+        }
+    }
+
     /// What was read back of it; nothing when it was lost.
     pub fn done(self) -> Option<T> {
         match self {

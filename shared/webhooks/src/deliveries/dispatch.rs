@@ -5,7 +5,6 @@
 
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
-use aws_sdk_dynamodb::types::TransactWriteItem;
 use futures::future::join_all;
 use http::{HeaderName, HeaderValue, Method, header};
 use hyper::body::Bytes;
@@ -45,7 +44,7 @@ use gate::{SERVICE_VERSION, SERVICE_VERSION_HEADER};
 use outbound::{Answer, AttemptError, Outbound, USER_AGENT};
 use storage::{
     sealing::{KeyRings, SealError},
-    table::TableError,
+    table::{Put, TableError},
 };
 
 /// The longest that a delivery waits for what keeps it from being attempted at all.
@@ -272,12 +271,7 @@ impl Dispatcher {
 
     /// The writes that tell, in the transaction of the last attempt, that a delivery has failed for good; none when that is not
     /// to be told.
-    async fn exhausted(
-        &self,
-        claimed: &Claimed,
-        attempt: &Attempt,
-        now: Time,
-    ) -> Result<Vec<TransactWriteItem>, TableError> {
+    async fn exhausted(&self, claimed: &Claimed, attempt: &Attempt, now: Time) -> Result<Vec<Put>, TableError> {
         let delivery = claimed.delivery();
         let exhausted = DeliveryExhausted {
             delivery_identifier: &delivery.id,

@@ -13,7 +13,7 @@ use super::{
     jobs::{Jobs, MAX_RANGES, TooManyRanges},
     reopen::sendable,
 };
-use crate::subscriptions::Webhooks;
+use crate::subscriptions::{Webhooks, problems::webhook_not_found};
 use base::{
     clock::{SharedClock, Time},
     ids::WebhookId,
@@ -55,8 +55,9 @@ impl Recovery {
         let now = self.clock.now();
         let (since, until) = range(&call.body, now)?;
         let since = since.max(now - self.retention);
-        let (entity, webhook) = (&call.entity, call.webhook_id()?);
-        sendable(&self.webhooks, entity, &webhook, Problem::webhook_not_found).await?;
+        let (entity, webhook) =
+            (&call.entity, WebhookId::parse(call.path("webhookIdentifier")).ok_or_else(webhook_not_found)?);
+        sendable(&self.webhooks, entity, &webhook, webhook_not_found).await?;
         let mut ranges = self.jobs.ranges(&webhook).await?;
         ranges.ask(since, until).map_err(too_many)?;
         let recovered = self.count(&webhook, ranges.left_between(since, until)).await?;

@@ -16,7 +16,10 @@ use super::{
     item::{HEAD, HeadItem, due_shard, partition},
     queue::{DueMessage, Lane, Notice, Queue, QueueError},
 };
-use crate::subscriptions::Webhooks;
+use crate::subscriptions::{
+    Webhooks,
+    problems::{webhook_disabled, webhook_removed},
+};
 use auth::entity::AuthorizedEntity;
 use base::{
     clock::{SharedClock, Time},
@@ -76,7 +79,7 @@ impl Resending {
         let (entity, id) = (&call.entity, call.delivery_id()?);
         let whole = self.deliveries.with_attempts(entity, &id, self.clock.now()).await?;
         let whole = whole.ok_or_else(Problem::delivery_not_found)?;
-        sendable(&self.webhooks, entity, &whole.delivery.webhook_identifier, Problem::webhook_removed).await?;
+        sendable(&self.webhooks, entity, &whole.delivery.webhook_identifier, webhook_removed).await?;
         let Some(head) = self.deliveries.head(&id).await? else { return Err(Problem::delivery_not_found()) };
         if head.delivery.attempt_count >= MAX_ATTEMPTS {
             return Err(Problem::too_many_attempts(MAX_ATTEMPTS));
@@ -133,7 +136,7 @@ pub(super) async fn sendable(
     missing: fn() -> Problem,
 ) -> Result<(), Problem> {
     let found = webhooks.find(entity, webhook).await?.ok_or_else(missing)?;
-    if found.webhook.enabled { Ok(()) } else { Err(Problem::webhook_disabled()) }
+    if found.webhook.enabled { Ok(()) } else { Err(webhook_disabled()) }
 }
 
 /// A final delivery becomes open, with a fresh schedule that begins now; the sweep looks after it from `due` on. It is kept as

@@ -209,7 +209,7 @@ impl Deliveries {
         attempt: Attempt,
         next: Next,
         now: Time,
-        told: Vec<TransactWriteItem>,
+        told: Vec<storage::table::Put>,
     ) -> Result<Recorded, TableError> {
         let head = &claimed.head;
         if !told.is_empty() {
@@ -238,7 +238,7 @@ impl Deliveries {
         attempt: Attempt,
         next: Next,
         now: Time,
-        told: Vec<TransactWriteItem>,
+        told: Vec<storage::table::Put>,
     ) -> Result<Recorded, TableError> {
         let changes = Changes::after(claimed, &attempt, next, now);
         let item = write_item(&AttemptItem::new(&claimed.head, attempt), RECORDING)?;
@@ -247,7 +247,9 @@ impl Deliveries {
         let put = TransactWriteItem::builder().put(put.map_err(TableError::unbuilt(RECORDING))?).build();
         let update = TransactWriteItem::builder().update(changes.update(claimed, &self.table.name)?).build();
         // A message that comes twice may touch the head at this very moment. The attempt was made and must be recorded.
-        match self.table.transact([put, update].into_iter().chain(told).collect(), RECORDING).await? {
+        let told = told.into_iter().map(|put| self.table.in_transaction(&put.into(), RECORDING));
+        let writes = [Ok(put), Ok(update)].into_iter().chain(told).collect::<Result<_, _>>()?;
+        match self.table.transact(writes, RECORDING).await? {
             Transacted::Yes => Ok(Recorded::Yes),
             Transacted::ConditionLost => Ok(Recorded::ClaimLost),
         }

@@ -13,7 +13,6 @@
 use std::time::Duration;
 
 use aws_lc_rs::digest;
-use aws_sdk_dynamodb::types::{self as transact, TransactWriteItem};
 use futures::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -30,7 +29,7 @@ use base::{
     logging,
     random::{self, Random},
 };
-use storage::table::{Item, Put, Table, TableError, text, write_item};
+use storage::table::{Item, Put, Table, TableError, text};
 
 /// How many shards the outbox has in the index `byDue`. They are emptied side by side.
 const SHARDS: u64 = 4;
@@ -43,7 +42,6 @@ const TURNS_AT_ONCE: usize = 8;
 /// After this long no new turn begins: the next sweep goes on. It leaves half of a sweep's 60 s for turns under way, and for
 /// announcing the deliveries that jobs have made due.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
-const PUTTING: &str = "putting an event into the outbox";
 
 /// An event that is to be published.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -87,14 +85,6 @@ pub enum OutboxError {
     Unreadable(EventId),
 }
 
-impl AnnouncementItem {
-    fn of(announcement: &Announcement) -> Self {
-        let (pk, sk) = key(&announcement.event);
-        let (due_shard, due_at) = stand(&announcement.owner_identifier, &announcement.event);
-        Self { pk, sk, due_shard, due_at, announcement: announcement.clone() }
-    }
-}
-
 impl Announcement {
     /// Something that happened now.
     pub fn new(
@@ -120,11 +110,6 @@ impl Announcement {
         Self { about: Some(webhook.clone()), ..self }
     }
 
-    /// The write that puts the event into the outbox, for the transaction of the change that it announces.
-    pub fn put(&self) -> Result<Put, TableError> {
-        Put::item(&AnnouncementItem::of(self), PUTTING)
-    }
-
     /// The event; none if this program cannot publish it.
     pub fn event(&self) -> Option<Event> {
         let data: &RawValue = serde_json::from_str(&self.data).ok()?;
@@ -144,11 +129,12 @@ impl Outbox {
         Self(table)
     }
 
-    /// The write that puts an event into the outbox, for the transaction of what it tells of.
-    pub fn put(&self, announcement: &Announcement) -> Result<TransactWriteItem, TableError> {
-        let item = write_item(&AnnouncementItem::of(announcement), PUTTING)?;
-        let put = transact::Put::builder().table_name(&self.0.name).set_item(Some(item)).build();
-        Ok(TransactWriteItem::builder().put(put.map_err(TableError::unbuilt(PUTTING))?).build())
+    /// The write that puts an event into the outbox, for the transaction of the change that it announces.
+    pub fn put(&self, announcement: &Announcement) -> Result<Put, TableError> {
+        let (pk, sk) = key(&announcement.event);
+        let (due_shard, due_at) = stand(&announcement.owner_identifier, &announcement.event);
+        let item = AnnouncementItem { pk, sk, due_shard, due_at, announcement: announcement.clone() };
+        Put::item(&item, "putting an event into the outbox")
     }
 
     /// Publishes what stands in the outbox; gives the number. One that fails leaves the others alone, and is tried again by

@@ -1,30 +1,29 @@
-//! When a webhook is left alone: a pure state machine of counts, times and settings.
+//! The circuit breaker of a webhook: a pure state machine of counts, times and settings.
 //!
 //! *Closed*: attempts go through. So many in a row that never completed make it *open*: attempts wait. When that time is
 //! over, one attempt goes through, the probe, and all others wait for its end. An exchange that completes closes the
 //! breaker, whatever its status; a probe that does not complete opens it again for twice as long, up to a limit.
 //!
-//! Many dispatchers count for the same webhook at once. So what is written is never a state that was thought out
-//! from one that was read, but a step that the table takes by itself ([`Tally`]) or on a condition ([`Consequence`]).
+//! Many dispatchers count for the same webhook at once. So a dispatcher never writes a state that it computed from one that it
+//! read, but a step that the table takes by itself ([`Tally`]) or on a condition ([`Consequence`]).
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::deliveries::Attempt;
+use crate::deliveries::attempt::Attempt;
 use base::clock::Time;
 use base::{
     environment::{AtLeastOne, Environment, FromEnvironment},
     wait::Wait,
 };
-use storage::table::{Item, TableError, read_item};
 
-/// For how long a probe is its owner's alone: an exchange of 15 s, and time to count it.
+/// The lease of a probe: an exchange of 15 s, and time to count it.
 pub const PROBE_LEASE: Duration = Duration::from_secs(25);
-/// After this long those that wait for a probe look again, when it is the first: most are decided at once.
+/// How long deliveries wait for the first probe before they look again: most probes end at once.
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// When a webhook is left alone, called failing, and disabled: `BREAKER_THRESHOLD`, `BREAKER_OPEN`, `BREAKER_MAX`,
+/// When a webhook's breaker opens, and when the webhook is called failing and disabled: `BREAKER_THRESHOLD`, `BREAKER_OPEN`, `BREAKER_MAX`,
 /// `FAILING_AFTER` and `DISABLE_AFTER`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakerSettings {
@@ -42,7 +41,7 @@ pub struct BreakerSettings {
 }
 
 impl Default for BreakerSettings {
-    /// The contract's.
+    /// The contract's settings.
     fn default() -> Self {
         Self {
             threshold: 20,
@@ -65,9 +64,9 @@ impl BreakerSettings {
 /// How an attempt ended, as far as its webhook's health and statistics go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// What it was answered with; none if it never completed.
+    /// The status of the answer; none if the attempt never completed.
     pub http_status: Option<u16>,
-    /// Why it never completed: a stable code and a sentence.
+    /// Why the attempt never completed: a stable code and a sentence.
     pub error: Option<String>,
     /// How long it took.
     pub duration: Duration,
@@ -83,7 +82,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the endpoint took what it was sent.
+    /// Whether the endpoint took the event.
     pub fn succeeded(&self) -> bool {
         self.http_status.is_some_and(|status| (200..300).contains(&status))
     }
@@ -98,12 +97,12 @@ impl Outcome {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Health {
-    /// It takes what it is sent.
+    /// It takes its events.
     #[default]
     Healthy,
     /// The last attempts failed.
     Failing,
-    /// The last attempts never completed, and it is left alone for a while.
+    /// The last attempts never completed, and its breaker is open.
     Open,
 }
 
@@ -119,10 +118,10 @@ pub struct HealthItem {
     pub failing_since: Option<Time>,
     /// Whether so many failed that it counts as failing.
     pub failing: bool,
-    /// When its owner may be told that it is failing; present if that was not told when it began, since another spell was told
+    /// When the failing may be announced; present if it was not announced when it began, since another spell was announced
     /// shortly before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tell_after: Option<Time>,
+    #[serde(rename = "tellAfter", skip_serializing_if = "Option::is_none")]
+    pub announce_after: Option<Time>,
     /// Until when the breaker is open; present until it is closed again.
     pub open_until: Option<Time>,
     /// How often in a row it opened.
@@ -136,18 +135,18 @@ pub struct HealthItem {
 pub enum Passage {
     /// It may.
     Go,
-    /// It may as a probe, if it is made the probe before anybody else's.
+    /// It may as the probe, if it takes the probe's lease before any other attempt.
     Probe,
-    /// It may not before this moment; then it is to be asked again.
+    /// It may not before this moment; then its passage is decided anew.
     Wait(Time),
 }
 
-/// What some attempts, one after the other, add to a webhook's health.
+/// The sum of some attempts, one after the other, for a webhook's health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
-    /// Whether one of them succeeded: what was counted before it is over.
+    /// Whether one of them succeeded: the failures before it no longer count.
     pub succeeded: bool,
-    /// Whether one of them completed: what never completed before it is over, and the breaker closes.
+    /// Whether one of them completed: the incomplete attempts before it no longer count, and the breaker closes.
     pub completed: bool,
     /// Those that failed, after the last success.
     pub failures: u32,
@@ -174,22 +173,22 @@ impl Tally {
         tally
     }
 
-    /// Whether nothing is left to hold against the webhook.
+    /// Whether no failure is left.
     pub const fn is_clean(&self) -> bool {
         self.failures == 0
     }
 }
 
-/// A spell of failures that is to be told.
+/// A spell of failures that is to be announced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spell {
     /// When its first attempt failed.
     pub since: Time,
-    /// What the item said of when it may be told, by which two dispatchers that tell it are one.
-    pub tell_after: Option<Time>,
+    /// The item's `announce_after` as it was read: of two dispatchers that announce, one loses by it.
+    pub announce_after: Option<Time>,
 }
 
-/// What follows from a webhook's health, each on a condition that only one of many dispatchers finds to hold.
+/// A consequence of a webhook's health, on a condition that only one of many dispatchers finds to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consequence {
     /// The breaker opens, if it is still closed and the row is still long enough.
@@ -206,8 +205,8 @@ pub enum Consequence {
         /// Until then.
         until: Time,
     },
-    /// The webhook is failing: said once, if it has not been and no success came in between.
-    TellFailing(Spell),
+    /// The webhook is failing: announced once, if it has not been and no success came in between.
+    AnnounceFailing(Spell),
     /// The webhook is disabled, if it is not.
     Disable {
         /// Since when nothing has succeeded.
@@ -216,11 +215,6 @@ pub enum Consequence {
 }
 
 impl HealthItem {
-    /// The health in an item of the table.
-    pub fn read(item: Item) -> Result<Self, TableError> {
-        read_item(item, "reading a webhook's health")
-    }
-
     /// How the endpoint is doing, in a word.
     pub const fn health(&self) -> Health {
         if self.open_until.is_some() {
@@ -242,14 +236,14 @@ impl HealthItem {
         }
     }
 
-    /// When those look again that another's probe has come before. The longer the endpoint has been silent, the likelier it
-    /// is that this probe hangs to the limit as well, and the more wait for it.
+    /// When deliveries look again that wait for the probe of another. The longer the endpoint has been silent, the likelier it
+    /// is that this probe hangs to the limit as well, and the more deliveries wait for it.
     pub fn after_probe(&self, now: Time) -> Time {
         let doubled = 2u32.saturating_pow(self.opens.saturating_sub(1).min(8));
         now + PROBE_PATIENCE.saturating_mul(doubled).min(PROBE_LEASE)
     }
 
-    /// What follows from this health, which counting the tally has left; `was` is what the attempts were made on.
+    /// The consequences of this health, to which the tally has been added; `was` is the health before the attempts.
     pub fn consequences(
         &self,
         was: Option<&Self>,
@@ -260,9 +254,9 @@ impl HealthItem {
         let mut consequences = Vec::new();
         consequences.extend(self.opening(was, tally, settings, now));
         if let Some(since) = self.failing_since.filter(|_| tally.failures > 0) {
-            let untold = !self.failing || self.tell_after.is_some_and(|time| time <= now);
-            if untold && self.failures_in_row >= settings.failing_after {
-                consequences.push(Consequence::TellFailing(Spell { since, tell_after: self.tell_after }));
+            let is_due = !self.failing || self.announce_after.is_some_and(|time| time <= now);
+            if is_due && self.failures_in_row >= settings.failing_after {
+                consequences.push(Consequence::AnnounceFailing(Spell { since, announce_after: self.announce_after }));
             }
             // A single failure after a long silence is no spell.
             if since + settings.disable_after <= now && self.failures_in_row >= settings.failing_after {
@@ -276,7 +270,7 @@ impl HealthItem {
         if tally.completed {
             return None;
         }
-        // Whoever found it open and made an attempt all the same was its probe.
+        // An attempt that was made although the breaker was open was its probe.
         let probed = was.and_then(|was| was.open_until);
         match self.open_until {
             Some(seen) if probed == Some(seen) => {

@@ -27,8 +27,8 @@ fn counted(mut item: HealthItem, tally: &Tally, now: Time) -> HealthItem {
         item = HealthItem::default();
     }
     if tally.completed {
-        let HealthItem { failures_in_row, failing_since, failing, tell_after, .. } = item;
-        item = HealthItem { failures_in_row, failing_since, failing, tell_after, ..HealthItem::default() };
+        let HealthItem { failures_in_row, failing_since, failing, announce_after, .. } = item;
+        item = HealthItem { failures_in_row, failing_since, failing, announce_after, ..HealthItem::default() };
     }
     if !tally.is_clean() {
         item.failures_in_row += tally.failures;
@@ -43,11 +43,11 @@ fn applied(item: &mut HealthItem, consequence: Consequence, settings: &BreakerSe
     let holds = match consequence {
         Consequence::Open { .. } => item.open_until.is_none() && item.incomplete_in_row >= settings.threshold,
         Consequence::Reopen { seen, .. } => item.open_until == Some(seen),
-        Consequence::TellFailing(Spell { since, tell_after: None }) => {
+        Consequence::AnnounceFailing(Spell { since, announce_after: None }) => {
             !item.failing && item.failing_since == Some(since)
         }
-        Consequence::TellFailing(Spell { since, tell_after }) => {
-            item.tell_after == tell_after && item.failing_since == Some(since)
+        Consequence::AnnounceFailing(Spell { since, announce_after }) => {
+            item.announce_after == announce_after && item.failing_since == Some(since)
         }
         Consequence::Disable { .. } => true,
     };
@@ -57,7 +57,7 @@ fn applied(item: &mut HealthItem, consequence: Consequence, settings: &BreakerSe
         Consequence::Reopen { opens, until, .. } => {
             (item.open_until, item.opens, item.probe_until) = (Some(until), opens, None);
         }
-        Consequence::TellFailing(_) => (item.failing, item.tell_after) = (true, None),
+        Consequence::AnnounceFailing(_) => (item.failing, item.announce_after) = (true, None),
         Consequence::Disable { .. } => {}
     }
     holds
@@ -77,7 +77,7 @@ fn attempt(item: &mut HealthItem, outcome: Outcome, now: Time) -> Passage {
     let was = item.clone();
     let passage = was.passage(now);
     if passage == Passage::Probe {
-        assert!(probe_taken(item, was.open_until, now), "nobody else is there");
+        assert!(probe_taken(item, was.open_until, now), "no other dispatcher is there");
     }
     if !matches!(passage, Passage::Wait(_)) {
         let tally = Tally::of(&[outcome]);
@@ -143,7 +143,7 @@ fn everybody_but_the_probe_waits_and_a_dead_probe_does_not_block() {
 }
 
 #[test]
-fn a_spell_of_failures_is_told_once_and_disables_after_its_time() {
+fn a_spell_of_failures_is_announced_once_and_disables_after_its_time() {
     let tally = Tally::of(&[answered(500)]);
     let failing = |failures_in_row, failing| HealthItem {
         failures_in_row,
@@ -153,13 +153,13 @@ fn a_spell_of_failures_is_told_once_and_disables_after_its_time() {
     };
     let follows = |item: &HealthItem, now| item.consequences(Some(item), &tally, &SETTINGS, now);
     assert_eq!(follows(&failing(4, false), NOW), []);
-    let told = |tell_after| [Consequence::TellFailing(Spell { since: NOW, tell_after })];
-    assert_eq!(follows(&failing(5, false), NOW), told(None));
+    let announced = |announce_after| [Consequence::AnnounceFailing(Spell { since: NOW, announce_after })];
+    assert_eq!(follows(&failing(5, false), NOW), announced(None));
     assert_eq!(follows(&failing(6, true), NOW), []);
     let soon = NOW + Duration::from_secs(60);
-    let untold = HealthItem { tell_after: Some(soon), ..failing(6, true) };
-    assert_eq!(follows(&untold, NOW), []);
-    assert_eq!(follows(&untold, soon), told(Some(soon)), "a spell that lasts is told in the end");
+    let put_off = HealthItem { announce_after: Some(soon), ..failing(6, true) };
+    assert_eq!(follows(&put_off, NOW), []);
+    assert_eq!(follows(&put_off, soon), announced(Some(soon)), "a spell that lasts is announced in the end");
     let late = NOW + SETTINGS.disable_after;
     assert_eq!(follows(&failing(6, true), late), [Consequence::Disable { since: NOW }]);
     assert_eq!(failing(6, true).consequences(None, &Tally::of(&[answered(200)]), &SETTINGS, late), []);

@@ -1,119 +1,170 @@
 //! Changing a webhook.
 //!
-//! Who names the version that was read is told when it is no longer current. Who does not has the last word on what the
-//! change names, and on nothing else: a change at the same moment of another member is not undone, nor is a new secret lost.
-//! A mask in a change stands for the kept value: such a change is built from that value, and tried again when it has changed.
+//! A change that names the version that was read fails when that version is no longer current. A change without a version has
+//! the last word on the members that it names, and on nothing else: it undoes no other change made at the same moment, and
+//! loses no new secret. A mask in a change stands for the kept value: such a change is built from that value, and tried again
+//! when it has changed.
 
 use std::num::NonZeroU64;
 
 use super::{
-    Webhook,
-    endpoint::{Kept, Part, Place},
+    endpoint::{Kept, Part},
     members::{About, Members},
+    problems::webhook_not_found,
     revision::{EndpointChange, PartChange, Revision},
     show::Showing,
+    webhook::{Webhook, WebhookView},
 };
 use auth::entity::{AuthorizedEntity, EntityId};
-use base::{clock::SharedClock, random::SharedRandom};
-use gate::{EntityCall, Reply};
+use base::{clock::SharedClock, ids::WebhookId, random::SharedRandom};
 use outbound::addresses::AddressRules;
-use problem::{JsonBody, Problem, Violations};
-use storage::sealing::KeyRings;
+use problem::{JsonBody, Problem, ProblemKind, Violation, Violations};
+use storage::{
+    sealing::{KeyRings, SealError},
+    table::{TableError, Written},
+};
 
-/// How often a change without a version is tried again. It depends on nothing but whether the webhook is enabled, and on the
-/// values that its masks stand for, so it is lost only when somebody changes these at this very moment.
+/// How often a change without a version is tried again. It depends only on whether the webhook is enabled, and on the values
+/// that its masks stand for, so it is lost only when another change sets these at this very moment.
 const TRIES: u32 = 10;
 
-/// Everything that changing a webhook needs.
+/// Changes webhooks.
 pub struct Changing {
-    /// What shows it afterwards.
+    /// Reads and shows webhooks.
     pub showing: Showing,
-    /// The clock.
+    /// Gives the time of the change.
     pub clock: SharedClock,
     /// Where endpoints may be.
     pub rules: AddressRules,
-    /// What seals their secrets.
+    /// Seals endpoints.
     pub rings: KeyRings,
-    /// The dice.
+    /// Makes what sealing needs.
     pub random: SharedRandom,
 }
 
-/// A change as it is asked for.
+/// A change as a webhook's owner asks for it.
 #[derive(Debug, PartialEq, Eq)]
-struct ChangeRequest {
+pub struct WebhookChange {
     members: Members,
     version: Option<u64>,
 }
 
-/// A change was lost again and again to others.
+/// Why a webhook was not changed.
 #[derive(Debug, thiserror::Error)]
-#[error("the webhook was enabled and disabled, or its endpoint changed, again and again while it was to be changed")]
-struct NeverStill;
+pub enum ChangeError {
+    /// The entity has no such webhook; another entity's webhook looks the same.
+    #[error("the entity has no such webhook")]
+    NotFound,
+    /// The webhook has another version than the change names.
+    #[error("the webhook's version is {current} by now")]
+    VersionConflict {
+        /// The version that it has.
+        current: u64,
+    },
+    /// Masks stand for nothing, or what they stand for is not allowed any more.
+    #[error("the change is invalid with the kept values in the place of its masks")]
+    Invalid(Vec<Violation>),
+    /// Every try was lost to another change.
+    #[error(
+        "the webhook was enabled and disabled, or its endpoint changed, again and again while it was to be changed"
+    )]
+    NeverStill,
+    /// A part of the endpoint could not be sealed or opened.
+    #[error("a part of the webhook's endpoint could not be sealed or opened")]
+    Sealing(#[from] SealError),
+    /// The table failed.
+    #[error("the table failed a change")]
+    Table(#[from] TableError),
+}
+
+impl From<ChangeError> for Problem {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::NotFound => webhook_not_found(),
+            ChangeError::VersionConflict { current } => version_conflict(current),
+            ChangeError::Invalid(violations) => Self::invalid(violations),
+            ChangeError::NeverStill => Self::unavailable(error),
+            ChangeError::Sealing(error) => error.into(),
+            ChangeError::Table(error) => error.into(),
+        }
+    }
+}
+
+fn version_conflict(current: u64) -> Problem {
+    let detail =
+        format!("The webhook's version is {current} by now; read it again, and send your change with that version.");
+    Problem::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
+}
 
 impl Changing {
-    /// Answers a request to change a webhook.
-    pub async fn change(&self, call: &EntityCall) -> Result<Reply, Problem> {
-        let entity = &call.entity;
-        let request = ChangeRequest::read(&call.body, entity.id(), &self.rules)?;
-        let id = call.webhook_id()?;
+    /// Changes a webhook, and gives it as its owner sees it then.
+    ///
+    /// # Errors
+    /// When the entity has no such webhook, or it has another version; when the change is invalid, or lost to others again and
+    /// again; when keys or the table fail.
+    pub async fn change(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &WebhookId,
+        change: &WebhookChange,
+    ) -> Result<WebhookView, ChangeError> {
         for _ in 0..TRIES {
-            let found = self.showing.webhooks.find(entity, &id).await?;
-            let read = found.ok_or_else(Problem::webhook_not_found)?.webhook;
-            if request.version.is_some_and(|version| version != read.version) {
-                return Err(Problem::version_conflict(read.version));
+            let read = self.showing.webhooks.find(entity, id).await?.ok_or(ChangeError::NotFound)?.webhook;
+            if change.version.is_some_and(|version| version != read.version) {
+                return Err(ChangeError::VersionConflict { current: read.version });
             }
-            if request.members.is_empty() {
-                return self.showing.reply(entity, &read).await;
+            if change.members.is_empty() {
+                return Ok(self.showing.read(entity, &read).await?);
             }
-            if let Some(changed) = self.write(entity, &read, &request).await? {
+            if let Written::Done(changed) = self.write(entity, &read, change).await? {
                 tracing::info!(webhookId = %id, entity = %entity.id(), version = changed.version, "changed a webhook");
-                return self.showing.reply(entity, &changed).await;
+                return Ok(self.showing.read(entity, &changed).await?);
             }
         }
-        Err(Problem::unavailable(NeverStill))
+        Err(ChangeError::NeverStill)
     }
 
-    /// Nothing, when the webhook is not as it was read.
+    /// Writes a change, which is lost when the webhook is not as it was read.
     async fn write(
         &self,
         entity: &AuthorizedEntity,
         read: &Webhook,
-        request: &ChangeRequest,
-    ) -> Result<Option<Webhook>, Problem> {
-        let members = &request.members;
+        change: &WebhookChange,
+    ) -> Result<Written<Webhook>, ChangeError> {
+        let members = &change.members;
         let endpoint = EndpointChange {
             url: self.part(read, read.endpoint.url(), members.event_url.as_ref()).await?,
             headers: self.part(read, read.endpoint.headers(), members.headers.as_ref()).await?,
         };
-        let enabled = !read.enabled && request.members.enabled == Some(true);
+        let enabled = !read.enabled && members.enabled == Some(true);
         let moved = endpoint.url.as_ref().is_some_and(|url| url.differs);
         if enabled || moved {
-            // Before it is enabled: what was held against it must not disable it again at its first failure; and a new address
-            // has not failed yet. If nothing comes of this, failures are forgotten that the next ones bring back.
+            // Before the change: former failures must not disable the webhook again at its next failure, and a new address
+            // has not failed yet. If the change is lost, failures are forgotten that the next ones bring back.
             self.showing.healths.reset(entity, &read.id).await?;
         }
         let now = self.clock.now();
-        let revision = Revision::change(read, members, &endpoint, request.version.is_some(), now)?;
+        let revision = Revision::change(read, members, &endpoint, change.version.is_some(), now)?;
         Ok(self.showing.webhooks.change(entity, &read.id, revision).await?)
     }
 
-    /// What becomes of a part of the endpoint; nothing, when it stays as it is. Values that a former release left in the open
-    /// are sealed in passing.
+    /// The change of a part of the endpoint; `None` when the part stays as it is. Values that a former release left in the
+    /// open are sealed in passing.
     async fn part<T: Part>(
         &self,
         read: &Webhook,
         kept: Kept<T>,
         given: Option<&T>,
-    ) -> Result<Option<PartChange<T>>, Problem> {
+    ) -> Result<Option<PartChange<T>>, ChangeError> {
         if given.is_none() && !kept.is_bare() {
             return Ok(None);
         }
-        let place = Place::of(read);
+        let place = read.place();
         let needs_kept = given.is_none_or(Part::has_masks);
         let was = match kept.open(&self.rings, place).await {
             Ok(was) => Some(was),
             Err(error) if needs_kept => return Err(error.into()),
-            Err(_) => None, // what cannot be opened can still be replaced
+            Err(_) => None, // a part that cannot be opened can still be replaced
         };
         let before = was.clone().unwrap_or_default();
         let whole = match given {
@@ -129,16 +180,21 @@ impl Changing {
     }
 
     /// The part with kept values in the place of masks, if it is allowed.
-    fn meant<T: Part>(&self, given: &T, kept: &T) -> Result<T, Problem> {
+    fn meant<T: Part>(&self, given: &T, kept: &T) -> Result<T, ChangeError> {
         let mut violations = Violations::default();
         let whole = given.clone().unmasked(kept, &mut violations);
         whole.check(&self.rules, &mut violations);
-        violations.check().map(|()| whole)
+        let violations = violations.into_list();
+        if violations.is_empty() { Ok(whole) } else { Err(ChangeError::Invalid(violations)) }
     }
 }
 
-impl ChangeRequest {
-    fn read(body: &[u8], entity: &EntityId, rules: &AddressRules) -> Result<Self, Problem> {
+impl WebhookChange {
+    /// Reads and checks a request's body.
+    ///
+    /// # Errors
+    /// A Problem with every violation.
+    pub fn read(body: &[u8], entity: &EntityId, rules: &AddressRules) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let members = Members::take(&mut body, About::Existing, entity, rules);
         let version = body.optional::<NonZeroU64>("version", "the version that was read, an integer of at least 1");
@@ -151,15 +207,15 @@ impl ChangeRequest {
 mod tests {
     use super::*;
 
-    fn read(body: &str) -> Result<ChangeRequest, Problem> {
+    fn read(body: &str) -> Result<WebhookChange, Problem> {
         let entity = EntityId::parse("demo-hotel").expect("an entity");
-        ChangeRequest::read(body.as_bytes(), &entity, &AddressRules::default())
+        WebhookChange::read(body.as_bytes(), &entity, &AddressRules::default())
     }
 
     #[test]
     fn a_version_alone_changes_nothing() {
         let request = read(r#"{"version":3}"#).expect("good");
-        assert_eq!(request, ChangeRequest { members: Members::default(), version: Some(3) });
+        assert_eq!(request, WebhookChange { members: Members::default(), version: Some(3) });
         assert_eq!(read("{}").expect("good").version, None);
     }
 

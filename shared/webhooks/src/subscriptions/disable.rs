@@ -1,26 +1,20 @@
-//! Disabling a webhook for a reason of the service's own, and telling of it where it is to be told.
+//! Disabling a webhook for a reason of the service's own, and announcing it where an event is to say so.
 
-use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem, Update};
 use serde::Deserialize;
 
-use super::{
-    endpoint::KeptEndpoint,
-    operational::WebhookDisabled,
-    store::key,
-    telling::{Changed, Telling},
-};
+use super::{endpoint::KeptEndpoint, operational::WebhookDisabled, store::key, telling::Telling};
 use auth::entity::AuthorizedEntity;
 use base::{clock::Time, ids::WebhookId, random::SharedRandom};
-use storage::table::{Table, TableError, Transacted, number, text};
+use storage::table::{Change, Table, TableError, Transaction, Written, absent, is};
 
 /// Why the service disables a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason<'a> {
     /// Its endpoint has answered 410.
     Gone {
-        /// Where it has: a webhook that has moved since is not gone.
+        /// The endpoint that has: a webhook that has moved since is not gone.
         endpoint: &'a KeptEndpoint,
-        /// Whether to an operational event, of which nothing is told further.
+        /// Whether the answer was to an operational event, which sets off no further event.
         operational: bool,
     },
     /// Nothing has succeeded for too long.
@@ -39,8 +33,8 @@ impl Reason<'_> {
         }
     }
 
-    /// Whether an event says it.
-    const fn is_told(self) -> bool {
+    /// Whether an event announces it.
+    const fn is_announced(self) -> bool {
         !matches!(self, Self::Gone { operational: true, .. })
     }
 }
@@ -53,7 +47,7 @@ pub struct Disabler {
     random: SharedRandom,
 }
 
-/// What is told of a webhook beside its identifier.
+/// The members of a webhook that events about it need.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Named {
@@ -64,7 +58,7 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// The webhook's name; `None` when there is no such webhook.
+    /// Reads them; `None` when there is no such webhook.
     pub(super) async fn find(
         table: &Table,
         entity: &AuthorizedEntity,
@@ -80,55 +74,42 @@ impl Disabler {
         Self { telling: Telling::new(table.clone()), table, random }
     }
 
-    /// Disables a webhook, and puts the event that says so into the outbox unless the like was told within the hour. False when
-    /// the webhook was disabled already, and keeps its reason, or has moved, or is gone.
+    /// Disables a webhook, and puts the event that says so into the outbox unless the like was announced within the hour. Lost
+    /// when the webhook was disabled already, and keeps its reason, or has moved, or is gone.
     pub async fn disable(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         reason: Reason<'_>,
         now: Time,
-    ) -> Result<bool, TableError> {
-        const DOING: &str = "disabling a webhook";
+    ) -> Result<Written<()>, TableError> {
         let Some(named) = Named::find(&self.table, entity, webhook).await?.filter(|named| named.enabled) else {
-            return Ok(false);
+            return Ok(Written::Lost(None));
         };
         let url = match reason {
             Reason::Gone { endpoint, .. } => endpoint.url(),
             Reason::Failing { .. } => named.endpoint.url(),
         };
-        let (is_told, reason) = (reason.is_told(), reason.in_words());
-        let (pk, sk) = key(entity.id(), webhook);
-        let update = Update::builder()
-            .table_name(&self.table.name)
-            .key("pk", text(pk))
-            .key("sk", text(sk))
-            .update_expression(
-                "SET enabled = :no, disabledReason = :reason, lastUpdate = :now, version = version + :one",
-            )
-            .condition_expression(match url.sealed {
-                Some(_) => "enabled = :yes AND eventUrl = :url AND sealedEventUrl = :sealed",
-                None => "enabled = :yes AND eventUrl = :url AND attribute_not_exists(sealedEventUrl)",
-            })
-            .expression_attribute_values(":url", text(&url.shown))
-            .expression_attribute_values(":no", AttributeValue::Bool(false))
-            .expression_attribute_values(":yes", AttributeValue::Bool(true))
-            .expression_attribute_values(":reason", text(&reason))
-            .expression_attribute_values(":now", text(now))
-            .expression_attribute_values(":one", number(1));
-        let update = url.sealed.iter().fold(update, |update, sealed| {
-            update.expression_attribute_values(":sealed", text(sealed)) // a value that no expression names is an error
-        });
-        let update = update.build().map_err(TableError::unbuilt(DOING))?;
-        let update = TransactWriteItem::builder().update(update).build();
-        let disabled = if is_told {
+        let (is_announced, reason) = (reason.is_announced(), reason.in_words());
+        let change = Change::of(key(entity.id(), webhook))
+            .set("enabled", false)
+            .set("disabledReason", reason.as_str())
+            .set("lastUpdate", now)
+            .add("version", 1_u32)
+            .only_if(is("enabled", true))
+            .only_if(is("eventUrl", url.shown))
+            .only_if(match url.sealed {
+                Some(sealed) => is("sealedEventUrl", sealed),
+                None => absent("sealedEventUrl"),
+            });
+        let disabled = if is_announced {
             let data = WebhookDisabled { webhook_identifier: webhook, name: &named.name, reason: &reason };
             let announcement = data.announcement(entity.id(), now, &*self.random);
-            self.telling.change(|_| Ok(update.clone()), webhook, &announcement, now).await? != Changed::No
+            self.telling.change(|_| change.clone(), webhook, &announcement, now).await?.map(drop)
         } else {
-            self.table.transact(vec![update], DOING).await? == Transacted::Yes
+            self.table.write_all(Transaction::new().with(change), "disabling a webhook").await?
         };
-        if disabled {
+        if disabled.is_done() {
             tracing::warn!(webhookId = %webhook, entity = %entity.id(), reason, "disabled a webhook");
         }
         Ok(disabled)

@@ -1,4 +1,4 @@
-//! A webhook's endpoint: where its events go and with which headers, as its owner set it and as the table keeps it.
+//! A webhook's endpoint: the URL and headers of its requests, as its owner set them and as the table keeps them.
 //!
 //! The table has the endpoint as answers show it, with the values of headers and of the URL's query masked, and beside it the
 //! whole endpoint, sealed for this webhook alone. So showing, listing and publishing need no key; changing and sending do.
@@ -8,7 +8,6 @@ use std::{collections::BTreeMap, fmt};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    Webhook,
     endpoint_url::EndpointUrl,
     headers,
     masked::{self, Headers, NothingKept},
@@ -54,7 +53,7 @@ pub trait Part: Clone + Default + PartialEq + Serialize + DeserializeOwned + Sen
     /// The part with kept values in the place of masks. A mask without a kept value is a violation.
     fn unmasked(self, kept: &Self, violations: &mut Violations) -> Self;
 
-    /// Notes what may not be sent to, or sent along.
+    /// Notes violations of the rules for addresses or headers.
     fn check(&self, rules: &AddressRules, violations: &mut Violations);
 }
 
@@ -106,18 +105,13 @@ impl Part for Headers {
 /// The webhook whose endpoint it is: the sealed text of another webhook does not open.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
-    /// Who owns the webhook.
+    /// The entity that owns the webhook.
     pub owner: &'a EntityId,
     /// The webhook.
     pub webhook: &'a WebhookId,
 }
 
-impl<'a> Place<'a> {
-    /// This webhook.
-    pub fn of(webhook: &'a Webhook) -> Self {
-        Self { owner: &webhook.owner_identifier, webhook: &webhook.id }
-    }
-
+impl Place<'_> {
     /// The place that a part is sealed for.
     pub fn context<T: Part>(self) -> String {
         format!("{}/{}/{}", T::KIND, self.owner, self.webhook)
@@ -171,14 +165,14 @@ impl KeptEndpoint {
         Kept { shown: self.headers.clone(), sealed: self.sealed_headers.clone() }
     }
 
-    /// The URL as everybody may see it.
+    /// The URL with its values masked, as it may be shown.
     pub fn shown_url(&self) -> String {
         masked::url(&self.event_url)
     }
 
-    /// The headers as everybody may see them.
-    pub fn shown_headers(&self) -> BTreeMap<&str, &'static str> {
-        self.headers.keys().map(|name| (name.as_str(), masked::MASK)).collect()
+    /// The headers with their values masked, as they may be shown.
+    pub fn shown_headers(&self) -> BTreeMap<String, &'static str> {
+        self.headers.keys().map(|name| (name.clone(), masked::MASK)).collect()
     }
 }
 
@@ -231,7 +225,7 @@ mod tests {
         let item = r#"{"eventUrl":"https://example.com/hook?token=s3cret","headers":{"X-Key":"s3cret"}}"#;
         let kept: KeptEndpoint = serde_json::from_str(item).expect("an item of a former release");
         assert_eq!(kept.shown_url(), "https://example.com/hook?token=***");
-        assert_eq!(kept.shown_headers(), [("X-Key", "***")].into());
+        assert_eq!(kept.shown_headers(), [("X-Key".to_owned(), "***")].into());
         assert!(kept.url().is_bare() && kept.headers().is_bare() && !format!("{kept:?}").contains("s3cret"));
         assert!(!sealed(&URL.to_owned()).is_bare());
     }

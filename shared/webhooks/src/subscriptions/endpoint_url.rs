@@ -32,7 +32,7 @@ pub enum EndpointUrlError {
     /// A fragment.
     #[error("must not have a fragment (`#…`)")]
     Fragment,
-    /// Port 0, at which nobody can listen.
+    /// Port 0, at which no server can listen.
     #[error("must have a port from 1 to 65535, or none")]
     Port,
     /// A host that only a private network knows, or an address of one, or a name that the DNS cannot have.

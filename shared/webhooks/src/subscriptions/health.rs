@@ -1,37 +1,34 @@
-//! How webhooks are doing, in the table: one item for each that is not simply well.
+//! The health of webhooks in the table: one item for each webhook that is not simply well.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | health | `ENT#{entity}` / `HLT#{webhook}` |
 //!
-//! It is written only when something failed or recovered: failures are added up by the table itself, so that dispatchers
-//! which count at once lose nothing, and a success removes the item. It goes when nothing was tried for long.
+//! It is written only when an attempt failed or the webhook recovered. The table itself adds up failures, so that dispatchers
+//! which count at once lose nothing, and a success removes the item. It expires when nothing was tried for long.
 
 use std::{collections::HashMap, time::Duration};
 
-use aws_sdk_dynamodb::{
-    operation::update_item::{UpdateItemError, builders::UpdateItemFluentBuilder},
-    types::{AttributeValue, Delete, ReturnValue, TransactWriteItem, Update},
-};
+use serde::Deserialize;
 
 use super::{
     breaker::{BreakerSettings, Consequence, Outcome, PROBE_LEASE, Spell, Tally},
     disable::{Disabler, Named, Reason},
     operational::WebhookFailing,
-    telling::{Changed, PAUSE, Telling},
+    telling::{Announced, PAUSE, Telling},
 };
 use auth::entity::{AuthorizedEntity, EntityId};
 use base::{clock::Time, ids::WebhookId, random::SharedRandom};
-use storage::table::{Table, TableError, number, text};
+use storage::table::{Change, Delete, Query, Table, TableError, Written, absent, at_least, at_most, is, more};
 
 pub use super::breaker::{Health, HealthItem, Passage};
 
 /// What the sort keys of health items begin with.
 const PREFIX: &str = "HLT#";
-/// An exchange that took longer than this has perhaps begun before others failed.
+/// An exchange that took longer than this may have begun before others failed.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// How webhooks are doing, as it stands in the table.
+/// The health of webhooks in the table.
 #[derive(Debug, Clone)]
 pub struct Healths {
     table: Table,
@@ -48,16 +45,20 @@ impl Healths {
         (format!("ENT#{entity}"), format!("{PREFIX}{webhook}"))
     }
 
-    /// The healths of all webhooks of an entity; those that are missing are healthy.
+    /// The health of each webhook of an entity; a webhook that is missing here is healthy.
     pub async fn of(&self, entity: &AuthorizedEntity) -> Result<HashMap<WebhookId, HealthItem>, TableError> {
+        #[derive(Deserialize)]
+        struct Row {
+            sk: String,
+            #[serde(flatten)]
+            health: HealthItem,
+        }
         const DOING: &str = "reading the health of an entity's webhooks";
-        let items = self.table.partition(format!("ENT#{}", entity.id()), Some(PREFIX), DOING).await?;
-        let by_webhook = items.into_iter().filter_map(|item| {
-            let sk = item.get("sk")?.as_s().ok()?;
-            let webhook = WebhookId::parse(sk.strip_prefix(PREFIX)?)?;
-            Some(HealthItem::read(item).map(|health| (webhook, health)))
-        });
-        by_webhook.collect()
+        let query = Query::partition(format!("ENT#{}", entity.id())).beginning_with("sk", PREFIX);
+        let rows: Vec<Row> = self.table.all(query, DOING).await?;
+        let by_webhook =
+            rows.into_iter().filter_map(|row| Some((WebhookId::parse(row.sk.strip_prefix(PREFIX)?)?, row.health)));
+        Ok(by_webhook.collect())
     }
 
     /// A webhook's health; `None` when it is healthy.
@@ -65,8 +66,8 @@ impl Healths {
         self.table.read(Self::key(entity.id(), webhook), "reading a webhook's health").await
     }
 
-    /// Makes the caller's attempt the probe of the opening that it saw; false when another's is, or the breaker has moved
-    /// on. A probe that nobody hears of again blocks for no longer than its lease.
+    /// Makes the caller's attempt the probe of the opening that it saw; false when another attempt is, or the breaker has moved
+    /// on. A probe whose end is never counted blocks others for no longer than its lease.
     pub async fn take_probe(
         &self,
         entity: &AuthorizedEntity,
@@ -75,35 +76,25 @@ impl Healths {
         now: Time,
     ) -> Result<bool, TableError> {
         let Some(open_until) = seen.open_until else { return Ok(false) };
-        let update = self
-            .update(entity, webhook)
-            .update_expression("SET probeUntil = :end")
-            .condition_expression("openUntil = :seen AND (attribute_not_exists(probeUntil) OR probeUntil <= :now)")
-            .expression_attribute_values(":end", text(now + PROBE_LEASE))
-            .expression_attribute_values(":seen", text(open_until))
-            .expression_attribute_values(":now", text(now));
-        unless_lost(update, "taking a breaker's probe").await
+        let probe = change(entity, webhook)
+            .set("probeUntil", now + PROBE_LEASE)
+            .only_if(is("openUntil", open_until))
+            .only_if(absent("probeUntil").or(at_most("probeUntil", now)));
+        Ok(self.table.write(probe, "taking a breaker's probe").await?.is_done())
     }
 
-    /// Forgets what was held against a webhook: its owner has enabled it again, or it has taken what it was sent.
+    /// Forgets a webhook's failures: its owner has enabled or moved it, or it has taken an event.
     pub async fn reset(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<(), TableError> {
-        let (pk, sk) = Self::key(entity.id(), webhook);
-        let request = self.table.client.delete_item().table_name(&self.table.name);
-        let request = request.key("pk", text(pk)).key("sk", text(sk));
-        request.send().await.map_err(TableError::sdk("forgetting a webhook's failures"))?;
-        Ok(())
+        self.table.write(self.removal(entity, webhook), "forgetting a webhook's failures").await.map(drop)
     }
 
-    /// The same as a part of a transaction: the webhook is removed, or enabled again.
-    pub fn removal(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<TransactWriteItem, TableError> {
-        let (pk, sk) = Self::key(entity.id(), webhook);
-        let delete = Delete::builder().table_name(&self.table.name).key("pk", text(pk)).key("sk", text(sk)).build();
-        let delete = delete.map_err(TableError::unbuilt("forgetting a webhook's failures"))?;
-        Ok(TransactWriteItem::builder().delete(delete).build())
+    /// The write that forgets a webhook's failures, for the transaction that removes the webhook.
+    pub fn removal(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Delete {
+        Delete::of(Self::key(entity.id(), webhook))
     }
 
-    /// Adds what failed, in one step, and gives what has become of it. What was not added to for as long as `memory` is
-    /// forgotten first: it is another spell.
+    /// Adds a tally with failures at its end, in one step, and gives the health as it is then. A health to which nothing was
+    /// added for as long as `memory` is forgotten first: it is of another spell.
     async fn add(
         &self,
         entity: &AuthorizedEntity,
@@ -112,52 +103,34 @@ impl Healths {
         memory: Duration,
         now: Time,
     ) -> Result<HealthItem, TableError> {
-        const DOING: &str = "counting a webhook's failures";
         loop {
-            let update = self
-                .update(entity, webhook)
-                .update_expression(addition(tally))
-                .condition_expression("attribute_not_exists(expiresAt) OR expiresAt > :second")
-                .expression_attribute_values(":failures", number(tally.failures))
-                .expression_attribute_values(":incomplete", number(tally.incomplete))
-                .expression_attribute_values(":now", text(now))
-                .expression_attribute_values(":second", number(now.as_seconds()))
-                .expression_attribute_values(":end", number((now + memory).as_seconds() + 1))
-                .return_values(ReturnValue::AllNew);
-            match update.send().await {
-                Ok(answer) => return HealthItem::read(answer.attributes.unwrap_or_default()),
-                Err(error)
-                    if matches!(
-                        error.as_service_error(),
-                        Some(UpdateItemError::ConditionalCheckFailedException(_))
-                    ) =>
-                {
-                    self.reset(entity, webhook).await?;
-                }
-                Err(error) => return Err(TableError::sdk(DOING)(error)),
+            let addition = addition(change(entity, webhook), tally, now)
+                .set("expiresAt", (now + memory).as_seconds() + 1)
+                .only_if(absent("expiresAt").or(more("expiresAt", now.as_seconds())));
+            match self.table.write_and_read(addition, "counting a webhook's failures").await? {
+                Written::Done(health) => return Ok(health),
+                Written::Lost(_) => self.reset(entity, webhook).await?,
             }
         }
     }
 
-    /// Opens the breaker; false when another did, or a completed exchange has come in between.
+    /// Opens the breaker; lost when another dispatcher did, or a completed exchange has come in between.
     async fn open(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         threshold: u32,
         until: Time,
-    ) -> Result<bool, TableError> {
-        let update = self
-            .update(entity, webhook)
-            .update_expression("SET openUntil = :until, opens = :one")
-            .condition_expression("attribute_not_exists(openUntil) AND incompleteInRow >= :threshold")
-            .expression_attribute_values(":until", text(until))
-            .expression_attribute_values(":one", number(1))
-            .expression_attribute_values(":threshold", number(threshold));
-        unless_lost(update, "opening a webhook's breaker").await
+    ) -> Result<Written<()>, TableError> {
+        let opening = change(entity, webhook)
+            .set("openUntil", until)
+            .set("opens", 1_u32)
+            .only_if(absent("openUntil"))
+            .only_if(at_least("incompleteInRow", threshold));
+        self.table.write(opening, "opening a webhook's breaker").await
     }
 
-    /// Opens the breaker again after its probe failed; false when it has moved on.
+    /// Opens the breaker again after its probe failed; lost when it has moved on.
     async fn reopen(
         &self,
         entity: &AuthorizedEntity,
@@ -165,89 +138,58 @@ impl Healths {
         seen: Time,
         opens: u32,
         until: Time,
-    ) -> Result<bool, TableError> {
-        let update = self
-            .update(entity, webhook)
-            .update_expression("SET openUntil = :until, opens = :opens REMOVE probeUntil")
-            .condition_expression("openUntil = :seen")
-            .expression_attribute_values(":until", text(until))
-            .expression_attribute_values(":opens", number(opens))
-            .expression_attribute_values(":seen", text(seen));
-        unless_lost(update, "opening a webhook's breaker again").await
-    }
-
-    /// The write that notes that a webhook is failing, and when that may be told if it is not told with it. The condition is lost
-    /// when another did, or a success came in between.
-    fn failing(
-        &self,
-        entity: &AuthorizedEntity,
-        webhook: &WebhookId,
-        spell: Spell,
-        tell_after: Option<Time>,
-    ) -> Result<TransactWriteItem, TableError> {
-        let (pk, sk) = Self::key(entity.id(), webhook);
-        let update = Update::builder().table_name(&self.table.name).key("pk", text(pk)).key("sk", text(sk));
-        let update = match tell_after {
-            None => update.update_expression("SET failing = :yes REMOVE tellAfter"),
-            Some(time) => update
-                .update_expression("SET failing = :yes, tellAfter = :time")
-                .expression_attribute_values(":time", text(time)),
-        };
-        let update = match spell.tell_after {
-            None => update.condition_expression("attribute_not_exists(failing) AND failingSince = :since"),
-            Some(seen) => update
-                .condition_expression("tellAfter = :seen AND failingSince = :since")
-                .expression_attribute_values(":seen", text(seen)),
-        };
-        let update = update.expression_attribute_values(":yes", AttributeValue::Bool(true));
-        let update = update.expression_attribute_values(":since", text(spell.since));
-        Ok(TransactWriteItem::builder().update(update.build().map_err(TableError::unbuilt(TELLING))?).build())
-    }
-
-    fn update(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> UpdateItemFluentBuilder {
-        let (pk, sk) = Self::key(entity.id(), webhook);
-        self.table.client.update_item().table_name(&self.table.name).key("pk", text(pk)).key("sk", text(sk))
+    ) -> Result<Written<()>, TableError> {
+        let opening = change(entity, webhook)
+            .set("openUntil", until)
+            .set("opens", opens)
+            .remove("probeUntil")
+            .only_if(is("openUntil", seen));
+        self.table.write(opening, "opening a webhook's breaker again").await
     }
 }
 
-const TELLING: &str = "telling that a webhook is failing";
+fn change(entity: &AuthorizedEntity, webhook: &WebhookId) -> Change {
+    Change::of(Healths::key(entity.id(), webhook))
+}
 
-/// The update that adds a tally with failures at its end.
-fn addition(tally: &Tally) -> &'static str {
+/// Adds a tally with failures at its end to a health.
+fn addition(health: Change, tally: &Tally, now: Time) -> Change {
+    let &Tally { failures, incomplete, .. } = tally;
     match (tally.succeeded, tally.completed) {
         (true, _) => {
-            "SET failuresInRow = :failures, incompleteInRow = :incomplete, failingSince = :now, expiresAt = :end \
-             REMOVE failing, tellAfter, openUntil, opens, probeUntil"
+            let health =
+                health.set("failuresInRow", failures).set("incompleteInRow", incomplete).set("failingSince", now);
+            ["failing", "tellAfter", "openUntil", "opens", "probeUntil"].into_iter().fold(health, Change::remove)
         }
         (false, true) => {
-            "ADD failuresInRow :failures \
-             SET incompleteInRow = :incomplete, failingSince = if_not_exists(failingSince, :now), expiresAt = :end \
-             REMOVE openUntil, opens, probeUntil"
+            let health = health.add("failuresInRow", failures).set("incompleteInRow", incomplete);
+            let health = health.set_if_absent("failingSince", now);
+            ["openUntil", "opens", "probeUntil"].into_iter().fold(health, Change::remove)
         }
         (false, false) => {
-            "ADD failuresInRow :failures, incompleteInRow :incomplete \
-             SET failingSince = if_not_exists(failingSince, :now), expiresAt = :end"
+            let health = health.add("failuresInRow", failures).add("incompleteInRow", incomplete);
+            health.set_if_absent("failingSince", now)
         }
     }
 }
 
-/// Sends a conditional update; false when its condition did not hold.
-async fn unless_lost(update: UpdateItemFluentBuilder, doing: &'static str) -> Result<bool, TableError> {
-    match update.send().await {
-        Ok(_) => Ok(true),
-        Err(error) if matches!(error.as_service_error(), Some(UpdateItemError::ConditionalCheckFailedException(_))) => {
-            Ok(false)
-        }
-        Err(error) => Err(TableError::sdk(doing)(error)),
-    }
+/// Notes that a webhook is failing, and when that may be announced if it is not announced now. Lost when another dispatcher did,
+/// or a success came in between.
+fn failing(health: Change, spell: Spell, announce_after: Option<Time>) -> Change {
+    let health = health.set("failing", true).set_or_remove("tellAfter", announce_after);
+    let health = health.only_if(match spell.announce_after {
+        None => absent("failing"),
+        Some(seen) => is("tellAfter", seen),
+    });
+    health.only_if(is("failingSince", spell.since))
 }
 
-/// What watches over webhooks while they are sent to: counts their failures, and does what follows from them.
+/// Watches over webhooks while they are sent to: counts their failures, and follows the consequences.
 #[derive(Clone)]
 pub struct Watch {
-    /// How they are doing.
+    /// Their health.
     pub healths: Healths,
-    /// What disables them.
+    /// Disables them.
     pub disabler: Disabler,
     telling: Telling,
     settings: BreakerSettings,
@@ -286,7 +228,7 @@ impl Watch {
             tracing::info!(webhookId = %webhook, entity = %entity.id(), "the breaker is closed");
         }
         if tally.is_clean() {
-            // What others have counted in the course of a slow exchange is over as well.
+            // Failures that other dispatchers counted during a slow exchange are over as well.
             let slow = outcomes.iter().any(|outcome| outcome.completed() && outcome.duration > SLOW);
             let well = was.is_none() && !(slow && self.healths.find(entity, webhook).await?.is_some());
             return if well { Ok(()) } else { self.healths.reset(entity, webhook).await };
@@ -310,16 +252,16 @@ impl Watch {
     ) -> Result<(), TableError> {
         match consequence {
             Consequence::Open { until } => {
-                if self.healths.open(entity, webhook, self.settings.threshold, until).await? {
+                if self.healths.open(entity, webhook, self.settings.threshold, until).await?.is_done() {
                     tracing::warn!(webhookId = %webhook, entity = %entity.id(), until = %until, "the breaker is open");
                 }
             }
             Consequence::Reopen { seen, opens, until } => {
-                if self.healths.reopen(entity, webhook, seen, opens, until).await? {
+                if self.healths.reopen(entity, webhook, seen, opens, until).await?.is_done() {
                     tracing::warn!(webhookId = %webhook, entity = %entity.id(), until = %until, opens, "the probe failed");
                 }
             }
-            Consequence::TellFailing(spell) => self.tell(entity, webhook, spell, left, last, now).await?,
+            Consequence::AnnounceFailing(spell) => self.announce(entity, webhook, spell, left, last, now).await?,
             Consequence::Disable { since } => {
                 self.disabler.disable(entity, webhook, Reason::Failing { since }, now).await?;
             }
@@ -327,7 +269,7 @@ impl Watch {
         Ok(())
     }
 
-    async fn tell(
+    async fn announce(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
@@ -336,7 +278,7 @@ impl Watch {
         last: Option<&Outcome>,
         now: Time,
     ) -> Result<(), TableError> {
-        // Of a webhook that was removed meanwhile there is nothing to tell.
+        // Nothing is announced of a webhook that was removed meanwhile.
         let Some(named) = Named::find(&self.healths.table, entity, webhook).await? else { return Ok(()) };
         let data = WebhookFailing {
             webhook_identifier: webhook,
@@ -347,11 +289,11 @@ impl Watch {
             last_error: last.and_then(|outcome| outcome.error.as_deref()),
         };
         let announcement = data.announcement(entity.id(), now, &*self.random);
-        let failing = |changed| {
-            let tell_after = (changed == Changed::Untold).then(|| now + PAUSE);
-            self.healths.failing(entity, webhook, spell, tell_after)
+        let failing = |announced| {
+            let announce_after = (announced == Announced::Before).then(|| now + PAUSE);
+            failing(change(entity, webhook), spell, announce_after)
         };
-        if self.telling.change(failing, webhook, &announcement, now).await? == Changed::AndTold {
+        if self.telling.change(failing, webhook, &announcement, now).await? == Written::Done(Announced::Now) {
             tracing::warn!(webhookId = %webhook, entity = %entity.id(), since = %spell.since, "the webhook is failing");
         }
         Ok(())
@@ -362,15 +304,40 @@ impl Watch {
 mod tests {
     use super::*;
 
+    const NOW: Time = Time::from_millis(1_795_167_900_123);
+
+    fn health() -> Change {
+        Change::of((String::from("ENT#demo-hotel"), String::from("HLT#1")))
+    }
+
+    fn added(succeeded: bool, completed: bool) -> Change {
+        addition(health(), &Tally { succeeded, completed, failures: 2, incomplete: 1 }, NOW)
+    }
+
     #[test]
-    fn an_update_uses_every_value_that_it_is_given() {
-        for (succeeded, completed) in [(true, true), (false, true), (false, false)] {
-            let update = addition(&Tally { succeeded, completed, failures: 1, incomplete: 0 });
-            for value in [":failures", ":incomplete", ":now", ":end"] {
-                assert!(update.contains(value), "{update} leaves out {value}");
-            }
-            assert_eq!(update.contains("REMOVE"), completed);
-            assert_eq!(update.contains("ADD"), !succeeded);
-        }
+    fn failures_after_a_success_begin_a_new_spell_and_leave_nothing_of_the_former_one() {
+        let expected = health().set("failuresInRow", 2_u32).set("incompleteInRow", 1_u32).set("failingSince", NOW);
+        let expected = expected.remove("failing").remove("tellAfter");
+        assert_eq!(added(true, true), expected.remove("openUntil").remove("opens").remove("probeUntil"));
+    }
+
+    #[test]
+    fn failures_are_added_to_a_spell_and_an_answer_closes_the_breaker() {
+        let expected = health().add("failuresInRow", 2_u32).set("incompleteInRow", 1_u32);
+        let expected = expected.set_if_absent("failingSince", NOW);
+        assert_eq!(added(false, true), expected.remove("openUntil").remove("opens").remove("probeUntil"));
+        let expected = health().add("failuresInRow", 2_u32).add("incompleteInRow", 1_u32);
+        assert_eq!(added(false, false), expected.set_if_absent("failingSince", NOW));
+    }
+
+    #[test]
+    fn a_spell_is_noted_once_and_again_only_when_it_may_be_announced_that_was_put_off() {
+        let spell = |announce_after| Spell { since: NOW, announce_after };
+        let expected = health().set("failing", true).remove("tellAfter");
+        let expected = expected.only_if(absent("failing")).only_if(is("failingSince", NOW));
+        assert_eq!(failing(health(), spell(None), None), expected);
+        let expected = health().set("failing", true).set("tellAfter", NOW + PAUSE);
+        let expected = expected.only_if(is("tellAfter", NOW)).only_if(is("failingSince", NOW));
+        assert_eq!(failing(health(), spell(Some(NOW)), Some(NOW + PAUSE)), expected);
     }
 }

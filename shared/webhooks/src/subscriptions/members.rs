@@ -1,4 +1,4 @@
-//! What an owner sets of a webhook, read from a body and checked: in the same way when one is made and when one is changed.
+//! The members of a webhook that its owner sets, read from a body and checked: in the same way for a new webhook and a change.
 
 use std::fmt;
 
@@ -12,22 +12,22 @@ use problem::{JsonBody, Violations};
 
 const MAX_NAME_LENGTH: usize = 200;
 
-/// What a body says of a webhook; what it does not say is absent.
+/// The members of a webhook in a body; a member that is not there is absent.
 #[derive(Default, Clone, PartialEq, Eq)]
 pub struct Members {
     /// What its owner calls it.
     pub name: Option<String>,
-    /// Whether it is told of anything.
+    /// Whether events are sent to it.
     pub enabled: Option<bool>,
-    /// Where it is told; of a webhook that exists, perhaps with masks for kept values.
+    /// Where its events go; of a webhook that exists, perhaps with masks for kept values.
     pub event_url: Option<String>,
-    /// The types that it is told of, each once.
+    /// The types of events that it wants, each once.
     pub event_list: Option<Vec<String>>,
-    /// Headers that are sent along, likewise.
+    /// Headers that are sent along, perhaps with masks as well.
     pub headers: Option<Headers>,
 }
 
-/// Without what belongs into no log.
+/// Leaves out the endpoint: its values belong in no log.
 impl fmt::Debug for Members {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, enabled, event_list, .. } = self;
@@ -39,9 +39,9 @@ impl fmt::Debug for Members {
 /// What the body is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
-    /// A webhook that is to be made: what has no default must be there.
+    /// A new webhook: a member without a default must be there.
     New,
-    /// One that exists: whatever is not there stays as it is.
+    /// A webhook that exists: a member that is not there stays as it is.
     Existing,
 }
 
@@ -107,7 +107,7 @@ impl Members {
         Self { name, enabled, event_url, event_list, headers }
     }
 
-    /// Whether nothing was said.
+    /// Whether no member is there.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

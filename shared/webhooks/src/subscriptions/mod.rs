@@ -1,4 +1,4 @@
-//! Webhooks: which endpoint is told of what, and with which secret.
+//! Webhooks: subscriptions of endpoints, with their secrets, their health and their statistics.
 
 pub mod breaker;
 pub mod change;
@@ -15,6 +15,7 @@ pub mod operational;
 #[cfg(test)]
 mod operational_tests;
 pub mod pace;
+pub mod problems;
 pub mod register;
 pub mod remove;
 mod revision;

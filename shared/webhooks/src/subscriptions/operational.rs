@@ -1,12 +1,12 @@
-//! What the service says of webhooks itself: *operational* events, delivered like any other to the webhooks that subscribe.
+//! Events of the service about webhooks: *operational* events, delivered like any other to the webhooks that subscribe.
 //!
 //! Operational events never set off each other. None is delivered to the webhook that it is about. An attempt to deliver one
-//! changes nothing in the health of the webhook that receives it and is told of no further, whatever the endpoint answers.
-//! And of one webhook each type is told once an hour at most ([`super::telling`]).
+//! changes nothing in the health of the webhook that receives it and sets off no event, whatever the endpoint answers.
+//! And of one webhook each type is announced once an hour at most ([`super::telling`]).
 //!
 //! A `webhook.test` is no operational event: a person asks for each, to see whether the endpoint works, so its attempts count
-//! for the webhook's health like any other. Only its end is not told, since the person who asked looks at the delivery.
-//! Events of payment connections tell nothing of webhooks and count like any other as well.
+//! for the webhook's health like any other. Only its end is not announced, since the person who asked looks at the delivery.
+//! Events of payment connections say nothing about webhooks and count like any other as well.
 
 use serde::Serialize;
 
@@ -130,10 +130,10 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_delivery_is_told_unless_it_carried_such_an_event_itself() {
-        let told = exhausted("booking.created").expect("an event");
-        assert_eq!(told.kind, "webhook.delivery.exhausted");
-        let data: Value = serde_json::from_str(&told.data).expect("JSON");
+    fn the_end_of_a_delivery_is_announced_unless_it_carried_such_an_event_itself() {
+        let announced = exhausted("booking.created").expect("an event");
+        assert_eq!(announced.kind, "webhook.delivery.exhausted");
+        let data: Value = serde_json::from_str(&announced.data).expect("JSON");
         assert_eq!(
             (&data["type"], &data["attemptCount"], &data["lastHttpStatus"]),
             (&json!("booking.created"), &json!(10), &Value::Null)
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_a_webhook_says_which_it_is_about() {
+    fn an_event_about_a_webhook_says_which_it_is_about() {
         let random = CountingRandom::default();
         let webhook = WebhookId::new(NOW, &random);
         let failing = WebhookFailing {
@@ -156,9 +156,14 @@ mod tests {
             last_error: None,
         };
         let disabled = WebhookDisabled { webhook_identifier: &webhook, name: "Booking sync", reason: "Gone." };
-        for told in [failing.announcement(&entity(), NOW, &random), disabled.announcement(&entity(), NOW, &random)] {
-            assert_eq!(told.about, Some(webhook.clone()));
-            assert!(told.data.contains(webhook.as_str()) && !told.data.contains("lastError"), "{}", told.data);
+        for announced in [failing.announcement(&entity(), NOW, &random), disabled.announcement(&entity(), NOW, &random)]
+        {
+            assert_eq!(announced.about, Some(webhook.clone()));
+            assert!(
+                announced.data.contains(webhook.as_str()) && !announced.data.contains("lastError"),
+                "{}",
+                announced.data
+            );
         }
     }
 }

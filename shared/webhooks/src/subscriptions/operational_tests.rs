@@ -39,7 +39,7 @@ struct World {
     random: CountingRandom,
     webhooks: Vec<Webhook>,
     healths: BTreeMap<usize, HealthItem>,
-    told: BTreeMap<(usize, String), Time>,
+    announced: BTreeMap<(usize, String), Time>,
     outbox: VecDeque<Announcement>,
     open: Vec<Open>,
     operational: usize,
@@ -69,7 +69,7 @@ impl World {
             random,
             webhooks,
             healths: BTreeMap::new(),
-            told: BTreeMap::new(),
+            announced: BTreeMap::new(),
             outbox: VecDeque::new(),
             open: Vec::new(),
             operational: 0,
@@ -86,10 +86,10 @@ impl World {
     }
 
     /// What `Telling` does, within the transaction of a change.
-    fn tell(&mut self, webhook: usize, announcement: Announcement) {
-        let told = (webhook, announcement.kind.clone());
-        if self.told.get(&told).is_none_or(|told| *told + PAUSE < self.now) {
-            self.told.insert(told, self.now);
+    fn announce(&mut self, webhook: usize, announcement: Announcement) {
+        let announced = (webhook, announcement.kind.clone());
+        if self.announced.get(&announced).is_none_or(|announced| *announced + PAUSE < self.now) {
+            self.announced.insert(announced, self.now);
             self.operational += 1;
             self.outbox.push_back(announcement);
         }
@@ -126,15 +126,15 @@ impl World {
             last_http_status: None,
         };
         if let Some(announcement) = exhausted.announcement(&entity(), self.now, &self.random) {
-            self.tell(webhook, announcement);
+            self.announce(webhook, announcement);
         }
     }
 
-    fn disable(&mut self, webhook: usize, told: bool) {
+    fn disable(&mut self, webhook: usize, announced: bool) {
         let (id, name) = (self.webhooks[webhook].id.clone(), self.webhooks[webhook].name.clone());
-        if std::mem::take(&mut self.webhooks[webhook].enabled) && told {
+        if std::mem::take(&mut self.webhooks[webhook].enabled) && announced {
             let disabled = WebhookDisabled { webhook_identifier: &id, name: &name, reason: "Gone." };
-            self.tell(webhook, disabled.announcement(&entity(), self.now, &self.random));
+            self.announce(webhook, disabled.announcement(&entity(), self.now, &self.random));
         }
     }
 
@@ -150,7 +150,7 @@ impl World {
         let consequences = left.consequences(None, &tally, &BreakerSettings::default(), self.now);
         for consequence in consequences {
             match consequence {
-                Consequence::TellFailing(spell) => {
+                Consequence::AnnounceFailing(spell) => {
                     left.failing = true;
                     let id = self.webhooks[webhook].id.clone();
                     let failing = WebhookFailing {
@@ -161,7 +161,7 @@ impl World {
                         last_http_status: None,
                         last_error: None,
                     };
-                    self.tell(webhook, failing.announcement(&entity(), self.now, &self.random));
+                    self.announce(webhook, failing.announcement(&entity(), self.now, &self.random));
                 }
                 Consequence::Disable { .. } => self.disable(webhook, true),
                 Consequence::Open { .. } | Consequence::Reopen { .. } => {}
@@ -226,13 +226,13 @@ proptest! {
             world.now = world.now + Duration::from_secs(minutes * 60);
             // Three types of event about each webhook, once in any hour that begins with one.
             let hours = usize::try_from(world.now.since(BEGIN).as_secs() / PAUSE.as_secs()).expect("hours") + 1;
-            let told = world.operational;
-            prop_assert!(told <= 3 * webhooks * hours, "{told} events about {webhooks} webhooks in {hours} hours");
+            let announced = world.operational;
+            prop_assert!(announced <= 3 * webhooks * hours, "{announced} events about {webhooks} webhooks in {hours} hours");
             // And whatever time goes by, no more than the published events can set off: each of the three takes an attempt that
             // counts.
             let counting = published.len() * webhooks * ATTEMPTS as usize;
-            prop_assert!(told <= 3 * counting, "{told} events set off by {counting} attempts");
-            let deliveries = published.len() * webhooks + told * (webhooks - 1);
+            prop_assert!(announced <= 3 * counting, "{announced} events set off by {counting} attempts");
+            let deliveries = published.len() * webhooks + announced * (webhooks - 1);
             prop_assert!(world.requests <= deliveries * ATTEMPTS as usize);
         }
     }

@@ -1,17 +1,18 @@
 //! The pace of webhooks: which of them are slow at present, so that their deliveries go by a lane of their own.
 //!
 //! A mark stands in the webhook's own item, which publishing and dispatching read anyway: it costs no read, a quick
-//! webhook costs no write, and a slow one costs one in every few minutes. It is set as soon as an exchange has lasted long,
-//! while that is still under way, and ends by itself when for some minutes none has.
+//! webhook costs no write, and a slow webhook costs one write in every few minutes. It is set as soon as an exchange has lasted
+//! long, while the exchange is still under way, and ends by itself some minutes after the last such exchange.
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
-
-use super::{Webhook, Webhooks, store::key};
+use super::{
+    store::{Webhooks, key},
+    webhook::Webhook,
+};
 use auth::entity::AuthorizedEntity;
 use base::{clock::Time, ids::WebhookId};
-use storage::table::{TableError, text};
+use storage::table::{Change, TableError, absent, at_most, exists};
 
 /// An exchange that lasts longer than this is slow.
 pub const SLOW: Duration = Duration::from_secs(1);
@@ -26,43 +27,28 @@ impl Webhook {
         self.slow_until.is_some_and(|end| now < end)
     }
 
-    /// Whether a slow exchange that is under way now is news.
+    /// Whether the mark lasts long enough that a slow exchange under way now need not renew it.
     fn has_fresh_mark(&self, now: Time) -> bool {
         self.slow_until.is_some_and(|end| now + FRESH < end)
     }
 }
 
 impl Webhooks {
-    /// Notes that a webhook is slow, unless that is known. A webhook that is gone stays gone.
+    /// Marks a webhook as slow, unless it has a fresh mark. A webhook that is gone stays gone.
     pub async fn note_slow(&self, entity: &AuthorizedEntity, webhook: &WebhookId, now: Time) -> Result<(), TableError> {
-        const DOING: &str = "noting that a webhook is slow";
-        // Of many exchanges that turn slow at once most find here that another has noted it: a read is cheaper than a write
+        // Of many exchanges that turn slow at once, most find here that another has noted it: a read is cheaper than a write
         // that is refused.
         if self.find(entity, webhook).await?.is_none_or(|found| found.webhook.has_fresh_mark(now)) {
             return Ok(());
         }
-        let (pk, sk) = key(entity.id(), webhook);
-        let update = self
-            .table()
-            .client
-            .update_item()
-            .table_name(&self.table().name)
-            .key("pk", text(pk))
-            .key("sk", text(sk))
-            .update_expression("SET slowUntil = :end")
-            .condition_expression("attribute_exists(pk) AND (attribute_not_exists(slowUntil) OR slowUntil <= :fresh)")
-            .expression_attribute_values(":end", text(now + MEMORY))
-            .expression_attribute_values(":fresh", text(now + FRESH));
-        match update.send().await {
-            Ok(_) => {
-                tracing::info!(webhookId = %webhook, entity = %entity.id(), "the webhook is slow");
-                Ok(())
-            }
-            Err(error) => match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(_)) => Ok(()),
-                _ => Err(TableError::sdk(DOING)(error)),
-            },
+        let mark = Change::of(key(entity.id(), webhook))
+            .set("slowUntil", now + MEMORY)
+            .only_if(exists())
+            .only_if(absent("slowUntil").or(at_most("slowUntil", now + FRESH)));
+        if self.table().write(mark, "noting that a webhook is slow").await?.is_done() {
+            tracing::info!(webhookId = %webhook, entity = %entity.id(), "the webhook is slow");
         }
+        Ok(())
     }
 }
 

@@ -1,16 +1,13 @@
-//! Making a webhook.
-
-use http::{
-    StatusCode,
-    header::{CACHE_CONTROL, LOCATION},
-};
+//! Registering a webhook.
 
 use super::{
-    Webhook, Webhooks,
     breaker::Health,
     endpoint::{Kept, KeptEndpoint, Place},
+    masked::Headers,
     members::{About, Members},
     secret::SigningSecret,
+    store::Webhooks,
+    webhook::{Webhook, WebhookView},
 };
 use auth::entity::{AuthorizedEntity, EntityId};
 use base::{
@@ -18,101 +15,138 @@ use base::{
     ids::WebhookId,
     random::SharedRandom,
 };
-use gate::{EntityCall, Reply};
 use outbound::addresses::AddressRules;
-use problem::{JsonBody, Problem};
-use storage::sealing::{KeyRings, SealError};
+use problem::{JsonBody, Problem, ProblemKind};
+use storage::{
+    sealing::{KeyRings, SealError},
+    table::TableError,
+};
 
 /// How many webhooks an entity may have: every publish reads them all, and one answer lists them.
 pub const MAX_WEBHOOKS: usize = 200;
 
-/// Everything that making a webhook needs.
+/// Registers webhooks.
 pub struct Registration {
-    /// Where webhooks are kept.
+    /// The webhooks that exist.
     pub webhooks: Webhooks,
-    /// Where endpoints may be.
-    pub rules: AddressRules,
-    /// What seals their secrets.
+    /// Seals endpoints and secrets.
     pub rings: KeyRings,
-    /// The API's address, for `Location`.
-    pub base_url: String,
-    /// The clock.
+    /// Gives the time of registration.
     pub clock: SharedClock,
-    /// The dice.
+    /// Makes identifiers and secrets.
     pub random: SharedRandom,
 }
 
+/// A webhook as its owner asks for it, with the contract's defaults.
+pub struct NewWebhook {
+    name: String,
+    enabled: bool,
+    event_url: String,
+    event_list: Vec<String>,
+    headers: Headers,
+}
+
+/// Why no webhook was registered.
+#[derive(Debug, thiserror::Error)]
+pub enum RegisterError {
+    /// The entity has as many webhooks as it may have.
+    #[error("the entity has {MAX_WEBHOOKS} webhooks already")]
+    TooMany,
+    /// The endpoint or the signing secret could not be sealed.
+    #[error("a value of the new webhook could not be sealed")]
+    Sealing(#[from] SealError),
+    /// The table failed.
+    #[error("the table failed a registration")]
+    Table(#[from] TableError),
+}
+
+impl From<RegisterError> for Problem {
+    fn from(error: RegisterError) -> Self {
+        match error {
+            RegisterError::TooMany => too_many_webhooks(),
+            RegisterError::Sealing(error) => error.into(),
+            RegisterError::Table(error) => error.into(),
+        }
+    }
+}
+
+fn too_many_webhooks() -> Problem {
+    let detail = format!("A managing entity may have {MAX_WEBHOOKS} webhooks; remove one first.");
+    Problem::new(ProblemKind::WebhookLimit, detail).with_property("limit", MAX_WEBHOOKS)
+}
+
+impl NewWebhook {
+    /// Reads and checks a request's body.
+    ///
+    /// # Errors
+    /// A Problem with every violation.
+    pub fn read(body: &[u8], entity: &EntityId, rules: &AddressRules) -> Result<Self, Problem> {
+        let mut body = JsonBody::read(body)?;
+        let members = Members::take(&mut body, About::New, entity, rules);
+        body.finish()?;
+        Self::of(members).ok_or_else(|| Problem::internal("a value is missing without a violation"))
+    }
+
+    /// `None` when a member is missing that has no default.
+    fn of(members: Members) -> Option<Self> {
+        Some(Self {
+            name: members.name?,
+            enabled: members.enabled.unwrap_or(true),
+            event_url: members.event_url?,
+            event_list: members.event_list?,
+            headers: members.headers.unwrap_or_default(),
+        })
+    }
+
+    fn into_webhook(self, endpoint: KeptEndpoint, owner: EntityId, id: WebhookId, now: Time) -> Webhook {
+        Webhook {
+            created_date: now,
+            disabled_reason: None,
+            enabled: self.enabled,
+            event_list: self.event_list,
+            endpoint,
+            id,
+            last_update: now,
+            name: self.name,
+            owner_identifier: owner,
+            slow_until: None,
+            version: 1,
+        }
+    }
+}
+
 impl Registration {
-    /// Answers a request for a new webhook.
-    pub async fn create(&self, call: &EntityCall) -> Result<Reply, Problem> {
-        let entity = &call.entity;
-        let members = self.read(&call.body, entity.id())?;
-        // Two at once may pass together: the limit keeps publishing fast, and one more does no harm.
+    /// Registers a webhook, and gives it as its owner sees it, this once with its signing secret.
+    ///
+    /// # Errors
+    /// When the entity has too many webhooks, or its keys or the table fail.
+    pub async fn register(&self, entity: &AuthorizedEntity, new: NewWebhook) -> Result<WebhookView, RegisterError> {
+        // Two registrations at once may pass together: the limit keeps publishing fast, and one webhook more does no harm.
         if self.webhooks.of(entity).await?.len() >= MAX_WEBHOOKS {
-            return Err(Problem::too_many_webhooks(MAX_WEBHOOKS));
+            return Err(RegisterError::TooMany);
         }
         let now = self.clock.now();
         let id = WebhookId::new(now, &*self.random);
-        let endpoint = self.endpoint(&members, Place { owner: entity.id(), webhook: &id }).await?;
-        let webhook = made_of(members, endpoint, entity.id().clone(), id, now)
-            .ok_or_else(|| Problem::internal("a value is missing without a violation"))?;
+        let endpoint = self.endpoint(&new, Place { owner: entity.id(), webhook: &id }).await?;
+        let webhook = new.into_webhook(endpoint, entity.id().clone(), id, now);
         let secret = SigningSecret::new(&*self.random);
         let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), &webhook.id);
         self.webhooks.add(entity, &webhook, sealed).await?;
         tracing::info!(webhookId = %webhook.id, entity = %entity.id(), "made a webhook");
-        let location = self.location(entity, &webhook);
-        Reply::json(StatusCode::CREATED, &webhook.view(Health::Healthy, Some(&secret.reveal())))?
-            .with_header(CACHE_CONTROL, "no-store")
-            .with_computed_header(LOCATION, &location)
+        Ok(webhook.view(Health::Healthy).with_secret(secret.reveal()))
     }
 
-    fn read(&self, body: &[u8], entity: &EntityId) -> Result<Members, Problem> {
-        let mut body = JsonBody::read(body)?;
-        let members = Members::take(&mut body, About::New, entity, &self.rules);
-        body.finish().map(|()| members)
+    async fn endpoint(&self, new: &NewWebhook, place: Place<'_>) -> Result<KeptEndpoint, SealError> {
+        let url = Kept::of(&new.event_url, &self.rings, &*self.random, place).await?;
+        let headers = Kept::of(&new.headers, &self.rings, &*self.random, place).await?;
+        Ok(KeptEndpoint::new(url, headers))
     }
-
-    /// The endpoint as it is to be kept.
-    async fn endpoint(&self, members: &Members, place: Place<'_>) -> Result<KeptEndpoint, SealError> {
-        let url = members.event_url.clone().unwrap_or_default();
-        let headers = members.headers.clone().unwrap_or_default();
-        let url = Kept::of(&url, &self.rings, &*self.random, place).await?;
-        Ok(KeptEndpoint::new(url, Kept::of(&headers, &self.rings, &*self.random, place).await?))
-    }
-
-    fn location(&self, entity: &AuthorizedEntity, webhook: &Webhook) -> String {
-        format!("{}/api/managing-entity/{}/webhook/{}", self.base_url, entity.id(), webhook.id)
-    }
-}
-
-/// The webhook that was asked for, with the contract's defaults; none, when something is missing that has no default.
-fn made_of(
-    members: Members,
-    endpoint: KeptEndpoint,
-    owner_identifier: EntityId,
-    id: WebhookId,
-    now: Time,
-) -> Option<Webhook> {
-    members.event_url?;
-    Some(Webhook {
-        created_date: now,
-        disabled_reason: None,
-        enabled: members.enabled.unwrap_or(true),
-        event_list: members.event_list?,
-        endpoint,
-        id,
-        last_update: now,
-        name: members.name?,
-        owner_identifier,
-        slow_until: None,
-        version: 1,
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{events::catalogue, subscriptions::masked::Headers};
+    use crate::events::catalogue;
     use base::testing::CountingRandom;
 
     fn kept(url: &str, headers: Headers) -> KeptEndpoint {
@@ -130,10 +164,10 @@ mod tests {
         let (entity, now) = (EntityId::parse("demo-hotel").expect("an entity"), Time::from_millis(0));
         let id = WebhookId::new(now, &CountingRandom::default());
         let endpoint = kept("https://example.com/", Headers::new());
-        let webhook = made_of(members, endpoint.clone(), entity.clone(), id.clone(), now).expect("complete");
+        let webhook = NewWebhook::of(members).expect("complete").into_webhook(endpoint, entity, id, now);
         assert!(webhook.enabled && webhook.disabled_reason.is_none());
         assert_eq!(webhook.version, 1);
-        assert!(made_of(Members::default(), endpoint, entity, id, now).is_none());
+        assert!(NewWebhook::of(Members::default()).is_none());
     }
 
     #[test]
@@ -158,10 +192,10 @@ mod tests {
             event_list: Some(catalogue::all().iter().map(|kind| kind.value.to_owned()).collect()),
             headers: Some(headers.clone()),
         };
-        let webhook = made_of(members, kept(&quotes(2_048), headers), entity, WebhookId::new(now, &random), now)
-            .expect("complete");
+        let (endpoint, id) = (kept(&quotes(2_048), headers), WebhookId::new(now, &random));
+        let webhook = NewWebhook::of(members).expect("complete").into_webhook(endpoint, entity, id, now);
         let webhook = Webhook { disabled_reason: Some("x".repeat(100)), ..webhook };
-        let list: Vec<_> = (0..MAX_WEBHOOKS + 5).map(|_| webhook.view(Health::Healthy, None)).collect();
+        let list: Vec<_> = (0..MAX_WEBHOOKS + 5).map(|_| webhook.view(Health::Healthy)).collect();
         let answer = serde_json::to_string(&serde_json::to_string(&list).expect("JSON")).expect("JSON");
         assert!(answer.len() < MAX_ANSWER, "{}", answer.len());
     }

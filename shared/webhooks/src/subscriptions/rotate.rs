@@ -1,97 +1,137 @@
-//! Replacing a signing secret, without a moment in which a receiver cannot verify what it is sent.
+//! Rotating a signing secret, without a moment in which a receiver cannot verify a delivery.
 //!
-//! The new secret signs at once. The one that it replaces goes on signing beside it for a day, so that an endpoint which has
-//! been told of the new one and an endpoint which has not both find their signature. The webhook's version stays: it
-//! guards what a change sets, and nobody's change is made obsolete by another secret.
+//! The new secret signs at once. The secret that it replaces goes on signing beside it for a day, so that both an endpoint that
+//! knows the new one and an endpoint that does not find their signature. The webhook's version stays: it guards what a change
+//! sets, and a new secret makes no change obsolete.
 
 use std::time::Duration;
 
-use http::header::CACHE_CONTROL;
 use serde::Serialize;
 
 use super::{
-    Webhooks,
+    problems::webhook_not_found,
     revision::Revision,
-    secret::{SealedSecret, SigningSecret},
+    secret::{RevealedSecret, SealedSecret, SigningSecret},
+    store::Webhooks,
 };
+use auth::entity::AuthorizedEntity;
 use base::{
     clock::{SharedClock, Time},
+    ids::WebhookId,
     random::SharedRandom,
 };
-use gate::{EntityCall, Reply};
-use problem::{Problem, nothing_said};
-use storage::sealing::KeyRings;
+use problem::{Problem, ProblemKind};
+use storage::{
+    sealing::{KeyRings, SealError},
+    table::TableError,
+};
 
 /// For how long a secret signs after it was replaced.
 pub const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many secrets may sign at once: each makes every delivery longer.
 pub const MAX_LIVE: usize = 5;
-/// How often it is tried. Whoever loses has lost to another secret or to the keys that seal; after so many of the former, no
-/// further one is allowed.
+/// How often a rotation is tried. It loses only to another rotation, of which no more than [`MAX_LIVE`] succeed, or to the
+/// sealing of the secrets with a new key.
 const TRIES: usize = 2 * MAX_LIVE;
 
-/// Everything that replacing a secret needs.
+/// Rotates signing secrets.
 pub struct Rotation {
-    /// Where webhooks are kept.
+    /// The webhooks that exist.
     pub webhooks: Webhooks,
-    /// What seals their secrets.
+    /// Seals the secrets.
     pub rings: KeyRings,
-    /// The clock.
+    /// Gives the time from which the overlap counts.
     pub clock: SharedClock,
-    /// The dice.
+    /// Makes the secrets.
     pub random: SharedRandom,
 }
 
-#[derive(Serialize)]
+/// A new secret, and the end of the secret that it replaces.
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Rotated<'a> {
-    signing_secret: &'a str,
+pub struct Rotated {
+    signing_secret: RevealedSecret,
     previous_secret_expires_date: Time,
 }
 
-/// As many secrets sign as may; the first of them ends then.
-#[derive(Debug, PartialEq, Eq)]
-struct TooMany(Time);
-
-/// A rotation was lost again and again to others.
+/// Why no secret was replaced.
 #[derive(Debug, thiserror::Error)]
-#[error("the webhook's secrets changed again and again while one was to be replaced")]
-struct NeverStill;
+pub enum RotateError {
+    /// The entity has no such webhook; another entity's webhook looks the same.
+    #[error("the entity has no such webhook")]
+    NotFound,
+    /// As many secrets sign as may.
+    #[error(transparent)]
+    TooManyLive(#[from] TooManyLive),
+    /// Every try was lost to another write.
+    #[error("the webhook's secrets changed again and again while one was to be replaced")]
+    NeverStill,
+    /// The new secret could not be sealed.
+    #[error("the new secret could not be sealed")]
+    Sealing(#[from] SealError),
+    /// The table failed.
+    #[error("the table failed a rotation")]
+    Table(#[from] TableError),
+}
 
-impl Rotation {
-    /// Answers a request for a new secret.
-    pub async fn rotate(&self, call: &EntityCall) -> Result<Reply, Problem> {
-        let entity = &call.entity;
-        nothing_said(&call.body)?;
-        let id = call.webhook_id()?;
-        for _ in 0..TRIES {
-            let found = self.webhooks.find(entity, &id).await?.ok_or_else(Problem::webhook_not_found)?;
-            let now = self.clock.now();
-            let secret = SigningSecret::new(&*self.random);
-            let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), &id);
-            let secrets = replaced(&found.secrets, sealed, now)
-                .map_err(|TooMany(oldest_ends)| Problem::too_many_signing_secrets(MAX_LIVE, oldest_ends))?;
-            let revision = Revision::secrets(&found.secrets, &secrets, now)?;
-            if self.webhooks.change(entity, &id, revision).await?.is_some() {
-                tracing::info!(webhookId = %id, entity = %entity.id(), live = secrets.len(), "replaced a signing secret");
-                let rotated = Rotated { signing_secret: &secret.reveal(), previous_secret_expires_date: now + OVERLAP };
-                return Ok(Reply::ok(&rotated)?.with_header(CACHE_CONTROL, "no-store"));
-            }
+/// As many secrets sign as may; the oldest of them ends at this time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the webhook has {MAX_LIVE} live signing secrets until {0}")]
+pub struct TooManyLive(Time);
+
+impl From<RotateError> for Problem {
+    fn from(error: RotateError) -> Self {
+        match error {
+            RotateError::NotFound => webhook_not_found(),
+            RotateError::TooManyLive(TooManyLive(oldest_ends)) => too_many_signing_secrets(oldest_ends),
+            RotateError::NeverStill => Self::unavailable(error),
+            RotateError::Sealing(error) => error.into(),
+            RotateError::Table(error) => error.into(),
         }
-        Err(Problem::unavailable(NeverStill))
     }
 }
 
-/// The secrets once a new one has taken the first place. The others end a day from now, or earlier if they did so before;
-/// those that have ended go.
-fn replaced(old: &[SealedSecret], sealed: String, now: Time) -> Result<Vec<SealedSecret>, TooMany> {
+fn too_many_signing_secrets(oldest_ends: Time) -> Problem {
+    let detail = format!("The webhook has {MAX_LIVE} live signing secrets; the oldest ends at {oldest_ends}.");
+    Problem::new(ProblemKind::SigningSecretLimit, detail)
+        .with_property("limit", MAX_LIVE)
+        .with_property("oldestEndsDate", oldest_ends.to_string())
+}
+
+impl Rotation {
+    /// Replaces a webhook's signing secret.
+    ///
+    /// # Errors
+    /// When the entity has no such webhook, as many secrets sign as may, others write it again and again, or its keys or the
+    /// table fail.
+    pub async fn rotate(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<Rotated, RotateError> {
+        for _ in 0..TRIES {
+            let found = self.webhooks.find(entity, id).await?.ok_or(RotateError::NotFound)?;
+            let now = self.clock.now();
+            let secret = SigningSecret::new(&*self.random);
+            let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), id);
+            let secrets = replaced(&found.secrets, sealed, now)?;
+            let revision = Revision::secrets(&found.secrets, &secrets, now)?;
+            if self.webhooks.change(entity, id, revision).await?.is_done() {
+                tracing::info!(webhookId = %id, entity = %entity.id(), live = secrets.len(), "replaced a signing secret");
+                let (signing_secret, previous_secret_expires_date) = (secret.reveal(), now + OVERLAP);
+                return Ok(Rotated { signing_secret, previous_secret_expires_date });
+            }
+        }
+        Err(RotateError::NeverStill)
+    }
+}
+
+/// The secrets with a new one in the first place. The others end a day from now, or earlier if they would have; those that
+/// have ended are left out.
+fn replaced(old: &[SealedSecret], sealed: String, now: Time) -> Result<Vec<SealedSecret>, TooManyLive> {
     let live = old.iter().filter(|secret| secret.is_live(now)).map(|secret| {
         let end = secret.expires_date.map_or(now + OVERLAP, |end| end.min(now + OVERLAP));
         SealedSecret { sealed: secret.sealed.clone(), expires_date: Some(end) }
     });
     let secrets: Vec<_> = [SealedSecret { sealed, expires_date: None }].into_iter().chain(live).collect();
     match secrets.iter().filter_map(|secret| secret.expires_date).min() {
-        Some(oldest_ends) if secrets.len() > MAX_LIVE => Err(TooMany(oldest_ends)),
+        Some(oldest_ends) if secrets.len() > MAX_LIVE => Err(TooManyLive(oldest_ends)),
         _ => Ok(secrets),
     }
 }
@@ -130,7 +170,7 @@ mod tests {
             secrets = replaced(&secrets, hour.to_string(), after(hour)).expect("room");
         }
         assert_eq!(secrets.len(), MAX_LIVE);
-        assert_eq!(replaced(&secrets, "x".into(), after(6)), Err(TooMany(after(25))));
+        assert_eq!(replaced(&secrets, "x".into(), after(6)), Err(TooManyLive(after(25))));
         assert!(replaced(&secrets, "x".into(), after(25)).is_ok());
     }
 
@@ -151,7 +191,7 @@ mod tests {
                         prop_assert_eq!(former.expires_date, Some(after(hour + 24)));
                         secrets = now_on;
                     }
-                    Err(TooMany(end)) => prop_assert!(end > after(hour) && end <= after(hour + 24)),
+                    Err(TooManyLive(end)) => prop_assert!(end > after(hour) && end <= after(hour + 24)),
                 }
             }
         }

@@ -34,9 +34,9 @@ impl SigningSecret {
         self.0.expose()
     }
 
-    /// The secret as its owner is told it, once.
-    pub fn reveal(&self) -> String {
-        format!("{PREFIX}{}", BASE64_STANDARD.encode(self.key()))
+    /// The secret as its owner sees it, once.
+    pub fn reveal(&self) -> RevealedSecret {
+        RevealedSecret(format!("{PREFIX}{}", BASE64_STANDARD.encode(self.key())))
     }
 
     /// The secret as the table keeps it.
@@ -47,6 +47,17 @@ impl SigningSecret {
     /// The secret that the table keeps for this webhook.
     pub fn open(sealed: &str, ring: &KeyRing, owner: &EntityId, webhook: &WebhookId) -> Result<Self, SealError> {
         ring.open(&context(owner, webhook), sealed).map(Self)
+    }
+}
+
+/// A signing secret in the form that its owner sees, for the one answer that shows it.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub struct RevealedSecret(String);
+
+impl fmt::Debug for RevealedSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RevealedSecret(…)")
     }
 }
 

@@ -1,55 +1,93 @@
-//! Showing webhooks, each with its health.
+//! Showing webhooks, each with its health, and what was counted of their attempts.
 
 use super::{
-    Webhook, Webhooks,
     breaker::{Health, HealthItem},
     health::Healths,
+    problems::webhook_not_found,
+    stats::{Stats, WebhookStats},
+    store::Webhooks,
+    webhook::{Webhook, WebhookView},
 };
 use auth::entity::AuthorizedEntity;
-use gate::{EntityCall, Reply};
+use base::{clock::Time, ids::WebhookId};
 use problem::Problem;
-use storage::table::Table;
+use storage::table::{Table, TableError};
 
-/// Everything that showing webhooks needs.
+/// Shows webhooks.
 #[derive(Debug, Clone)]
 pub struct Showing {
-    /// Where webhooks are kept.
+    /// The webhooks that exist.
     pub webhooks: Webhooks,
-    /// How they are doing.
+    /// The health of those that are not simply well.
     pub healths: Healths,
+    stats: Stats,
+}
+
+/// Why a webhook is not shown.
+#[derive(Debug, thiserror::Error)]
+pub enum ShowError {
+    /// The entity has no such webhook; another entity's webhook looks the same.
+    #[error("the entity has no such webhook")]
+    NotFound,
+    /// The table failed.
+    #[error("the table failed to show webhooks")]
+    Table(#[from] TableError),
+}
+
+impl From<ShowError> for Problem {
+    fn from(error: ShowError) -> Self {
+        match error {
+            ShowError::NotFound => webhook_not_found(),
+            ShowError::Table(error) => error.into(),
+        }
+    }
 }
 
 impl Showing {
     /// Shows the webhooks in this table.
     pub fn new(table: &Table) -> Self {
-        Self { webhooks: Webhooks::new(table.clone()), healths: Healths::new(table.clone()) }
+        Self {
+            webhooks: Webhooks::new(table.clone()),
+            healths: Healths::new(table.clone()),
+            stats: Stats::new(table.clone()),
+        }
     }
 
-    /// Answers a request for a webhook.
-    pub async fn show(&self, call: &EntityCall) -> Result<Reply, Problem> {
-        let (entity, id) = (&call.entity, call.webhook_id()?);
-        let (found, health) = tokio::try_join!(self.webhooks.find(entity, &id), self.healths.find(entity, &id))?;
-        let webhook = found.ok_or_else(Problem::webhook_not_found)?.webhook; // another entity's looks the same
-        Reply::ok(&webhook.view(in_a_word(health.as_ref()), None))
+    /// Shows a webhook.
+    ///
+    /// # Errors
+    /// When the entity has no such webhook, or the table fails.
+    pub async fn one(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<WebhookView, ShowError> {
+        let (found, health) = tokio::try_join!(self.webhooks.find(entity, id), self.healths.find(entity, id))?;
+        Ok(found.ok_or(ShowError::NotFound)?.webhook.view(in_a_word(health.as_ref())))
     }
 
-    /// Answers a request for all webhooks of an entity, the oldest first.
-    pub async fn list(&self, call: &EntityCall) -> Result<Reply, Problem> {
-        let entity = &call.entity;
+    /// Shows all webhooks of an entity, the oldest first.
+    ///
+    /// # Errors
+    /// When the table fails.
+    pub async fn all(&self, entity: &AuthorizedEntity) -> Result<Vec<WebhookView>, ShowError> {
         let (found, healths) = tokio::try_join!(self.webhooks.of(entity), self.healths.of(entity))?;
-        Reply::ok(
-            &found.iter().map(|webhook| webhook.view(in_a_word(healths.get(&webhook.id)), None)).collect::<Vec<_>>(),
-        )
+        Ok(found.iter().map(|webhook| webhook.view(in_a_word(healths.get(&webhook.id)))).collect())
     }
 
-    /// The answer with a webhook that was read before.
-    pub(super) async fn reply(&self, entity: &AuthorizedEntity, webhook: &Webhook) -> Result<Reply, Problem> {
+    /// Shows what was counted of a webhook's attempts.
+    ///
+    /// # Errors
+    /// When the entity has no such webhook, or the table fails.
+    pub async fn stats(&self, entity: &AuthorizedEntity, id: &WebhookId, now: Time) -> Result<WebhookStats, ShowError> {
+        self.webhooks.find(entity, id).await?.ok_or(ShowError::NotFound)?;
+        Ok(self.stats.of(entity, id, now).await?)
+    }
+
+    /// Shows a webhook that was read before.
+    pub(super) async fn read(&self, entity: &AuthorizedEntity, webhook: &Webhook) -> Result<WebhookView, TableError> {
         let health = self.healths.find(entity, &webhook.id).await?;
-        Reply::ok(&webhook.view(in_a_word(health.as_ref()), None))
+        Ok(webhook.view(in_a_word(health.as_ref())))
     }
 }
 
-/// Of a webhook that is well, nothing is kept.
+/// The table keeps no health of a webhook that is well.
 fn in_a_word(health: Option<&HealthItem>) -> Health {
     health.map_or(Health::Healthy, HealthItem::health)
 }

@@ -1,27 +1,27 @@
-//! How many attempts a webhook was sent, how many it took, and how long they took: counted by the hour.
+//! How many attempts a webhook was sent, how many succeeded, and how long they took: counted by the hour.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | an hour | `ENT#{entity}` / `STA#{webhook}#2026-11-20T09` |
 //!
 //! An hour is a histogram: an attribute for each range of durations that came up, named by the least of them in
-//! milliseconds (`d14`). One update adds a whole batch, and hours are added up when somebody asks.
+//! milliseconds (`d14`). One update adds a whole batch, and hours are added up when the statistics are read.
 
 use std::{
     collections::{BTreeMap, HashMap},
     time::Duration,
 };
 
-use aws_sdk_dynamodb::types::AttributeValue;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::breaker::Outcome;
 use auth::entity::AuthorizedEntity;
 use base::{clock::Time, ids::WebhookId};
-use storage::table::{Item, Table, TableError, number, text};
+use storage::table::{Change, Query, Table, TableError};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// What is counted is kept for a day longer than it is asked for.
+/// Hours are kept for a day longer than they are shown.
 const MEMORY: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 /// Durations from here on are not told apart, in milliseconds: an exchange takes 15 s at most.
 const LONGEST: u64 = 20_000;
@@ -40,7 +40,7 @@ pub struct WebhookStats {
     pub last7_days: Summary,
 }
 
-/// What came of the attempts of some time.
+/// The attempts of some time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -54,6 +54,15 @@ pub struct Summary {
     pub p50_ms: Option<u64>,
     /// 95 of 100 attempts took no longer.
     pub p95_ms: Option<u64>,
+}
+
+/// An hour as it stands in the table.
+#[derive(Debug, Deserialize)]
+struct HourItem {
+    sk: String,
+    /// Everything else, of which [`Count::add`] knows the attributes that are counts.
+    #[serde(flatten)]
+    counts: HashMap<String, Value>,
 }
 
 /// Attempts by how long they took.
@@ -71,7 +80,7 @@ fn range_of(millis: u64) -> u64 {
     ranges().take_while(|least| *least <= millis).last().unwrap_or_default()
 }
 
-/// What stands for all durations of a range: their geometric middle.
+/// The duration that stands for all of a range: their geometric middle.
 fn middle(least: u64) -> u64 {
     let greatest = ranges().find(|next| *next > least).unwrap_or(LONGEST) - 1;
     // The root of a product of numbers below 20 000 is exact enough, and below 20 000.
@@ -90,7 +99,7 @@ impl Histogram {
         *self.0.entry(range_of(millis)).or_default() += count;
     }
 
-    /// What so many of a hundred took at most, by nearest rank; none when it is empty.
+    /// The duration that so many of a hundred took at most, by nearest rank; `None` when it is empty.
     fn percentile(&self, percent: u64) -> Option<u64> {
         let total: u64 = self.0.values().sum();
         let rank = (total * percent).div_ceil(100).max(1);
@@ -123,9 +132,9 @@ impl Count {
     }
 
     /// Adds an hour as it stands in the table.
-    fn add(&mut self, hour: &Item) {
-        for (name, value) in hour {
-            let Some(value) = value.as_n().ok().and_then(|value| value.parse::<u64>().ok()) else { continue };
+    fn add(&mut self, hour: &HourItem) {
+        for (name, value) in &hour.counts {
+            let Some(value) = value.as_u64() else { continue };
             match name.as_str() {
                 "attempts" => self.attempts += value,
                 "succeeded" => self.succeeded += value,
@@ -142,7 +151,7 @@ impl Count {
         if self.attempts == 0 {
             return Summary::default();
         }
-        #[expect(clippy::cast_precision_loss, reason = "nobody makes as many attempts as a double cannot tell apart")]
+        #[expect(clippy::cast_precision_loss, reason = "no webhook has as many attempts as a double cannot tell apart")]
         let rate = self.succeeded as f64 / self.attempts as f64;
         Summary {
             attempts: self.attempts,
@@ -153,18 +162,10 @@ impl Count {
         }
     }
 
-    /// The update that adds it to an hour, and its values.
-    fn addition(&self) -> (String, HashMap<String, AttributeValue>) {
-        let mut additions = vec!["attempts :attempts".to_owned(), "succeeded :succeeded".to_owned()];
-        let mut values = HashMap::from([
-            (":attempts".to_owned(), number(self.attempts)),
-            (":succeeded".to_owned(), number(self.succeeded)),
-        ]);
-        for (least, count) in &self.durations.0 {
-            additions.push(format!("d{least} :d{least}"));
-            values.insert(format!(":d{least}"), number(count));
-        }
-        (format!("SET expiresAt = :end ADD {}", additions.join(", ")), values)
+    /// The attributes of an hour to which it is added.
+    fn additions(&self) -> impl Iterator<Item = (String, u64)> {
+        let totals = [("attempts".to_owned(), self.attempts), ("succeeded".to_owned(), self.succeeded)];
+        totals.into_iter().chain(self.durations.0.iter().map(|(least, count)| (format!("d{least}"), *count)))
     }
 }
 
@@ -185,33 +186,20 @@ impl Stats {
         if outcomes.is_empty() {
             return Ok(());
         }
-        let (update, values) = Count::of(outcomes).addition();
-        let request = self
-            .0
-            .client
-            .update_item()
-            .table_name(&self.0.name)
-            .key("pk", text(partition(entity)))
-            .key("sk", text(format!("{}{}", prefix(webhook), hour(now))))
-            .update_expression(update)
-            .set_expression_attribute_values(Some(values))
-            .expression_attribute_values(":end", number((now + MEMORY).as_seconds()));
-        request.send().await.map_err(TableError::sdk("counting a webhook's attempts"))?;
-        Ok(())
+        let key = (partition(entity), format!("{}{}", prefix(webhook), hour(now)));
+        let change = Change::of(key).set("expiresAt", (now + MEMORY).as_seconds());
+        let change = Count::of(outcomes).additions().fold(change, |change, (name, count)| change.add(name, count));
+        self.0.write(change, "counting a webhook's attempts").await.map(drop)
     }
 
     /// Whether a webhook was sent anything in these days.
     pub async fn any(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<bool, TableError> {
-        let query = self.0.client.query().table_name(&self.0.name).consistent_read(true).limit(1);
-        let query = query
-            .key_condition_expression("pk = :pk AND begins_with(sk, :sk)")
-            .expression_attribute_values(":pk", text(partition(entity)))
-            .expression_attribute_values(":sk", text(prefix(webhook)));
-        let answer = query.send().await.map_err(TableError::sdk("looking for a webhook's attempts"))?;
-        Ok(answer.count() > 0)
+        let query = hours(entity, &prefix(webhook)).limit(1);
+        let page = self.0.page::<HourItem>(query, "looking for a webhook's attempts").await?;
+        Ok(!page.entries.is_empty())
     }
 
-    /// What came of a webhook's attempts.
+    /// A webhook's statistics.
     pub async fn of(
         &self,
         entity: &AuthorizedEntity,
@@ -220,18 +208,18 @@ impl Stats {
     ) -> Result<WebhookStats, TableError> {
         const DOING: &str = "reading a webhook's statistics";
         let prefix = prefix(webhook);
-        let hours = self.0.partition(partition(entity), Some(&prefix), DOING).await?;
+        let hours: Vec<HourItem> = self.0.all(hours(entity, &prefix), DOING).await?;
         Ok(summarized(&hours, &prefix, now))
     }
 }
 
-fn summarized(hours: &[Item], prefix: &str, now: Time) -> WebhookStats {
+fn summarized(hours: &[HourItem], prefix: &str, now: Time) -> WebhookStats {
     let since = |ago: Duration| {
         let first = hour(Time::from_millis(now.as_millis() - i64::try_from(ago.as_millis()).unwrap_or_default()));
         let mut count = Count::default();
         // The order of the texts is the order of the hours.
         let recent = hours.iter().filter(|item| {
-            let hour = item.get("sk").and_then(|sk| sk.as_s().ok()?.strip_prefix(prefix));
+            let hour = item.sk.strip_prefix(prefix);
             hour.is_some_and(|hour| hour >= first.as_str())
         });
         recent.for_each(|hour| count.add(hour));
@@ -242,6 +230,10 @@ fn summarized(hours: &[Item], prefix: &str, now: Time) -> WebhookStats {
 
 fn partition(entity: &AuthorizedEntity) -> String {
     format!("ENT#{}", entity.id())
+}
+
+fn hours(entity: &AuthorizedEntity, prefix: &str) -> Query {
+    Query::partition(partition(entity)).beginning_with("sk", prefix)
 }
 
 fn prefix(webhook: &WebhookId) -> String {
@@ -266,12 +258,10 @@ mod tests {
         Outcome { http_status: status, error: None, duration: Duration::from_millis(millis) }
     }
 
-    fn row(hour: &str, count: &Count) -> Item {
-        let (_, values) = count.addition();
-        let mut item: Item = values.into_iter().map(|(name, value)| (name[1..].to_owned(), value)).collect();
-        item.insert("sk".into(), text(format!("STA#whk#{hour}")));
-        item.insert("expiresAt".into(), number(1));
-        item
+    fn row(hour: &str, count: &Count) -> HourItem {
+        let counts = count.additions().map(|(name, count)| (name, Value::from(count)));
+        let others = [("pk".to_owned(), "ENT#demo-hotel".into()), ("expiresAt".to_owned(), 1.into())];
+        HourItem { sk: format!("STA#whk#{hour}"), counts: counts.chain(others).collect() }
     }
 
     #[test]
@@ -309,7 +299,7 @@ mod tests {
     #[test]
     fn an_hour_with_every_duration_is_one_write_unit() {
         let all: Vec<_> = (0..LONGEST).map(|millis| outcome(Some(200), millis)).collect();
-        let bytes: usize = row("2026-11-20T09", &Count::of(&all)).keys().map(|name| name.len() + 6).sum();
+        let bytes: usize = Count::of(&all).additions().map(|(name, _)| name.len() + 6).sum();
         assert!(bytes < 850, "{bytes} bytes, beside a key of up to 180");
     }
 

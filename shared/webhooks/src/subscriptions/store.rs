@@ -1,23 +1,18 @@
-//! Webhooks in the table: all of an entity's in one partition, so that one query finds who is to be told.
+//! Webhooks in the table: all webhooks of an entity stand in one partition, so that one query finds those that want an event.
 
-use aws_sdk_dynamodb::{
-    operation::update_item::UpdateItemError,
-    types::{Delete, ReturnValue, TransactWriteItem},
-};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Webhook,
-    endpoint::Place,
     masked::Headers,
     revision::Revision,
     secret::{SealedSecret, SigningSecret},
+    webhook::Webhook,
 };
 use auth::entity::{AuthorizedEntity, EntityId};
 use base::{clock::Time, ids::WebhookId};
 use storage::{
     sealing::{KeyRings, SealError},
-    table::{Table, TableError, Transacted, read_item, text},
+    table::{Delete, Put, Table, TableError, Transaction, Write, Written, exists},
 };
 
 /// The webhooks in the table.
@@ -31,23 +26,23 @@ struct WebhookItem {
     sk: String,
     #[serde(flatten)]
     webhook: Webhook,
-    /// Those that sign, the newest first. Sealed.
+    /// The secrets that sign, the newest first.
     signing_secrets: Vec<SealedSecret>,
 }
 
-/// A webhook with what signs for it.
+/// A webhook with its signing secrets.
 #[derive(Debug)]
 pub struct SigningWebhook {
     /// The webhook.
     pub webhook: Webhook,
-    /// Those that sign, the newest first, and perhaps some that no longer do.
+    /// The secrets that sign, the newest first, and perhaps some that no longer do.
     pub secrets: Vec<SealedSecret>,
 }
 
 impl SigningWebhook {
-    /// Where its events go, and with which headers.
+    /// The URL that its events go to, and the headers that are sent along.
     pub async fn endpoint(&self, rings: &KeyRings) -> Result<(String, Headers), SealError> {
-        let place = Place::of(&self.webhook);
+        let place = self.webhook.place();
         let url = self.webhook.endpoint.url().open(rings, place).await?;
         Ok((url, self.webhook.endpoint.headers().open(rings, place).await?))
     }
@@ -76,19 +71,21 @@ impl Webhooks {
 
     /// Adds a webhook.
     pub async fn add(&self, entity: &AuthorizedEntity, webhook: &Webhook, sealed: String) -> Result<(), TableError> {
+        const DOING: &str = "adding a webhook";
         let (pk, sk) = key(entity.id(), &webhook.id);
         let signing_secrets = vec![SealedSecret { sealed, expires_date: None }];
-        self.0.put(&WebhookItem { pk, sk, webhook: webhook.clone(), signing_secrets }, "adding a webhook").await
+        let put = Put::item(&WebhookItem { pk, sk, webhook: webhook.clone(), signing_secrets }, DOING)?;
+        self.0.write(put, DOING).await.map(drop)
     }
 
     /// All webhooks of an entity, the oldest first. Sees every one that was acknowledged before.
     pub async fn of(&self, entity: &AuthorizedEntity) -> Result<Vec<Webhook>, TableError> {
         const DOING: &str = "reading an entity's webhooks";
-        let items = self.0.shared_partition(partition(entity.id()), "WHK#").await?;
-        items.iter().map(|item| read_item::<WebhookItem>(item.clone(), DOING).map(|item| item.webhook)).collect()
+        let items: Vec<WebhookItem> = self.0.shared_partition(partition(entity.id()), PREFIX, DOING).await?;
+        Ok(items.into_iter().map(|item| item.webhook).collect())
     }
 
-    /// One webhook with what signs for it.
+    /// One webhook with its signing secrets.
     pub async fn find(
         &self,
         entity: &AuthorizedEntity,
@@ -101,70 +98,45 @@ impl Webhooks {
         }))
     }
 
-    /// Changes what its owner wants to be changed; gives the webhook as it is then. Nothing, when it is not as it was read
-    /// or is gone.
+    /// Changes a webhook as its owner wants it, and gives the webhook as it is then. The change is lost when the webhook is not as
+    /// it was read, or is gone.
     pub async fn change(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         revision: Revision,
-    ) -> Result<Option<Webhook>, TableError> {
-        const DOING: &str = "changing a webhook";
-        let (pk, sk) = key(entity.id(), webhook);
-        let request = self
-            .0
-            .client
-            .update_item()
-            .table_name(&self.0.name)
-            .key("pk", text(pk))
-            .key("sk", text(sk))
-            .update_expression(revision.update)
-            .condition_expression(revision.condition)
-            .set_expression_attribute_names(Some(revision.names))
-            .set_expression_attribute_values(Some(revision.values))
-            .return_values(ReturnValue::AllNew);
-        match request.send().await {
-            Ok(answer) => {
-                let item: WebhookItem = read_item(answer.attributes.unwrap_or_default(), DOING)?;
-                Ok(Some(in_its_place(item.webhook, entity, webhook)))
-            }
-            Err(error) => match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(_)) => Ok(None),
-                _ => Err(TableError::sdk(DOING)(error)),
-            },
-        }
+    ) -> Result<Written<Webhook>, TableError> {
+        let change = revision.at(key(entity.id(), webhook));
+        let changed: Written<WebhookItem> = self.0.write_and_read(change, "changing a webhook").await?;
+        Ok(changed.map(|item| in_its_place(item.webhook, entity, webhook)))
     }
 
-    /// Removes a webhook, together with these writes or not at all. The condition is lost when there is no such webhook.
+    /// Removes a webhook, together with these writes or not at all. The removal is lost when there is no such webhook.
     pub async fn remove(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
-        mut along: Vec<TransactWriteItem>,
-    ) -> Result<Transacted, TableError> {
-        const DOING: &str = "removing a webhook";
-        let (pk, sk) = key(entity.id(), webhook);
-        let delete = Delete::builder()
-            .table_name(&self.0.name)
-            .key("pk", text(pk))
-            .key("sk", text(sk))
-            .condition_expression("attribute_exists(pk)")
-            .build();
-        along.push(TransactWriteItem::builder().delete(delete.map_err(TableError::unbuilt(DOING))?).build());
-        self.0.transact(along, DOING).await
+        along: Vec<Write>,
+    ) -> Result<Written<()>, TableError> {
+        let removal = Delete::of(key(entity.id(), webhook)).only_if(exists());
+        self.0.write_all(Transaction::new().with_all(along).with(removal), "removing a webhook").await
     }
 }
+
+/// What the sort keys of webhooks begin with.
+const PREFIX: &str = "WHK#";
 
 fn partition(entity: &EntityId) -> String {
     format!("ENT#{entity}")
 }
 
-/// Where a webhook stands.
+/// The key of a webhook in the table.
 pub(super) fn key(entity: &EntityId, webhook: &WebhookId) -> (String, String) {
-    (partition(entity), format!("WHK#{webhook}"))
+    (partition(entity), format!("{PREFIX}{webhook}"))
 }
 
-/// Whose it is, its place says, for which its secrets are sealed; not the row, which may be a copy of another's.
+/// Owner and id come from the key, not from the row's attributes: secrets are sealed for the key, and a copied row must not
+/// change its owner.
 fn in_its_place(found: Webhook, entity: &AuthorizedEntity, webhook: &WebhookId) -> Webhook {
     Webhook { id: webhook.clone(), owner_identifier: entity.id().clone(), ..found }
 }

@@ -1,59 +1,56 @@
-//! Telling of webhooks: each operational event together with the change that it tells of, and once an hour at most.
+//! Announcing operational events of webhooks: each together with the change that it is about, and once an hour at most.
 //!
 //! | item | pk / sk |
 //! |---|---|
-//! | operational event told of a webhook | `TOLD#{webhook}` / type of the event |
+//! | operational event announced of a webhook | `TOLD#{webhook}` / type of the event |
 //!
 //! The item is written in the transaction of the change and of the event in the outbox, on condition that there is none that
-//! still holds. So two dispatchers that find the same at once tell it once. A change never depends on being told: where the
-//! hour is not over the change is made alone, and where the condition is lost at the last moment it is made again alone.
+//! still holds. So two dispatchers that find the same at once announce it once. A change never depends on being announced: where
+//! the hour is not over the change is made alone, and where the condition is lost at the last moment it is made again alone.
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
 use serde::{Deserialize, Serialize};
 
 use crate::events::outbox::{Announcement, Outbox};
 use base::{clock::Time, ids::WebhookId, logging};
-use storage::table::{Table, TableError, Transacted, number, write_item};
+use storage::table::{Change, Put, Table, TableError, Transaction, Written, at_most, is_new};
 
-/// How long nothing of the same type is told of the same webhook again.
+/// How long no event of the same type is announced of the same webhook again.
 pub const PAUSE: Duration = Duration::from_secs(60 * 60);
 
-const DOING: &str = "telling of a webhook";
+const DOING: &str = "announcing an event about a webhook";
 
-/// Tells of webhooks.
+/// Announces operational events of webhooks.
 #[derive(Debug, Clone)]
 pub struct Telling {
     table: Table,
     outbox: Outbox,
 }
 
-/// That something was told, until when nothing of the kind is told again.
+/// Marks that an event was announced, until the next of its type may be.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ToldItem {
+struct AnnouncedItem {
     pk: String,
     sk: String,
     /// In whole seconds. The table removes the item some time later, so every reader compares.
     expires_at: i64,
 }
 
-/// How a change ended that was to be told.
+/// When the event of a change is announced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Changed {
-    /// It is made, and its event is in the outbox.
-    AndTold,
-    /// It is made; the like was told within the hour.
-    Untold,
-    /// Its condition did not hold, and nothing was written.
-    No,
+pub enum Announced {
+    /// With the change: the event is in the outbox.
+    Now,
+    /// Not with this change: the like was announced within the hour before.
+    Before,
 }
 
-impl ToldItem {
+impl AnnouncedItem {
     fn new(webhook: &WebhookId, kind: &str, now: Time) -> Self {
         let (pk, sk) = key(webhook, kind);
-        // Rounded up: what holds for less than an hour would tell twice in one.
+        // Rounded up: a mark of less than an hour would allow two events in one.
         Self { pk, sk, expires_at: (now + PAUSE).as_seconds() + 1 }
     }
 
@@ -67,59 +64,52 @@ fn key(webhook: &WebhookId, kind: &str) -> (String, String) {
 }
 
 impl Telling {
-    /// Tells of the webhooks in this table.
+    /// Announces events about the webhooks in this table.
     pub fn new(table: Table) -> Self {
         Self { outbox: Outbox::new(table.clone()), table }
     }
 
-    /// The writes that tell of a webhook, for the transaction of the change; none, if the like was told within the hour. When
-    /// the transaction's condition is lost, the change is to be made without them: the like may have been told meanwhile.
+    /// The writes that announce an event about a webhook, for the transaction of the change; none, if the like was announced
+    /// within the hour. When the transaction is lost, the change is to be made without them: the like may have been announced
+    /// meanwhile.
     pub async fn writes(
         &self,
         webhook: &WebhookId,
         announcement: &Announcement,
         now: Time,
-    ) -> Result<Vec<TransactWriteItem>, TableError> {
+    ) -> Result<Vec<Put>, TableError> {
         // The read saves transactions that would be lost. The condition decides, so a read that fails decides nothing.
-        let told: Option<ToldItem> =
+        let earlier: Option<AnnouncedItem> =
             self.table.read(key(webhook, &announcement.kind), DOING).await.unwrap_or_else(|error| {
-                tracing::warn!(error = %logging::chain(&error), webhookId = %webhook, "not known whether it was told");
+                tracing::warn!(error = %logging::chain(&error), webhookId = %webhook, "not known whether it was announced");
                 None
             });
-        if told.is_some_and(|told| told.holds(now)) {
+        if earlier.is_some_and(|earlier| earlier.holds(now)) {
             return Ok(Vec::new());
         }
-        let item = write_item(&ToldItem::new(webhook, &announcement.kind, now), DOING)?;
-        let put = Put::builder()
-            .table_name(&self.table.name)
-            .set_item(Some(item))
-            .condition_expression("attribute_not_exists(pk) OR expiresAt <= :now")
-            .expression_attribute_values(":now", number(now.as_seconds()))
-            .build()
-            .map_err(TableError::unbuilt(DOING))?;
-        Ok(vec![TransactWriteItem::builder().put(put).build(), self.outbox.put(announcement)?])
+        let mark = Put::item(&AnnouncedItem::new(webhook, &announcement.kind, now), DOING)?;
+        let mark = mark.only_if(is_new().or(at_most("expiresAt", now.as_seconds())));
+        Ok(vec![mark, self.outbox.put(announcement)?])
     }
 
-    /// Makes a change and tells of it, both or neither; or makes the change alone, if the like was told within the hour. The
-    /// change may depend on whether it is told.
+    /// Makes a change and announces it, both or neither; or makes the change alone, if the like was announced within the hour.
+    /// The change may depend on whether it is announced. Lost when the change's own condition does not hold.
     pub async fn change(
         &self,
-        change: impl Fn(Changed) -> Result<TransactWriteItem, TableError>,
+        change: impl Fn(Announced) -> Change,
         webhook: &WebhookId,
         announcement: &Announcement,
         now: Time,
-    ) -> Result<Changed, TableError> {
-        let told = self.writes(webhook, announcement, now).await?;
-        if !told.is_empty() {
-            let writes = std::iter::once(change(Changed::AndTold)?).chain(told).collect();
-            if self.table.transact(writes, DOING).await? == Transacted::Yes {
-                return Ok(Changed::AndTold);
+    ) -> Result<Written<Announced>, TableError> {
+        let writes = self.writes(webhook, announcement, now).await?;
+        if !writes.is_empty() {
+            let both = Transaction::new().with(change(Announced::Now)).with_all(writes);
+            if self.table.write_all(both, DOING).await?.is_done() {
+                return Ok(Written::Done(Announced::Now));
             }
         }
-        Ok(match self.table.transact(vec![change(Changed::Untold)?], DOING).await? {
-            Transacted::Yes => Changed::Untold,
-            Transacted::ConditionLost => Changed::No,
-        })
+        let alone = Transaction::new().with(change(Announced::Before));
+        Ok(self.table.write_all(alone, DOING).await?.map(|()| Announced::Before))
     }
 }
 
@@ -131,11 +121,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_told_holds_for_an_hour_and_hardly_longer(millis in 0i64..4_000_000_000_000) {
+        fn a_mark_of_an_announced_event_holds_for_an_hour_and_hardly_longer(millis in 0i64..4_000_000_000_000) {
             let now = Time::from_millis(millis);
-            let told = ToldItem::new(&WebhookId::new(now, &CountingRandom::default()), "webhook.failing", now);
-            prop_assert!(told.holds(now) && told.holds(now + PAUSE));
-            prop_assert!(!told.holds(now + PAUSE + Duration::from_secs(2)));
+            let mark = AnnouncedItem::new(&WebhookId::new(now, &CountingRandom::default()), "webhook.failing", now);
+            prop_assert!(mark.holds(now) && mark.holds(now + PAUSE));
+            prop_assert!(!mark.holds(now + PAUSE + Duration::from_secs(2)));
         }
     }
 }

@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{breaker::Health, endpoint::KeptEndpoint};
+use super::{
+    breaker::Health,
+    endpoint::{KeptEndpoint, Place},
+    secret::RevealedSecret,
+};
 use auth::entity::EntityId;
 use base::{clock::Time, ids::WebhookId};
 
@@ -17,11 +21,11 @@ pub struct Webhook {
     /// Why the service disabled it; absent while it is enabled or when its owner disabled it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled_reason: Option<String>,
-    /// Whether it is told of anything.
+    /// Whether events are sent to it.
     pub enabled: bool,
-    /// The types that it is told of; all, when empty.
+    /// The types of events that it wants; all, when empty.
     pub event_list: Vec<String>,
-    /// Where it is told, and with which headers.
+    /// Where its events go, and with which headers.
     #[serde(flatten)]
     pub endpoint: KeptEndpoint,
     /// Its identifier.
@@ -39,51 +43,64 @@ pub struct Webhook {
     pub version: u64,
 }
 
-/// A webhook on the wire.
+/// A webhook as its owner sees it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct WebhookView<'a> {
+pub struct WebhookView {
     created_date: Time,
     #[serde(skip_serializing_if = "Option::is_none")]
-    disabled_reason: Option<&'a str>,
+    disabled_reason: Option<String>,
     enabled: bool,
-    event_list: &'a [String],
+    event_list: Vec<String>,
     event_url: String,
-    headers: BTreeMap<&'a str, &'static str>,
+    headers: BTreeMap<String, &'static str>,
     health: Health,
-    id: &'a WebhookId,
+    /// The webhook's identifier.
+    pub id: WebhookId,
     last_update: Time,
-    name: &'a str,
-    owner_identifier: &'a EntityId,
-    /// Shown once, in the answer that makes it.
+    name: String,
+    owner_identifier: EntityId,
+    /// Shown once, when the webhook is registered.
     #[serde(skip_serializing_if = "Option::is_none")]
-    signing_secret: Option<&'a str>,
+    signing_secret: Option<RevealedSecret>,
     version: u64,
 }
 
 impl Webhook {
-    /// Whether it is to be told of an event of this type.
+    /// Whether it wants events of this type.
     pub fn wants(&self, kind: &str) -> bool {
         self.enabled && (self.event_list.is_empty() || self.event_list.iter().any(|wanted| wanted == kind))
     }
 
-    /// What its owner sees of it: with its health, and this once with its secret.
-    pub fn view<'a>(&'a self, health: Health, signing_secret: Option<&'a str>) -> WebhookView<'a> {
+    /// The webhook as its owner sees it, with this health and without a secret.
+    pub fn view(&self, health: Health) -> WebhookView {
         WebhookView {
             created_date: self.created_date,
-            disabled_reason: self.disabled_reason.as_deref(),
+            disabled_reason: self.disabled_reason.clone(),
             enabled: self.enabled,
-            event_list: &self.event_list,
+            event_list: self.event_list.clone(),
             event_url: self.endpoint.shown_url(),
             headers: self.endpoint.shown_headers(),
             health,
-            id: &self.id,
+            id: self.id.clone(),
             last_update: self.last_update,
-            name: &self.name,
-            owner_identifier: &self.owner_identifier,
-            signing_secret,
+            name: self.name.clone(),
+            owner_identifier: self.owner_identifier.clone(),
+            signing_secret: None,
             version: self.version,
         }
+    }
+
+    /// The place that its endpoint and its secrets are sealed for.
+    pub fn place(&self) -> Place<'_> {
+        Place { owner: &self.owner_identifier, webhook: &self.id }
+    }
+}
+
+impl WebhookView {
+    /// The same with a signing secret.
+    pub(super) fn with_secret(self, secret: RevealedSecret) -> Self {
+        Self { signing_secret: Some(secret), ..self }
     }
 }
 

@@ -14,7 +14,6 @@ mod turns;
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
 use futures::{FutureExt, future::join_all};
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +27,7 @@ use base::{
 };
 use cancel::Cancellation;
 pub use ranges::{MAX_RANGES, Ranges, TooManyRanges};
-use storage::table::{Table, TableError, number, text, write_item};
+use storage::table::{Put, Table, TableError, number, text, write_item};
 
 /// The shard of the index `byDue` that has the turns.
 const SHARD: &str = "JOBS";
@@ -172,12 +171,10 @@ impl Jobs {
     }
 
     /// A job as a part of the transaction that makes it necessary. Its entity has a place already.
-    pub fn put(&self, entity: &AuthorizedEntity, job: Job, now: Time) -> Result<TransactWriteItem, TableError> {
+    pub fn put(&self, entity: &AuthorizedEntity, job: Job, now: Time) -> Result<Put, TableError> {
         let Job::Cancel { webhook } = job;
         let work = Work::Cancel(Cancellation::new(now));
-        let item = write_item(&JobItem { version: 1, ..JobItem::new(entity.id(), &webhook, work, now) }, WRITING)?;
-        let put = Put::builder().table_name(&self.0.name).set_item(Some(item)).build();
-        Ok(TransactWriteItem::builder().put(put.map_err(TableError::unbuilt(WRITING))?).build())
+        Put::item(&JobItem { version: 1, ..JobItem::new(entity.id(), &webhook, work, now) }, WRITING)
     }
 
     /// The ranges of a webhook's deliveries that are being recovered.
