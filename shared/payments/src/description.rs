@@ -16,9 +16,8 @@ use super::{
     placeholder::{Placeholder, Template},
     provider::{Expiry, Provider, ProviderName, Reading, Revocation},
 };
-use outbound::addresses::AddressRules;
+use outbound::{addresses::AddressRules, endpoint_url::EndpointUrl};
 use storage::secrets::SecretText;
-use webhooks::subscriptions::endpoint_url::EndpointUrl;
 
 /// The members of a secret that are no description: who we are there, and which of its worlds is meant.
 const OF_THE_SECRET: [&str; 4] = ["clientId", "clientSecret", "privateKey", "sandbox"];
