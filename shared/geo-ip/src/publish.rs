@@ -1,32 +1,23 @@
-//! The last step of an update: the pointer is moved to a release that is in the store, and what nobody needs any more is
-//! removed.
+//! The last step of an update: the pointer is moved to a release that is in the store, and releases that no reader and no
+//! rollback needs are removed.
 
-use super::{
+use crate::{
     edition::EditionName,
     outcome::UpdateOutcome,
     pointer::{Pointer, Release},
     store::{Swap, Tag, UNFINISHED},
-    update::{UpdateError, Updater},
+    update::{Publication, UpdateError, Updater},
 };
 use base::logging;
 
-/// A release that is in the store, to which the pointer has yet to be moved.
-#[derive(Debug)]
-pub struct Publication {
-    pub(super) edition: EditionName,
-    pub(super) before: Option<Pointer>,
-    pub(super) tag: Option<Tag>,
-    pub(super) release: Release,
-}
-
 impl Updater {
-    /// Publishes what was made ready. Without a limit of time: whoever gave up now would not know whether it is published.
+    /// Publishes a release. Without a limit of time: a call that is cut off would not know whether it is published.
     pub async fn publish(&self, publication: Publication) -> Result<UpdateOutcome, UpdateError> {
         let Publication { edition, before, tag, release } = publication;
         self.move_pointer(&edition, before.as_ref(), tag.as_ref(), release).await
     }
 
-    /// Moves the pointer to a release that is in the store, unless somebody else has moved it.
+    /// Moves the pointer to a release that is in the store, unless another update has moved it.
     pub(super) async fn move_pointer(
         &self,
         edition: &EditionName,

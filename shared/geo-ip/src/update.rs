@@ -7,16 +7,15 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{
+use crate::{
     archive::{self, ArchiveError, Expanded},
     configuration::ConfiguredEdition,
     download::{DownloadError, Downloaded, MAX_SERVED, Served, Web},
     edition::EditionName,
     outcome::UpdateOutcome,
     pointer::{Origin, Pointer, Release, build_date},
-    publish::Publication,
     scratch::Scratch,
-    source::{Answer, Candidate, Checksum, Offer, SourceError},
+    source::{Candidate, Checksum, Offer, SourceAnswer, SourceError},
     store::{Object, Store, StoreError, Tag},
     verify::{self, Facts, VerifyError},
 };
@@ -105,6 +104,15 @@ struct Prepared {
     scratch: Scratch,
 }
 
+/// A release that is in the store, to which the pointer has yet to be moved.
+#[derive(Debug)]
+pub struct Publication {
+    pub(super) edition: EditionName,
+    pub(super) before: Option<Pointer>,
+    pub(super) tag: Option<Tag>,
+    pub(super) release: Release,
+}
+
 /// How far an update came without touching the pointer.
 #[derive(Debug)]
 pub enum Ready {
@@ -159,7 +167,8 @@ impl Updater {
     ) -> Result<Option<Prepared>, UpdateError> {
         let published = pointer.map(|pointer| &pointer.current);
         let now = self.clock.now();
-        let Answer::Offer(offer) = configured.source.ask(&configured.edition, published, &self.web, now).await? else {
+        let SourceAnswer::Offer(offer) = configured.source.ask(&configured.edition, published, &self.web, now).await?
+        else {
             return Ok(None);
         };
         let scratch = Scratch::make(&self.scratch, now, &*self.random).map_err(UpdateError::Scratch)?;
