@@ -3,8 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use outbound::addresses::{AddressRules, is_public};
-use webhooks::subscriptions::{endpoint_url::EndpointUrl, masked};
+use outbound::{
+    addresses::{AddressRules, is_public},
+    endpoint_url::EndpointUrl,
+};
+use webhooks::subscriptions::masked;
 use url::Host;
 
 fuzz_target!(|text: &str| {

@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use tokio::{fs::File, io::AsyncWriteExt};
 use url::Url;
 
-use super::hash::Sha256;
+use crate::hash::Sha256;
 use outbound::{AttemptError, EndpointSettings, Opened, StreamLimits, addresses::AddressRules, stream};
 
 /// Most redirects that are followed.
@@ -104,8 +104,8 @@ impl Web {
     /// Fetches a short text.
     pub async fn text(&self, url: &Url, authorization: Option<&HeaderValue>) -> Result<String, DownloadError> {
         let mut answer = self.open(url, &[], authorization).await?;
-        if answer.head.status != StatusCode::OK {
-            return Err(DownloadError::Status(answer.head.status));
+        if answer.head().status != StatusCode::OK {
+            return Err(DownloadError::Status(answer.head().status));
         }
         let mut text = Vec::new();
         while let Some(piece) = answer.piece().await? {
@@ -127,7 +127,7 @@ impl Web {
         limit: u64,
     ) -> Result<Downloaded, DownloadError> {
         let mut answer = self.open(url, conditions, authorization).await?;
-        match answer.head.status {
+        match answer.head().status {
             StatusCode::OK => {}
             StatusCode::NOT_MODIFIED if !conditions.is_empty() => return Ok(Downloaded::NotModified),
             status => return Err(DownloadError::Status(status)),
@@ -167,7 +167,7 @@ impl Web {
             let mut sent = headers.to_vec();
             sent.extend(authorization.map(|value| (header::AUTHORIZATION, value.clone())));
             let answer = stream::get(&url, &sent, &self.rules, self.limits).await?;
-            if !matches!(answer.head.status.as_u16(), 301 | 302 | 303 | 307 | 308) {
+            if !matches!(answer.head().status.as_u16(), 301 | 302 | 303 | 307 | 308) {
                 return Ok(answer);
             }
             let next = header_text(&answer, &header::LOCATION).and_then(|location| url.join(&location).ok());
@@ -187,7 +187,7 @@ impl Web {
 
 /// A header that is one text of sensible length.
 fn header_text(answer: &Opened, name: &HeaderName) -> Option<String> {
-    let value = answer.head.headers.get(name)?.to_str().ok()?;
+    let value = answer.head().headers.get(name)?.to_str().ok()?;
     (value.len() <= 8192).then(|| value.to_owned())
 }
 

@@ -1,20 +1,19 @@
 //! One update of an edition at a time, by an item of the table. A lease lasts ten seconds and is renewed while its owner
-//! lives, so that what a killed update held is free soon. The item also keeps what became of the last update, for those
-//! that waited for it.
+//! lives, so that the lease of a killed update ends soon. The item also keeps the result of the last update, for the
+//! calls that waited for it.
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::edition::EditionName;
+use crate::edition::EditionName;
 use base::{
     clock::{SharedClock, Time},
     logging,
     random::{self, SharedRandom},
 };
-use storage::table::{Item, Table, TableError, number, read_item, text, write_item};
+use storage::table::{Change, Table, TableError, Value, Written, absent, at_most, is};
 
 const LOOKING: &str = "looking at the lease of a geo-IP edition";
 const TAKING: &str = "taking the lease of a geo-IP edition";
@@ -25,38 +24,38 @@ const RETURNING: &str = "giving back the lease of a geo-IP edition";
 const LENGTH: Duration = Duration::from_secs(10);
 /// How often it is renewed, so that one renewal may fail and the next is still in time.
 const RENEW_EVERY: Duration = Duration::from_secs(3);
-/// How long the item is kept after the last update, in seconds: for whoever waits, and for whoever wants to know.
+/// How long the item is kept after the last update, in seconds: for calls that wait, and for operators.
 const KEPT: i64 = 86_400;
 
 /// The leases of all editions.
 #[derive(Clone)]
 pub struct Leases {
-    /// Where they are.
+    /// The table that has them.
     pub table: Table,
-    /// When they end.
+    /// Tells when they end.
     pub clock: SharedClock,
-    /// Whose they are.
+    /// Makes the names of their owners.
     pub random: SharedRandom,
 }
 
 /// The right to update an edition, for as long as it is renewed.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Lease {
-    key: String,
+    edition: EditionName,
     owner: String,
 }
 
-/// What became of an update.
+/// The result of an update.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finished {
-    /// When.
+    /// When it ended.
     pub finished_at: Time,
     /// Whether it was to publish.
     pub live: bool,
-    /// Whether it went well.
+    /// Whether it succeeded.
     pub success: bool,
-    /// What it said.
+    /// The line about it in the report.
     pub line: String,
 }
 
@@ -72,19 +71,19 @@ pub struct Standing {
 /// What an update finds when it wants to begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Meeting {
-    /// Nobody is at work.
+    /// No other update is under way.
     Free,
-    /// Somebody is, since then.
+    /// Another update is under way since then.
     HeldSince(Time),
-    /// Somebody was, and has done what this one would do.
+    /// Another update has meanwhile done what this one would do.
     Done(Finished),
 }
 
 impl Standing {
     /// What an update finds that began then and is to publish, or not.
     ///
-    /// What became of another one is this one's own outcome when it ended after this one began, and when that one was to do at
-    /// least as much.
+    /// The result of another update counts as this one's own if it ended after this one began and was to do at least as
+    /// much.
     pub fn meet(&self, began: Time, live: bool, now: Time) -> Meeting {
         if let Some(finished) = self.finished.as_ref().filter(|finished| finished.finished_at > began)
             && (finished.live || !live)
@@ -101,123 +100,84 @@ impl Standing {
 impl Leases {
     /// How the lease of an edition stands.
     pub async fn look(&self, edition: &EditionName) -> Result<Standing, TableError> {
-        let get = self.table.client.get_item().table_name(&self.table.name).consistent_read(true);
-        let got = get.key("pk", text(key(edition))).key("sk", text("LEASE")).send().await;
-        match got.map_err(TableError::sdk(LOOKING))?.item {
-            Some(item) => read_item(item, LOOKING),
-            None => Ok(Standing::default()),
-        }
+        Ok(self.table.get(key(edition), true, LOOKING).await?.unwrap_or_default())
     }
 
-    /// Takes a lease that was free, unless anything has happened since it was looked at.
-    pub async fn take(&self, edition: &EditionName, seen: &Standing) -> Result<Option<Lease>, TableError> {
-        let (now, lease) = (self.clock.now(), Lease { key: key(edition), owner: random::uuid(&*self.random) });
-        let (unfinished, last) = match &seen.finished {
-            None => ("attribute_not_exists(finished)", None),
-            Some(finished) => ("finished.finishedAt = :last", Some(text(finished.finished_at))),
+    /// Takes a lease that was free. Lost if anything has happened since the lease was looked at.
+    pub async fn take(&self, edition: &EditionName, seen: &Standing) -> Result<Written<Lease>, TableError> {
+        let (now, owner) = (self.clock.now(), random::uuid(&*self.random));
+        let last_seen = match &seen.finished {
+            None => absent("finished"),
+            Some(finished) => is(("finished", "finishedAt"), finished.finished_at),
         };
-        let change = Change {
-            update: "SET #owner = :owner, since = :now, #until = :until, expiresAt = :expires",
-            condition: &format!("(attribute_not_exists(#until) OR #until <= :now) AND {unfinished}"),
-            values: vec![(":now", Some(text(now))), (":last", last)],
-        };
-        Ok(self.change(&lease, now, change, TAKING).await?.then_some(lease))
+        let lease = Lease { edition: edition.clone(), owner };
+        let change = lengthened(edition, now)
+            .set("owner", lease.owner.as_str())
+            .set("since", now)
+            .only_if(absent("until").or(at_most("until", now)))
+            .only_if(last_seen);
+        Ok(match self.table.write(change, TAKING).await? {
+            Written::Done(()) => Written::Done(lease),
+            Written::Lost(_) => Written::Lost(None),
+        })
     }
 
-    /// Renews a lease; false when it is another's by now.
-    pub async fn renew(&self, lease: &Lease) -> Result<bool, TableError> {
-        let change = Change {
-            update: "SET #until = :until, expiresAt = :expires",
-            condition: "#owner = :owner",
-            values: Vec::new(),
-        };
-        self.change(lease, self.clock.now(), change, RENEWING).await
+    /// Renews a lease. Lost when another update has it by now.
+    pub async fn renew(&self, lease: &Lease) -> Result<Written<()>, TableError> {
+        let change = lengthened(&lease.edition, self.clock.now()).only_if(is("owner", lease.owner.as_str()));
+        self.table.write(change, RENEWING).await
     }
 
-    /// Renews a lease for as long as this is waited for; comes back when it is lost.
+    /// Renews a lease for as long as this future is polled; returns when the lease is lost.
     pub async fn keep(&self, lease: &Lease) {
         let mut renewed = Instant::now();
         loop {
             sleep(RENEW_EVERY).await;
             match timeout(RENEW_EVERY, self.renew(lease)).await {
-                Ok(Ok(true)) => renewed = Instant::now(),
-                Ok(Ok(false)) => return,
+                Ok(Ok(Written::Done(()))) => renewed = Instant::now(),
+                Ok(Ok(Written::Lost(_))) => return,
                 Ok(Err(error)) => tracing::warn!(error = %logging::chain(&error), "a lease could not be renewed"),
                 Err(_) => tracing::warn!("a lease could not be renewed in time"),
             }
             if renewed.elapsed() > LENGTH - RENEW_EVERY {
-                return; // what is done later might be done beside another update
+                return; // a later step might run beside another update
             }
         }
     }
 
-    /// Gives a lease back, with what those who waited are to know. One that is another's by now stays theirs.
-    pub async fn give_back(&self, lease: &Lease, finished: Option<Finished>) -> Result<(), TableError> {
-        let finished = finished.map(|finished| write_item(&finished, RETURNING)).transpose()?.map(AttributeValue::M);
-        let change = Change {
-            update: match finished {
-                Some(_) => "SET finished = :finished, expiresAt = :expires REMOVE #owner, since, #until",
-                None => "SET expiresAt = :expires REMOVE #owner, since, #until",
-            },
-            condition: "#owner = :owner",
-            values: vec![(":finished", finished)],
-        };
-        self.change(lease, self.clock.now(), change, RETURNING).await.map(drop)
-    }
-
-    /// Whether the condition was true, and the change made.
-    async fn change(
-        &self,
-        lease: &Lease,
-        now: Time,
-        change: Change<'_>,
-        doing: &'static str,
-    ) -> Result<bool, TableError> {
-        let Change { update, condition, values } = change;
-        let until = now + LENGTH;
-        let mut values: Item = values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
-        values.insert(":owner".to_owned(), text(&lease.owner));
-        values.insert(":expires".to_owned(), number(until.as_seconds() + KEPT));
-        if update.contains(":until") {
-            values.insert(":until".to_owned(), text(until));
-        }
-        let request = self.table.client.update_item().table_name(&self.table.name);
-        let mut request = request
-            .key("pk", text(&lease.key))
-            .key("sk", text("LEASE"))
-            .update_expression(update)
-            .condition_expression(condition)
-            .expression_attribute_names("#owner", "owner")
-            .set_expression_attribute_values(Some(values));
-        if update.contains("#until") {
-            request = request.expression_attribute_names("#until", "until");
-        }
-        match request.send().await {
-            Ok(_) => Ok(true),
-            Err(error)
-                if error.as_service_error().is_some_and(|error| error.is_conditional_check_failed_exception()) =>
-            {
-                Ok(false)
-            }
-            Err(error) => Err(TableError::sdk(doing)(error)),
-        }
+    /// Gives a lease back, with the result for the calls that waited. Lost when another update has the lease by now, which
+    /// keeps it.
+    pub async fn give_back(&self, lease: &Lease, finished: Option<Finished>) -> Result<Written<()>, TableError> {
+        let finished = finished.map(|finished| Value::of(&finished, RETURNING)).transpose()?;
+        let change = Change::of(key(&lease.edition))
+            .set_some("finished", finished)
+            .set("expiresAt", expires_at(self.clock.now()))
+            .remove("owner")
+            .remove("since")
+            .remove("until")
+            .only_if(is("owner", lease.owner.as_str()));
+        self.table.write(change, RETURNING).await
     }
 }
 
-/// A change of an item that its owner alone may make.
-struct Change<'a> {
-    update: &'a str,
-    condition: &'a str,
-    values: Vec<(&'static str, Option<AttributeValue>)>,
+/// A change after which the lease of an edition lasts its full length from now on.
+fn lengthened(edition: &EditionName, now: Time) -> Change {
+    Change::of(key(edition)).set("until", now + LENGTH).set("expiresAt", expires_at(now))
 }
 
-fn key(edition: &EditionName) -> String {
-    format!("GEOIP#{edition}")
+/// When the table removes the item, in seconds since 1970.
+fn expires_at(now: Time) -> i64 {
+    (now + LENGTH).as_seconds() + KEPT
+}
+
+fn key(edition: &EditionName) -> (String, String) {
+    (format!("GEOIP#{edition}"), "LEASE".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{from_value, json};
 
     const BEGAN: Time = Time::from_millis(1_795_167_900_000);
 
@@ -234,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_free_when_nobody_has_it_or_its_owner_has_died() {
+    fn a_lease_is_free_when_it_is_not_taken_or_its_owner_has_died() {
         assert_eq!(Standing::default().meet(BEGAN, true, BEGAN), Meeting::Free);
         assert_eq!(held(later(10), None).meet(BEGAN, true, later(9)), Meeting::HeldSince(BEGAN));
         assert_eq!(held(later(10), None).meet(BEGAN, true, later(10)), Meeting::Free);
@@ -259,13 +219,13 @@ mod tests {
 
     #[test]
     fn an_item_is_read_as_it_is_written() {
-        let outcome = finished(BEGAN, true);
-        let mut item =
-            write_item(&serde_json::json!({"pk": "GEOIP#a", "sk": "LEASE", "expiresAt": 5}), "").expect("one");
-        assert_eq!(read_item::<Standing>(item.clone(), "").expect("one"), Standing::default());
-        item.insert("finished".to_owned(), AttributeValue::M(write_item(&outcome, "").expect("one")));
-        item.insert("since".to_owned(), text(BEGAN));
-        item.insert("until".to_owned(), text(later(10)));
-        assert_eq!(read_item::<Standing>(item, "").expect("one"), held(later(10), Some(outcome)));
+        let result = finished(BEGAN, true);
+        let mut item = json!({ "pk": "GEOIP#a", "sk": "LEASE", "expiresAt": 5 });
+        let read = |item: &serde_json::Value| from_value::<Standing>(item.clone()).expect("one");
+        assert_eq!(read(&item), Standing::default());
+        item["finished"] = json!(result);
+        item["since"] = json!(BEGAN);
+        item["until"] = json!(later(10));
+        assert_eq!(read(&item), held(later(10), Some(result)));
     }
 }

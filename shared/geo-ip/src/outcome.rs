@@ -1,12 +1,12 @@
-//! What became of an edition, in one line for people.
+//! How the update of an edition ended, in one line for people.
 
 use std::fmt;
 
 use super::pointer::Release;
 
-/// What became of an edition.
+/// How the update of an edition ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum UpdateOutcome {
     /// Nothing newer is there than what is published.
     UpToDate(Box<Release>),
     /// All is well, and this would be published.
@@ -17,7 +17,7 @@ pub enum Outcome {
     Overtaken(Box<Release>),
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for UpdateOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UpToDate(release) => write!(f, "is up to date: build {}", release.build_date),

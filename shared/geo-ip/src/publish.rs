@@ -1,39 +1,30 @@
-//! The last step of an update: the pointer is moved to a release that is in the store, and what nobody needs any more is
-//! removed.
+//! The last step of an update: the pointer is moved to a release that is in the store, and releases that no reader and no
+//! rollback needs are removed.
 
-use super::{
+use crate::{
     edition::EditionName,
-    outcome::Outcome,
+    outcome::UpdateOutcome,
     pointer::{Pointer, Release},
     store::{Swap, Tag, UNFINISHED},
-    update::{UpdateError, Updater},
+    update::{Publication, UpdateError, Updater},
 };
 use base::logging;
 
-/// A release that is in the store, to which the pointer has yet to be moved.
-#[derive(Debug)]
-pub struct Publication {
-    pub(super) edition: EditionName,
-    pub(super) before: Option<Pointer>,
-    pub(super) tag: Option<Tag>,
-    pub(super) release: Release,
-}
-
 impl Updater {
-    /// Publishes what was made ready. Without a limit of time: whoever gave up now would not know whether it is published.
-    pub async fn publish(&self, publication: Publication) -> Result<Outcome, UpdateError> {
+    /// Publishes a release. Without a limit of time: a call that is cut off would not know whether it is published.
+    pub async fn publish(&self, publication: Publication) -> Result<UpdateOutcome, UpdateError> {
         let Publication { edition, before, tag, release } = publication;
         self.move_pointer(&edition, before.as_ref(), tag.as_ref(), release).await
     }
 
-    /// Moves the pointer to a release that is in the store, unless somebody else has moved it.
+    /// Moves the pointer to a release that is in the store, unless another update has moved it.
     pub(super) async fn move_pointer(
         &self,
         edition: &EditionName,
         before: Option<&Pointer>,
         tag: Option<&Tag>,
         release: Release,
-    ) -> Result<Outcome, UpdateError> {
+    ) -> Result<UpdateOutcome, UpdateError> {
         let pointer = Pointer::moved_to(before, edition, release.clone());
         let content = serde_json::to_vec_pretty(&pointer).map_err(UpdateError::Pointer)?;
         if self.store.swap(&Pointer::key(&self.environment, edition), &content, tag).await? == Swap::Lost {
@@ -41,14 +32,14 @@ impl Updater {
                 // A request that was answered too late and sent again finds its own work done.
                 Some((now, _)) if now == pointer => {}
                 Some((now, _)) if now.current.build_epoch >= release.build_epoch && !now.blocks(&release.sha256) => {
-                    return Ok(Outcome::Overtaken(Box::new(now.current)));
+                    return Ok(UpdateOutcome::Overtaken(Box::new(now.current)));
                 }
                 // What was uploaded may be gone by the time of another try, and the next update makes it again.
                 _ => return Err(UpdateError::PointerMoved),
             }
         }
         self.tidy(edition).await;
-        Ok(Outcome::Published(Box::new(release), before.map(|pointer| Box::new(pointer.current.clone()))))
+        Ok(UpdateOutcome::Published(Box::new(release), before.map(|pointer| Box::new(pointer.current.clone()))))
     }
 
     /// Removes every release that neither readers nor a rollback need. A failure costs space only.

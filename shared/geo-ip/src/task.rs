@@ -10,52 +10,58 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{
+use crate::{
     archive::MAX_EXPANDED,
     configuration::{Configuration, ConfiguredEdition, SECRET},
     download::Web,
     hash,
     lease::{Finished, Lease, Leases, Meeting},
-    outcome::Outcome,
+    outcome::UpdateOutcome,
+    settings::GeoIpSettings,
     store::Store,
     update::{Ready, UpdateError, Updater},
 };
-use crate::settings::GeoIpSettings;
-use base::{clock::SharedClock, random::SharedRandom};
 use base::{
-    clock::Time,
+    clock::{SharedClock, Time},
     logging::{self, Metric},
+    random::SharedRandom,
 };
-use gate::{Call, Reply};
-use problem::{JsonBody, Problem};
-use storage::{aws::Aws, table::Table};
+use problem::{JsonBody, Problem, ProblemKind};
 use storage::{
+    aws::Aws,
     secrets::{SecretError, SecretText, Secrets},
-    table::TableError,
+    table::{Table, TableError, Written},
 };
 
 /// How long a call over HTTP may work: below the 27 seconds after which the gate gives up.
 const HTTP_LIMIT: Duration = Duration::from_secs(24);
 /// How long the schedule may work: below the function's own limit of 15 minutes.
 const SCHEDULE_LIMIT: Duration = Duration::from_secs(14 * 60);
-/// How often it is looked whether another update has ended.
+/// The pause between two looks at another update's lease.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How much is told about one edition: what is wrong with a stranger's file may be put into many words.
+/// The longest line about one edition: an error about a stranger's file may have many words.
 const MAX_LINE: usize = 500;
 /// The secret with the key of operational tasks.
 const TASK_KEY: &str = "task-key";
 
 /// The task.
 pub struct Task {
-    /// Where configuration and task key are.
+    /// The secrets with the configuration and the task key.
     pub secrets: Secrets,
-    /// Who does the work.
+    /// Updates editions.
     pub updater: Updater,
-    /// Who may do it at the moment.
+    /// Keep two updates of an edition apart.
     pub leases: Leases,
 }
 
-/// What became of all editions.
+/// A request to run the task, as it came over HTTP. It has no `Debug`, since the key is a secret.
+pub struct TaskRequest {
+    key: SecretText,
+    environment: String,
+    live: bool,
+}
+
+/// The result for all editions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Whether all are as they should be.
@@ -64,16 +70,26 @@ pub struct Report {
     pub message: String,
 }
 
-/// Why there is no report: the fault is ours.
+/// The result for one edition, of this call's own work or of another update that it met.
+struct EditionReport {
+    success: bool,
+    line: String,
+}
+
+/// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
-    /// The configuration cannot be had.
+    /// The task's key or its environment is not this deployment's. The answer does not say which, so that a stranger learns
+    /// nothing from it.
+    #[error("the task key or the environment is not this deployment's")]
+    Refused,
+    /// The configuration or the task key could not be read.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// The table cannot be used.
+    /// The table failed.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// An update failed by a fault of ours.
+    /// An update failed by a fault of this deployment's own, and not of the provider's.
     #[error("an edition could not be updated")]
     Update(#[source] UpdateError),
 }
@@ -81,6 +97,10 @@ pub enum TaskError {
 impl From<TaskError> for Problem {
     fn from(error: TaskError) -> Self {
         match error {
+            TaskError::Refused => {
+                let detail = "The task key is wrong, or the environment is not the one that this deployment has.";
+                Self::new(ProblemKind::TaskRefused, detail)
+            }
             TaskError::Secret(error) => error.into(),
             TaskError::Table(error) => error.into(),
             TaskError::Update(_) => Self::internal(error),
@@ -88,9 +108,39 @@ impl From<TaskError> for Problem {
     }
 }
 
+impl EditionReport {
+    fn failed(line: String) -> Self {
+        Self { success: false, line }
+    }
+}
+
 /// The largest database that fits into so many MB of memory, beside everything else.
 fn largest(memory: u64) -> u64 {
     (memory.saturating_sub(160) * 1024 * 1024).min(MAX_EXPANDED)
+}
+
+impl TaskRequest {
+    /// Reads a request's body, and the values that its query has for `live`.
+    pub fn read(body: &[u8], live: &[&str]) -> Result<Self, Problem> {
+        let mut body = JsonBody::read(body)?;
+        let [key, environment] = ["key", "environment"].map(|name| {
+            let text = body.required::<String>(name, "a text that is not empty");
+            if text.as_deref() == Some("") {
+                body.violations.add(name, "must not be empty");
+            }
+            text.unwrap_or_default()
+        });
+        let live = match live {
+            [] | ["false"] => false,
+            ["true"] => true,
+            _ => {
+                body.violations.add("live", "must be true or false, and come once");
+                false
+            }
+        };
+        body.finish()?;
+        Ok(Self { key: SecretText::new(key), environment, live })
+    }
 }
 
 impl Task {
@@ -113,51 +163,29 @@ impl Task {
         Self { secrets, updater, leases: Leases { table: table.clone(), clock, random } }
     }
 
-    /// The call over HTTP.
-    pub async fn answer(&self, call: &Call) -> Result<Reply, Problem> {
-        let live = self.admit(call).await?;
-        let report = self.run(live, HTTP_LIMIT).await?;
-        Reply::ok(&report)
+    /// Runs the task for a request over HTTP, which must bring the task key and name this deployment.
+    pub async fn requested(&self, request: &TaskRequest) -> Result<Report, TaskError> {
+        self.admit(request).await?;
+        self.run(request.live, HTTP_LIMIT).await
     }
 
-    /// The schedule's event.
+    /// Runs the task for the schedule's event.
     pub async fn scheduled(&self) -> Result<Report, TaskError> {
         self.run(true, SCHEDULE_LIMIT).await
     }
 
-    /// Whether the caller may; and whether it is meant.
-    async fn admit(&self, call: &Call) -> Result<bool, Problem> {
-        let mut body = JsonBody::read(&call.body)?;
-        let [key, environment] = ["key", "environment"].map(|name| {
-            let text = body.required::<String>(name, "a text that is not empty");
-            if text.as_deref() == Some("") {
-                body.violations.add(name, "must not be empty");
-            }
-            text.unwrap_or_default()
-        });
-        let live = match call.query("live").as_slice() {
-            [] | ["false"] => false,
-            ["true"] => true,
-            _ => {
-                body.violations.add("live", "must be true or false, and come once");
-                false
-            }
-        };
-        body.finish()?;
+    async fn admit(&self, request: &TaskRequest) -> Result<(), TaskError> {
         #[derive(Deserialize)]
         struct TaskKey {
             key: String,
         }
         let expected: TaskKey = self.secrets.read(TASK_KEY).await?;
         let expected = SecretText::new(expected.key);
-        // Hashed, so that the comparison takes the same time whatever was sent, its length included.
-        let digests = [key.as_str(), expected.expose()].map(|key| hash::sha256(key.as_bytes()));
+        // Hashed, so that the comparison takes the same time for every key, whatever its length.
+        let digests = [&request.key, &expected].map(|key| hash::sha256(key.expose().as_bytes()));
         let known = constant_time::verify_slices_are_equal(digests[0].as_bytes(), digests[1].as_bytes()).is_ok();
-        if known && !expected.expose().is_empty() && environment == self.updater.environment {
-            Ok(live)
-        } else {
-            Err(Problem::task_refused())
-        }
+        let admitted = known && !expected.expose().is_empty() && request.environment == self.updater.environment;
+        if admitted { Ok(()) } else { Err(TaskError::Refused) }
     }
 
     /// Updates every configured edition, one after another; one that fails leaves the others alone.
@@ -179,13 +207,9 @@ impl Task {
         for configured in &editions {
             let edition = &configured.edition;
             let line = match self.update(configured, live, began, until).await {
-                Ok(Ok(line)) => {
-                    tracing::info!(%edition, outcome = line, "geo-IP");
-                    line
-                }
-                Ok(Err(line)) => {
-                    success = false;
-                    line
+                Ok(report) => {
+                    success &= report.success;
+                    report.line
                 }
                 Err(error) => {
                     tracing::error!(%edition, error = %logging::chain(&error), "geo-IP: the update failed");
@@ -196,7 +220,7 @@ impl Task {
                 }
             };
             lines.push(format!("{edition}: {line}"));
-            self.tell_age(configured).await;
+            self.measure_age(configured).await;
         }
         match fault {
             Some(fault) => Err(fault),
@@ -204,63 +228,73 @@ impl Task {
         }
     }
 
-    /// What became of one edition, well or not: by this call's own work, or by that of another that it met.
+    /// Updates one edition, or waits for another update of it and takes over that one's result.
     async fn update(
         &self,
         configured: &ConfiguredEdition,
         live: bool,
         began: Time,
         until: Instant,
-    ) -> Result<Result<String, String>, TaskError> {
+    ) -> Result<EditionReport, TaskError> {
         let edition = &configured.edition;
         let lease = loop {
             let late = Instant::now() + LOOK_EVERY >= until;
             let standing = self.leases.look(edition).await?;
             match standing.meet(began, live, self.updater.clock.now()) {
-                Meeting::Done(Finished { success, line, .. }) => return Ok(if success { Ok(line) } else { Err(line) }),
+                Meeting::Done(Finished { success, line, .. }) => {
+                    if success {
+                        tracing::info!(%edition, outcome = line, "geo-IP");
+                    }
+                    return Ok(EditionReport { success, line });
+                }
                 Meeting::HeldSince(since) if late => {
-                    return Ok(Err(format!("another update is under way since {since}")));
+                    return Ok(EditionReport::failed(format!("another update is under way since {since}")));
                 }
                 Meeting::HeldSince(_) => sleep(LOOK_EVERY).await,
-                Meeting::Free if late => return Ok(Err(UpdateError::Late.to_string())),
+                Meeting::Free if late => return Ok(EditionReport::failed(UpdateError::Late.to_string())),
                 Meeting::Free => match self.leases.take(edition, &standing).await? {
-                    Some(lease) => break lease,
-                    None => continue, // somebody was quicker, and perhaps is done already
+                    Written::Done(lease) => break lease,
+                    Written::Lost(_) => continue, // another update was quicker, and may have ended already
                 },
             }
         };
-        let outcome = self.work(configured, live, until, &lease).await;
-        // What has to do with this call alone tells those nothing who wait: they try for themselves.
-        let for_all = outcome.as_ref().map_or_else(|error| !error.is_ours() && !error.is_passing(), |_| true);
-        let outcome = match outcome {
-            Ok(outcome) => Ok(Ok(outcome.to_string())),
+        let worked = self.work(configured, live, until, &lease).await;
+        // A failure of this call alone is no result for the calls that wait: they try for themselves.
+        let for_all = worked.as_ref().map_or_else(|error| !error.is_ours() && !error.is_passing(), |_| true);
+        let report = match worked {
+            Ok(outcome) => {
+                let line = outcome.to_string();
+                tracing::info!(%edition, outcome = line, "geo-IP");
+                Ok(EditionReport { success: true, line })
+            }
             Err(UpdateError::Table(error)) => Err(TaskError::Table(error)),
             Err(error) if error.is_ours() => Err(TaskError::Update(error)),
             Err(error) => {
                 let line: String = logging::chain(&error).chars().take(MAX_LINE).collect();
                 tracing::error!(%edition, error = line, "geo-IP: nothing was published");
-                Ok(Err(line))
+                Ok(EditionReport::failed(line))
             }
         };
-        let finished = outcome.as_ref().ok().filter(|_| for_all).map(|outcome| {
-            let (Ok(line) | Err(line)) = outcome;
-            let finished_at = self.updater.clock.now();
-            Finished { finished_at, live, success: outcome.is_ok(), line: line.clone() }
+        let finished = report.as_ref().ok().filter(|_| for_all).map(|EditionReport { success, line }| Finished {
+            finished_at: self.updater.clock.now(),
+            live,
+            success: *success,
+            line: line.clone(),
         });
         if let Err(error) = self.leases.give_back(&lease, finished).await {
             tracing::warn!(%edition, error = %logging::chain(&error), "a lease was not given back and ends by itself");
         }
-        outcome
+        report
     }
 
-    /// The work, by the one who has the lease and for as long as it is theirs.
+    /// Makes a release ready and publishes it, for as long as this call holds the lease.
     async fn work(
         &self,
         configured: &ConfiguredEdition,
         live: bool,
         until: Instant,
         lease: &Lease,
-    ) -> Result<Outcome, UpdateError> {
+    ) -> Result<UpdateOutcome, UpdateError> {
         let mut keeping = pin!(self.leases.keep(lease));
         let ready = select! {
             ready = self.updater.make_ready(configured, live, until) => ready?,
@@ -270,19 +304,19 @@ impl Task {
             Ready::Done(outcome) => return Ok(outcome),
             Ready::Publish(publication) => publication,
         };
-        if !self.leases.renew(lease).await? {
+        if !self.leases.renew(lease).await?.is_done() {
             return Err(UpdateError::LeaseLost);
         }
         let mut publishing = pin!(self.updater.publish(*publication));
         select! {
             outcome = &mut publishing => outcome,
-            // Whoever gave up now would not know whether it is published; the compare-and-swap keeps it right.
+            // Publishing goes on: cut off, it might have published or not. The compare-and-swap keeps it right.
             () = &mut keeping => publishing.await,
         }
     }
 
-    /// Tells how old the published database is, for the alarms.
-    async fn tell_age(&self, configured: &ConfiguredEdition) {
+    /// Publishes the age of the published database as a metric, for the alarms.
+    async fn measure_age(&self, configured: &ConfiguredEdition) {
         let Ok(Some((pointer, _))) = self.updater.pointer(&configured.edition).await else { return };
         let now = self.updater.clock.now();
         let built = i64::try_from(pointer.current.build_epoch).unwrap_or(i64::MAX);

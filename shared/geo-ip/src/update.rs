@@ -7,16 +7,15 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{
+use crate::{
     archive::{self, ArchiveError, Expanded},
     configuration::ConfiguredEdition,
     download::{DownloadError, Downloaded, MAX_SERVED, Served, Web},
     edition::EditionName,
-    outcome::Outcome,
+    outcome::UpdateOutcome,
     pointer::{Origin, Pointer, Release, build_date},
-    publish::Publication,
     scratch::Scratch,
-    source::{Answer, Candidate, Checksum, Offer, SourceError},
+    source::{Candidate, Checksum, Offer, SourceAnswer, SourceError},
     store::{Object, Store, StoreError, Tag},
     verify::{self, Facts, VerifyError},
 };
@@ -105,11 +104,20 @@ struct Prepared {
     scratch: Scratch,
 }
 
+/// A release that is in the store, to which the pointer has yet to be moved.
+#[derive(Debug)]
+pub struct Publication {
+    pub(super) edition: EditionName,
+    pub(super) before: Option<Pointer>,
+    pub(super) tag: Option<Tag>,
+    pub(super) release: Release,
+}
+
 /// How far an update came without touching the pointer.
 #[derive(Debug)]
 pub enum Ready {
     /// There is nothing to publish.
-    Done(Outcome),
+    Done(UpdateOutcome),
     /// There is.
     Publish(Box<Publication>),
 }
@@ -129,13 +137,13 @@ impl Updater {
         let before = || pointer.as_ref().map(|pointer| Box::new(pointer.current.clone()));
         let Some(prepared) = prepared.await.map_err(|_| UpdateError::Late)?? else {
             return match pointer {
-                Some(pointer) => Ok(Ready::Done(Outcome::UpToDate(Box::new(pointer.current)))),
+                Some(pointer) => Ok(Ready::Done(UpdateOutcome::UpToDate(Box::new(pointer.current)))),
                 // Only what is published can be unchanged.
                 None => Err(UpdateError::PointerMoved),
             };
         };
         if !live {
-            return Ok(Ready::Done(Outcome::WouldPublish(Box::new(prepared.release), before())));
+            return Ok(Ready::Done(UpdateOutcome::WouldPublish(Box::new(prepared.release), before())));
         }
         timeout_at(until, self.upload(edition, &prepared)).await.map_err(|_| UpdateError::Late)??;
         let (edition, release) = (edition.clone(), prepared.release);
@@ -159,7 +167,8 @@ impl Updater {
     ) -> Result<Option<Prepared>, UpdateError> {
         let published = pointer.map(|pointer| &pointer.current);
         let now = self.clock.now();
-        let Answer::Offer(offer) = configured.source.ask(&configured.edition, published, &self.web, now).await? else {
+        let SourceAnswer::Offer(offer) = configured.source.ask(&configured.edition, published, &self.web, now).await?
+        else {
             return Ok(None);
         };
         let scratch = Scratch::make(&self.scratch, now, &*self.random).map_err(UpdateError::Scratch)?;

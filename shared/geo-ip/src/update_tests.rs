@@ -421,7 +421,7 @@ async fn of_two_updates_at_once_the_newer_release_stays() {
     };
     let publish =
         async |days| world.updater.move_pointer(&World::edition(), Some(&pointer), Some(&tag), release(days)).await;
-    assert!(matches!(publish(2).await, Ok(Outcome::Overtaken(now)) if now.build_date == "2026-11-19"));
+    assert!(matches!(publish(2).await, Ok(UpdateOutcome::Overtaken(now)) if now.build_date == "2026-11-19"));
     assert!(matches!(publish(0).await, Err(UpdateError::PointerMoved)));
     assert_eq!(world.pointer().await.expect("published").current.build_date, "2026-11-19");
 }

@@ -19,7 +19,7 @@ use tokio::{
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use url::{Host, Url};
 
-use super::{addresses::AddressRules, exchange::AttemptError, trust::Trust};
+use crate::{addresses::AddressRules, attempt_error::AttemptError, trust::Trust};
 
 /// How long an address may take before the next one is tried beside it (RFC 8305 §5): an endpoint of which one address
 /// leads nowhere must be reached by another, and in time.

@@ -1,38 +1,27 @@
-//! One HTTP exchange with a stranger, limited in every way: no redirect is followed, no proxy is asked, nothing is
-//! decompressed, the answer is read to a limit and one byte, and one clock runs over all of it, a trickled body included.
+//! One HTTP exchange with a stranger: the answer is read to a limit and one byte, and one clock runs over all of it, a
+//! trickled body included.
 
 use std::{
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full};
-use hyper::{
-    body::{Bytes, Incoming},
-    client::conn::http1,
-};
-use hyper_util::rt::TokioIo;
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    select,
-    sync::Notify,
-    task::JoinSet,
-    time::timeout,
-};
-use url::{Position, Url};
+use http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use hyper::body::Bytes;
+use tokio::time::timeout;
+use url::Url;
 
-use super::{SharedResolver, SystemResolver, addresses::AddressRules, dial};
+use crate::{
+    addresses::AddressRules,
+    attempt_error::AttemptError,
+    client::{self, Answered, Unanswered},
+    dial::{SharedResolver, SystemResolver},
+};
 use base::clock::Time;
 
 /// The largest head of an answer; hyper would take 400 KiB.
 const MAX_HEAD: usize = 32 * 1024;
-/// How many interim answers (1xx) may come before the answer: a handful is sensible, and each costs its parsing.
-const MAX_INTERIM: usize = 20;
 /// The longest pause that an endpoint can ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -57,11 +46,11 @@ impl Default for Limits {
 /// Sends to strangers.
 #[derive(Debug, Clone)]
 pub struct Outbound {
-    /// Whereto.
+    /// The addresses that may be dialled.
     pub rules: AddressRules,
-    /// For how long, and how much is read.
+    /// How long an exchange may take, and how much of the answer is kept.
     pub limits: Limits,
-    /// Who says where a name leads.
+    /// Resolves names.
     pub resolver: SharedResolver,
 }
 
@@ -85,26 +74,6 @@ pub struct Answer {
     pub truncated: bool,
 }
 
-/// Why an exchange never completed: a stable code and a sentence, neither of which says anything of the inside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum AttemptError {
-    /// The name does not resolve.
-    #[error("dns: {0}")]
-    Dns(&'static str),
-    /// There was no connection, or it broke, or what came over it was not HTTP.
-    #[error("connect: {0}")]
-    Connect(&'static str),
-    /// TLS failed.
-    #[error("tls: {0}")]
-    Tls(&'static str),
-    /// It took too long.
-    #[error("timeout: {0}")]
-    Timeout(&'static str),
-    /// The target may not be dialled.
-    #[error("blocked: {0}")]
-    Blocked(&'static str),
-}
-
 impl Outbound {
     /// Sends within these rules, and the contract's limits for deliveries.
     pub fn within(rules: AddressRules) -> Self {
@@ -120,94 +89,42 @@ impl Outbound {
         body: Bytes,
     ) -> Result<Answer, AttemptError> {
         let exchange = async {
-            let stream = timeout(self.limits.connect, dial::connect(url, &self.rules, &*self.resolver)).await;
-            let stream = stream.unwrap_or(Err(AttemptError::Timeout("the endpoint took no connection in time")))?;
-            let request = request(method, url, headers, body)?;
-            match url.scheme() {
-                "https" => converse(dial::secure(stream, url).await?, request, self.limits.body).await,
-                "http" if self.rules.allow_http => converse(stream, request, self.limits.body).await,
-                _ => Err(AttemptError::Blocked("the URL does not begin with https://")),
-            }
+            let connecting = client::connect(url, &self.rules, &*self.resolver);
+            let connection = timeout(self.limits.connect, connecting).await;
+            let connection =
+                connection.unwrap_or(Err(AttemptError::Timeout("the endpoint took no connection in time")))?;
+            let request = client::request(method, url, headers, body)?;
+            let answered = connection.send(request, MAX_HEAD).await.map_err(in_words)?;
+            read(answered, self.limits.body).await.map_err(in_words)
         };
         let late = Err(AttemptError::Timeout("the endpoint had not answered completely in time"));
         timeout(self.limits.whole, exchange).await.unwrap_or(late)
     }
 }
 
-fn request(
-    method: Method,
-    url: &Url,
-    headers: &[(HeaderName, HeaderValue)],
-    body: Bytes,
-) -> Result<Request<Full<Bytes>>, AttemptError> {
-    let mut request = Request::builder()
-        .method(method)
-        .uri(&url[Position::BeforePath..Position::AfterQuery])
-        .header(header::HOST, &url[Position::BeforeHost..Position::AfterPort])
-        .body(Full::new(body))
-        .map_err(|_| AttemptError::Blocked("the URL cannot be asked for in HTTP"))?;
-    for (name, value) in headers {
-        request.headers_mut().append(name, value.clone());
-    }
-    Ok(request)
-}
-
-async fn converse<S>(stream: S, mut request: Request<Full<Bytes>>, kept: usize) -> Result<Answer, AttemptError>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let too_many_interim = limit_interim(&mut request);
-    let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = handshake.map_err(|error| broken(&error))?;
-    // Dropped with this function, and the connection with it, however the exchange ends.
-    let mut driver = JoinSet::new();
-    driver.spawn(connection);
-    let answer = async {
-        let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
-        read(response, kept).await
-    };
-    select! {
-        answer = answer => answer,
-        () = too_many_interim.notified() => {
-            Err(AttemptError::Connect("the endpoint sent interim answers (1xx) without an end"))
-        }
-    }
-}
-
-/// Counts the interim answers to a request, which hyper skips for as long as they come, and tells when there are too many.
-fn limit_interim(request: &mut Request<Full<Bytes>>) -> Arc<Notify> {
-    let (count, limit) = (AtomicUsize::new(0), Arc::new(Notify::new()));
-    let reached = Arc::clone(&limit);
-    hyper::ext::on_informational(request, move |_| {
-        if count.fetch_add(1, Ordering::Relaxed) == MAX_INTERIM {
-            reached.notify_one();
-        }
-    });
-    limit
-}
-
-async fn read(response: Response<Incoming>, kept: usize) -> Result<Answer, AttemptError> {
-    let (head, mut incoming) = response.into_parts();
+async fn read(mut answered: Answered, kept: usize) -> Result<Answer, Unanswered> {
     let mut body = Vec::new();
     // One byte more than is kept is enough to know that the rest does not matter.
     while body.len() <= kept {
-        let Some(frame) = incoming.frame().await else { break };
-        if let Ok(data) = frame.map_err(|error| broken(&error))?.into_data() {
-            body.extend_from_slice(&data[..data.len().min(kept + 1 - body.len())]);
-        }
+        let Some(piece) = answered.piece().await? else { break };
+        body.extend_from_slice(&piece[..piece.len().min(kept + 1 - body.len())]);
     }
     let truncated = body.len() > kept;
     body.truncate(kept);
-    let retry_after = head.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    Ok(Answer { status: head.status, retry_after, body, truncated })
+    let retry_after = answered.head.headers.get(header::RETRY_AFTER);
+    let retry_after = retry_after.and_then(|value| value.to_str().ok()).map(str::to_owned);
+    Ok(Answer { status: answered.head.status, retry_after, body, truncated })
 }
 
-fn broken(error: &hyper::Error) -> AttemptError {
-    AttemptError::Connect(if error.is_parse() {
-        "what the endpoint answered is not HTTP"
-    } else {
-        "the endpoint closed the connection before its answer was complete"
-    })
+fn in_words(unanswered: Unanswered) -> AttemptError {
+    match unanswered {
+        Unanswered::Failed(error) => error,
+        Unanswered::NotHttp => AttemptError::Connect("what the endpoint answered is not HTTP"),
+        Unanswered::Broken => {
+            AttemptError::Connect("the endpoint closed the connection before its answer was complete")
+        }
+        Unanswered::TooManyInterim => AttemptError::Connect("the endpoint sent interim answers (1xx) without an end"),
+    }
 }
 
 impl Answer {

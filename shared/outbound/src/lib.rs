@@ -3,17 +3,23 @@
 pub mod addresses;
 #[cfg(test)]
 mod addresses_tests;
+mod attempt_error;
+mod client;
 pub mod dial;
 #[cfg(test)]
 mod dial_tests;
+pub mod endpoint_url;
+#[cfg(test)]
+mod endpoint_url_tests;
 pub mod exchange;
 pub mod stream;
 mod trust;
 
 pub use addresses::EndpointSettings;
+pub use attempt_error::AttemptError;
 pub use dial::{Resolver, SharedResolver, SystemResolver};
-pub use exchange::{Answer, AttemptError, Limits, Outbound};
+pub use exchange::{Answer, Limits, Outbound};
 pub use stream::{Opened, StreamLimits};
 
-/// What we call ourselves.
+/// The name under which this service sends.
 pub const USER_AGENT: &str = concat!("Waypost/", env!("CARGO_PKG_VERSION"));

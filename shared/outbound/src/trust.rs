@@ -6,7 +6,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_native_certs::CertificateResult;
 use tokio::sync::OnceCell;
 
-use super::AttemptError;
+use crate::attempt_error::AttemptError;
 
 /// The machine's authorities, read at the first need: most cold starts of most functions never dial. Kept from then on, but
 /// only if there are any: none is what a moment without free file descriptors leaves, and would be wrong for ever.

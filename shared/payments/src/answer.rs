@@ -10,8 +10,8 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use super::{
-    grant::{GrantError, Granted, RefusalCode},
+use crate::{
+    granted::{GrantError, Granted, RefusalCode},
     provider::{Expiry, ExpiryForm, Reading},
 };
 use base::clock::Time;

@@ -2,21 +2,22 @@
 
 use problem::{Problem, Violations};
 
-/// The longest value of the query that is looked at. Codes of several hundred characters exist, of thousands do not.
+/// The longest value of the query that is read. Codes of several hundred characters exist, of thousands do not.
 const MAX_VALUE: usize = 4096;
 
-/// What the provider's redirect brings. Not to be printed: state and code are secrets until they are spent.
+/// What the provider's redirect brings. Outside of tests it has no `Debug`, since state and code are secrets until they are
+/// spent.
 #[cfg_attr(test, derive(Debug, PartialEq, Eq))]
-pub(super) struct Brought<'a> {
+pub struct Brought<'a> {
     pub(super) state: &'a str,
-    pub(super) answer: Answer<'a>,
-    /// Who says so (RFC 9207).
+    pub(super) answer: ProviderAnswer<'a>,
+    /// The provider's own name for itself (RFC 9207).
     pub(super) issuer: Option<&'a str>,
 }
 
-/// What the provider says.
+/// The provider's answer: a code to be exchanged, or the code of an error.
 #[cfg_attr(test, derive(Debug, PartialEq, Eq))]
-pub(super) enum Answer<'a> {
+pub(super) enum ProviderAnswer<'a> {
     Code(&'a str),
     Error(&'a str),
 }
@@ -24,7 +25,7 @@ pub(super) enum Answer<'a> {
 impl<'a> Brought<'a> {
     /// Reads the query with `values`, which gives every value of a name. A name that comes twice is a violation (RFC 6749
     /// §3.1); one that was not asked for is the provider's own business.
-    pub(super) fn read(values: impl Fn(&str) -> Vec<&'a str>) -> Result<Self, Problem> {
+    pub fn read(values: impl Fn(&str) -> Vec<&'a str>) -> Result<Self, Problem> {
         let mut violations = Violations::default();
         let mut one = |name, needed| single(name, &values(name), needed, &mut violations);
         // An answer that says that something failed needs no code, even where it is not clear what failed.
@@ -32,7 +33,7 @@ impl<'a> Brought<'a> {
         let (error, code, state) = (one("error", false), one("code", !failed), one("state", true));
         let issuer = one("iss", false);
         violations.check()?;
-        let answer = error.map(Answer::Error).or(code.map(Answer::Code));
+        let answer = error.map(ProviderAnswer::Error).or(code.map(ProviderAnswer::Code));
         match (answer, state) {
             (Some(answer), Some(state)) => Ok(Self { state, answer, issuer }),
             _ => Err(Problem::internal("a value is missing without a violation")),
@@ -74,18 +75,18 @@ mod tests {
     #[test]
     fn a_code_or_an_error_comes_with_a_state() {
         let brought = read(&[("code", "c"), ("state", "s"), ("scope", "x"), ("scope", "y")]).expect("read");
-        assert_eq!(brought, Brought { state: "s", answer: Answer::Code("c"), issuer: None });
+        assert_eq!(brought, Brought { state: "s", answer: ProviderAnswer::Code("c"), issuer: None });
         let brought = read(&[("error", "access_denied"), ("state", "s"), ("iss", "https://x")]).expect("read");
-        let answer = Answer::Error("access_denied");
+        let answer = ProviderAnswer::Error("access_denied");
         assert_eq!(brought, Brought { state: "s", answer, issuer: Some("https://x") });
         let brought = read(&[("error", ""), ("code", "c"), ("state", "s")]).expect("an empty error is none");
-        assert_eq!(brought.answer, Answer::Code("c"));
+        assert_eq!(brought.answer, ProviderAnswer::Code("c"));
     }
 
     #[test]
     fn an_error_counts_more_than_a_code() {
         let brought = read(&[("error", "x"), ("code", "c"), ("state", "s")]).expect("read");
-        assert_eq!(brought.answer, Answer::Error("x"));
+        assert_eq!(brought.answer, ProviderAnswer::Error("x"));
     }
 
     #[test]

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use aws_lc_rs::{digest, hmac};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use http::{HeaderMap, header::COOKIE};
 
-use super::state;
+use crate::state;
 use base::random::{self, Random};
 
 /// The cookie's name.
@@ -20,7 +19,7 @@ const KEPT: Duration = state::LIFETIME;
 /// As many characters as carry 256 bits.
 const LENGTH: usize = 43;
 
-/// A browser. Not to be printed: its value is what it proves itself with.
+/// A browser. It has no `Debug`, since its value is the proof that it brings.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Browser(String);
 
@@ -30,10 +29,11 @@ impl Browser {
         Self(random::alphanumeric(random, LENGTH))
     }
 
-    /// The browser that sent these headers; none where the cookie is missing or none of ours.
-    pub fn of(headers: &HeaderMap) -> Option<Self> {
-        let lines = headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
-        let mut values = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    /// The browser that sent these cookies, each text as a header `Cookie` has it; `None` where the cookie is missing or is
+    /// none of ours.
+    pub fn of_cookies<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<Self> {
+        let mut values =
+            lines.into_iter().flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
         let (_, value) = values.find(|(name, _)| *name == NAME)?;
         let ours = value.len() == LENGTH && value.bytes().all(|byte| byte.is_ascii_alphanumeric());
         ours.then(|| Self(value.to_owned()))
@@ -44,20 +44,20 @@ impl Browser {
         format!("{NAME}={}; Max-Age={}; Path=/; Secure; HttpOnly; SameSite=Lax", self.0, KEPT.as_secs())
     }
 
-    /// What the table knows it by.
+    /// The hash under which the table keeps it.
     pub fn hash(&self) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, self.0.as_bytes()))
     }
 
     /// A tag that proves a text to this browser: only a holder of its cookie can make it.
-    pub fn tag(&self, told: &str) -> String {
-        BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&self.key(), told.as_bytes()))
+    pub fn tag(&self, text: &str) -> String {
+        BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&self.key(), text.as_bytes()))
     }
 
-    /// Whether this is the tag of what this browser was told.
-    pub fn was_told(&self, told: &str, tag: &str) -> bool {
+    /// Whether this tag was made for this text with this browser's cookie.
+    pub fn has_tagged(&self, text: &str, tag: &str) -> bool {
         let tag = BASE64_URL_SAFE_NO_PAD.decode(tag);
-        tag.is_ok_and(|tag| hmac::verify(&self.key(), told.as_bytes(), &tag).is_ok())
+        tag.is_ok_and(|tag| hmac::verify(&self.key(), text.as_bytes(), &tag).is_ok())
     }
 
     fn key(&self) -> hmac::Key {
@@ -72,11 +72,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn sent(lines: &[&str]) -> Option<Browser> {
-        let mut headers = HeaderMap::new();
-        for line in lines {
-            headers.append(COOKIE, line.parse().expect("a value"));
-        }
-        Browser::of(&headers)
+        Browser::of_cookies(lines.iter().copied())
     }
 
     #[test]
@@ -108,19 +104,17 @@ mod tests {
     fn a_tag_is_good_for_one_browser_and_one_text() {
         let (browser, other) = (Browser::new(&SystemRandom), Browser::new(&SystemRandom));
         let tag = browser.tag("a text");
-        assert!(browser.was_told("a text", &tag));
-        assert!(!other.was_told("a text", &tag) && !browser.was_told("another text", &tag));
+        assert!(browser.has_tagged("a text", &tag));
+        assert!(!other.has_tagged("a text", &tag) && !browser.has_tagged("another text", &tag));
         for tag in ["", "x", &tag[1..], &other.tag("a text"), &browser.hash()] {
-            assert!(!browser.was_told("a text", tag), "{tag}");
+            assert!(!browser.has_tagged("a text", tag), "{tag}");
         }
     }
 
     proptest! {
         #[test]
         fn whatever_a_stranger_sends_as_a_cookie_is_read_without_harm(line in "[ -~]{0,200}") {
-            let mut headers = HeaderMap::new();
-            headers.append(COOKIE, line.parse().expect("a value"));
-            let known = Browser::of(&headers).is_some();
+            let known = sent(&[&line]).is_some();
             prop_assert!(!known || line.contains(NAME));
         }
     }

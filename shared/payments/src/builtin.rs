@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Map, Value};
 
-use super::provider::ProviderName;
+use crate::provider::ProviderName;
 
 /// A built-in description.
 #[derive(Debug)]
@@ -39,6 +39,11 @@ static ALL: LazyLock<Vec<BuiltIn>> = LazyLock::new(|| {
 /// All of them.
 pub fn all() -> &'static [BuiltIn] {
     &ALL
+}
+
+/// The name of a provider for people: its label, or its name where it is not built in.
+pub fn label(name: &ProviderName) -> &str {
+    find(name).map_or(name.as_str(), |known| &known.label)
 }
 
 /// The one of this name.

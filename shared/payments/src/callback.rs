@@ -1,119 +1,177 @@
 //! Coming back from a provider: from a code to a connection.
 //!
-//! The state is spent after everything that can fail on our side was found to work, and before the exchange, since some
-//! providers withdraw everything when a code comes twice. There is one try.
+//! The state is spent when everything on our side was found to work, and before the exchange, since some providers withdraw
+//! everything when a code comes twice. There is one try.
 //!
 //! What is on disk after a crash, and what happens then:
 //!
 //! - before the state is spent: the state. The person reloads the page, and the same begins again.
 //! - spent, the code not exchanged: a spent state. The person is told that the link is not valid and connects again; the
 //!   code ends by itself.
-//! - exchanged, not kept: the same, and at the provider there are tokens that nobody has. The same; connecting again makes
-//!   new ones. They are not revoked, because with most providers that would end an older connection that still works.
+//! - exchanged, not kept: the same, and the provider's tokens are lost. The person connects again, which makes new ones. They are not revoked, because with most providers that would end an older connection that still works.
 //! - kept: the connection, and its event in the outbox. The person is not sent on, but is connected.
-//! - exchanged, not kept since another account is connected: the same as not kept; and the tokens are given back, unless the
-//!   crash comes before.
+//! - exchanged, not kept since another account is connected: the same as not kept.
 
 use std::time::Duration;
 
-use http::{
-    StatusCode,
-    header::{CACHE_CONTROL, LOCATION},
-};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::{
-    Connection, ConnectionStatus, Connections, Granted, Grants, Outcome, PROVIDER_PARAMETER, PendingAuthorizations,
-    Provider, ProviderName, Providers,
-    brought::{Answer, Brought},
+use crate::{
+    authorization_url::redirect_uri,
+    brought::{Brought, ProviderAnswer},
     browser::Browser,
-    connection::ESTABLISHED,
+    connection::{Connection, ConnectionStatus, ESTABLISHED},
+    grant::Grants,
+    granted::{GrantError, Granted},
     item::StoredConnection,
-    outcome_page::{self, Arrival},
-    redirect_uri,
+    outcome_page::{Arrival, AuthorizationOutcome},
+    panel::PanelSettings,
+    pending::{PendingAuthorization, PendingAuthorizations},
+    provider::{Provider, ProviderName},
+    providers::{ProviderError, Providers},
     schedule::refresh_at,
-    state::{PendingAuthorization, State},
+    state::{State, invalid_state},
+    store::Connections,
     tokens::ProviderTokens,
 };
-use crate::panel::PanelSettings;
-use auth::entity::AuthorizedEntity;
-use auth::refusal;
+use auth::{entity::AuthorizedEntity, refusal, token::Claims};
 use base::{
     clock::SharedClock,
     ids::ConnectionId,
     logging,
     random::{self, SharedRandom},
 };
-use gate::{Call, Reply};
 use problem::Problem;
 use storage::{
-    sealing::{KeyRing, KeyRings},
-    table::{TableError, Transacted},
+    sealing::{KeyRing, KeyRings, SealError},
+    table::{TableError, Written},
 };
-use webhooks::events::outbox::Announcement;
+use webhooks::outbox::Announcement;
 
 /// How long a callback may take in all. The gate must give it more, so that it is never cut off with tokens in its hands.
 pub const LIMIT: Duration = Duration::from_secs(26);
-/// How long it may take until the state is spent. What is slower is told to come again, with the state as it was: time is
-/// left for spending it, for the provider's ten seconds, and to keep what the provider gave.
+/// How long it may take until the state is spent. A slower callback is refused, with the state as it was: time is left for
+/// spending it, for the provider's ten seconds, and to keep what the provider gave.
 const BEFORE_SPENDING: Duration = Duration::from_secs(5);
 /// How long spending a state may take.
 const SPENDING: Duration = Duration::from_secs(4);
-/// How long it is waited before a connection is written again that the table did not take.
+/// The pause before a connection is written again that the table did not take.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 /// Everything that coming back needs.
 pub struct Callback {
-    /// What was asked for.
+    /// The authorizations that were asked for.
     pub pending: PendingAuthorizations,
     /// Where connections are kept.
     pub connections: Connections,
     /// The providers that are set up.
     pub providers: Providers,
-    /// What exchanges codes.
+    /// Exchanges codes for tokens.
     pub grants: Grants,
-    /// What seals tokens.
+    /// The keys that seal tokens.
     pub rings: KeyRings,
-    /// The API's address, which the provider is told once more.
+    /// The API's address, which the provider gets once more.
     pub base_url: String,
-    /// Where the person is sent on to.
+    /// The panel that the person is sent on to.
     pub panel: PanelSettings,
-    /// The clock.
+    /// Tells the time.
     pub clock: SharedClock,
-    /// The dice.
+    /// Makes identifiers.
     pub random: SharedRandom,
 }
 
+/// A callback that was answered. It has no `Debug`, since the address names the account and proves it.
+pub struct Answered {
+    /// How the authorization ended.
+    pub outcome: AuthorizationOutcome,
+    /// The address of the page that the person is sent on to.
+    pub address: String,
+}
+
+/// Why a callback failed, by the stage at which it ended.
+#[derive(Debug, thiserror::Error)]
+pub enum CallbackError {
+    /// The state is unknown, used or expired, or made for another provider or browser.
+    #[error("the state is not good for this provider and browser")]
+    InvalidState,
+    /// A token came along that does not cover the managing entity that asked.
+    #[error("the token does not cover the managing entity")]
+    EntityNotCovered,
+    /// The authorization could not be read.
+    #[error(transparent)]
+    Read(TableError),
+    /// The provider's secret could not be read or used.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The keys could not be read, or the verifier not opened.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// Table and secrets took so long that the state was left as it was.
+    #[error("the table or the secrets took too long to go on with the callback")]
+    TooSlow,
+    /// Spending the state failed; whether it is spent is not known.
+    #[error("the state could not be spent")]
+    Spend(#[source] TableError),
+    /// The state is spent, and the provider gave no tokens.
+    #[error("the code could not be exchanged")]
+    Exchange(#[source] GrantError),
+    /// The provider gave tokens, and the table did not take the connection.
+    #[error("the connection could not be kept")]
+    Keep(#[source] TableError),
+    /// A step after the decision to spend the state took too long.
+    #[error("the callback did not finish in time")]
+    Late,
+}
+
+impl From<CallbackError> for Problem {
+    fn from(error: CallbackError) -> Self {
+        match error {
+            CallbackError::InvalidState => invalid_state(),
+            CallbackError::EntityNotCovered => refusal::entity_not_covered(),
+            CallbackError::Read(error) => error.into(),
+            CallbackError::Provider(error) => error.into(),
+            CallbackError::Seal(error) => error.into(),
+            CallbackError::TooSlow => Self::unavailable(error),
+            // The state is spent, or may be: the same link cannot be tried again.
+            CallbackError::Spend(_) | CallbackError::Exchange(_) | CallbackError::Keep(_) | CallbackError::Late => {
+                Self::internal(error)
+            }
+        }
+    }
+}
+
 impl Callback {
-    /// Answers a person's browser that comes back from a provider.
-    pub async fn answer(&self, call: &Call) -> Result<Reply, Problem> {
+    /// Takes a browser that comes back from a provider, and finishes the authorization that it brings. A token that came
+    /// along must cover the managing entity.
+    pub async fn take(
+        &self,
+        name: &ProviderName,
+        brought: &Brought<'_>,
+        browser: Option<Browser>,
+        token: Option<&Claims>,
+    ) -> Result<Answered, CallbackError> {
         let began = Instant::now();
-        let brought = Brought::read(|name| call.query(name))?;
-        let name = ProviderName::parse(call.path(PROVIDER_PARAMETER)).map_err(|_| Problem::invalid_state())?;
-        let state = State::parse(brought.state).ok_or_else(Problem::invalid_state)?;
-        let found = self.pending.find(&state, &name, self.clock.now()).await?;
-        let pending = found.ok_or_else(Problem::invalid_state)?;
-        if call.claims.as_ref().is_some_and(|claims| !claims.entities.cover(pending.entity.as_str())) {
-            return Err(refusal::entity_not_covered());
+        let state = State::parse(brought.state).ok_or(CallbackError::InvalidState)?;
+        let found = self.pending.find(&state, name, self.clock.now()).await.map_err(CallbackError::Read)?;
+        let pending = found.ok_or(CallbackError::InvalidState)?;
+        if token.is_some_and(|claims| !claims.entities.cover(pending.entity.as_str())) {
+            return Err(CallbackError::EntityNotCovered);
         }
         // A stranger's browser does not spend the state, so that it can be used against neither side.
-        let browser = Browser::of(call.headers()).filter(|browser| pending.is_of(browser));
-        let browser = browser.ok_or_else(Problem::invalid_state)?;
+        let browser = browser.filter(|browser| pending.is_of(browser)).ok_or(CallbackError::InvalidState)?;
         // A provider that was taken away in the meantime has no valid state either.
-        let provider = self.providers.find(&name).await?.ok_or_else(Problem::invalid_state)?;
+        let provider = self.providers.find(name).await?.ok_or(CallbackError::InvalidState)?;
         if !provider.can_answer_as(brought.issuer) {
-            return Err(Problem::invalid_state());
+            return Err(CallbackError::InvalidState);
         }
         let entity = pending.entity.clone();
         let (outcome, account) = match brought.answer {
-            Answer::Error(error) => (self.refused(&state, &provider, error, began).await?, None),
-            Answer::Code(code) => self.connect(&state, &provider, pending, code, began).await?,
+            ProviderAnswer::Error(error) => (self.refused(&state, &provider, error, began).await?, None),
+            ProviderAnswer::Code(code) => self.connect(&state, &provider, pending, code, began).await?,
         };
         tracing::info!(provider = %name, outcome = outcome.as_str(), "came back from a provider");
-        let arrival = Arrival { provider: &name, outcome, entity: entity.as_str(), account: account.as_deref() };
-        Reply { status: StatusCode::FOUND, headers: Vec::new(), body: String::new() }
-            .with_header(CACHE_CONTROL, "no-store")
-            .with_computed_header(LOCATION, &outcome_page::address(&self.panel.address, &arrival, &browser))
+        let arrival = Arrival { provider: name, outcome, entity: entity.as_str(), account: account.as_deref() };
+        Ok(Answered { outcome, address: arrival.address(&self.panel.address, &browser) })
     }
 
     async fn refused(
@@ -122,9 +180,9 @@ impl Callback {
         provider: &Provider,
         error: &str,
         began: Instant,
-    ) -> Result<Outcome, Problem> {
+    ) -> Result<AuthorizationOutcome, CallbackError> {
         self.spend(state, &provider.name, began).await?;
-        Ok(if provider.is_denial(error) { Outcome::Denied } else { Outcome::Failed })
+        Ok(if provider.is_denial(error) { AuthorizationOutcome::Denied } else { AuthorizationOutcome::Failed })
     }
 
     async fn connect(
@@ -134,7 +192,7 @@ impl Callback {
         pending: PendingAuthorization,
         code: &str,
         began: Instant,
-    ) -> Result<(Outcome, Option<String>), Problem> {
+    ) -> Result<(AuthorizationOutcome, Option<String>), CallbackError> {
         let ring = match &pending.sealed_verifier {
             Some(sealed) => self.rings.for_text(sealed).await?,
             None => self.rings.get().await?,
@@ -144,39 +202,35 @@ impl Callback {
             None => None,
         };
         self.spend(state, &provider.name, began).await?;
-        // From here on an error is a 500: the state is spent, so that nothing can be tried again.
         let connected = async {
             let way_back = redirect_uri(&self.base_url, &provider.name);
             let exchanged = self.grants.exchange(provider, code, &way_back, verifier.as_ref()).await;
-            let granted = exchanged.map_err(Problem::internal)?;
+            let granted = exchanged.map_err(CallbackError::Exchange)?;
             let entity = AuthorizedEntity::by_state(pending.entity);
-            let kept =
-                self.keep(&entity, provider, &granted, &ring, pending.replace).await.map_err(Problem::internal)?;
-            Ok((kept, granted))
+            let kept = self.keep(&entity, provider, &granted, &ring, pending.replace).await;
+            Ok((kept.map_err(CallbackError::Keep)?, granted))
         };
-        let connected = timeout_at(began + LIMIT, connected).await.unwrap_or_else(|late| Err(Problem::internal(late)));
-        let (kept, granted) = connected?;
-        if kept == Transacted::Yes {
-            return Ok((Outcome::Connected, granted.account));
+        let (kept, granted) = timeout_at(began + LIMIT, connected).await.unwrap_or(Err(CallbackError::Late))?;
+        if kept.is_done() {
+            return Ok((AuthorizationOutcome::Connected, granted.account));
         }
-        // The access is not given back: most providers withdraw an account's whole access, and another entity may be connected to
-        // it. The page says that the owner of the account may withdraw it.
+        // The access is not given back: most providers withdraw an account's whole access, and another entity may be connected
+        // to it. The page says that the owner of the account may withdraw it.
         tracing::warn!(provider = %provider.name, "another account is connected, and stays");
-        Ok((Outcome::OtherAccount, granted.account))
+        Ok((AuthorizationOutcome::OtherAccount, granted.account))
     }
 
-    /// The state is this request's alone, or the request is not valid.
-    async fn spend(&self, state: &State, provider: &ProviderName, began: Instant) -> Result<(), Problem> {
+    /// Spends the state for this request alone.
+    async fn spend(&self, state: &State, provider: &ProviderName, began: Instant) -> Result<(), CallbackError> {
         if began.elapsed() > BEFORE_SPENDING {
-            return Err(Problem::unavailable(TooSlow));
+            return Err(CallbackError::TooSlow);
         }
         let by = random::uuid(&*self.random);
-        // Without an answer nobody knows whether it is spent; so this is the end of it.
-        match timeout(SPENDING, self.pending.consume(state, provider, &by, self.clock.now())).await {
-            Ok(Ok(true)) => Ok(()),
-            Ok(Ok(false)) => Err(Problem::invalid_state()),
-            Ok(Err(error)) => Err(Problem::internal(error)),
-            Err(late) => Err(Problem::internal(late)),
+        // Without an answer it is not known whether the state is spent, so the callback ends here.
+        let spent = timeout(SPENDING, self.pending.spend(state, provider, &by, self.clock.now())).await;
+        match spent.map_err(|_| CallbackError::Late)?.map_err(CallbackError::Spend)? {
+            Written::Done(()) => Ok(()),
+            Written::Lost(_) => Err(CallbackError::InvalidState),
         }
     }
 
@@ -187,7 +241,7 @@ impl Callback {
         granted: &Granted,
         ring: &KeyRing,
         replace: bool,
-    ) -> Result<Transacted, TableError> {
+    ) -> Result<Written<()>, TableError> {
         let now = self.clock.now();
         let tokens = ProviderTokens::after(granted, None);
         let connection = Connection {
@@ -211,8 +265,8 @@ impl Callback {
         };
         let announcement =
             Announcement::new(ESTABLISHED, entity.id().clone(), &stored.connection.event(None), now, &*self.random);
-        // What the provider gave is given once, so a table that does not answer is asked again. The same item is written each
-        // time, and the same event.
+        // The provider gives tokens once, so a table that does not answer is asked again. The same item is written each time,
+        // and the same event.
         let kept = loop {
             match self.connections.establish(entity, &stored, replace, &announcement).await {
                 Err(error @ TableError::Unavailable { .. }) => {
@@ -222,15 +276,10 @@ impl Callback {
                 decided => break decided?,
             }
         };
-        if kept == Transacted::Yes {
+        if kept.is_done() {
             let id = &stored.connection.id;
             tracing::info!(connectionId = %id, entity = %entity.id(), provider = %provider.name, "connected");
         }
         Ok(kept)
     }
 }
-
-/// What is needed to spend the state took too long.
-#[derive(Debug, thiserror::Error)]
-#[error("the table or the secrets took too long to go on with the callback")]
-struct TooSlow;

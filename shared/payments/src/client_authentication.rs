@@ -16,7 +16,7 @@ use rustls::pki_types::{PrivateKeyDer, pem::PemObject};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::placeholder::{Placeholder, Template};
+use crate::placeholder::{Placeholder, Template};
 use base::{
     clock::Time,
     random::{self, Random},

@@ -1,80 +1,154 @@
 //! Asking to be connected: the address from which a person is led to the provider.
 
-use http::{StatusCode, header::CACHE_CONTROL};
 use serde::Serialize;
 
-use super::{
-    ConnectionStatus, Connections, PROVIDER_PARAMETER, PendingAuthorizations, ProviderName, Providers,
-    authorization_url::{Verifier, authorization_url},
-    redirect_uri, start,
-    state::{self, Onward, PendingAuthorization, Predecessor, State},
+use crate::{
+    authorization_url::{authorization_url, redirect_uri},
+    connection::ConnectionStatus,
+    pending::{Onward, PendingAuthorization, PendingAuthorizations, Predecessor},
+    provider::ProviderName,
+    providers::{ProviderError, Providers},
+    start,
+    state::{self, State},
+    store::Connections,
+    verifier::Verifier,
 };
+use auth::entity::AuthorizedEntity;
 use base::{
     clock::{SharedClock, Time},
     random::SharedRandom,
 };
-use gate::{EntityCall, Reply};
-use problem::{JsonBody, Problem};
-use storage::sealing::KeyRings;
+use problem::{JsonBody, Problem, ProblemKind};
+use storage::{
+    sealing::{KeyRings, SealError},
+    table::TableError,
+};
 
-/// Everything that asking needs.
+/// Everything that asking for a connection needs.
 pub struct Connecting {
-    /// Where the asking is remembered until the person comes back.
+    /// Where the authorization is kept until the person comes back.
     pub pending: PendingAuthorizations,
     /// The connections that exist already.
     pub connections: Connections,
     /// The providers that are set up.
     pub providers: Providers,
-    /// What seals verifiers.
+    /// The keys that seal verifiers.
     pub rings: KeyRings,
     /// The API's address, for the way back.
     pub base_url: String,
-    /// The clock.
+    /// Tells the time.
     pub clock: SharedClock,
-    /// The dice.
+    /// Makes states and verifiers.
     pub random: SharedRandom,
 }
 
+/// What a request for a connection says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewConnection {
+    /// Whether another account may take the place of the one that is connected.
+    pub replace: bool,
+}
+
+/// The link that begins a connection.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Asked<'a> {
-    authorization_url: &'a str,
-    expires_date: Time,
+pub struct ConnectionLink {
+    /// The address of the start page. It holds the state, so it is secret.
+    pub authorization_url: String,
+    /// When the link ends.
+    pub expires_date: Time,
+}
+
+/// Why there is no link.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The deployment has no such provider, or none that is set up.
+    #[error("the deployment has no payment provider of this name")]
+    ProviderNotFound,
+    /// The entity is connected, and the request does not say that the connection may be replaced.
+    #[error("the managing entity is connected to the provider")]
+    Exists {
+        /// The account, where the provider names it.
+        account: Option<String>,
+    },
+    /// The provider's secret could not be read or used.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The verifier could not be sealed.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// The table failed.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl From<ConnectError> for Problem {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::ProviderNotFound => {
+                let detail = "This deployment has no payment provider of the name in the path, or none that is set up.";
+                Self::new(ProblemKind::ProviderNotFound, detail)
+            }
+            ConnectError::Exists { account } => {
+                let detail = "This managing entity is connected to the payment provider in the path. Send {\"replace\": true} \
+                     to connect in its place, with the same account or another one.";
+                Self::new(ProblemKind::ConnectionExists, detail).with_property("account", account)
+            }
+            ConnectError::Provider(error) => error.into(),
+            ConnectError::Seal(error) => error.into(),
+            ConnectError::Table(error) => error.into(),
+        }
+    }
+}
+
+impl NewConnection {
+    /// Reads a request's body, which may be absent.
+    pub fn read(body: &[u8]) -> Result<Self, Problem> {
+        if body.trim_ascii().is_empty() {
+            return Ok(Self { replace: false });
+        }
+        let mut body = JsonBody::read(body)?;
+        let replace = body.optional("replace", "true or false").unwrap_or(false);
+        body.finish()?;
+        Ok(Self { replace })
+    }
 }
 
 impl Connecting {
-    /// Answers a request for an address to connect at.
+    /// Makes a link at which a person connects an account for this entity.
     ///
-    /// Which account a person will choose is not known yet. So a connection that works gives way only where the request says
-    /// so; one that is broken is there to be connected again, and the callback sees to it that it is the same account.
-    pub async fn ask(&self, call: &EntityCall) -> Result<Reply, Problem> {
-        let entity = &call.entity;
-        let replace = may_replace(&call.body)?;
-        let name = ProviderName::parse(call.path(PROVIDER_PARAMETER)).map_err(|_| Problem::provider_not_found())?;
-        let provider = self.providers.find(&name).await?.ok_or_else(Problem::provider_not_found)?;
-        let predecessor = self.connections.find(entity, &name).await?;
+    /// Which account the person will choose is not known yet. So a connection that works gives way only where the request
+    /// says so; one that is broken is there to be connected again, and the callback sees to it that it is the same account.
+    pub async fn ask(
+        &self,
+        entity: &AuthorizedEntity,
+        name: &ProviderName,
+        NewConnection { replace }: NewConnection,
+    ) -> Result<ConnectionLink, ConnectError> {
+        let provider = self.providers.find(name).await?.ok_or(ConnectError::ProviderNotFound)?;
+        let predecessor = self.connections.find(entity, name).await?;
         if let Some(known) =
             predecessor.as_ref().filter(|known| known.status == ConnectionStatus::Connected && !replace)
         {
-            return Err(Problem::connection_exists(known.account.as_deref()));
+            return Err(ConnectError::Exists { account: known.account.clone() });
         }
         let state = State::new(&*self.random);
         let verifier = provider.uses_pkce().then(|| Verifier::new(&*self.random));
         let sealed_verifier = match &verifier {
-            Some(verifier) => Some(state.seal(verifier, &*self.rings.get().await?, &*self.random, entity.id(), &name)),
+            Some(verifier) => Some(state.seal(verifier, &*self.rings.get().await?, &*self.random, entity.id(), name)),
             None => None,
         };
         let expires_date = self.clock.now() + state::LIFETIME;
         let challenge = verifier.map(|verifier| verifier.challenge());
         let onward = Onward {
-            authorization_url: authorization_url(&provider, &redirect_uri(&self.base_url, &name), challenge.as_deref())
+            authorization_url: authorization_url(&provider, &redirect_uri(&self.base_url, name), challenge.as_deref())
                 .into(),
             scopes: provider.scopes.clone(),
             predecessor: predecessor.map(|known| Predecessor { account: known.account, status: known.status }),
         };
         let pending = PendingAuthorization {
             entity: entity.id().clone(),
-            provider: name,
+            provider: name.clone(),
             sealed_verifier,
             onward: Some(onward),
             replace,
@@ -83,22 +157,9 @@ impl Connecting {
             spent_by: None,
         };
         self.pending.keep(entity, &state, &pending).await?;
-        let url = start::address(&self.base_url, &pending.provider, &state);
-        tracing::info!(entity = %entity.id(), provider = %pending.provider, "asked for a permission");
-        let asked = Asked { authorization_url: &url, expires_date };
-        Ok(Reply::json(StatusCode::CREATED, &asked)?.with_header(CACHE_CONTROL, "no-store"))
+        tracing::info!(entity = %entity.id(), provider = %name, "asked for a permission");
+        Ok(ConnectionLink { authorization_url: start::address(&self.base_url, name, &state), expires_date })
     }
-}
-
-/// Whether a request lets another account take the place of the one that is connected. A body may be absent.
-fn may_replace(body: &[u8]) -> Result<bool, Problem> {
-    if body.trim_ascii().is_empty() {
-        return Ok(false);
-    }
-    let mut body = JsonBody::read(body)?;
-    let replace = body.optional("replace", "true or false").unwrap_or(false);
-    body.finish()?;
-    Ok(replace)
 }
 
 #[cfg(test)]
@@ -110,17 +171,10 @@ mod tests {
         for (body, replace) in
             [("", false), (" ", false), ("{}", false), (r#"{"replace":false}"#, false), (r#"{"replace":true}"#, true)]
         {
-            assert_eq!(may_replace(body.as_bytes()).expect(body), replace, "{body}");
+            assert_eq!(NewConnection::read(body.as_bytes()).expect(body), NewConnection { replace }, "{body}");
         }
         for bad in [r#"{"replace":"true"}"#, r#"{"replace":null}"#, r#"{"replace":1}"#, r#"{"Replace":true}"#, "true"] {
-            assert!(may_replace(bad.as_bytes()).is_err(), "{bad}");
+            assert!(NewConnection::read(bad.as_bytes()).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn the_way_back_is_the_public_callback_of_the_provider() {
-        let name = ProviderName::parse("pay-2-go").expect("a name");
-        let uri = redirect_uri("https://api.example.com", &name);
-        assert_eq!(uri, "https://api.example.com/api/public/pay-2-go/oauth2/callback");
     }
 }

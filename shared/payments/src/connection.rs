@@ -2,17 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ProviderName;
+use crate::provider::ProviderName;
 use auth::entity::EntityId;
 use base::{clock::Time, ids::ConnectionId};
-use webhooks::events::{EventType, catalogue};
+use webhooks::outbox::{EventType, event_type};
 
 /// What is published when an entity has connected a provider.
-pub const ESTABLISHED: &EventType = catalogue::own("payment.connection.established");
+pub const ESTABLISHED: &EventType = event_type("payment.connection.established");
 /// What is published when a connection works no longer, and its owner has to connect again.
-pub const BROKEN: &EventType = catalogue::own("payment.connection.broken");
+pub const BROKEN: &EventType = event_type("payment.connection.broken");
 /// What is published when an entity has disconnected a provider.
-pub const REMOVED: &EventType = catalogue::own("payment.connection.removed");
+pub const REMOVED: &EventType = event_type("payment.connection.removed");
 
 /// A managing entity's account at a payment provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,5 +1,5 @@
-//! A provider's description as data, and how it becomes a [`Provider`]: what is built in, with what the secret
-//! `provider-<name>` gives or overrides. Every member is known, so that a misspelt one is never silently lost.
+//! A provider's description as data, and how it becomes a [`Provider`]: the built-in members, with those that the secret
+//! `provider-<name>` adds or overrides. Every member is known, so that a misspelt one is never silently lost.
 
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::{
+use crate::{
     authorization_url,
     builtin::BuiltIn,
     client_authentication::{Assertion, Client, Method, PrivateKey, Proof},
@@ -16,45 +16,70 @@ use super::{
     placeholder::{Placeholder, Template},
     provider::{Expiry, Provider, ProviderName, Reading, Revocation},
 };
-use outbound::addresses::AddressRules;
+use outbound::{addresses::AddressRules, endpoint_url::EndpointUrl};
 use storage::secrets::SecretText;
-use webhooks::subscriptions::endpoint_url::EndpointUrl;
 
-/// The members of a secret that are no description: who we are there, and which of its worlds is meant.
+/// The members of a secret that are no description: this service's own identity at the provider, and the choice between the
+/// provider and its sandbox.
 const OF_THE_SECRET: [&str; 4] = ["clientId", "clientSecret", "privateKey", "sandbox"];
-/// Where an account may be named, if nothing is said of it.
+/// The members that a description must have.
+const REQUIRED: [&str; 5] = ["authorizeUrl", "tokenUrl", "scope", "clientAuthentication", "pkce"];
+/// The members that may name the account, where the description does not say which.
 const ACCOUNT_FIELDS: [&str; 3] = ["account_id", "merchant_id", "account"];
 
-/// What is wrong with a description: a member by its name, and never its value.
+/// A fault of a description. It names a member, and never shows its value.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault(pub String);
 
-/// The members of a description.
+/// The members of a description, each with its default. Those without one are in [`REQUIRED`], too.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Description {
-    authorize_url: Option<String>,
-    token_url: Option<String>,
+    authorize_url: String,
+    token_url: String,
     revoke_url: Option<String>,
     issuer: Option<String>,
     /// As the provider's metadata say it (RFC 9207 §3).
-    authorization_response_iss_parameter_supported: Option<bool>,
-    client_authentication: Option<Method>,
-    scope: Option<String>,
-    scope_separator: Option<String>,
-    pkce: Option<bool>,
-    authorize_parameters: Option<BTreeMap<String, String>>,
-    token_parameters: Option<BTreeMap<String, String>>,
-    token_redirect_uri: Option<bool>,
-    account_fields: Option<Vec<String>>,
+    #[serde(default)]
+    authorization_response_iss_parameter_supported: bool,
+    client_authentication: Method,
+    scope: String,
+    #[serde(default = "space")]
+    scope_separator: String,
+    pkce: bool,
+    #[serde(default)]
+    authorize_parameters: BTreeMap<String, String>,
+    #[serde(default)]
+    token_parameters: BTreeMap<String, String>,
+    #[serde(default = "yes")]
+    token_redirect_uri: bool,
+    #[serde(default = "account_fields")]
+    account_fields: Vec<String>,
     expiry: Option<Expiry>,
-    error_fields: Option<Vec<String>>,
-    denial_codes: Option<Vec<String>>,
-    dead_grant_codes: Option<Vec<String>>,
+    #[serde(default)]
+    error_fields: Vec<String>,
+    #[serde(default)]
+    denial_codes: Vec<String>,
+    #[serde(default)]
+    dead_grant_codes: Vec<String>,
     /// In seconds.
     refresh_at_most_after: Option<NonZeroU32>,
-    revocation: Option<RevocationDescription>,
-    assertion: Option<AssertionDescription>,
+    #[serde(default)]
+    revocation: RevocationDescription,
+    #[serde(default)]
+    assertion: AssertionDescription,
+}
+
+fn space() -> String {
+    " ".to_owned()
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn account_fields() -> Vec<String> {
+    ACCOUNT_FIELDS.map(str::to_owned).to_vec()
 }
 
 #[derive(Default, Deserialize)]
@@ -101,91 +126,97 @@ pub(super) fn read(
     let Value::Object(secret) = secret else { return Err(Fault("it must be a JSON object".into())) };
     let description = described(built_in, secret)?;
     let mut addresses = Addresses { rules, faults: Vec::new() };
-    let [authorize_url, token_url] = [
-        addresses.read("authorizeUrl", required("authorizeUrl", description.authorize_url)?),
-        addresses.read("tokenUrl", required("tokenUrl", description.token_url)?),
-    ];
-    let revoke_url = description.revoke_url.map(|address| addresses.read("revokeUrl", address));
-    let scope = required("scope", description.scope)?;
-    let method = required("clientAuthentication", description.client_authentication)?;
-    let client = client(secret, method, description.assertion.unwrap_or_default())?;
-    let revocation = revocation(description.revocation.unwrap_or_default(), &client)?;
-    let authorize_parameters = description.authorize_parameters.unwrap_or_default();
-    let token_parameters = description.token_parameters.unwrap_or_default();
-    unreserved("authorizeParameters", authorize_parameters.keys(), &authorization_url::OWN_PARAMETERS)?;
-    unreserved("tokenParameters", token_parameters.keys(), &grant::OWN_PARAMETERS)?;
+    let authorize_url = addresses.read("authorizeUrl", &description.authorize_url);
+    let token_url = addresses.read("tokenUrl", &description.token_url);
+    let revoke_url = description.revoke_url.and_then(|address| addresses.read("revokeUrl", &address));
+    let client = client(secret, description.client_authentication, description.assertion)?;
+    let revocation = revocation(description.revocation, &client)?;
+    unreserved("authorizeParameters", description.authorize_parameters.keys(), &authorization_url::OWN_PARAMETERS)?;
+    unreserved("tokenParameters", description.token_parameters.keys(), &grant::OWN_PARAMETERS)?;
     let (Some(authorize_url), Some(token_url), true) = (authorize_url, token_url, addresses.faults.is_empty()) else {
         return Err(Fault(addresses.faults.join("; ")));
     };
     let in_query = authorize_url.query_pairs().map(|(name, _)| name.into_owned()).collect::<Vec<_>>();
     unreserved("authorizeUrl", in_query.iter(), &authorization_url::OWN_PARAMETERS)?;
-    let names_issuer = description.authorization_response_iss_parameter_supported.unwrap_or(false);
+    let names_issuer = description.authorization_response_iss_parameter_supported;
     if names_issuer && description.issuer.is_none() {
         return Err(Fault(
             "`authorizationResponseIssParameterSupported` needs `issuer`, the provider's own `iss`".into(),
         ));
     }
-    let scope_separator = description.scope_separator.unwrap_or_else(|| " ".into());
+    let seconds = description.refresh_at_most_after.map(|seconds| u64::from(seconds.get()));
     Ok(Provider {
         name: name.clone(),
         authorize_url,
         token_url,
-        revoke_url: revoke_url.flatten(),
+        revoke_url,
         issuer: description.issuer,
         names_issuer,
         client,
-        scopes: scope.split_ascii_whitespace().map(str::to_owned).collect(),
-        scope_separator: scope_separator.clone(),
-        pkce: required("pkce", description.pkce)?,
-        authorize_parameters,
-        token_parameters,
-        token_redirect_uri: description.token_redirect_uri.unwrap_or(true),
+        scopes: description.scope.split_ascii_whitespace().map(str::to_owned).collect(),
+        scope_separator: description.scope_separator.clone(),
+        pkce: description.pkce,
+        authorize_parameters: description.authorize_parameters,
+        token_parameters: description.token_parameters,
+        token_redirect_uri: description.token_redirect_uri,
         reading: Reading {
-            account_fields: description.account_fields.unwrap_or_else(|| ACCOUNT_FIELDS.map(str::to_owned).to_vec()),
+            account_fields: description.account_fields,
             expiry: description.expiry,
-            error_fields: description.error_fields.unwrap_or_default(),
-            dead_grant_codes: description.dead_grant_codes.unwrap_or_default(),
-            scope_separator,
+            error_fields: description.error_fields,
+            dead_grant_codes: description.dead_grant_codes,
+            scope_separator: description.scope_separator,
         },
-        denial_codes: description.denial_codes.unwrap_or_default(),
-        refresh_at_most_after: description
-            .refresh_at_most_after
-            .map(|seconds| Duration::from_secs(u64::from(seconds.get()))),
+        denial_codes: description.denial_codes,
+        refresh_at_most_after: seconds.map(Duration::from_secs),
         revocation,
     })
 }
 
-/// The built-in members, over them the sandbox's addresses where it is meant, over all what the secret says itself.
+/// The description of the provider: the built-in members, over them those of its sandbox where the secret asks for it, over
+/// all the secret's own. A member that is `null` counts as absent.
 fn described(built_in: Option<&BuiltIn>, secret: &Map<String, Value>) -> Result<Description, Fault> {
-    let mut members = built_in.map(|built_in| built_in.description.clone()).unwrap_or_default();
-    match (secret.get("sandbox"), built_in.and_then(|built_in| built_in.sandbox.clone())) {
-        (None | Some(Value::Bool(false)), _) => {}
-        (Some(Value::Bool(true)), Some(sandbox)) => members.extend(sandbox),
-        (Some(Value::Bool(true)), None) => {
-            return Err(Fault("`sandbox` has no meaning for this provider; give it the sandbox's addresses".into()));
-        }
-        _ => return Err(Fault("`sandbox` must be true or false".into())),
-    }
     let own = secret.iter().filter(|(name, _)| !OF_THE_SECRET.contains(&name.as_str()));
-    members.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+    let layers = [built_in.map(|built_in| &built_in.description), sandbox(built_in, secret)?];
+    let members = layers.into_iter().flatten().flatten().chain(own);
+    let mut members: Map<_, _> = members.map(|(name, value)| (name.clone(), value.clone())).collect();
+    members.retain(|_, value| !value.is_null());
+    for name in REQUIRED {
+        required(name, members.get(name))?;
+    }
     // serde's own sentence could repeat a value; the path only names members.
     serde_path_to_error::deserialize(Value::Object(members))
         .map_err(|error| Fault(format!("`{}` is no member of it, or its value is not of the right form", error.path())))
+}
+
+/// The members that a provider's sandbox has of its own, where the secret asks for it.
+fn sandbox<'a>(
+    built_in: Option<&'a BuiltIn>,
+    secret: &Map<String, Value>,
+) -> Result<Option<&'a Map<String, Value>>, Fault> {
+    let members = built_in.and_then(|built_in| built_in.sandbox.as_ref());
+    match secret.get("sandbox") {
+        None | Some(Value::Bool(false)) => Ok(None),
+        Some(Value::Bool(true)) if members.is_some() => Ok(members),
+        Some(Value::Bool(true)) => {
+            Err(Fault("`sandbox` has no meaning for this provider; give it the sandbox's addresses".into()))
+        }
+        Some(_) => Err(Fault("`sandbox` must be true or false".into())),
+    }
 }
 
 fn required<T>(name: &str, value: Option<T>) -> Result<T, Fault> {
     value.ok_or_else(|| Fault(format!("`{name}` is missing")))
 }
 
-/// Reads addresses, and notes what is wrong with them.
+/// Reads addresses, and notes their faults.
 struct Addresses<'a> {
     rules: &'a AddressRules,
     faults: Vec<String>,
 }
 
 impl Addresses<'_> {
-    fn read(&mut self, name: &str, address: String) -> Option<Url> {
-        match EndpointUrl::parse(&address, self.rules) {
+    fn read(&mut self, name: &str, address: &str) -> Option<Url> {
+        match EndpointUrl::parse(address, self.rules) {
             Ok(url) => Some(url.url().clone()),
             Err(error) => {
                 self.faults.push(format!("`{name}` {error}"));

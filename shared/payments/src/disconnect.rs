@@ -1,8 +1,7 @@
 //! Disconnecting: access is given back at the provider, and the connection removed.
 //!
-//! In this order, since a connection that is removed here and works there would be out of everybody's sight. It is held
-//! meanwhile, so that no refresh fetches new tokens behind the revocation's back. What is on disk after a crash, and what
-//! happens then:
+//! In this order, since a connection that is removed here and works there would be seen by no one. It is held meanwhile, so
+//! that no refresh fetches new tokens during the revocation. What is on disk after a crash, and what happens then:
 //!
 //! - held, not revoked: the connection with a lease. It works on when the lease is over; the client repeats the request.
 //! - revoked, not removed: the same, with dead tokens. The client repeats the request, the provider says that there is
@@ -14,11 +13,12 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::sleep;
 
-use super::{
-    Connection, ConnectionStatus, Connections, PROVIDER_PARAMETER, Provider, ProviderName, Providers, Revocations,
-    Revoked,
-    connection::REMOVED,
-    store::{HeldConnection, Hold, Purpose},
+use crate::{
+    connection::{Connection, ConnectionStatus, REMOVED},
+    provider::{Provider, ProviderName},
+    providers::{ProviderError, Providers},
+    revocation::{Revocations, Revoked},
+    store::{Claim, Connections, HeldConnection, Purpose},
     tokens::ProviderTokens,
 };
 use auth::entity::AuthorizedEntity;
@@ -28,14 +28,16 @@ use base::{
     logging,
     random::{self, SharedRandom},
 };
-use gate::{EntityCall, Reply};
-use problem::Problem;
-use storage::{sealing::KeyRings, table::Transacted};
-use webhooks::events::outbox::Announcement;
+use problem::{Problem, ProblemKind};
+use storage::{
+    sealing::{KeyRings, SealError},
+    table::TableError,
+};
+use webhooks::outbox::Announcement;
 
-/// How long somebody else's lease is waited for: a refresh is mostly over sooner.
+/// How long another caller's lease is waited for: a refresh is mostly over sooner.
 const WAIT: Duration = Duration::from_secs(5);
-/// How often it is looked for meanwhile.
+/// The pause between two claims meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Everything that disconnecting needs.
@@ -44,93 +46,134 @@ pub struct Disconnecting {
     pub connections: Connections,
     /// The providers that are set up.
     pub providers: Providers,
-    /// What gives access back.
+    /// Gives access back at providers.
     pub revocations: Revocations,
-    /// What opens tokens.
+    /// The keys that open tokens.
     pub rings: KeyRings,
-    /// The clock.
+    /// Tells the time.
     pub clock: SharedClock,
-    /// The dice.
+    /// Makes the names of leases.
     pub random: SharedRandom,
 }
 
-#[derive(Debug, PartialEq, Eq, Serialize)]
-struct Disconnected<'a> {
-    id: &'a ConnectionId,
-    success: bool,
-    message: &'static str,
+/// How a disconnection ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Disconnected {
+    /// The connection.
+    pub id: ConnectionId,
+    /// Whether it is removed.
+    pub success: bool,
+    /// What that means for the access at the provider.
+    pub message: &'static str,
 }
 
-/// What came of giving access back.
+/// Why a disconnection could not be tried.
+#[derive(Debug, thiserror::Error)]
+pub enum DisconnectError {
+    /// The entity has no connection to the provider.
+    #[error("the managing entity has no connection to the provider")]
+    NotFound,
+    /// Another caller held the connection for all of the time that was waited.
+    #[error("a refresh holds the connection for longer than it was waited for")]
+    Busy,
+    /// The provider's secret could not be read or used.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The keys that open tokens could not be read.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// The table failed.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl From<DisconnectError> for Problem {
+    fn from(error: DisconnectError) -> Self {
+        match error {
+            DisconnectError::NotFound => {
+                let detail = "This managing entity has no connection to the payment provider in the path.";
+                Self::new(ProblemKind::ConnectionNotFound, detail)
+            }
+            DisconnectError::Busy => Self::unavailable(error),
+            DisconnectError::Provider(error) => error.into(),
+            DisconnectError::Seal(error) => error.into(),
+            DisconnectError::Table(error) => error.into(),
+        }
+    }
+}
+
+/// How giving access back at the provider ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GivenBack {
     Yes,
+    /// The provider had withdrawn the access before.
     Before,
     /// The provider has no way to ask for it.
     NotOffered,
     /// The provider said before that the grant is dead, and now that it does not take it back either.
     Dead,
-    /// The provider is no longer set up, so that nobody can ask.
+    /// The provider is no longer set up, so it cannot be asked.
     NoProvider,
-    /// The tokens cannot be opened: the row was damaged or put there from elsewhere, or its key is lost. Nobody can ask
-    /// without them.
+    /// The tokens cannot be opened, and the provider cannot be asked without them: the row was damaged or put there from
+    /// elsewhere, or its key is lost.
     Unreadable,
     /// The provider did not do it.
     No,
 }
 
-/// Somebody else held the connection for all of the time that was waited.
-#[derive(Debug, thiserror::Error)]
-#[error("a refresh holds the connection for longer than it was waited for")]
-struct StillBusy;
-
 impl Disconnecting {
-    /// Answers a request to disconnect a provider.
-    pub async fn disconnect(&self, call: &EntityCall) -> Result<Reply, Problem> {
-        let entity = &call.entity;
-        let name = ProviderName::parse(call.path(PROVIDER_PARAMETER)).map_err(|_| Problem::connection_not_found())?;
-        if self.connections.find(entity, &name).await?.is_none() {
-            return Err(Problem::connection_not_found()); // also while secrets are out of reach
+    /// Gives an entity's access at a provider back and removes the connection.
+    pub async fn disconnect(
+        &self,
+        entity: &AuthorizedEntity,
+        name: &ProviderName,
+    ) -> Result<Disconnected, DisconnectError> {
+        if self.connections.find(entity, name).await?.is_none() {
+            return Err(DisconnectError::NotFound); // also while secrets are out of reach
         }
-        // Before the connection is held: a lease must not run out while a secret is waited for.
-        let provider = self.providers.find(&name).await?;
-        let held = self.take(entity, &name).await?;
+        // Before the claim: a lease must not run out while a secret is waited for.
+        let provider = self.providers.find(name).await?;
+        let held = self.claim(entity, name).await?;
         let connection = &held.stored.connection;
         let given_back = match provider {
             Some(provider) => self.give_back(&held, &provider).await,
             None => Ok(GivenBack::NoProvider),
         };
         if matches!(given_back, Err(_) | Ok(GivenBack::No)) {
-            self.let_go(&held).await;
+            self.release(&held).await;
         }
-        let mut answer = Disconnected::of(connection, given_back?);
-        if answer.success && !self.remove(entity, &held).await? {
-            answer = Disconnected { success: false, message: CONNECTED_ANEW, ..answer };
+        let mut disconnected = Disconnected::of(connection, given_back?);
+        if disconnected.success && !self.remove(entity, &held).await? {
+            disconnected = Disconnected { success: false, message: CONNECTED_ANEW, ..disconnected };
         }
         tracing::info!(
             connectionId = %connection.id,
             entity = %entity.id(),
             provider = %name,
-            success = answer.success,
+            success = disconnected.success,
             "disconnected"
         );
-        Reply::ok(&answer)
+        Ok(disconnected)
     }
 
-    async fn take(&self, entity: &AuthorizedEntity, provider: &ProviderName) -> Result<HeldConnection, Problem> {
+    async fn claim(
+        &self,
+        entity: &AuthorizedEntity,
+        provider: &ProviderName,
+    ) -> Result<HeldConnection, DisconnectError> {
         let (began, lease) = (self.clock.now(), random::uuid(&*self.random));
         loop {
             let now = self.clock.now();
-            match self.connections.take(entity, provider, Purpose::Disconnect, lease.clone(), now).await? {
-                Hold::Held(held) => return Ok(*held),
-                Hold::Missing => return Err(Problem::connection_not_found()),
-                Hold::Busy if now.since(began) >= WAIT => return Err(Problem::unavailable(StillBusy)),
-                Hold::Busy => sleep(LOOK_EVERY).await,
+            match self.connections.claim(entity, provider, Purpose::Disconnect, lease.clone(), now).await? {
+                Claim::Held(held) => return Ok(*held),
+                Claim::Missing => return Err(DisconnectError::NotFound),
+                Claim::Busy if now.since(began) >= WAIT => return Err(DisconnectError::Busy),
+                Claim::Busy => sleep(LOOK_EVERY).await,
             }
         }
     }
 
-    async fn give_back(&self, held: &HeldConnection, provider: &Provider) -> Result<GivenBack, Problem> {
+    async fn give_back(&self, held: &HeldConnection, provider: &Provider) -> Result<GivenBack, SealError> {
         let Connection { owner_identifier, account, status, .. } = held.stored.connection.clone();
         let sealed = &held.stored.sealed_tokens;
         let ring = self.rings.for_text(sealed).await?;
@@ -156,14 +199,14 @@ impl Disconnecting {
     }
 
     /// False when the connection was made anew in the meantime, and stays.
-    async fn remove(&self, entity: &AuthorizedEntity, held: &HeldConnection) -> Result<bool, Problem> {
-        let (owner, told) = (entity.id().clone(), held.stored.connection.event(None));
-        let announcement = Announcement::new(REMOVED, owner, &told, self.clock.now(), &*self.random);
-        Ok(self.connections.remove(held, &announcement).await? == Transacted::Yes)
+    async fn remove(&self, entity: &AuthorizedEntity, held: &HeldConnection) -> Result<bool, TableError> {
+        let (owner, event) = (entity.id().clone(), held.stored.connection.event(None));
+        let announcement = Announcement::new(REMOVED, owner, &event, self.clock.now(), &*self.random);
+        Ok(self.connections.remove(held, &announcement).await?.is_done())
     }
 
-    /// The connection is as it was before. If this fails, the lease runs out.
-    async fn let_go(&self, held: &HeldConnection) {
+    /// Leaves the connection as it was before. If this fails, the lease runs out.
+    async fn release(&self, held: &HeldConnection) {
         if let Err(error) = self.connections.release(held).await {
             tracing::warn!(error = %logging::chain(&error), "a connection stays held until its lease is over");
         }
@@ -173,8 +216,8 @@ impl Disconnecting {
 const CONNECTED_ANEW: &str = "The provider was connected again in the meantime; look at the list of \
      connections, and disconnect it again if need be.";
 
-impl<'a> Disconnected<'a> {
-    fn of(connection: &'a Connection, given_back: GivenBack) -> Self {
+impl Disconnected {
+    fn of(connection: &Connection, given_back: GivenBack) -> Self {
         let message = match given_back {
             GivenBack::Yes => "The connection is removed, and the provider has withdrawn the access.",
             GivenBack::Before => "The connection is removed; the provider had withdrawn the access before.",
@@ -196,7 +239,7 @@ impl<'a> Disconnected<'a> {
             }
             GivenBack::No => "The provider did not withdraw the access, so the connection is kept; try again later.",
         };
-        Self { id: &connection.id, success: given_back != GivenBack::No, message }
+        Self { id: connection.id.clone(), success: given_back != GivenBack::No, message }
     }
 }
 
@@ -217,9 +260,9 @@ mod tests {
             (GivenBack::Unreadable, true, "could not be read"),
             (GivenBack::No, false, "kept"),
         ] {
-            let answer = Disconnected::of(&connection, given_back);
-            assert!(answer.success == success && answer.message.contains(word), "{answer:?}");
-            assert_eq!(answer.id, &connection.id);
+            let disconnected = Disconnected::of(&connection, given_back);
+            assert!(disconnected.success == success && disconnected.message.contains(word), "{disconnected:?}");
+            assert_eq!(disconnected.id, connection.id);
         }
     }
 

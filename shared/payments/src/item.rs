@@ -2,34 +2,34 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Connection, ProviderName};
+use crate::{connection::Connection, provider::ProviderName};
 use auth::entity::EntityId;
 use base::clock::Time;
 
-/// The connections' key in the index of what is due.
+/// The connections' partition in the index `byDue`.
 pub(super) const SHARD: &str = "REFRESH";
-/// What their sort keys begin with.
+/// The prefix of their sort keys.
 pub(super) const SORT_KEY: &str = "PAY#";
-/// The attributes of the index of what is due.
+/// The attributes of the index `byDue`: a connection has both, or neither and is never due.
 pub(super) const DUE: [&str; 2] = ["dueShard", "dueAt"];
 
 /// A connection with everything that is kept of it.
 #[derive(Debug, Clone)]
 pub struct StoredConnection {
-    /// What its owner sees.
+    /// The connection, as its owner sees it.
     pub connection: Connection,
-    /// Its tokens, sealed.
+    /// The tokens, sealed.
     pub sealed_tokens: String,
     /// Refreshes that failed since the last that succeeded.
     pub failures: u32,
-    /// When it is to be looked at; never, when `None`.
+    /// When the next refresh is due; `None` for never.
     pub due: Option<Time>,
 }
 
 /// A connection that is due.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DueConnection {
-    /// Whose it is.
+    /// The managing entity that owns it.
     pub entity: EntityId,
     /// The provider.
     pub provider: ProviderName,
@@ -51,7 +51,7 @@ pub(super) struct ConnectionItem {
     due_at: Option<Time>,
 }
 
-/// What the index of what is due has of a connection.
+/// An entry of the index `byDue`, which has the keys only.
 #[derive(Debug, Deserialize)]
 pub(super) struct DueItem {
     pk: String,
@@ -88,12 +88,12 @@ impl DueItem {
     }
 }
 
-/// Where all connections of an entity are.
+/// The partition of all connections of an entity.
 pub(super) fn partition(entity: &EntityId) -> String {
     format!("ENT#{entity}")
 }
 
-/// Where a connection is.
+/// The key of a connection.
 pub(super) fn key(entity: &EntityId, provider: &ProviderName) -> (String, String) {
     (partition(entity), format!("{SORT_KEY}{provider}"))
 }
@@ -102,7 +102,7 @@ pub(super) fn key(entity: &EntityId, provider: &ProviderName) -> (String, String
 pub(super) mod tests {
     use super::*;
     use crate::connection::tests::connection;
-    use storage::table::{read_item, text, write_item};
+    use serde_json::{from_value, to_value};
 
     /// A connection with three failures behind it.
     pub fn stored(due: Option<Time>) -> StoredConnection {
@@ -116,20 +116,19 @@ pub(super) mod tests {
             let mut written = stored(due);
             written.connection.account = due.map(|_| "M-1".to_owned());
             written.connection.expires_date = due;
-            let item = write_item(&ConnectionItem::from(&written), "test").expect("an item");
-            assert_eq!(item.contains_key("dueShard"), due.is_some());
-            assert_eq!(item["pk"], text("ENT#demo-hotel"));
-            assert_eq!(item["sk"], text("PAY#square"));
-            let read: StoredConnection = read_item::<ConnectionItem>(item, "test").expect("read").into();
+            let item = to_value(ConnectionItem::from(&written)).expect("an item");
+            assert_eq!(item.get("dueShard").is_some(), due.is_some());
+            assert_eq!((&item["pk"], &item["sk"]), (&"ENT#demo-hotel".into(), &"PAY#square".into()));
+            let read: StoredConnection = from_value::<ConnectionItem>(item).expect("read").into();
             assert_eq!(read.connection, written.connection);
             assert_eq!((read.sealed_tokens, read.failures, read.due), (written.sealed_tokens, 3, due));
         }
     }
 
     #[test]
-    fn a_new_connection_is_held_by_nobody() {
-        let item = write_item(&ConnectionItem::from(&stored(None)), "test").expect("an item");
-        assert!(!item.contains_key("lease") && !item.contains_key("leaseUntil"));
+    fn a_new_connection_has_no_lease() {
+        let item = to_value(ConnectionItem::from(&stored(None))).expect("an item");
+        assert!(item.get("lease").is_none() && item.get("leaseUntil").is_none());
     }
 
     #[test]

@@ -9,7 +9,7 @@
 
 pub mod answer;
 pub mod authorization_url;
-mod brought;
+pub mod brought;
 pub mod browser;
 pub mod builtin;
 pub mod callback;
@@ -19,9 +19,11 @@ pub mod connection;
 pub mod description;
 pub mod disconnect;
 pub mod grant;
+pub mod granted;
 pub mod item;
 pub mod outcome_page;
 pub mod panel;
+pub mod pending;
 pub mod placeholder;
 pub mod provider;
 pub mod provider_request;
@@ -33,20 +35,14 @@ pub mod start;
 pub mod state;
 pub mod store;
 pub mod tokens;
+pub mod verifier;
 
 pub use connection::{Connection, ConnectionStatus};
-pub use grant::{GrantError, Granted, Grants, RefusalCode};
-pub use outcome_page::Outcome;
+pub use grant::Grants;
+pub use granted::{GrantError, Granted, RefusalCode};
+pub use outcome_page::AuthorizationOutcome;
+pub use pending::PendingAuthorizations;
 pub use provider::{Provider, ProviderName};
 pub use providers::{ProviderError, Providers};
 pub use revocation::{Revocations, RevokeError, Revoked};
-pub use state::PendingAuthorizations;
 pub use store::Connections;
-
-/// The name of the path parameter that holds the provider.
-const PROVIDER_PARAMETER: &str = "provider";
-
-/// Where a provider sends people back to.
-fn redirect_uri(base_url: &str, provider: &ProviderName) -> String {
-    format!("{base_url}/api/public/{provider}/oauth2/callback")
-}

@@ -11,7 +11,7 @@ use hyper::body::Bytes;
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::client_authentication::{Carried, Client, Occasion, SigningError};
+use crate::client_authentication::{Carried, Client, Occasion, SigningError};
 use base::{
     clock::{SharedClock, Time},
     random::SharedRandom,

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{
+use crate::{
     builtin, description,
     provider::{Provider, ProviderName},
 };

@@ -9,8 +9,8 @@
 //!   That is why the write is tried again for as long as the lease lasts.
 //! - written: the new tokens and due time, or the end of it and an event in the outbox; one transaction.
 //!
-//! Only the provider's own word that a refresh token is dead breaks a connection, or the end of a token that cannot be
-//! refreshed. Everything else may pass, or is ours to put right: it is tried again.
+//! A connection breaks only when the provider says that its refresh token is dead, or when a token ends that cannot be
+//! refreshed. Every other failure may pass, or the operator can put it right: the refresh is tried again.
 
 use std::{
     collections::HashMap,
@@ -25,13 +25,16 @@ use futures::{
 };
 use tokio::time::sleep;
 
-use super::{
-    Connection, Connections, GrantError, Grants, Provider, ProviderError, ProviderName, Providers,
-    connection::{BROKEN, BreakReason},
+use crate::{
+    connection::{BROKEN, BreakReason, Connection},
+    grant::Grants,
+    granted::GrantError,
     item::{DueConnection, StoredConnection},
+    provider::{Provider, ProviderName},
     provider_request::LIMITS,
+    providers::{ProviderError, Providers},
     schedule::{expiry_as_before, refresh_at, retry_at},
-    store::{HeldConnection, Hold, Purpose},
+    store::{Claim, Connections, HeldConnection, Purpose},
     tokens::ProviderTokens,
 };
 use auth::entity::AuthorizedEntity;
@@ -42,9 +45,9 @@ use base::{
 };
 use storage::{
     sealing::{KeyRings, SealError},
-    table::{TableError, Transacted},
+    table::{Page, TableError, Written},
 };
-use webhooks::events::outbox::Announcement;
+use webhooks::outbox::Announcement;
 
 /// How many connections are refreshed at once.
 const AT_ONCE: usize = 16;
@@ -52,27 +55,27 @@ const AT_ONCE: usize = 16;
 const PAGE: i32 = 100;
 /// After this long no refresh is begun: the next run goes on, and this one ends within the function's own limit.
 const TIME_LIMIT: Duration = Duration::from_secs(40);
-/// After so many of its connections in a row could not be refreshed because a provider did not answer, a run leaves that
-/// provider's others for the next run, so that it does not hold up those of providers that answer.
+/// A run skips a provider's connections after so many refreshes in a row that it did not answer: the next run tries them,
+/// and this one does not hold up the connections of other providers.
 const UNREACHABLE_IN_ROW: u32 = 5;
-/// How long it is waited before new tokens are written again that the table did not take.
+/// The pause before new tokens are written again that the table did not take.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// How long before the end of a lease no write is begun any more: one takes ten seconds at most.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
 /// Everything that refreshing needs.
 pub struct Refresher {
-    /// What may be due.
+    /// The connections that may be due.
     pub connections: Connections,
     /// The providers that are set up.
     pub providers: Providers,
-    /// What gets new tokens.
+    /// Asks providers for new tokens.
     pub grants: Grants,
-    /// What opens and seals tokens.
+    /// The keys that open and seal tokens.
     pub rings: KeyRings,
-    /// The clock.
+    /// Tells the time.
     pub clock: SharedClock,
-    /// The dice.
+    /// Makes the names of leases and spreads due times.
     pub random: SharedRandom,
 }
 
@@ -93,31 +96,31 @@ enum RefreshError {
     Grant(#[source] GrantError),
 }
 
-/// What came of a try.
-enum Tried {
-    /// There are new tokens; so the connection stands now.
+/// How an attempt ended.
+enum Attempted {
+    /// The provider gave new tokens; the connection with them.
     Refreshed(StoredConnection),
-    /// It is over.
+    /// The connection is broken.
     Broken(BreakReason),
-    /// Another time.
+    /// The refresh is tried again later.
     Failed(RefreshError),
 }
 
 impl Refresher {
-    /// Refreshes everything that is due; gives the number of connections that were tried. One that fails leaves the others
-    /// alone; an error of the table is told when all others were tried.
+    /// Refreshes everything that is due; gives the number of connections that were attempted. One that fails leaves the
+    /// others alone; an error of the table is returned when all others were attempted.
     pub async fn run(&self) -> Result<usize, TableError> {
         let (began, silent) = (self.clock.now(), SilentProviders::default());
         let silent = &silent;
-        let outcomes = self
+        let attempts = self
             .due(began)
             .take_while(|_| ready(self.clock.now().since(began) < TIME_LIMIT))
             .map(|due| async move { self.one(due?, silent).await })
             .buffer_unordered(AT_ONCE)
             .collect::<Vec<_>>()
             .await;
-        let tried = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
-        Ok(tried.into_iter().filter(|tried| *tried).count())
+        let attempted = attempts.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(attempted.into_iter().filter(|attempted| *attempted).count())
     }
 
     /// Everything that is due. Pages are read as they are needed, so that a slow provider at the end of one does not hold up
@@ -125,13 +128,14 @@ impl Refresher {
     fn due(&self, now: Time) -> BoxStream<'_, Result<DueConnection, TableError>> {
         let pages = stream::try_unfold(Some(None), move |start| async move {
             let Some(start) = start else { return Ok(None) };
-            let (page, next) = self.connections.due_before(now, PAGE, start).await?;
-            Ok(Some((stream::iter(page.into_iter().map(Ok)), next.map(Some))))
+            let Page { entries, next } = self.connections.due_before(now, PAGE, start).await?;
+            Ok(Some((stream::iter(entries.into_iter().map(Ok)), next.map(Some))))
         });
         pages.try_flatten().boxed()
     }
 
-    /// False when somebody else has it, it is no longer due, or its provider does not answer at the moment.
+    /// Whether the refresh was attempted: not when another caller holds the connection, it is no longer due, or its provider
+    /// does not answer at the moment.
     async fn one(&self, due: DueConnection, silent: &SilentProviders) -> Result<bool, TableError> {
         let DueConnection { entity, provider: name } = due;
         if silent.include(&name) {
@@ -141,20 +145,20 @@ impl Refresher {
         // Before the claim: a lease must not run out while a secret is waited for.
         let provider = self.provider(&name).await;
         let lease = random::uuid(&*self.random);
-        let claim = self.connections.take(&entity, &name, Purpose::Refresh, lease, self.clock.now());
-        let Hold::Held(held) = claim.await? else { return Ok(false) };
+        let claim = self.connections.claim(&entity, &name, Purpose::Refresh, lease, self.clock.now());
+        let Claim::Held(held) = claim.await? else { return Ok(false) };
         if held.until.since(self.clock.now()) < LIMITS.whole + LEASE_MARGIN {
             tracing::warn!(provider = %name, "the table took too long; the next run refreshes");
             return Ok(false);
         }
-        let tried = match provider {
-            Ok(provider) => self.attempt(&held.stored, &provider).await.unwrap_or_else(Tried::Failed),
-            Err(error) => Tried::Failed(error),
+        let attempted = match provider {
+            Ok(provider) => self.attempt(&held.stored, &provider).await.unwrap_or_else(Attempted::Failed),
+            Err(error) => Attempted::Failed(error),
         };
-        silent.note(&name, matches!(tried, Tried::Failed(RefreshError::Grant(GrantError::Unreachable(_)))));
-        if let Err(error) = self.settle(&held, tried).await {
+        silent.note(&name, matches!(attempted, Attempted::Failed(RefreshError::Grant(GrantError::Unreachable(_)))));
+        if let Err(error) = self.settle(&held, attempted).await {
             let connection = &held.stored.connection.id;
-            tracing::error!(error = %logging::chain(&error), connectionId = %connection, "what came of a refresh is lost");
+            tracing::error!(error = %logging::chain(&error), connectionId = %connection, "the result of a refresh is lost");
             return Err(error);
         }
         Ok(true)
@@ -164,20 +168,20 @@ impl Refresher {
         self.providers.find(name).await.map_err(RefreshError::Provider)?.ok_or(RefreshError::NoProvider)
     }
 
-    async fn attempt(&self, stored: &StoredConnection, provider: &Provider) -> Result<Tried, RefreshError> {
+    async fn attempt(&self, stored: &StoredConnection, provider: &Provider) -> Result<Attempted, RefreshError> {
         let owner = &stored.connection.owner_identifier;
         let ring = self.rings.for_text(&stored.sealed_tokens).await?;
         let tokens = ProviderTokens::open(&stored.sealed_tokens, &ring, owner, &provider.name)?;
-        let Some(refresh) = &tokens.refresh else { return Ok(Tried::Broken(BreakReason::Expired)) };
+        let Some(refresh) = &tokens.refresh else { return Ok(Attempted::Broken(BreakReason::Expired)) };
         let granted = match self.grants.refresh(provider, refresh).await {
             Ok(granted) => granted,
-            Err(error) if error.is_dead_grant() => return Ok(Tried::Broken(BreakReason::Refused)),
+            Err(error) if error.is_dead_grant() => return Ok(Attempted::Broken(BreakReason::Refused)),
             Err(error) => return Err(RefreshError::Grant(error)),
         };
         let (now, dice, before) = (self.clock.now(), random::unit(&*self.random), &stored.connection);
         let expires = granted.expires.or(expiry_as_before(now, before.expires_date, before.last_update));
         let new = ProviderTokens::after(&granted, Some(refresh));
-        Ok(Tried::Refreshed(StoredConnection {
+        Ok(Attempted::Refreshed(StoredConnection {
             // The scopes stay: what is refreshed has those of the first grant (RFC 6749 §6).
             connection: Connection { expires_date: expires, last_update: now, ..before.clone() },
             sealed_tokens: new.seal(&ring, &*self.random, owner, &provider.name),
@@ -186,28 +190,28 @@ impl Refresher {
         }))
     }
 
-    /// Writes where the connection stands after a try, and lets go of it.
-    async fn settle(&self, held: &HeldConnection, tried: Tried) -> Result<(), TableError> {
+    /// Writes the connection as it is after an attempt, and gives the lease back.
+    async fn settle(&self, held: &HeldConnection, attempted: Attempted) -> Result<(), TableError> {
         let (now, before) = (self.clock.now(), &held.stored);
         let Connection { id, owner_identifier, provider, .. } = &before.connection;
-        let written = match tried {
-            Tried::Refreshed(after) => {
+        let written = match attempted {
+            Attempted::Refreshed(after) => {
                 let written = self.keep(held, &after).await?;
-                if written == Transacted::Yes {
+                if written.is_done() {
                     tracing::info!(metric = "ConnectionsRefreshed", connectionId = %id, %provider, "refreshed");
                 }
                 written
             }
-            Tried::Broken(reason) => {
-                let (owner, told) = (owner_identifier.clone(), before.connection.event(Some(reason)));
-                let announcement = Announcement::new(BROKEN, owner, &told, now, &*self.random);
+            Attempted::Broken(reason) => {
+                let (owner, event) = (owner_identifier.clone(), before.connection.event(Some(reason)));
+                let announcement = Announcement::new(BROKEN, owner, &event, now, &*self.random);
                 let written = self.connections.break_off(held, now, &announcement).await?;
-                if written == Transacted::Yes {
+                if written.is_done() {
                     tracing::warn!(metric = "ConnectionsBroken", connectionId = %id, %provider, ?reason, "broken");
                 }
                 written
             }
-            Tried::Failed(error) => {
+            Attempted::Failed(error) => {
                 let (error, retry_after) = (logging::chain(&error), error.retry_after());
                 let due = retry_at(before.failures, now, before.connection.expires_date, retry_after);
                 let failures = before.failures.saturating_add(1);
@@ -215,17 +219,15 @@ impl Refresher {
                 self.connections.postpone(held, failures, due).await?
             }
         };
-        if written == Transacted::ConditionLost {
+        if !written.is_done() {
             tracing::warn!(connectionId = %id, %provider, "made anew, taken over, or written by a try without an answer");
         }
         Ok(())
     }
-}
 
-impl Refresher {
     /// Keeps new tokens. The old ones may be worth nothing any more, so a table that does not answer is asked again until
-    /// somebody else could take the connection.
-    async fn keep(&self, held: &HeldConnection, after: &StoredConnection) -> Result<Transacted, TableError> {
+    /// another caller could claim the connection.
+    async fn keep(&self, held: &HeldConnection, after: &StoredConnection) -> Result<Written<()>, TableError> {
         loop {
             match self.connections.refreshed(held, after).await {
                 Err(error @ TableError::Unavailable { .. })
@@ -234,7 +236,7 @@ impl Refresher {
                     tracing::warn!(error = %logging::chain(&error), "new tokens are not written yet; they are again");
                     sleep(WRITE_AGAIN_AFTER).await;
                 }
-                outcome => return outcome,
+                decided => return decided,
             }
         }
     }

@@ -2,11 +2,11 @@
 
 use http::{HeaderValue, StatusCode};
 
-use super::{
-    Provider, answer,
+use crate::{
+    answer,
     client_authentication::{Carried, SigningError, sensitive},
     placeholder::Placeholder,
-    provider::Revocation,
+    provider::{Provider, Revocation},
     provider_request::{Prepared, ProviderRequests},
 };
 use base::{clock::SharedClock, random::SharedRandom};

@@ -1,26 +1,23 @@
 //! Connections in the table: all of an entity's in one partition, with its webhooks; one for each provider.
 //!
-//! Whoever asks the provider anything with a connection's tokens holds it meanwhile by a lease, so that no two do: a
-//! refresh token that is used twice can cost the connection. Every change is made on condition of that lease, and an event
-//! is written in the transaction of the change that it tells of.
+//! A refresh and a disconnection hold the connection by a lease while they ask the provider, so that no two do: a refresh
+//! token that is used twice can cost the connection. Every change is made on condition of that lease, and an event is
+//! written in the transaction of the change that it announces.
 
 use std::time::Duration;
 
-use super::{
-    Connection, ConnectionStatus, ProviderName,
+use crate::{
+    connection::{Connection, ConnectionStatus},
     item::{ConnectionItem, DUE, DueConnection, DueItem, SHARD, SORT_KEY, StoredConnection, key, partition},
+    provider::ProviderName,
 };
 use auth::entity::AuthorizedEntity;
-use aws_sdk_dynamodb::{
-    operation::update_item::UpdateItemError,
-    types::{
-        AttributeValue, Delete, Put, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
-        builders::{PutBuilder, UpdateBuilder},
-    },
-};
 use base::clock::Time;
-use storage::table::{Item, Table, TableError, Transacted, number, read_item, text, write_item};
-use webhooks::events::outbox::{Announcement, Outbox};
+use storage::table::{
+    Change, Condition, Delete, Page, Place, Put, Query, Table, TableError, Transaction, Written, absent, at_most,
+    exists, is, is_new,
+};
+use webhooks::outbox::{Announcement, Outbox};
 
 /// How long a connection is held: the provider's answer and the time to record it.
 pub const LEASE: Duration = Duration::from_secs(30);
@@ -35,28 +32,28 @@ pub struct Connections {
 /// A connection that is the caller's alone until the lease runs out.
 #[derive(Debug)]
 pub struct HeldConnection {
-    /// The connection, as it was when the caller took hold of it.
+    /// The connection, as it was when the caller claimed it.
     pub stored: StoredConnection,
-    /// When somebody else can take it.
+    /// When another caller can claim it.
     pub until: Time,
     lease: String,
 }
 
-/// What a connection is taken hold of for.
+/// The purpose of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To refresh it, if it is due.
+    /// To refresh the connection, if it is due.
     Refresh,
     /// To disconnect it, due or not.
     Disconnect,
 }
 
-/// What came of taking hold of a connection.
+/// How a claim ended.
 #[derive(Debug)]
-pub enum Hold {
-    /// It is the caller's.
+pub enum Claim {
+    /// The caller holds the connection.
     Held(Box<HeldConnection>),
-    /// Somebody else holds it, or it is not due.
+    /// Another caller holds it, or it is not due.
     Busy,
     /// There is none.
     Missing,
@@ -68,16 +65,11 @@ impl Connections {
         Self { outbox: Outbox::new(table.clone()), table }
     }
 
-    /// The write of an event, for a transaction.
-    fn event(&self, announcement: &Announcement) -> Result<TransactWriteItem, TableError> {
-        self.table.in_transaction(&self.outbox.put(announcement)?.into(), "putting an event into the outbox")
-    }
-
     /// All connections of an entity, in the order of the providers' names.
     pub async fn of(&self, entity: &AuthorizedEntity) -> Result<Vec<Connection>, TableError> {
-        const DOING: &str = "reading an entity's connections";
-        let items = self.table.partition(partition(entity.id()), Some(SORT_KEY), DOING).await?;
-        items.into_iter().map(|item| read_item::<ConnectionItem>(item, DOING).map(|item| item.connection)).collect()
+        let query = Query::partition(partition(entity.id())).beginning_with("sk", SORT_KEY);
+        let items: Vec<ConnectionItem> = self.table.all(query, "reading an entity's connections").await?;
+        Ok(items.into_iter().map(|item| item.connection).collect())
     }
 
     /// An entity's connection to a provider, held or not.
@@ -93,32 +85,31 @@ impl Connections {
 
     /// Keeps a new connection in the place of one that may be there; a refresh that holds that one has lost it.
     ///
-    /// Where another account may not be replaced, the condition is lost when one is connected that is not certainly the same.
+    /// Where another account may not be replaced, the write is lost when one is connected that is not certainly the same.
     pub async fn establish(
         &self,
         entity: &AuthorizedEntity,
         stored: &StoredConnection,
         replace: bool,
         announcement: &Announcement,
-    ) -> Result<Transacted, TableError> {
+    ) -> Result<Written<()>, TableError> {
         const DOING: &str = "keeping a connection";
         debug_assert_eq!(entity.id(), &stored.connection.owner_identifier);
-        let item = write_item(&ConnectionItem::from(stored), DOING)?;
-        let put = Put::builder().table_name(&self.table.name).set_item(Some(item));
-        let put = if replace { put } else { unless_another(put, &stored.connection) }.build();
-        let put = TransactWriteItem::builder().put(put.map_err(TableError::unbuilt(DOING))?).build();
-        self.table.transact(vec![put, self.event(announcement)?], DOING).await
+        let put = Put::item(&ConnectionItem::from(stored), DOING)?;
+        let put = if replace { put } else { put.only_if(no_other_account(&stored.connection)) };
+        self.table.write_all(Transaction::new().with(put).with(self.outbox.put(announcement)?), DOING).await
     }
 
-    /// A page of what is due, and where the next page begins. An entry that is no connection's is logged and left out.
+    /// A page of the connections that are due. An entry that is no connection's is logged and left out.
     pub async fn due_before(
         &self,
         now: Time,
         limit: i32,
-        start: Option<Item>,
-    ) -> Result<(Vec<DueConnection>, Option<Item>), TableError> {
-        let due = self.table.due_before::<DueItem>(SHARD, now, limit, start, "looking for connections that are due");
-        let (entries, next) = due.await?;
+        start: Option<Place>,
+    ) -> Result<Page<DueConnection>, TableError> {
+        let query = Query::index("byDue", "dueShard", SHARD).between("dueAt", "0", now).limit(limit).after(start);
+        let Page { entries, next } =
+            self.table.page::<DueItem>(query.skipping_unreadable(), "looking for connections that are due").await?;
         let connections = entries.iter().filter_map(|entry| {
             let due = entry.read();
             if due.is_none() {
@@ -126,183 +117,125 @@ impl Connections {
             }
             due
         });
-        Ok((connections.collect(), next))
+        Ok(Page { entries: connections.collect(), next })
     }
 
-    /// Takes hold of a connection for a purpose. If the caller dies, the lease runs out.
-    pub async fn take(
+    /// Claims a connection for a purpose, under a lease of this name. If the caller dies, the lease runs out.
+    pub async fn claim(
         &self,
         entity: &AuthorizedEntity,
         provider: &ProviderName,
         purpose: Purpose,
         lease: String,
         now: Time,
-    ) -> Result<Hold, TableError> {
-        const DOING: &str = "taking hold of a connection";
-        let (update, condition) = match purpose {
-            // If the caller dies, it is due again when the lease is over.
-            Purpose::Refresh => ("SET lease = :lease, leaseUntil = :until, dueAt = :until", "dueAt <= :now"),
-            Purpose::Disconnect => ("SET lease = :lease, leaseUntil = :until", "attribute_exists(pk)"),
-        };
+    ) -> Result<Claim, TableError> {
         let until = now + LEASE;
-        let (pk, sk) = key(entity.id(), provider);
-        let request = self
-            .table
-            .client
-            .update_item()
-            .table_name(&self.table.name)
-            .key("pk", text(pk))
-            .key("sk", text(sk))
-            .update_expression(update)
-            .condition_expression(format!(
-                "{condition} AND (attribute_not_exists(leaseUntil) OR leaseUntil <= :now) OR lease = :lease"
-            ))
-            .expression_attribute_values(":lease", text(&lease))
-            .expression_attribute_values(":until", text(until))
-            .expression_attribute_values(":now", text(now))
-            .return_values(ReturnValue::AllNew)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        let item = match request.send().await {
-            Ok(answer) => answer.attributes.unwrap_or_default(),
-            Err(error) => match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(lost)) => {
-                    return Ok(if lost.item.is_some() { Hold::Busy } else { Hold::Missing });
-                }
-                _ => return Err(TableError::sdk(DOING)(error)),
-            },
+        let change = Change::of(key(entity.id(), provider)).set("lease", lease.as_str()).set("leaseUntil", until);
+        let (change, wanted) = match purpose {
+            // If the caller dies, the connection is due again when the lease is over.
+            Purpose::Refresh => (change.set("dueAt", until), at_most("dueAt", now)),
+            Purpose::Disconnect => (change, exists()),
         };
-        let mut stored: StoredConnection = read_item::<ConnectionItem>(item, DOING)?.into();
-        // Whose it is, its place says, for which its tokens are sealed; not the row, which may be a copy of another's.
+        let free = absent("leaseUntil").or(at_most("leaseUntil", now));
+        // The SDK may send the same claim twice when an answer was lost on its way.
+        let change = change.only_if(wanted.and(free).or(is("lease", lease.as_str())));
+        let item: ConnectionItem = match self.table.write_and_read(change, "claiming a connection").await? {
+            Written::Done(item) => item,
+            Written::Lost(Some(_)) => return Ok(Claim::Busy),
+            Written::Lost(None) => return Ok(Claim::Missing),
+        };
+        let mut stored = StoredConnection::from(item);
+        // Owner and provider come from the key, for which the tokens are sealed: a copied row must not change them.
         stored.connection.owner_identifier = entity.id().clone();
         stored.connection.provider = provider.clone();
-        Ok(Hold::Held(Box::new(HeldConnection { stored, until, lease })))
+        Ok(Claim::Held(Box::new(HeldConnection { stored, until, lease })))
     }
 
-    /// Writes the outcome of a refresh and lets go.
-    pub async fn refreshed(&self, held: &HeldConnection, after: &StoredConnection) -> Result<Transacted, TableError> {
+    /// Writes the new tokens of a refresh and gives the lease back.
+    pub async fn refreshed(&self, held: &HeldConnection, after: &StoredConnection) -> Result<Written<()>, TableError> {
         let StoredConnection { connection, sealed_tokens, failures, due } = after;
-        let (mut set, mut remove) = (Vec::new(), Vec::new());
-        set.push(("sealedTokens", text(sealed_tokens)));
-        set.push(("lastUpdate", text(connection.last_update)));
-        set.push(("failures", number(failures)));
-        match connection.expires_date {
-            Some(end) => set.push(("expiresDate", text(end))),
-            None => remove.push("expiresDate"),
-        }
-        match due {
-            Some(due) => set.push(("dueAt", text(due))),
-            None => remove.extend(DUE),
-        }
-        self.change(held, set, remove, None).await
+        let change = held
+            .change()
+            .set("sealedTokens", sealed_tokens.as_str())
+            .set("lastUpdate", connection.last_update)
+            .set("failures", *failures)
+            .set_or_remove("expiresDate", connection.expires_date);
+        let change = match due {
+            Some(due) => change.set("dueAt", *due),
+            None => never_due(change),
+        };
+        self.write(change, None).await
     }
 
-    /// Has a connection looked at another time, after so many failures in a row, and lets go.
-    pub async fn postpone(&self, held: &HeldConnection, failures: u32, due: Time) -> Result<Transacted, TableError> {
-        self.change(held, vec![("failures", number(failures)), ("dueAt", text(due))], Vec::new(), None).await
+    /// Sets another due time after so many failures in a row, and gives the lease back.
+    pub async fn postpone(&self, held: &HeldConnection, failures: u32, due: Time) -> Result<Written<()>, TableError> {
+        self.write(held.change().set("failures", failures).set("dueAt", due), None).await
     }
 
-    /// Marks a connection as broken and lets go. It is never due again. The tokens stay, for whoever disconnects it: some
-    /// providers want them all the same.
+    /// Marks a connection as broken and gives the lease back. It is never due again. The tokens stay for a later
+    /// disconnection, since some providers want even dead ones.
     pub async fn break_off(
         &self,
         held: &HeldConnection,
         now: Time,
         announcement: &Announcement,
-    ) -> Result<Transacted, TableError> {
-        let set = vec![("status", text(ConnectionStatus::Broken.as_str())), ("lastUpdate", text(now))];
-        self.change(held, set, DUE.to_vec(), Some(announcement)).await
+    ) -> Result<Written<()>, TableError> {
+        let change = held.change().set("status", ConnectionStatus::Broken.as_str()).set("lastUpdate", now);
+        self.write(never_due(change), Some(announcement)).await
     }
 
-    /// Lets go of a connection, and leaves it as it is.
-    pub async fn release(&self, held: &HeldConnection) -> Result<Transacted, TableError> {
-        self.change(held, Vec::new(), Vec::new(), None).await
+    /// Gives the lease back, and leaves the connection as it is.
+    pub async fn release(&self, held: &HeldConnection) -> Result<Written<()>, TableError> {
+        self.write(held.change(), None).await
     }
 
-    /// Changes a held connection, with the event that tells of it if there is one, and lets go of it. Only what is named is
-    /// written: keys are rotated meanwhile, and what was sealed anew must stay so.
+    /// Writes a change of a held connection, and the event that announces it if there is one.
     ///
-    /// The condition is lost when the connection was made anew, or when the lease had run out and somebody else took hold
-    /// of it: theirs counts.
-    async fn change(
-        &self,
-        held: &HeldConnection,
-        set: Vec<(&'static str, AttributeValue)>,
-        remove: Vec<&'static str>,
-        announcement: Option<&Announcement>,
-    ) -> Result<Transacted, TableError> {
-        const DOING: &str = "changing a connection";
-        let update = changed(&self.table.name, held, set, remove).build().map_err(TableError::unbuilt(DOING))?;
-        let mut writes = vec![TransactWriteItem::builder().update(update).build()];
-        if let Some(announcement) = announcement {
-            writes.push(self.event(announcement)?);
-        }
-        self.table.transact(writes, DOING).await
+    /// The change is lost when the connection was made anew, or when the lease had run out and another caller claimed the
+    /// connection: theirs counts.
+    async fn write(&self, change: Change, announcement: Option<&Announcement>) -> Result<Written<()>, TableError> {
+        let event = announcement.map(|announcement| self.outbox.put(announcement)).transpose()?;
+        self.table.write_all(Transaction::new().with(change).with_all(event), "changing a connection").await
     }
 
-    /// Removes a held connection, with the event that tells of it. The condition is lost as when it is
-    /// changed.
-    pub async fn remove(&self, held: &HeldConnection, announcement: &Announcement) -> Result<Transacted, TableError> {
-        const DOING: &str = "removing a connection";
-        let (pk, sk) = key(&held.stored.connection.owner_identifier, &held.stored.connection.provider);
-        let delete = Delete::builder()
-            .table_name(&self.table.name)
-            .key("pk", text(pk))
-            .key("sk", text(sk))
-            .condition_expression(HELD)
-            .expression_attribute_values(":lease", text(&held.lease))
-            .build();
-        let delete = TransactWriteItem::builder().delete(delete.map_err(TableError::unbuilt(DOING))?).build();
-        self.table.transact(vec![delete, self.event(announcement)?], DOING).await
+    /// Removes a held connection, with the event that announces it. Lost in the same cases as a change.
+    pub async fn remove(&self, held: &HeldConnection, announcement: &Announcement) -> Result<Written<()>, TableError> {
+        let removal = Delete::of(held.key()).only_if(held.condition());
+        let writes = Transaction::new().with(removal).with(self.outbox.put(announcement)?);
+        self.table.write_all(writes, "removing a connection").await
     }
 }
 
-/// On condition that no other account is connected. A connection whose account is not known gives way only when it is
-/// broken; and one that this very request made before, whose answer was lost, is no other.
-fn unless_another(put: PutBuilder, connection: &Connection) -> PutBuilder {
-    let (same, values) = match &connection.account {
-        Some(account) => (
-            "account = :account OR #status = :broken AND attribute_not_exists(account)",
-            Some((":account", text(account))),
-        ),
-        None => ("#status = :broken", None),
+impl HeldConnection {
+    fn key(&self) -> (String, String) {
+        key(&self.stored.connection.owner_identifier, &self.stored.connection.provider)
+    }
+
+    fn condition(&self) -> Condition {
+        is("lease", self.lease.as_str())
+    }
+
+    /// A change of the connection that gives its lease back. It names only what it changes: keys are rotated meanwhile, and
+    /// tokens that were sealed anew must stay so.
+    fn change(&self) -> Change {
+        Change::of(self.key()).remove("lease").remove("leaseUntil").only_if(self.condition())
+    }
+}
+
+fn never_due(change: Change) -> Change {
+    DUE.into_iter().fold(change, |change, attribute| change.remove(attribute))
+}
+
+/// No other account is connected. A connection whose account is not known gives way only when it is broken; and one that
+/// this very request made before, whose answer was lost, is no other.
+fn no_other_account(connection: &Connection) -> Condition {
+    let broken = is("status", ConnectionStatus::Broken.as_str());
+    let same = match &connection.account {
+        Some(account) => is("account", account.as_str()).or(broken.and(absent("account"))),
+        None => broken,
     };
-    let put = put
-        .condition_expression(format!("attribute_not_exists(pk) OR id = :id OR {same}"))
-        .expression_attribute_names("#status", "status")
-        .expression_attribute_values(":id", text(&connection.id))
-        .expression_attribute_values(":broken", text(ConnectionStatus::Broken.as_str()));
-    values.into_iter().fold(put, |put, (name, value)| put.expression_attribute_values(name, value))
+    is_new().or(is("id", connection.id.to_string())).or(same)
 }
-
-/// The change of a held connection.
-fn changed(
-    table: &str,
-    held: &HeldConnection,
-    set: Vec<(&'static str, AttributeValue)>,
-    remove: Vec<&'static str>,
-) -> UpdateBuilder {
-    let (pk, sk) = key(&held.stored.connection.owner_identifier, &held.stored.connection.provider);
-    let mut update = Update::builder()
-        .table_name(table)
-        .key("pk", text(pk))
-        .key("sk", text(sk))
-        .condition_expression(HELD)
-        .expression_attribute_values(":lease", text(&held.lease));
-    let mut sets = Vec::new();
-    // Names of attributes stand for themselves, since some are words of the language of expressions.
-    for (name, value) in set {
-        sets.push(format!("#{name} = :{name}"));
-        update = update
-            .expression_attribute_names(format!("#{name}"), name)
-            .expression_attribute_values(format!(":{name}"), value);
-    }
-    let removes = ["lease", "leaseUntil"].into_iter().chain(remove).collect::<Vec<_>>().join(", ");
-    let sets = if sets.is_empty() { String::new() } else { format!("SET {} ", sets.join(", ")) };
-    update.update_expression(format!("{sets}REMOVE {removes}"))
-}
-
-/// The condition of whoever holds a connection.
-const HELD: &str = "lease = :lease";
 
 #[cfg(test)]
 mod tests {
@@ -312,32 +245,19 @@ mod tests {
     #[test]
     fn a_connection_takes_no_other_accounts_place() {
         let mut connection = stored(None).connection;
-        let condition = |connection: &Connection| {
-            let put = unless_another(Put::builder().table_name("table").item("pk", text("x")), connection);
-            let put = put.build().expect("built");
-            let mut values: Vec<_> = put.expression_attribute_values().expect("values").keys().cloned().collect();
-            values.sort();
-            (put.condition_expression().expect("a condition").to_owned(), values.join(" "))
-        };
-        let unnamed = "attribute_not_exists(pk) OR id = :id OR #status = :broken";
-        assert_eq!(condition(&connection), (unnamed.to_owned(), ":broken :id".to_owned()));
+        let new_or_own = || is_new().or(is("id", connection.id.to_string()));
+        let broken = || is("status", "broken");
+        assert_eq!(no_other_account(&connection), new_or_own().or(broken()));
+        let expected = new_or_own().or(is("account", "M-1").or(broken().and(absent("account"))));
         connection.account = Some("M-1".into());
-        let named = "attribute_not_exists(pk) OR id = :id OR account = :account OR #status = :broken AND \
-                     attribute_not_exists(account)";
-        assert_eq!(condition(&connection), (named.to_owned(), ":account :broken :id".to_owned()));
+        assert_eq!(no_other_account(&connection), expected);
     }
 
     #[test]
     fn every_change_is_made_on_condition_of_the_lease_and_ends_it() {
         let held = HeldConnection { stored: stored(None), until: Time::from_millis(0), lease: "mine".into() };
-        for (set, remove, expression) in [
-            (vec![], vec![], "REMOVE lease, leaseUntil"),
-            (vec![("status", text("broken"))], vec!["dueAt"], "SET #status = :status REMOVE lease, leaseUntil, dueAt"),
-        ] {
-            let change = changed("table", &held, set, remove).build().expect("built");
-            assert_eq!(change.update_expression(), expression);
-            assert_eq!(change.condition_expression(), Some("lease = :lease"));
-            assert_eq!(change.expression_attribute_values().expect("values")[":lease"], text("mine"));
-        }
+        let key = ("ENT#demo-hotel".to_owned(), "PAY#square".to_owned());
+        let expected = Change::of(key).remove("lease").remove("leaseUntil").only_if(is("lease", "mine"));
+        assert_eq!(held.change(), expected);
     }
 }

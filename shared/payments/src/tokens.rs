@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Granted, ProviderName};
+use crate::{granted::Granted, provider::ProviderName};
 use auth::entity::EntityId;
 use base::random::Random;
 use storage::{

@@ -101,38 +101,6 @@ impl Problem {
         Self::new(ProblemKind::DeliveryNotFound, detail)
     }
 
-    /// The deployment has no such payment provider.
-    pub fn provider_not_found() -> Self {
-        let detail = "This deployment has no payment provider of the name in the path, or none that is set up.";
-        Self::new(ProblemKind::ProviderNotFound, detail)
-    }
-
-    /// The entity has no connection to the payment provider.
-    pub fn connection_not_found() -> Self {
-        let detail = "This managing entity has no connection to the payment provider in the path.";
-        Self::new(ProblemKind::ConnectionNotFound, detail)
-    }
-
-    /// The entity is connected to the payment provider, with this account where the provider names it.
-    pub fn connection_exists(account: Option<&str>) -> Self {
-        let detail = "This managing entity is connected to the payment provider in the path. Send {\"replace\": true} to \
-             connect in its place, with the same account or another one.";
-        Self::new(ProblemKind::ConnectionExists, detail).with_property("account", account)
-    }
-
-    /// The state of a start page or a callback is unknown, used, expired, or made for another provider or browser; which of
-    /// these is not said.
-    pub fn invalid_state() -> Self {
-        let detail = "The link to or from the payment provider is not valid, or no longer, or not in this browser; go back and connect again.";
-        Self::new(ProblemKind::InvalidState, detail)
-    }
-
-    /// The task's key or its environment is another's; which of the two is not said.
-    pub fn task_refused() -> Self {
-        let detail = "The task key is wrong, or the environment is not the one that this deployment has.";
-        Self::new(ProblemKind::TaskRefused, detail)
-    }
-
     /// The delivery has had as many attempts as one that is sent again may have.
     pub fn too_many_attempts(limit: u32) -> Self {
         let detail = format!("The delivery has had {limit} attempts or more; it cannot be sent again.");

@@ -5,4 +5,5 @@
 
 pub mod deliveries;
 pub mod events;
+pub mod outbox;
 pub mod subscriptions;

@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use function::{Service, StartError};
-use gate::Endpoint;
-use geo_ip::{Task, settings::GeoIpSettings};
+use gate::{Call, Endpoint, Reply};
+use geo_ip::{Task, settings::GeoIpSettings, task::TaskRequest};
+use problem::Problem;
 use storage::secrets::SecretSettings;
 
 /// Longer than other requests may take, since providers are slow, and below the API's limit of 30 seconds.
@@ -22,14 +23,16 @@ async fn main() -> Result<(), StartError> {
     service
         .serve_with_schedule(
             ENDPOINT,
-            move |call| {
-                let task = task.clone();
-                async move { task.answer(&call).await }
-            },
+            move |call| run(task.clone(), call),
             move || {
                 let task = scheduled.clone();
                 async move { task.scheduled().await }
             },
         )
         .await
+}
+
+async fn run(task: Arc<Task>, call: Call) -> Result<Reply, Problem> {
+    let request = TaskRequest::read(&call.body, &call.query("live"))?;
+    Reply::ok(&task.requested(&request).await?)
 }

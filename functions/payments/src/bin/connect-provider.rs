@@ -4,9 +4,14 @@ use std::sync::Arc;
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::{Endpoint, EntityCall};
+use gate::{Endpoint, EntityCall, Reply};
+use http::{StatusCode, header::CACHE_CONTROL};
 use outbound::EndpointSettings;
-use payments::{Connections, PendingAuthorizations, Providers, connect::Connecting};
+use payments::{
+    Connections, PendingAuthorizations, Providers,
+    connect::{ConnectError, Connecting, NewConnection},
+};
+use problem::Problem;
 use storage::{sealing::KeyRings, secrets::SecretSettings};
 
 const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::PaymentWrite).taking_json();
@@ -24,10 +29,12 @@ async fn main() -> Result<(), StartError> {
         clock,
         random: service.shared_random(),
     });
-    service
-        .serve(ENDPOINT, move |call| {
-            let connecting = connecting.clone();
-            async move { connecting.ask(&call).await }
-        })
-        .await
+    service.serve(ENDPOINT, move |call| connect(connecting.clone(), call)).await
+}
+
+async fn connect(connecting: Arc<Connecting>, call: EntityCall) -> Result<Reply, Problem> {
+    let wanted = NewConnection::read(&call.body)?;
+    let provider = functions_payments::provider(&call).ok_or(ConnectError::ProviderNotFound)?;
+    let link = connecting.ask(&call.entity, &provider, wanted).await?;
+    Ok(Reply::json(StatusCode::CREATED, &link)?.with_header(CACHE_CONTROL, "no-store"))
 }

@@ -4,9 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::{Endpoint, EntityCall};
+use gate::{Endpoint, EntityCall, Reply};
 use outbound::EndpointSettings;
-use payments::{Connections, Providers, Revocations, disconnect::Disconnecting};
+use payments::{
+    Connections, Providers, Revocations,
+    disconnect::{DisconnectError, Disconnecting},
+};
+use problem::Problem;
 use storage::{sealing::KeyRings, secrets::SecretSettings};
 
 /// The provider has 10 s of it, and a refresh that is under way 5 s.
@@ -26,10 +30,10 @@ async fn main() -> Result<(), StartError> {
         clock,
         random: service.shared_random(),
     });
-    service
-        .serve(ENDPOINT, move |call| {
-            let disconnecting = disconnecting.clone();
-            async move { disconnecting.disconnect(&call).await }
-        })
-        .await
+    service.serve(ENDPOINT, move |call| disconnect(disconnecting.clone(), call)).await
+}
+
+async fn disconnect(disconnecting: Arc<Disconnecting>, call: EntityCall) -> Result<Reply, Problem> {
+    let provider = functions_payments::provider(&call).ok_or(DisconnectError::NotFound)?;
+    Reply::ok(&disconnecting.disconnect(&call.entity, &provider).await?)
 }

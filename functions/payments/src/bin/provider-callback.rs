@@ -4,13 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::Endpoint;
+use gate::{Call, Endpoint, Reply};
 use outbound::EndpointSettings;
 use payments::{
     Connections, Grants, PendingAuthorizations, Providers,
-    callback::{self, Callback},
+    brought::Brought,
+    callback::{self, Callback, CallbackError},
     panel::PanelSettings,
 };
+use problem::Problem;
 use storage::{sealing::KeyRings, secrets::SecretSettings};
 
 /// A second more than a callback takes at most, and two less than the function's own limit.
@@ -36,10 +38,13 @@ async fn main() -> Result<(), StartError> {
         clock,
         random: service.shared_random(),
     });
-    service
-        .serve(ENDPOINT, move |call| {
-            let callback = callback.clone();
-            async move { callback.answer(&call).await }
-        })
-        .await
+    service.serve(ENDPOINT, move |call| come_back(callback.clone(), call)).await
+}
+
+async fn come_back(callback: Arc<Callback>, call: Call) -> Result<Reply, Problem> {
+    let brought = Brought::read(|name| call.query(name))?;
+    let provider = functions_payments::provider(&call).ok_or(CallbackError::InvalidState)?;
+    let browser = functions_payments::browser(&call);
+    let answered = callback.take(&provider, &brought, browser, call.claims.as_ref()).await?;
+    functions_payments::redirect(&answered.address)
 }

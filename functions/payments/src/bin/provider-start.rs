@@ -3,8 +3,13 @@
 use std::sync::Arc;
 
 use function::{Service, StartError};
-use gate::Endpoint;
-use payments::{PendingAuthorizations, start::Start};
+use functions_payments::start_page;
+use gate::{Call, Endpoint, Reply};
+use payments::{
+    PendingAuthorizations,
+    start::{Opened, Start, StartPageError, StartQuery},
+};
+use problem::Problem;
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
@@ -14,10 +19,14 @@ async fn main() -> Result<(), StartError> {
         clock: service.clock().clone(),
         random: service.shared_random(),
     });
-    service
-        .serve(Endpoint::public(), move |call| {
-            let start = start.clone();
-            async move { start.answer(&call).await }
-        })
-        .await
+    service.serve(Endpoint::public(), move |call| open(start.clone(), call)).await
+}
+
+async fn open(start: Arc<Start>, call: Call) -> Result<Reply, Problem> {
+    let query = StartQuery::read(|name| call.query(name))?;
+    let provider = functions_payments::provider(&call).ok_or(StartPageError::InvalidState)?;
+    match start.open(&provider, &query, functions_payments::browser(&call)).await? {
+        Opened::Page(page) => start_page::reply(&page),
+        Opened::GoOn(address) => functions_payments::redirect(&address),
+    }
 }

@@ -3,7 +3,7 @@
 
 use url::Url;
 
-use super::{Answer, Candidate, DatabaseType, Offer, address};
+use super::offer::{Candidate, DatabaseType, Offer, SourceAnswer, address};
 use crate::{
     edition::EditionName,
     pointer::{Origin, Release},
@@ -26,7 +26,7 @@ pub(super) fn ask(
     published: Option<&Release>,
     origin: Origin,
     now: Time,
-) -> Answer {
+) -> SourceAnswer {
     let known = EDITIONS.iter().find(|(name, _)| *name == edition.as_str());
     // The configuration admits no other; one that came here all the same would be refused by its type.
     let database_type = known.map_or("DBIP-", |(_, database_type)| database_type);
@@ -34,7 +34,7 @@ pub(super) fn ask(
         let url = address(server, SERVER, &format!("/free/{edition}-{month}.mmdb.gz"));
         Candidate { date: Some(month), ..Candidate::unless_published(url, published) }
     });
-    Answer::Offer(Box::new(Offer {
+    SourceAnswer::Offer(Box::new(Offer {
         candidates: candidates.into(),
         authorization: None,
         checksum: None,
@@ -72,7 +72,7 @@ mod tests {
     fn an_edition_has_its_own_file_and_type() {
         let edition = EditionName::parse("dbip-asn-lite").expect("a name");
         let now = "2026-11-20T09:45:00Z".parse().expect("a time");
-        let Answer::Offer(offer) = ask(None, &edition, None, Origin::default(), now) else { panic!("an offer") };
+        let SourceAnswer::Offer(offer) = ask(None, &edition, None, Origin::default(), now) else { panic!("an offer") };
         let urls: Vec<_> = offer.candidates.iter().map(|candidate| candidate.url.as_str()).collect();
         assert_eq!(
             urls,

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use url::Url;
 
-use super::{Answer, Candidate, Checksum, DatabaseType, Offer, SourceError, address, leading_sha256};
+use super::offer::{Candidate, Checksum, DatabaseType, Offer, SourceAnswer, SourceError, address, leading_sha256};
 use crate::{
     download::Web,
     pointer::{Origin, Release},
@@ -34,7 +34,7 @@ pub(super) async fn ask(
     published: Option<&Release>,
     origin: Origin,
     web: &Web,
-) -> Result<Answer, SourceError> {
+) -> Result<SourceAnswer, SourceError> {
     let with_token = |path: &str| {
         let mut url = address(server, SERVER, path);
         url.query_pairs_mut().append_pair("token", token.expose());
@@ -46,10 +46,10 @@ pub(super) async fn ask(
     let sha256 = answered.and_then(|answered| leading_sha256(&answered.checksums.sha256));
     let sha256 = sha256.ok_or(SourceError::Answer { asking: ASKING, what: "not the JSON that it should be" })?;
     if published.is_some_and(|release| release.source.served_sha256.as_deref() == Some(&sha256)) {
-        return Ok(Answer::Unchanged);
+        return Ok(SourceAnswer::Unchanged);
     }
     let url = with_token("/data/ipinfo_lite.mmdb");
-    Ok(Answer::Offer(Box::new(Offer {
+    Ok(SourceAnswer::Offer(Box::new(Offer {
         candidates: vec![Candidate { url, conditions: Vec::new(), date: None }],
         authorization: None,
         checksum: Some(Checksum::ServedSha256(sha256)),

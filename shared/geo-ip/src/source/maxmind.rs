@@ -6,7 +6,7 @@ use http::HeaderValue;
 use serde::Deserialize;
 use url::Url;
 
-use super::{Answer, Candidate, Checksum, DatabaseType, Offer, SourceError, address};
+use super::offer::{Candidate, Checksum, DatabaseType, Offer, SourceAnswer, SourceError, address};
 use crate::{
     download::Web,
     edition::EditionName,
@@ -39,7 +39,7 @@ pub(super) async fn ask(
     published: Option<&Release>,
     origin: Origin,
     web: &Web,
-) -> Result<Answer, SourceError> {
+) -> Result<SourceAnswer, SourceError> {
     let authorization = basic(account_id, license_key);
     let mut url = address(server, SERVER, "/geoip/updates/metadata");
     url.query_pairs_mut().append_pair("edition_id", edition.as_str());
@@ -57,11 +57,11 @@ pub(super) async fn ask(
         return Err(wrong("without a date"));
     }
     if published.is_some_and(|release| release.source.md5.as_deref() == Some(&md5)) {
-        return Ok(Answer::Unchanged);
+        return Ok(SourceAnswer::Unchanged);
     }
     let mut url = address(server, SERVER, &format!("/geoip/databases/{edition}/download"));
     url.query_pairs_mut().append_pair("date", &day).append_pair("suffix", "tar.gz");
-    Ok(Answer::Offer(Box::new(Offer {
+    Ok(SourceAnswer::Offer(Box::new(Offer {
         candidates: vec![Candidate { url, conditions: Vec::new(), date: Some(date) }],
         authorization,
         checksum: Some(Checksum::DatabaseMd5(md5.clone())),

@@ -3,7 +3,7 @@
 
 use url::Url;
 
-use super::{Answer, Candidate, Checksum, DatabaseType, Offer, SourceError, leading_sha256};
+use super::offer::{Candidate, Checksum, DatabaseType, Offer, SourceAnswer, SourceError, leading_sha256};
 use crate::{
     download::Web,
     edition::EditionName,
@@ -19,14 +19,14 @@ pub(super) async fn ask(
     published: Option<&Release>,
     origin: Origin,
     web: &Web,
-) -> Result<Answer, SourceError> {
+) -> Result<SourceAnswer, SourceError> {
     let mut checksum = None;
     if let Some(sha256_url) = sha256_url {
         let text = web.text(sha256_url, None).await.map_err(SourceError::download(ASKING))?;
         let what = "no SHA-256 in 64 hexadecimal digits";
         let sha256 = leading_sha256(&text).ok_or(SourceError::Answer { asking: ASKING, what })?;
         if published.is_some_and(|release| release.source.served_sha256.as_deref() == Some(&sha256)) {
-            return Ok(Answer::Unchanged);
+            return Ok(SourceAnswer::Unchanged);
         }
         checksum = Some(Checksum::ServedSha256(sha256));
     }
@@ -35,7 +35,7 @@ pub(super) async fn ask(
         // The checksum is another's already; "not modified" would contradict it.
         candidate.conditions.clear();
     }
-    Ok(Answer::Offer(Box::new(Offer {
+    Ok(SourceAnswer::Offer(Box::new(Offer {
         candidates: vec![candidate],
         authorization: None,
         checksum,

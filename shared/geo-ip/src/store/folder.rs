@@ -10,7 +10,7 @@ use std::{
 
 use tokio::task::spawn_blocking;
 
-use super::{Object, Put, Reread, StoreError, Swap, Tag, UNFINISHED};
+use super::object::{Object, Put, Reread, StoreError, Swap, Tag, UNFINISHED};
 use crate::hash;
 
 /// The folder.

@@ -2,15 +2,17 @@
 //! changes by compare-and-swap only.
 
 mod folder;
+mod object;
 mod s3;
 
 use std::{
-    fmt, io,
+    fmt,
     path::{Path, PathBuf},
     str::FromStr,
 };
 
 pub use folder::FolderStore;
+pub use object::{Object, Put, Reread, StoreError, Swap, Tag, UNFINISHED};
 pub use s3::S3Store;
 use url::Url;
 
@@ -37,79 +39,6 @@ pub enum StoreAddress {
         /// Empty, or ends with a slash.
         prefix: String,
     },
-}
-
-/// How the name of a file ends that is still being written.
-pub const UNFINISHED: &str = ".unfinished";
-
-/// What tells one state of an object from another.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tag(String);
-
-/// A small object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Object {
-    /// Its content.
-    pub content: Vec<u8>,
-    /// Its state.
-    pub tag: Tag,
-}
-
-/// What a reader that knows an object already finds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reread {
-    /// The object is as it was.
-    Same,
-    /// There is no object, or no longer.
-    Absent,
-    /// It has changed.
-    Changed(Object),
-}
-
-/// What became of a new object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Put {
-    /// It was not there.
-    Created,
-    /// It was there already, with the same content.
-    Exists,
-}
-
-/// What became of a swap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Swap {
-    /// The object is what it should become.
-    Swapped,
-    /// Somebody else changed it first.
-    Lost,
-}
-
-/// Why the store did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The file system refused.
-    #[error("the store's folder could not be used: {doing} {key}")]
-    Folder {
-        /// What was being done.
-        doing: &'static str,
-        /// With which object.
-        key: String,
-        /// What the file system says.
-        source: io::Error,
-    },
-    /// S3 did not answer, or refused.
-    #[error("the store's bucket could not be used: {doing} {key}")]
-    S3 {
-        /// What was being done.
-        doing: &'static str,
-        /// With which object.
-        key: String,
-        /// What the SDK says.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// Under a name that says its content, there is another content.
-    #[error("the store holds something else under the name {0}")]
-    Damaged(String),
 }
 
 impl Store {

@@ -11,7 +11,7 @@ use aws_sdk_s3::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use tokio::{fs::File, io::AsyncWriteExt};
 
-use super::{Object, Put, Reread, StoreError, Swap, Tag};
+use super::object::{Object, Put, Reread, StoreError, Swap, Tag};
 
 /// The metadata in which an object's SHA-256 is kept beside it.
 const SHA256: &str = "sha256";

@@ -4,9 +4,6 @@ pub mod breaker;
 pub mod change;
 pub mod disable;
 pub mod endpoint;
-pub mod endpoint_url;
-#[cfg(test)]
-mod endpoint_url_tests;
 pub mod headers;
 pub mod health;
 pub mod masked;
@@ -28,5 +25,6 @@ pub mod telling;
 pub mod test_event;
 pub mod webhook;
 
+pub use outbound::endpoint_url;
 pub use store::Webhooks;
 pub use webhook::Webhook;

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use proptest::{collection::vec, prelude::*, sample::select};
 
-use super::endpoint_url::{EndpointUrl, EndpointUrlError};
-use outbound::addresses::{AddressRules, is_public};
+use crate::addresses::{AddressRules, is_public};
+use crate::endpoint_url::{EndpointUrl, EndpointUrlError};
 
 /// How a number is written.
 #[derive(Debug, Clone, Copy)]

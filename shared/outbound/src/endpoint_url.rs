@@ -1,9 +1,9 @@
 //! The address of an endpoint, checked as far as it can be without asking the network. The address
-//! that its name resolves to is checked at every attempt, in [`outbound`].
+//! that its name resolves to is checked at every attempt, in [`crate::dial`].
 
 use url::{Host, Url};
 
-use outbound::addresses::AddressRules;
+use crate::addresses::AddressRules;
 
 const MAX_LENGTH: usize = 2048;
 /// The longest name and the longest part of one that the DNS has (RFC 1035 §2.3.4), without the dot

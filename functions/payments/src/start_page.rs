@@ -1,0 +1,129 @@
+//! The page from which a person is led to the provider, as HTML.
+
+use auth::entity::EntityId;
+use gate::{
+    Reply,
+    page::{self, escaped},
+};
+use http::header::{CACHE_CONTROL, SET_COOKIE};
+use payments::{ConnectionStatus, builtin, pending::Predecessor, start::StartPage};
+use problem::Problem;
+
+/// The page, which gives the browser its cookie.
+pub fn reply(shown: &StartPage) -> Result<Reply, Problem> {
+    page::reply(html(shown))
+        .with_header(CACHE_CONTROL, "no-store")
+        .with_computed_header(SET_COOKIE, &shown.browser.cookie())
+}
+
+fn html(shown: &StartPage) -> String {
+    let pending = &shown.pending;
+    let provider = escaped(builtin::label(&pending.provider));
+    let who = format!("<strong>{}</strong>", escaped(pending.entity.as_str()));
+    let mut content = format!(
+        "<p>The managing entity {who} asks to be connected to an account at <strong>{provider}</strong>: the one that you \
+         choose there. Whoever manages {who} can use it from then on.</p>\n"
+    );
+    if !shown.onward.scopes.is_empty() {
+        let scopes = shown.onward.scopes.iter().map(|scope| format!("<li><code>{}</code></li>\n", escaped(scope)));
+        content += &format!("<p>This is what is asked for:</p>\n<ul>\n{}</ul>\n", scopes.collect::<String>());
+    }
+    if let Some(predecessor) = &shown.onward.predecessor {
+        content += &replaced(predecessor, pending.replace, &pending.entity);
+    }
+    content += &format!(
+        "<p>If you do not work for {who}, or did not ask for this, close this page: nothing is connected then.</p>\n"
+    );
+    if shown.came_back {
+        content += "<p role=\"alert\">The link below did not lead on. Let your browser accept cookies from this address, \
+                    and use the link again.</p>\n";
+    }
+    content += &format!("<p><a href=\"{}\">Go on to {provider}</a></p>\n", escaped(&shown.link));
+    page::html("Connect an account", &content)
+}
+
+/// The sentences on the account that is connected already.
+fn replaced(predecessor: &Predecessor, replace: bool, entity: &EntityId) -> String {
+    let account = match &predecessor.account {
+        Some(account) => format!("the account <strong>{}</strong>", escaped(account)),
+        None => "an account that the provider does not name".to_owned(),
+    };
+    let entity = escaped(entity.as_str());
+    let now = match predecessor.status {
+        ConnectionStatus::Connected => format!("Now, <strong>{entity}</strong> is connected to {account}."),
+        ConnectionStatus::Broken => {
+            format!("The connection of <strong>{entity}</strong> to {account} no longer works.")
+        }
+    };
+    let then = if replace || predecessor.account.is_none() {
+        "The account that you choose takes its place."
+    } else {
+        "Choose this account again; another one will not be connected in its place."
+    };
+    format!("<p>{now} {then}</p>\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{clock::Time, random::SystemRandom};
+    use payments::{
+        ProviderName,
+        browser::Browser,
+        pending::{Onward, PendingAuthorization},
+    };
+
+    fn page(predecessor: Option<Predecessor>, replace: bool, came_back: bool) -> String {
+        let onward = Onward {
+            authorization_url: "https://pay.example.com/authorize?client_id=app".into(),
+            scopes: vec!["read_write".into(), "<b>".into()],
+            predecessor,
+        };
+        let pending = PendingAuthorization {
+            entity: EntityId::parse("demo-hotel").expect("an entity"),
+            provider: ProviderName::parse("stripe").expect("a name"),
+            sealed_verifier: None,
+            onward: Some(onward.clone()),
+            replace,
+            expires_date: Time::from_millis(1_795_167_900_123),
+            browser: None,
+            spent_by: None,
+        };
+        let (link, browser) = ("start?state=s&go=t".to_owned(), Browser::new(&SystemRandom));
+        html(&StartPage { pending, onward, link, came_back, browser })
+    }
+
+    fn before(account: Option<&str>, status: ConnectionStatus) -> Option<Predecessor> {
+        Some(Predecessor { account: account.map(str::to_owned), status })
+    }
+
+    #[test]
+    fn the_page_names_the_entity_the_provider_and_what_is_asked_for() {
+        let page = page(None, false, false);
+        for word in ["<strong>demo-hotel</strong>", "<strong>Stripe</strong>", "<code>read_write</code>", "&lt;b&gt;"] {
+            assert!(page.contains(word), "{word}: {page}");
+        }
+        assert!(page.contains("<a href=\"start?state=s&amp;go=t\">Go on to Stripe</a>"), "{page}");
+        assert!(!page.contains("place") && !page.contains("role=\"alert\"") && !page.contains("  "), "{page}");
+    }
+
+    #[test]
+    fn the_page_names_the_account_that_is_to_be_replaced() {
+        use ConnectionStatus::{Broken, Connected};
+        let hostile = Some("<script>acct_1");
+        let connected = page(before(hostile, Connected), true, false);
+        assert!(connected.contains("is connected to the account <strong>&lt;script&gt;acct_1</strong>"), "{connected}");
+        assert!(connected.contains("takes its place") && !connected.contains("<script>"), "{connected}");
+        let broken = page(before(hostile, Broken), false, false);
+        assert!(broken.contains("no longer works") && broken.contains("Choose this account again"), "{broken}");
+        assert!(page(before(None, Broken), false, false).contains("does not name"));
+        for page in [connected, broken] {
+            assert!(!page.contains("  "), "no sentence has a gap: {page}");
+        }
+    }
+
+    #[test]
+    fn a_person_whose_browser_takes_no_cookies_is_told_so() {
+        assert!(page(None, false, true).contains("accept cookies"));
+    }
+}

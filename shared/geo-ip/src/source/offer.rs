@@ -1,0 +1,188 @@
+//! What a source offers: where to download a database, its type, and how its content is checked.
+
+use http::{HeaderName, HeaderValue, header};
+use url::Url;
+
+use crate::{
+    download::DownloadError,
+    hash,
+    pointer::{Origin, Release},
+};
+
+/// The answer of a source.
+#[derive(Debug)]
+pub enum SourceAnswer {
+    /// It has nothing but what is published.
+    Unchanged,
+    /// It has, or may have, something else.
+    Offer(Box<Offer>),
+}
+
+/// Something to download.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    /// The addresses; the first that exists is downloaded.
+    pub candidates: Vec<Candidate>,
+    /// The credentials, sent to the candidates' own servers only.
+    pub authorization: Option<HeaderValue>,
+    /// The provider's checksum of the content.
+    pub checksum: Option<Checksum>,
+    /// The type that a database of this edition must have.
+    pub database_type: DatabaseType,
+    /// Its origin, as far as it is known before the download.
+    pub origin: Origin,
+    /// The attribution that must stand where the data are shown.
+    pub attribution: Option<&'static str>,
+}
+
+/// An address, and the conditions under which its file is wanted.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// The address; there may be a secret in its query.
+    pub url: Url,
+    /// The headers by which the server finds that it has nothing new.
+    pub conditions: Vec<(HeaderName, HeaderValue)>,
+    /// The provider's own date of what is there.
+    pub date: Option<String>,
+}
+
+/// A checksum that the provider gives, in lower-case hexadecimal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Checksum {
+    /// Of the database.
+    DatabaseMd5(String),
+    /// Of the file that is served, compressed as it is.
+    ServedSha256(String),
+}
+
+/// The type that a database must have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DatabaseType {
+    /// Exactly this.
+    Is(String),
+    /// This, and then perhaps something about its compatibility or its version.
+    BeginsWith(&'static str),
+}
+
+/// Why a source could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// There was no answer, or none that helps.
+    #[error("{asking}")]
+    Download {
+        /// What was asked for.
+        asking: &'static str,
+        /// How the download failed.
+        source: DownloadError,
+    },
+    /// The answer is not what it should be.
+    #[error("{asking}: the answer is {what}")]
+    Answer {
+        /// What was asked for.
+        asking: &'static str,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+}
+
+impl SourceError {
+    pub(super) fn download(asking: &'static str) -> impl Fn(DownloadError) -> Self {
+        move |source| Self::Download { asking, source }
+    }
+}
+
+impl DatabaseType {
+    /// Whether a database of this type is admitted.
+    pub fn admits(&self, database_type: &str) -> bool {
+        match self {
+            Self::Is(wanted) => database_type == wanted,
+            Self::BeginsWith(wanted) => database_type.starts_with(wanted),
+        }
+    }
+}
+
+impl std::fmt::Display for DatabaseType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Is(wanted) => write!(f, "`{wanted}`"),
+            Self::BeginsWith(wanted) => write!(f, "`{wanted}…`"),
+        }
+    }
+}
+
+impl Candidate {
+    /// An address that is wanted unless it serves what is published.
+    pub(super) fn unless_published(url: Url, published: Option<&Release>) -> Self {
+        let same =
+            published.filter(|release| release.source.address_sha256.as_deref() == Some(&Self::fingerprint(&url)));
+        let conditions = same.into_iter().flat_map(|release| {
+            let Origin { etag, last_modified, .. } = &release.source;
+            [(header::IF_NONE_MATCH, etag), (header::IF_MODIFIED_SINCE, last_modified)]
+        });
+        let conditions = conditions
+            .filter_map(|(name, value)| Some((name, HeaderValue::from_str(value.as_deref()?).ok()?)))
+            .collect();
+        Self { url, conditions, date: None }
+    }
+
+    /// A hash that tells this address from others without showing it.
+    pub fn fingerprint(url: &Url) -> String {
+        hash::sha256(url.as_str().as_bytes())
+    }
+}
+
+/// A path on the provider's server, or on the one that is configured in its place.
+pub(super) fn address(server: Option<&Url>, own: &'static str, path: &str) -> Url {
+    let mut url = server.cloned().unwrap_or_else(|| Url::parse(own).expect("the provider's address is an address"));
+    let base = url.path().trim_end_matches('/').to_owned();
+    url.set_path(&format!("{base}{path}"));
+    url
+}
+
+/// The SHA-256 at the beginning of a text, as tools write it: 64 digits, and then perhaps a file's name.
+pub(super) fn leading_sha256(text: &str) -> Option<String> {
+    let digits = text.trim_start_matches('\u{feff}').trim_start().get(..64)?;
+    let rest = text.trim_start_matches('\u{feff}').trim_start().get(64..)?;
+    let ended = !rest.starts_with(|next: char| next.is_ascii_alphanumeric());
+    (ended && digits.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| digits.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pointer::tests::release;
+
+    #[test]
+    fn a_checksum_is_the_first_64_digits() {
+        let digits = "0123456789abcdefABCDEF0123456789abcdef0123456789abcdef0123456789";
+        assert_eq!(leading_sha256(digits), Some(digits.to_lowercase()));
+        assert_eq!(leading_sha256(&format!("\n {digits}  a.mmdb.gz\n")), Some(digits.to_lowercase()));
+        for bad in ["", &digits[1..], &format!("{digits}0"), &digits.replace('0', "g"), &"ä".repeat(64)] {
+            assert_eq!(leading_sha256(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_said_of_one_address_is_not_asked_of_another() {
+        let url = |text: &str| Url::parse(text).expect("an address");
+        let mut published = release("a", 1);
+        published.source.etag = Some("\"1\"".into());
+        published.source.address_sha256 = Some(Candidate::fingerprint(&url("https://example.com/a")));
+        let conditions = |text| Candidate::unless_published(url(text), Some(&published)).conditions;
+        assert_eq!(conditions("https://example.com/a"), [(header::IF_NONE_MATCH, HeaderValue::from_static("\"1\""))]);
+        assert_eq!(conditions("https://example.com/b"), []);
+    }
+
+    #[test]
+    fn a_path_is_put_behind_the_configured_server() {
+        let server = |text: &str| Url::parse(text).expect("an address");
+        for (base, whole) in [
+            ("http://127.0.0.1:9000", "http://127.0.0.1:9000/a/b"),
+            ("http://127.0.0.1:9000/", "http://127.0.0.1:9000/a/b"),
+            ("https://mirror.example.com/maxmind/", "https://mirror.example.com/maxmind/a/b"),
+        ] {
+            assert_eq!(address(Some(&server(base)), "https://own.example", "/a/b").as_str(), whole);
+        }
+        assert_eq!(address(None, "https://own.example", "/a/b").as_str(), "https://own.example/a/b");
+    }
+}

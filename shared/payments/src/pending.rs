@@ -1,0 +1,208 @@
+//! Authorizations under way, in the table, each under the hash of its state.
+//!
+//! One is bound to the entity that asked, the provider that it asked for, and the browser that went on from the start page.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{browser::Browser, connection::ConnectionStatus, provider::ProviderName, state::State};
+use auth::entity::{AuthorizedEntity, EntityId};
+use base::clock::Time;
+use storage::table::{Change, Put, Table, TableError, Written, absent, is, more};
+
+/// How long the table keeps an authorization after its state has expired.
+const KEPT_AFTER: Duration = Duration::from_secs(60 * 60);
+
+/// An authorization that a managing entity asked for and that the provider has not answered yet.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingAuthorization {
+    /// The managing entity that asked.
+    pub entity: EntityId,
+    /// The provider that was asked for.
+    pub provider: ProviderName,
+    /// The PKCE verifier, sealed; absent where the provider has no PKCE.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed_verifier: Option<String>,
+    /// The provider's address and what the start page says before. Absent from authorizations of former versions, which
+    /// had no start page and end within ten minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub onward: Option<Onward>,
+    /// Whether the connection may take the place of one to another account.
+    #[serde(default)]
+    pub replace: bool,
+    /// Until when the state is good.
+    pub expires_date: Time,
+    /// The hash of the browser that went on from the start page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub browser: Option<String>,
+    /// The try that spent it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent_by: Option<String>,
+}
+
+/// What the start page needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Onward {
+    /// The address at the provider, without the state.
+    pub authorization_url: String,
+    /// The scopes that the provider is asked for.
+    pub scopes: Vec<String>,
+    /// The connection that the entity had when it asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predecessor: Option<Predecessor>,
+}
+
+/// A connection whose place another is to take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Predecessor {
+    /// Its account, where the provider names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// Whether it works.
+    pub status: ConnectionStatus,
+}
+
+impl PendingAuthorization {
+    /// Whether this is the browser that went on from the start page.
+    pub fn is_of(&self, browser: &Browser) -> bool {
+        self.browser.as_ref().is_some_and(|hash| *hash == browser.hash())
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PendingItem {
+    pk: String,
+    sk: String,
+    #[serde(flatten)]
+    pending: PendingAuthorization,
+    expires_at: i64,
+}
+
+impl PendingItem {
+    fn new(state: &State, pending: &PendingAuthorization) -> Self {
+        let (pk, sk) = key(state);
+        let expires_at = (pending.expires_date + KEPT_AFTER).as_seconds();
+        Self { pk, sk, pending: pending.clone(), expires_at }
+    }
+}
+
+/// The authorizations under way, in the table.
+#[derive(Debug, Clone)]
+pub struct PendingAuthorizations(Table);
+
+impl PendingAuthorizations {
+    /// The authorizations in this table.
+    pub fn new(table: Table) -> Self {
+        Self(table)
+    }
+
+    /// Keeps an authorization for as long as its state is good.
+    pub async fn keep(
+        &self,
+        entity: &AuthorizedEntity,
+        state: &State,
+        pending: &PendingAuthorization,
+    ) -> Result<(), TableError> {
+        const DOING: &str = "keeping an authorization";
+        debug_assert_eq!(entity.id(), &pending.entity);
+        self.0.write(Put::item(&PendingItem::new(state, pending), DOING)?, DOING).await.map(drop)
+    }
+
+    /// The authorization of a state that is good for this provider now. The state stays as it is.
+    pub async fn find(
+        &self,
+        state: &State,
+        provider: &ProviderName,
+        now: Time,
+    ) -> Result<Option<PendingAuthorization>, TableError> {
+        let item: Option<PendingItem> = self.0.get(key(state), true, "reading an authorization").await?;
+        let pending = item.map(|item| item.pending);
+        let good = |pending: &PendingAuthorization| {
+            pending.provider == *provider && now < pending.expires_date && pending.spent_by.is_none()
+        };
+        Ok(pending.filter(good))
+    }
+
+    /// Binds a state to a browser, in the place of one that it was bound to before. Lost when the state is not good any
+    /// more.
+    pub async fn bind(
+        &self,
+        state: &State,
+        provider: &ProviderName,
+        browser: &Browser,
+        now: Time,
+    ) -> Result<Written<()>, TableError> {
+        let change = while_good(state, provider, now).set("browser", browser.hash()).only_if(absent("spentBy"));
+        self.0.write(change, "binding a state").await
+    }
+
+    /// Spends a state by a try of this name. One try wins; every other one loses. The same try may ask again, as the SDK
+    /// does when an answer was lost on its way.
+    pub async fn spend(
+        &self,
+        state: &State,
+        provider: &ProviderName,
+        by: &str,
+        now: Time,
+    ) -> Result<Written<()>, TableError> {
+        let change = while_good(state, provider, now)
+            .set("spentBy", by)
+            .remove("sealedVerifier")
+            .only_if(absent("spentBy").or(is("spentBy", by)));
+        self.0.write(change, "spending a state").await
+    }
+}
+
+/// A change of an authorization whose state is good for this provider now.
+fn while_good(state: &State, provider: &ProviderName, now: Time) -> Change {
+    Change::of(key(state)).only_if(is("provider", provider.as_str())).only_if(more("expiresDate", now))
+}
+
+fn key(state: &State) -> (String, String) {
+    (format!("STATE#{}", state.hash()), "STATE".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::LIFETIME;
+    use base::random::SystemRandom;
+
+    #[test]
+    fn what_the_table_keeps_does_not_contain_the_state() {
+        let state = State::new(&SystemRandom);
+        let now = Time::from_millis(1_795_167_900_123);
+        let pending = PendingAuthorization {
+            entity: EntityId::parse("demo-hotel").expect("an entity"),
+            provider: ProviderName::parse("square").expect("a name"),
+            sealed_verifier: None,
+            onward: None,
+            replace: false,
+            expires_date: now + LIFETIME,
+            browser: None,
+            spent_by: None,
+        };
+        let item = serde_json::to_string(&PendingItem::new(&state, &pending)).expect("an item");
+        assert!(!item.contains(state.expose()) && item.contains(&state.hash()));
+        assert!(item.contains("1795172100"), "ten minutes and an hour: {item}");
+        assert!(!format!("{state:?}").contains(state.expose()));
+    }
+
+    #[test]
+    fn an_authorization_is_of_the_browser_that_went_on_and_of_no_other() {
+        let (one, other) = (Browser::new(&SystemRandom), Browser::new(&SystemRandom));
+        let item = serde_json::json!({
+            "entity": "demo-hotel", "provider": "square", "expiresDate": "2026-11-20T09:55:00.123Z",
+        });
+        let mut pending: PendingAuthorization = serde_json::from_value(item).expect("one of a former version");
+        assert!(pending.onward.is_none() && !pending.replace);
+        assert!(!pending.is_of(&one), "one that went on from no page belongs to no browser");
+        pending.browser = Some(one.hash());
+        assert!(pending.is_of(&one) && !pending.is_of(&other));
+    }
+}
