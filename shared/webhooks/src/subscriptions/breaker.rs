@@ -1,11 +1,13 @@
 //! The circuit breaker of a webhook: a pure state machine of counts, times and settings.
 //!
-//! *Closed*: attempts go through. So many in a row that never completed make it *open*: attempts wait. When that time is
-//! over, one attempt goes through, the probe, and all others wait for its end. An exchange that completes closes the
-//! breaker, whatever its status; a probe that does not complete opens it again for twice as long, up to a limit.
+//! *Closed*: attempts go through. So many in a row that never completed make it *open*: attempts
+//! wait. When that time is over, one attempt goes through, the probe, and all others wait for its
+//! end. An exchange that completes closes the breaker, whatever its status; a probe that does not
+//! complete opens it again for twice as long, up to a limit.
 //!
-//! Many dispatchers count for the same webhook at once. So a dispatcher never writes a state that it computed from one that it
-//! read, but a step that the table takes by itself ([`Tally`]) or on a condition ([`Consequence`]).
+//! Many dispatchers count for the same webhook at once. So a dispatcher never writes a state that
+//! it computed from one that it read, but a step that the table takes by itself ([`Tally`]) or on a
+//! condition ([`Consequence`]).
 
 use std::time::Duration;
 
@@ -23,8 +25,8 @@ pub const PROBE_LEASE: Duration = Duration::from_secs(25);
 /// How long deliveries wait for the first probe before they look again: most probes end at once.
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// When a webhook's breaker opens, and when the webhook is called failing and disabled: `BREAKER_THRESHOLD`, `BREAKER_OPEN`, `BREAKER_MAX`,
-/// `FAILING_AFTER` and `DISABLE_AFTER`.
+/// When a webhook's breaker opens, and when the webhook is called failing and disabled:
+/// `BREAKER_THRESHOLD`, `BREAKER_OPEN`, `BREAKER_MAX`, `FAILING_AFTER` and `DISABLE_AFTER`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakerSettings {
     /// So many attempts in a row that never completed open the breaker.
@@ -35,8 +37,8 @@ pub struct BreakerSettings {
     pub longest: Duration,
     /// So many attempts in a row that failed make a webhook failing.
     pub failing_after: u32,
-    /// A webhook all of whose attempts have failed for so long is disabled. A spell of failures is forgotten when for so
-    /// long nothing has been tried.
+    /// A webhook whose attempts have all failed for so long is disabled. A spell of failures is
+    /// forgotten when for so long nothing has been tried.
     pub disable_after: Duration,
 }
 
@@ -118,8 +120,8 @@ pub struct HealthItem {
     pub failing_since: Option<Time>,
     /// Whether so many failed that it counts as failing.
     pub failing: bool,
-    /// When the failing may be announced; present if it was not announced when it began, since another spell was announced
-    /// shortly before.
+    /// When the failing may be announced; present if it was not announced when it began, since
+    /// another spell was announced shortly before.
     #[serde(rename = "tellAfter", skip_serializing_if = "Option::is_none")]
     pub announce_after: Option<Time>,
     /// Until when the breaker is open; present until it is closed again.
@@ -146,7 +148,8 @@ pub enum Passage {
 pub struct Tally {
     /// Whether one of them succeeded: the failures before it no longer count.
     pub succeeded: bool,
-    /// Whether one of them completed: the incomplete attempts before it no longer count, and the breaker closes.
+    /// Whether one of them completed: the incomplete attempts before it no longer count, and the
+    /// breaker closes.
     pub completed: bool,
     /// Those that failed, after the last success.
     pub failures: u32,
@@ -184,11 +187,13 @@ impl Tally {
 pub struct Spell {
     /// When its first attempt failed.
     pub since: Time,
-    /// The item's `announce_after` as it was read: of two dispatchers that announce, one loses by it.
+    /// The item's `announce_after` as it was read: of two dispatchers that announce, one loses by
+    /// it.
     pub announce_after: Option<Time>,
 }
 
-/// A consequence of a webhook's health, on a condition that only one of many dispatchers finds to hold.
+/// A consequence of a webhook's health, on a condition that only one of many dispatchers finds to
+/// hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consequence {
     /// The breaker opens, if it is still closed and the row is still long enough.
@@ -236,14 +241,16 @@ impl HealthItem {
         }
     }
 
-    /// When deliveries look again that wait for the probe of another. The longer the endpoint has been silent, the likelier it
-    /// is that this probe hangs to the limit as well, and the more deliveries wait for it.
+    /// When deliveries look again that wait for the probe of another. The longer the endpoint has
+    /// been silent, the likelier it is that this probe hangs to the limit as well, and the more
+    /// deliveries wait for it.
     pub fn after_probe(&self, now: Time) -> Time {
         let doubled = 2u32.saturating_pow(self.opens.saturating_sub(1).min(8));
         now + PROBE_PATIENCE.saturating_mul(doubled).min(PROBE_LEASE)
     }
 
-    /// The consequences of this health, to which the tally has been added; `was` is the health before the attempts.
+    /// The consequences of this health, to which the tally has been added; `was` is the health
+    /// before the attempts.
     pub fn consequences(
         &self,
         was: Option<&Self>,

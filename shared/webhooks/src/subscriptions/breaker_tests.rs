@@ -21,7 +21,7 @@ fn broken() -> Outcome {
     Outcome { http_status: None, error: Some("connect: refused".into()), duration: Duration::from_millis(7) }
 }
 
-/// What the table does with the update of `Healths::count`.
+/// Does as the table does with the update of `Healths::add`.
 fn counted(mut item: HealthItem, tally: &Tally, now: Time) -> HealthItem {
     if tally.succeeded {
         item = HealthItem::default();
@@ -38,7 +38,7 @@ fn counted(mut item: HealthItem, tally: &Tally, now: Time) -> HealthItem {
     item
 }
 
-/// What the table does with a consequence; whether its condition held.
+/// Does as the table does with a consequence; gives whether its condition held.
 fn applied(item: &mut HealthItem, consequence: Consequence, settings: &BreakerSettings) -> bool {
     let holds = match consequence {
         Consequence::Open { .. } => item.open_until.is_none() && item.incomplete_in_row >= settings.threshold,
@@ -63,7 +63,7 @@ fn applied(item: &mut HealthItem, consequence: Consequence, settings: &BreakerSe
     holds
 }
 
-/// What the table does with `Healths::take_probe`.
+/// Does as the table does with `Healths::take_probe`.
 fn probe_taken(item: &mut HealthItem, seen: Option<Time>, now: Time) -> bool {
     let free = item.open_until == seen && item.probe_until.is_none_or(|end| end <= now);
     if free {
@@ -180,7 +180,7 @@ enum Move {
     Begin,
     /// The attempt of one that is under way ends, with this status or none.
     End(usize, Option<u16>),
-    /// One that has counted goes on to what follows.
+    /// A dispatcher that has counted goes on to the consequences.
     Follow(usize),
 }
 

@@ -1,9 +1,10 @@
 //! Changing a webhook.
 //!
-//! A change that names the version that was read fails when that version is no longer current. A change without a version has
-//! the last word on the members that it names, and on nothing else: it undoes no other change made at the same moment, and
-//! loses no new secret. A mask in a change stands for the kept value: such a change is built from that value, and tried again
-//! when it has changed.
+//! A change that names the version that was read fails when that version is no longer current. A
+//! change without a version has the last word on the members that it names, and on nothing else: it
+//! undoes no other change made at the same moment, and loses no new secret. A mask in a change
+//! stands for the kept value: such a change is built from that value, and tried again when it has
+//! changed.
 
 use std::num::NonZeroU64;
 
@@ -24,8 +25,9 @@ use storage::{
     table::{TableError, Written},
 };
 
-/// How often a change without a version is tried again. It depends only on whether the webhook is enabled, and on the values
-/// that its masks stand for, so it is lost only when another change sets these at this very moment.
+/// How often a change without a version is tried again. It depends only on whether the webhook is
+/// enabled, and on the values that its masks stand for, so it is lost only when another change sets
+/// these at this very moment.
 const TRIES: u32 = 10;
 
 /// Changes webhooks.
@@ -38,7 +40,7 @@ pub struct Changing {
     pub rules: AddressRules,
     /// Seals endpoints.
     pub rings: KeyRings,
-    /// Makes what sealing needs.
+    /// Makes the nonces of sealing.
     pub random: SharedRandom,
 }
 
@@ -61,7 +63,7 @@ pub enum ChangeError {
         /// The version that it has.
         current: u64,
     },
-    /// Masks stand for nothing, or what they stand for is not allowed any more.
+    /// Masks stand for nothing, or for a value that is not allowed any more.
     #[error("the change is invalid with the kept values in the place of its masks")]
     Invalid(Vec<Violation>),
     /// Every try was lost to another change.
@@ -100,8 +102,8 @@ impl Changing {
     /// Changes a webhook, and gives it as its owner sees it then.
     ///
     /// # Errors
-    /// When the entity has no such webhook, or it has another version; when the change is invalid, or lost to others again and
-    /// again; when keys or the table fail.
+    /// When the entity has no such webhook, or it has another version; when the change is invalid,
+    /// or lost to others again and again; when keys or the table fail.
     pub async fn change(
         &self,
         entity: &AuthorizedEntity,
@@ -139,8 +141,9 @@ impl Changing {
         let enabled = !read.enabled && members.enabled == Some(true);
         let moved = endpoint.url.as_ref().is_some_and(|url| url.differs);
         if enabled || moved {
-            // Before the change: former failures must not disable the webhook again at its next failure, and a new address
-            // has not failed yet. If the change is lost, failures are forgotten that the next ones bring back.
+            // Before the change: former failures must not disable the webhook again at its next
+            // failure, and a new address has not failed yet. If the change is lost, failures are
+            // forgotten that the next ones bring back.
             self.showing.healths.reset(entity, &read.id).await?;
         }
         let now = self.clock.now();
@@ -148,8 +151,8 @@ impl Changing {
         Ok(self.showing.webhooks.change(entity, &read.id, revision).await?)
     }
 
-    /// The change of a part of the endpoint; `None` when the part stays as it is. Values that a former release left in the
-    /// open are sealed in passing.
+    /// The change of a part of the endpoint; `None` when the part stays as it is. Values that a
+    /// former release left in the open are sealed in passing.
     async fn part<T: Part>(
         &self,
         read: &Webhook,

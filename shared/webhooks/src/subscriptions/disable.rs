@@ -1,4 +1,5 @@
-//! Disabling a webhook for a reason of the service's own, and announcing it where an event is to say so.
+//! Disabling a webhook for a reason of the service's own, and announcing it where an event is to
+//! say so.
 
 use serde::Deserialize;
 
@@ -74,8 +75,9 @@ impl Disabler {
         Self { telling: Telling::new(table.clone()), table, random }
     }
 
-    /// Disables a webhook, and puts the event that says so into the outbox unless the like was announced within the hour. Lost
-    /// when the webhook was disabled already, and keeps its reason, or has moved, or is gone.
+    /// Disables a webhook, and puts the event that says so into the outbox unless the like was
+    /// announced within the hour. Lost when the webhook was disabled already, and keeps its reason,
+    /// or has moved, or is gone.
     pub async fn disable(
         &self,
         entity: &AuthorizedEntity,

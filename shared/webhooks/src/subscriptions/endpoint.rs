@@ -1,7 +1,9 @@
-//! A webhook's endpoint: the URL and headers of its requests, as its owner set them and as the table keeps them.
+//! A webhook's endpoint: the URL and headers of its requests, as its owner set them and as the
+//! table keeps them.
 //!
-//! The table has the endpoint as answers show it, with the values of headers and of the URL's query masked, and beside it the
-//! whole endpoint, sealed for this webhook alone. So showing, listing and publishing need no key; changing and sending do.
+//! The table has the endpoint as answers show it, with the values of headers and of the URL's query
+//! masked, and beside it the whole endpoint, sealed for this webhook alone. So showing, listing and
+//! publishing need no key; changing and sending do.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -18,7 +20,8 @@ use outbound::addresses::AddressRules;
 use problem::Violations;
 use storage::sealing::{KeyRing, KeyRings, SealError};
 
-/// An endpoint as the table keeps it. Items of former releases have no sealed members, and show values.
+/// An endpoint as the table keeps it. Items of former releases have no sealed members, and show
+/// values.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptEndpoint {
@@ -119,7 +122,8 @@ impl Place<'_> {
 }
 
 impl<T: Part> Kept<T> {
-    /// A part as it is to be kept. A part without values to mask is not sealed: it takes no more room, and needs no key.
+    /// A part as it is to be kept. A part without values to mask is not sealed: it takes no more
+    /// room, and needs no key.
     pub async fn of(whole: &T, rings: &KeyRings, random: &dyn Random, place: Place<'_>) -> Result<Self, SealError> {
         let shown = whole.masked();
         if shown == *whole {

@@ -1,12 +1,13 @@
-//! The address of an endpoint, checked as far as it can be without asking the network. What its name resolves to is
-//! checked at every attempt, in [`outbound`].
+//! The address of an endpoint, checked as far as it can be without asking the network. The address
+//! that its name resolves to is checked at every attempt, in [`outbound`].
 
 use url::{Host, Url};
 
 use outbound::addresses::AddressRules;
 
 const MAX_LENGTH: usize = 2048;
-/// The longest name and the longest part of one that the DNS has (RFC 1035 §2.3.4), without the dot at the end.
+/// The longest name and the longest part of one that the DNS has (RFC 1035 §2.3.4), without the dot
+/// at the end.
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 
@@ -35,7 +36,8 @@ pub enum EndpointUrlError {
     /// Port 0, at which no server can listen.
     #[error("must have a port from 1 to 65535, or none")]
     Port,
-    /// A host that only a private network knows, or an address of one, or a name that the DNS cannot have.
+    /// A host that only a private network knows, or an address of one, or a name that the DNS
+    /// cannot have.
     #[error("must name a public host")]
     NotPublic,
 }
@@ -46,12 +48,14 @@ impl EndpointUrl {
         if text.len() > MAX_LENGTH {
             return Err(EndpointUrlError::TooLong);
         }
-        // The parser would silently drop tabs and line ends, and trim: what was sent must be what is shown.
+        // The parser would silently drop tabs and line ends, and trim: the URL that is shown must
+        // be the one that was sent.
         if text.chars().any(|letter| letter.is_control() || letter.is_whitespace()) {
             return Err(EndpointUrlError::NotAUrl);
         }
         let url = Url::parse(text).map_err(|_| EndpointUrlError::NotAUrl)?;
-        // The parser mends what others would not: `https:host`, `https:\\host`, `https:///host`.
+        // The parser mends URLs that other parsers do not: `https:host`, `https:\\host`,
+        // `https:///host`.
         let after_scheme = text.get(url.scheme().len()..).unwrap_or_default();
         let literal = after_scheme.strip_prefix("://").is_some_and(|rest| !rest.starts_with('/'));
         if url.has_host() && (!literal || text.contains('\\')) {
@@ -87,8 +91,9 @@ impl EndpointUrl {
     }
 }
 
-/// Whether a name could be one of the public DNS: it has a dot and fits in there, and is none of the names that are set
-/// aside for machines and private networks (RFC 6761, RFC 6762, RFC 8375, RFC 9476).
+/// Whether a name could be one of the public DNS: it has a dot and fits in there, and is none of
+/// the names that are set aside for machines and private networks (RFC 6761, RFC 6762, RFC 8375,
+/// RFC 9476).
 fn may_be_public(name: &str, rules: &AddressRules) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
     let last = name.rsplit('.').next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! An address is judged by where it leads, however it is spelt: what `inet_aton` and the WHATWG's URL standard take for
-//! an IPv4 address, and every text of an IPv6 address.
+//! An address is judged by where it leads, however it is spelt: what `inet_aton` and the WHATWG's
+//! URL standard take for an IPv4 address, and every text of an IPv6 address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -4,8 +4,9 @@
 //! |---|---|
 //! | health | `ENT#{entity}` / `HLT#{webhook}` |
 //!
-//! It is written only when an attempt failed or the webhook recovered. The table itself adds up failures, so that dispatchers
-//! which count at once lose nothing, and a success removes the item. It expires when nothing was tried for long.
+//! It is written only when an attempt failed or the webhook recovered. The table itself adds up
+//! failures, so that dispatchers which count at once lose nothing, and a success removes the item.
+//! It expires when nothing was tried for long.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -23,7 +24,7 @@ use storage::table::{Change, Delete, Query, Table, TableError, Written, absent, 
 
 pub use super::breaker::{Health, HealthItem, Passage};
 
-/// What the sort keys of health items begin with.
+/// The prefix of the sort keys of health items.
 const PREFIX: &str = "HLT#";
 /// An exchange that took longer than this may have begun before others failed.
 const SLOW: Duration = Duration::from_secs(1);
@@ -66,8 +67,9 @@ impl Healths {
         self.table.read(Self::key(entity.id(), webhook), "reading a webhook's health").await
     }
 
-    /// Makes the caller's attempt the probe of the opening that it saw; false when another attempt is, or the breaker has moved
-    /// on. A probe whose end is never counted blocks others for no longer than its lease.
+    /// Makes the caller's attempt the probe of the opening that it saw; false when another attempt
+    /// is, or the breaker has moved on. A probe whose end is never counted blocks others for no
+    /// longer than its lease.
     pub async fn take_probe(
         &self,
         entity: &AuthorizedEntity,
@@ -93,8 +95,9 @@ impl Healths {
         Delete::of(Self::key(entity.id(), webhook))
     }
 
-    /// Adds a tally with failures at its end, in one step, and gives the health as it is then. A health to which nothing was
-    /// added for as long as `memory` is forgotten first: it is of another spell.
+    /// Adds a tally with failures at its end, in one step, and gives the health as it is then. A
+    /// health to which nothing was added for as long as `memory` is forgotten first: it is of
+    /// another spell.
     async fn add(
         &self,
         entity: &AuthorizedEntity,
@@ -114,7 +117,8 @@ impl Healths {
         }
     }
 
-    /// Opens the breaker; lost when another dispatcher did, or a completed exchange has come in between.
+    /// Opens the breaker; lost when another dispatcher did, or a completed exchange has come in
+    /// between.
     async fn open(
         &self,
         entity: &AuthorizedEntity,
@@ -173,8 +177,8 @@ fn addition(health: Change, tally: &Tally, now: Time) -> Change {
     }
 }
 
-/// Notes that a webhook is failing, and when that may be announced if it is not announced now. Lost when another dispatcher did,
-/// or a success came in between.
+/// Notes that a webhook is failing, and when that may be announced if it is not announced now. Lost
+/// when another dispatcher did, or a success came in between.
 fn failing(health: Change, spell: Spell, announce_after: Option<Time>) -> Change {
     let health = health.set("failing", true).set_or_remove("tellAfter", announce_after);
     let health = health.only_if(match spell.announce_after {
@@ -184,7 +188,8 @@ fn failing(health: Change, spell: Spell, announce_after: Option<Time>) -> Change
     health.only_if(is("failingSince", spell.since))
 }
 
-/// Watches over webhooks while they are sent to: counts their failures, and follows the consequences.
+/// Watches over webhooks while they are sent to: counts their failures, and follows the
+/// consequences.
 #[derive(Clone)]
 pub struct Watch {
     /// Their health.
@@ -208,10 +213,11 @@ impl Watch {
         }
     }
 
-    /// Counts attempts that were made one after the other on a webhook whose health `was` this; once per webhook and batch.
+    /// Counts attempts that were made one after the other on a webhook whose health `was` this;
+    /// once per webhook and batch.
     ///
-    /// A success on a webhook that was healthy costs no write. A success on any other removes its item, failures are one
-    /// update, and more is written only when they have consequences.
+    /// A success on a webhook that was healthy costs no write. A success on any other removes its
+    /// item, failures are one update, and more is written only when they have consequences.
     pub async fn count(
         &self,
         entity: &AuthorizedEntity,

@@ -1,4 +1,5 @@
-//! The members of a webhook that its owner sets, read from a body and checked: in the same way for a new webhook and a change.
+//! The members of a webhook that its owner sets, read from a body and checked: in the same way for
+//! a new webhook and a change.
 
 use std::fmt;
 
@@ -15,7 +16,7 @@ const MAX_NAME_LENGTH: usize = 200;
 /// The members of a webhook in a body; a member that is not there is absent.
 #[derive(Default, Clone, PartialEq, Eq)]
 pub struct Members {
-    /// What its owner calls it.
+    /// The name that its owner gives it.
     pub name: Option<String>,
     /// Whether events are sent to it.
     pub enabled: Option<bool>,
@@ -36,7 +37,7 @@ impl fmt::Debug for Members {
     }
 }
 
-/// What the body is about.
+/// The kind of webhook that the body is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
     /// A new webhook: a member without a default must be there.
@@ -45,7 +46,8 @@ pub enum About {
     Existing,
 }
 
-/// What published clients send along. Read by way of a map, since serde would take an array for a struct as well.
+/// The member `entity`, which published clients send along. Read by way of a map, since serde would
+/// take an array for a struct as well.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "serde_json::Map<String, serde_json::Value>")]
 struct Reference(EntityReference);
@@ -85,7 +87,8 @@ impl About {
 }
 
 impl Members {
-    /// Takes the members from a body. What is wrong with them is noted there, so they are good once the body is finished.
+    /// Takes the members from a body. Violations are noted there, so the members are good once the
+    /// body is finished.
     pub fn take(body: &mut JsonBody<'_>, about: About, entity: &EntityId, rules: &AddressRules) -> Self {
         let name: Option<String> = about.member(body, "name", "a text that people know the webhook by");
         let enabled = body.optional("enabled", "true or false");

@@ -1,12 +1,15 @@
-//! Events of the service about webhooks: *operational* events, delivered like any other to the webhooks that subscribe.
+//! Events of the service about webhooks: *operational* events, delivered like any other to the
+//! webhooks that subscribe.
 //!
-//! Operational events never set off each other. None is delivered to the webhook that it is about. An attempt to deliver one
-//! changes nothing in the health of the webhook that receives it and sets off no event, whatever the endpoint answers.
-//! And of one webhook each type is announced once an hour at most ([`super::telling`]).
+//! Operational events never set off each other. None is delivered to the webhook that it is about.
+//! An attempt to deliver one changes nothing in the health of the webhook that receives it and sets
+//! off no event, whatever the endpoint answers. And of one webhook each type is announced once an
+//! hour at most ([`super::telling`]).
 //!
-//! A `webhook.test` is no operational event: a person asks for each, to see whether the endpoint works, so its attempts count
-//! for the webhook's health like any other. Only its end is not announced, since the person who asked looks at the delivery.
-//! Events of payment connections say nothing about webhooks and count like any other as well.
+//! A `webhook.test` is no operational event: a person asks for each, to see whether the endpoint
+//! works, so its attempts count for the webhook's health like any other. Only its end is not
+//! announced, since the person who asked looks at the delivery. Events of payment connections say
+//! nothing about webhooks and count like any other as well.
 
 use serde::Serialize;
 
@@ -36,13 +39,13 @@ pub fn is_operational(kind: &str) -> bool {
 pub struct WebhookFailing<'a> {
     /// The webhook that fails.
     pub webhook_identifier: &'a WebhookId,
-    /// What its owner calls it.
+    /// The name that its owner gives it.
     pub name: &'a str,
     /// How many attempts have failed since the last that succeeded.
     pub failures_in_row: u32,
     /// When the first of them failed.
     pub since: Time,
-    /// What the last of them was answered with; null if it never completed.
+    /// The status of the last answer; null if the last attempt never completed.
     pub last_http_status: Option<u16>,
     /// Why the last of them never completed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,13 +58,14 @@ pub struct WebhookFailing<'a> {
 pub struct WebhookDisabled<'a> {
     /// The webhook.
     pub webhook_identifier: &'a WebhookId,
-    /// What its owner calls it.
+    /// The name that its owner gives it.
     pub name: &'a str,
     /// Why, in the words that its owner reads.
     pub reason: &'a str,
 }
 
-/// The data of `webhook.delivery.exhausted`: no attempt of a delivery has succeeded, and none is due.
+/// The data of `webhook.delivery.exhausted`: no attempt of a delivery has succeeded, and none is
+/// due.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeliveryExhausted<'a> {
@@ -75,7 +79,7 @@ pub struct DeliveryExhausted<'a> {
     pub r#type: &'a str,
     /// How many attempts were made in all.
     pub attempt_count: u32,
-    /// What the last of them was answered with; null if it never completed.
+    /// The status of the last answer; null if the last attempt never completed.
     pub last_http_status: Option<u16>,
 }
 

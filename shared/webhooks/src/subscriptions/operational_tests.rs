@@ -1,5 +1,6 @@
-//! Operational events stay few, whoever subscribes to what, whatever endpoints answer, and in whatever order. The world here does
-//! with each attempt what the dispatcher and the table do, and decides nothing by itself.
+//! Operational events stay few, with any subscriptions, any answers of endpoints, and in any order.
+//! The world here does with each attempt as the dispatcher and the table do, and decides nothing by
+//! itself.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -46,7 +47,7 @@ struct World {
     requests: usize,
 }
 
-/// What an endpoint does: a status, or no answer.
+/// The answer of an endpoint: a status, or none.
 type Answer = Option<u16>;
 
 impl World {
@@ -85,7 +86,7 @@ impl World {
         }
     }
 
-    /// What `Telling` does, within the transaction of a change.
+    /// Does as `Telling` does, within the transaction of a change.
     fn announce(&mut self, webhook: usize, announcement: Announcement) {
         let announced = (webhook, announcement.kind.clone());
         if self.announced.get(&announced).is_none_or(|announced| *announced + PAUSE < self.now) {
@@ -186,7 +187,8 @@ fn lists() -> impl Strategy<Value = Vec<Vec<&'static str>>> {
     proptest::collection::vec(proptest::sample::subsequence(KINDS.to_vec(), 0..=KINDS.len()), 1..8)
 }
 
-/// Which delivery is attempted, what its endpoint answers, whether the sweep runs then, and how many minutes go by.
+/// Which delivery is attempted, what its endpoint answers, whether the sweep runs then, and how
+/// many minutes go by.
 fn moves() -> impl Strategy<Value = Vec<(usize, Answer, bool, u64)>> {
     let answer = prop_oneof![
         8 => proptest::sample::select(vec![Some(200u16), Some(500), None]),
@@ -228,8 +230,8 @@ proptest! {
             let hours = usize::try_from(world.now.since(BEGIN).as_secs() / PAUSE.as_secs()).expect("hours") + 1;
             let announced = world.operational;
             prop_assert!(announced <= 3 * webhooks * hours, "{announced} events about {webhooks} webhooks in {hours} hours");
-            // And whatever time goes by, no more than the published events can set off: each of the three takes an attempt that
-            // counts.
+            // And whatever time goes by, no more than the published events can set off: each of the
+            // three takes an attempt that counts.
             let counting = published.len() * webhooks * ATTEMPTS as usize;
             prop_assert!(announced <= 3 * counting, "{announced} events set off by {counting} attempts");
             let deliveries = published.len() * webhooks + announced * (webhooks - 1);

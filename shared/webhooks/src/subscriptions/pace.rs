@@ -1,8 +1,10 @@
-//! The pace of webhooks: which of them are slow at present, so that their deliveries go by a lane of their own.
+//! The pace of webhooks: which of them are slow at present, so that their deliveries go by a lane
+//! of their own.
 //!
-//! A mark stands in the webhook's own item, which publishing and dispatching read anyway: it costs no read, a quick
-//! webhook costs no write, and a slow webhook costs one write in every few minutes. It is set as soon as an exchange has lasted
-//! long, while the exchange is still under way, and ends by itself some minutes after the last such exchange.
+//! A mark stands in the webhook's own item, which publishing and dispatching read anyway: it costs
+//! no read, a quick webhook costs no write, and a slow webhook costs one write in every few
+//! minutes. It is set as soon as an exchange has lasted long, while the exchange is still under
+//! way, and ends by itself some minutes after the last such exchange.
 
 use std::time::Duration;
 
@@ -36,8 +38,8 @@ impl Webhook {
 impl Webhooks {
     /// Marks a webhook as slow, unless it has a fresh mark. A webhook that is gone stays gone.
     pub async fn note_slow(&self, entity: &AuthorizedEntity, webhook: &WebhookId, now: Time) -> Result<(), TableError> {
-        // Of many exchanges that turn slow at once, most find here that another has noted it: a read is cheaper than a write
-        // that is refused.
+        // Of many exchanges that turn slow at once, most find here that another has noted it: a
+        // read is cheaper than a write that is refused.
         if self.find(entity, webhook).await?.is_none_or(|found| found.webhook.has_fresh_mark(now)) {
             return Ok(());
         }

@@ -1,4 +1,5 @@
-//! Problems of webhooks that more than one use case answers with. Those of a single use case stand beside its error.
+//! Problems of webhooks that more than one use case answers with. Those of a single use case stand
+//! beside its error.
 
 use problem::{Problem, ProblemKind};
 

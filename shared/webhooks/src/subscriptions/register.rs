@@ -121,7 +121,8 @@ impl Registration {
     /// # Errors
     /// When the entity has too many webhooks, or its keys or the table fail.
     pub async fn register(&self, entity: &AuthorizedEntity, new: NewWebhook) -> Result<WebhookView, RegisterError> {
-        // Two registrations at once may pass together: the limit keeps publishing fast, and one webhook more does no harm.
+        // Two registrations at once may pass together: the limit keeps publishing fast, and one
+        // webhook more does no harm.
         if self.webhooks.of(entity).await?.len() >= MAX_WEBHOOKS {
             return Err(RegisterError::TooMany);
         }
@@ -172,11 +173,13 @@ mod tests {
 
     #[test]
     fn as_many_webhooks_as_may_be_fit_into_one_answer_however_large() {
-        /// What a function may answer (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
+        /// The largest answer of a function
+        /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;
         let (now, random) = (Time::from_millis(0), CountingRandom::default());
         let entity = EntityId::parse(&"e".repeat(64)).expect("an entity");
-        // Nothing grows more on its way, since the answer is a text within JSON: a quote takes four bytes there.
+        // Nothing grows more on its way, since the answer is a text within JSON: a quote takes four
+        // bytes there.
         let quotes = |count| "\"".repeat(count);
         let value = quotes(1_019);
         let headers: std::collections::BTreeMap<_, _> =

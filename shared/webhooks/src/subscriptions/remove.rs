@@ -1,8 +1,9 @@
 //! Removing a webhook.
 //!
-//! One transaction removes the webhook and its health, and notes a job that cancels the deliveries that wait for it; a crash
-//! leaves all of it or nothing. The job may miss a delivery that is due or published at this very moment: its next attempt
-//! finds no webhook and cancels it. A webhook that was never sent anything leaves no job.
+//! One transaction removes the webhook and its health, and notes a job that cancels the deliveries
+//! that wait for it; a crash leaves all of it or nothing. The job may miss a delivery that is due
+//! or published at this very moment: its next attempt finds no webhook and cancels it. A webhook
+//! that was never sent anything leaves no job.
 
 use super::{health::Healths, problems::webhook_not_found, stats::Stats, store::Webhooks};
 use crate::deliveries::{
@@ -58,7 +59,8 @@ impl Removal {
     pub async fn remove(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<(), RemoveError> {
         let now = self.clock.now();
         let mut along = vec![Write::from(self.healths.removal(entity, id))];
-        // A delivery that is under way may be in no index yet; the statistics say that there was one.
+        // A delivery that is under way may be in no index yet; the statistics say that there was
+        // one.
         let (waits, tried) = tokio::try_join!(self.deliveries.any_waiting(id), self.stats.any(entity, id))?;
         if waits || tried {
             self.jobs.ask_for_turn(entity.id(), now).await?;

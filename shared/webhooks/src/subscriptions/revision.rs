@@ -1,5 +1,6 @@
-//! A write to a webhook that exists: the attributes that it sets, and those that must still be as they were read. Attributes that
-//! it does not name stay, so that writes at once never undo each other.
+//! A write to a webhook that exists: the attributes that it sets, and those that must still be as
+//! they were read. Attributes that it does not name stay, so that writes at once never undo each
+//! other.
 
 use super::{
     endpoint::{Kept, Part},
@@ -40,8 +41,9 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// A change that the owner wants. Where the owner named the version that was read, it is the condition; otherwise the
-    /// conditions are only what the change itself depends on, so that of many changes at once each is made.
+    /// A change that the owner wants. Where the owner named the version that was read, it is the
+    /// condition; otherwise the conditions are only what the change itself depends on, so that of
+    /// many changes at once each is made.
     pub fn change(
         read: &Webhook,
         members: &Members,
@@ -69,8 +71,8 @@ impl Revision {
         Ok(revision)
     }
 
-    /// Other signing secrets in the place of those that were read. The version stays: it guards what a change sets, and a new
-    /// secret makes no change obsolete.
+    /// Other signing secrets in the place of those that were read. The version stays: it guards
+    /// what a change sets, and a new secret makes no change obsolete.
     pub fn secrets(read: &[SealedSecret], now_on: &[SealedSecret], now: Time) -> Result<Self, TableError> {
         const DOING: &str = "replacing a signing secret";
         Ok(Self {

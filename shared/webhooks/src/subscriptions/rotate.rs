@@ -1,8 +1,9 @@
 //! Rotating a signing secret, without a moment in which a receiver cannot verify a delivery.
 //!
-//! The new secret signs at once. The secret that it replaces goes on signing beside it for a day, so that both an endpoint that
-//! knows the new one and an endpoint that does not find their signature. The webhook's version stays: it guards what a change
-//! sets, and a new secret makes no change obsolete.
+//! The new secret signs at once. The secret that it replaces goes on signing beside it for a day,
+//! so that both an endpoint that knows the new one and an endpoint that does not find their
+//! signature. The webhook's version stays: it guards what a change sets, and a new secret makes no
+//! change obsolete.
 
 use std::time::Duration;
 
@@ -30,8 +31,8 @@ use storage::{
 pub const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many secrets may sign at once: each makes every delivery longer.
 pub const MAX_LIVE: usize = 5;
-/// How often a rotation is tried. It loses only to another rotation, of which no more than [`MAX_LIVE`] succeed, or to the
-/// sealing of the secrets with a new key.
+/// How often a rotation is tried. It loses only to another rotation, of which no more than
+/// [`MAX_LIVE`] succeed, or to the sealing of the secrets with a new key.
 const TRIES: usize = 2 * MAX_LIVE;
 
 /// Rotates signing secrets.
@@ -102,8 +103,8 @@ impl Rotation {
     /// Replaces a webhook's signing secret.
     ///
     /// # Errors
-    /// When the entity has no such webhook, as many secrets sign as may, others write it again and again, or its keys or the
-    /// table fail.
+    /// When the entity has no such webhook, as many secrets sign as may, others write it again and
+    /// again, or its keys or the table fail.
     pub async fn rotate(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<Rotated, RotateError> {
         for _ in 0..TRIES {
             let found = self.webhooks.find(entity, id).await?.ok_or(RotateError::NotFound)?;
@@ -122,8 +123,8 @@ impl Rotation {
     }
 }
 
-/// The secrets with a new one in the first place. The others end a day from now, or earlier if they would have; those that
-/// have ended are left out.
+/// The secrets with a new one in the first place. The others end a day from now, or earlier if they
+/// would have; those that have ended are left out.
 fn replaced(old: &[SealedSecret], sealed: String, now: Time) -> Result<Vec<SealedSecret>, TooManyLive> {
     let live = old.iter().filter(|secret| secret.is_live(now)).map(|secret| {
         let end = secret.expires_date.map_or(now + OVERLAP, |end| end.min(now + OVERLAP));

@@ -1,4 +1,4 @@
-//! Showing webhooks, each with its health, and what was counted of their attempts.
+//! Showing webhooks, each with its health, and the statistics of their attempts.
 
 use super::{
     breaker::{Health, HealthItem},
@@ -71,7 +71,7 @@ impl Showing {
         Ok(found.iter().map(|webhook| webhook.view(in_a_word(healths.get(&webhook.id)))).collect())
     }
 
-    /// Shows what was counted of a webhook's attempts.
+    /// Shows the statistics of a webhook's attempts.
     ///
     /// # Errors
     /// When the entity has no such webhook, or the table fails.

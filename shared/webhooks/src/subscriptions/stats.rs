@@ -1,11 +1,13 @@
-//! How many attempts a webhook was sent, how many succeeded, and how long they took: counted by the hour.
+//! How many attempts a webhook was sent, how many succeeded, and how long they took: counted by the
+//! hour.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | an hour | `ENT#{entity}` / `STA#{webhook}#2026-11-20T09` |
 //!
-//! An hour is a histogram: an attribute for each range of durations that came up, named by the least of them in
-//! milliseconds (`d14`). One update adds a whole batch, and hours are added up when the statistics are read.
+//! An hour is a histogram: an attribute for each range of durations that came up, named by the
+//! least of them in milliseconds (`d14`). One update adds a whole batch, and hours are added up
+//! when the statistics are read.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -50,7 +52,8 @@ pub struct Summary {
     pub succeeded: u64,
     /// The share of those, from 0 to 1; none without attempts.
     pub success_rate: Option<f64>,
-    /// Half of the attempts took no longer, in milliseconds, to within a tenth; none without attempts.
+    /// Half of the attempts took no longer, in milliseconds, to within a tenth; none without
+    /// attempts.
     pub p50_ms: Option<u64>,
     /// 95 of 100 attempts took no longer.
     pub p95_ms: Option<u64>,
@@ -69,8 +72,8 @@ struct HourItem {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Histogram(BTreeMap<u64, u64>);
 
-/// The ranges of durations, each by its least: every range is at most a sixth wider than the one before it, so that its
-/// middle is within a tenth of all that fall into it.
+/// The ranges of durations, each by its least: every range is at most a sixth wider than the one
+/// before it, so that its middle is within a tenth of all that fall into it.
 fn ranges() -> impl Iterator<Item = u64> {
     std::iter::successors(Some(0u64), |least| Some((*least + 1).max(*least * 7 / 6)).filter(|next| *next < LONGEST))
 }
@@ -99,7 +102,8 @@ impl Histogram {
         *self.0.entry(range_of(millis)).or_default() += count;
     }
 
-    /// The duration that so many of a hundred took at most, by nearest rank; `None` when it is empty.
+    /// The duration that so many of a hundred took at most, by nearest rank; `None` when it is
+    /// empty.
     fn percentile(&self, percent: u64) -> Option<u64> {
         let total: u64 = self.0.values().sum();
         let rank = (total * percent).div_ceil(100).max(1);

@@ -1,4 +1,5 @@
-//! Webhooks in the table: all webhooks of an entity stand in one partition, so that one query finds those that want an event.
+//! Webhooks in the table: all webhooks of an entity stand in one partition, so that one query finds
+//! those that want an event.
 
 use serde::{Deserialize, Serialize};
 
@@ -98,8 +99,8 @@ impl Webhooks {
         }))
     }
 
-    /// Changes a webhook as its owner wants it, and gives the webhook as it is then. The change is lost when the webhook is not as
-    /// it was read, or is gone.
+    /// Changes a webhook as its owner wants it, and gives the webhook as it is then. The change is
+    /// lost when the webhook is not as it was read, or is gone.
     pub async fn change(
         &self,
         entity: &AuthorizedEntity,
@@ -111,7 +112,8 @@ impl Webhooks {
         Ok(changed.map(|item| in_its_place(item.webhook, entity, webhook)))
     }
 
-    /// Removes a webhook, together with these writes or not at all. The removal is lost when there is no such webhook.
+    /// Removes a webhook, together with these writes or not at all. The removal is lost when there
+    /// is no such webhook.
     pub async fn remove(
         &self,
         entity: &AuthorizedEntity,
@@ -123,7 +125,7 @@ impl Webhooks {
     }
 }
 
-/// What the sort keys of webhooks begin with.
+/// The prefix of the sort keys of webhooks.
 const PREFIX: &str = "WHK#";
 
 fn partition(entity: &EntityId) -> String {
@@ -135,8 +137,8 @@ pub(super) fn key(entity: &EntityId, webhook: &WebhookId) -> (String, String) {
     (partition(entity), format!("{PREFIX}{webhook}"))
 }
 
-/// Owner and id come from the key, not from the row's attributes: secrets are sealed for the key, and a copied row must not
-/// change its owner.
+/// Owner and id come from the key, not from the row's attributes: secrets are sealed for the key,
+/// and a copied row must not change its owner.
 fn in_its_place(found: Webhook, entity: &AuthorizedEntity, webhook: &WebhookId) -> Webhook {
     Webhook { id: webhook.clone(), owner_identifier: entity.id().clone(), ..found }
 }

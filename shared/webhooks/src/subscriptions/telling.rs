@@ -1,12 +1,14 @@
-//! Announcing operational events of webhooks: each together with the change that it is about, and once an hour at most.
+//! Announcing operational events of webhooks: each together with the change that it is about, and
+//! once an hour at most.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | operational event announced of a webhook | `TOLD#{webhook}` / type of the event |
 //!
-//! The item is written in the transaction of the change and of the event in the outbox, on condition that there is none that
-//! still holds. So two dispatchers that find the same at once announce it once. A change never depends on being announced: where
-//! the hour is not over the change is made alone, and where the condition is lost at the last moment it is made again alone.
+//! The item is written in the transaction of the change and of the event in the outbox, on
+//! condition that there is none that still holds. So two dispatchers that find the same at once
+//! announce it once. A change never depends on being announced: where the hour is not over the
+//! change is made alone, and where the condition is lost at the last moment it is made again alone.
 
 use std::time::Duration;
 
@@ -69,16 +71,17 @@ impl Telling {
         Self { outbox: Outbox::new(table.clone()), table }
     }
 
-    /// The writes that announce an event about a webhook, for the transaction of the change; none, if the like was announced
-    /// within the hour. When the transaction is lost, the change is to be made without them: the like may have been announced
-    /// meanwhile.
+    /// The writes that announce an event about a webhook, for the transaction of the change; none,
+    /// if the like was announced within the hour. When the transaction is lost, the change is to be
+    /// made without them: the like may have been announced meanwhile.
     pub async fn writes(
         &self,
         webhook: &WebhookId,
         announcement: &Announcement,
         now: Time,
     ) -> Result<Vec<Put>, TableError> {
-        // The read saves transactions that would be lost. The condition decides, so a read that fails decides nothing.
+        // The read saves transactions that would be lost. The condition decides, so a read that
+        // fails decides nothing.
         let earlier: Option<AnnouncedItem> =
             self.table.read(key(webhook, &announcement.kind), DOING).await.unwrap_or_else(|error| {
                 tracing::warn!(error = %logging::chain(&error), webhookId = %webhook, "not known whether it was announced");
@@ -92,8 +95,9 @@ impl Telling {
         Ok(vec![mark, self.outbox.put(announcement)?])
     }
 
-    /// Makes a change and announces it, both or neither; or makes the change alone, if the like was announced within the hour.
-    /// The change may depend on whether it is announced. Lost when the change's own condition does not hold.
+    /// Makes a change and announces it, both or neither; or makes the change alone, if the like was
+    /// announced within the hour. The change may depend on whether it is announced. Lost when the
+    /// change's own condition does not hold.
     pub async fn change(
         &self,
         change: impl Fn(Announced) -> Change,

@@ -1,5 +1,5 @@
-//! Testing a webhook: an event of a type of its own, sent to this webhook alone, signed, attempted again and kept like any
-//! other.
+//! Testing a webhook: an event of a type of its own, sent to this webhook alone, signed, attempted
+//! again and kept like any other.
 
 use serde::Serialize;
 use serde_json::value::to_raw_value;

@@ -32,7 +32,7 @@ pub struct Webhook {
     pub id: WebhookId,
     /// When it was last changed, or its signing secret was.
     pub last_update: Time,
-    /// What its owner calls it.
+    /// The name that its owner gives it.
     pub name: String,
     /// The managing entity that owns it.
     pub owner_identifier: EntityId,
