@@ -3,13 +3,14 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use super::Attempt;
+use super::attempt::Attempt;
 use crate::subscriptions::masked;
 use auth::entity::EntityId;
 use base::{
     clock::Time,
     ids::{DeliveryId, WebhookId},
 };
+use problem::{Problem, ProblemKind};
 
 /// How many attempts a delivery may have and still be asked for again: one answer shows them all, each with what the endpoint
 /// said, and those of a schedule that has begun come on top.
@@ -101,6 +102,12 @@ pub struct WholeDelivery {
     pub attempts: Vec<Attempt>,
     /// The very body that is sent.
     pub event: Box<RawValue>,
+}
+
+/// The entity has no such delivery; another entity's looks the same.
+pub fn delivery_not_found() -> Problem {
+    let detail = "This managing entity has no delivery with the identifier in the path, or no longer.";
+    Problem::new(ProblemKind::DeliveryNotFound, detail)
 }
 
 #[cfg(test)]

@@ -15,8 +15,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, Delivery, GRACE, Status, by_webhook::Group};
-use crate::{events::Event, subscriptions::Webhook};
+use super::{
+    attempt::Attempt,
+    delivery::{Delivery, Status},
+    group::Group,
+    lease::GRACE,
+};
+use crate::{events::event::Event, subscriptions::webhook::Webhook};
 use base::{
     clock::Time,
     ids::{DeliveryId, EventId, WebhookId},
@@ -118,7 +123,7 @@ impl HeadItem {
 }
 
 impl HeadItem {
-    /// What is to be seen of it.
+    /// The delivery, as its owner sees it.
     pub fn delivery(&self) -> &Delivery {
         &self.delivery
     }
@@ -128,7 +133,7 @@ impl HeadItem {
         &self.event
     }
 
-    /// Whether its time is not over yet.
+    /// Whether the delivery is within its retention.
     pub(super) fn is_kept(&self, now: Time) -> bool {
         self.expires_at > now.as_seconds()
     }
@@ -189,6 +194,11 @@ pub fn partition(id: &DeliveryId) -> String {
     format!("DLV#{id}")
 }
 
+/// Where the head of a delivery is.
+pub fn head_key(id: &DeliveryId) -> (String, String) {
+    (partition(id), HEAD.to_owned())
+}
+
 /// The delivery whose partition this is.
 pub fn delivery_of(pk: &str) -> Option<DeliveryId> {
     DeliveryId::parse(pk.strip_prefix("DLV#")?)
@@ -204,4 +214,42 @@ pub fn shard_key(shard: u8) -> String {
 pub fn due_shard(id: &DeliveryId) -> String {
     let sum = id.as_str().bytes().rev().take(6).fold(0u8, u8::wrapping_add);
     shard_key(sum % DUE_SHARDS)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::events::catalogue;
+    use auth::entity::EntityId;
+    use base::testing::CountingRandom;
+    use serde_json::value::RawValue;
+    use std::collections::BTreeMap;
+
+    pub const NOW: Time = Time::from_millis(1_795_167_900_000);
+    pub const LATER: Time = Time::from_millis(1_795_167_960_000);
+
+    pub fn head() -> HeadItem {
+        let (random, entity) = (CountingRandom::default(), EntityId::parse("hotel").expect("an entity"));
+        let data = RawValue::from_string("{}".to_owned()).expect("JSON");
+        let kind = catalogue::find("booking.created").expect("it exists");
+        let event = Event::new(EventId::new(NOW, &random), kind, NOW, entity.clone(), &data).expect("small");
+        let webhook = webhook(WebhookId::new(NOW, &random), entity);
+        HeadItem::new(&event, &webhook, NOW, Duration::from_secs(60))
+    }
+
+    fn webhook(id: WebhookId, owner_identifier: EntityId) -> Webhook {
+        let mut webhook = serde_json::json!({
+            "createdDate": NOW, "enabled": true, "eventList": [], "eventUrl": "https://hooks.example.com/",
+            "headers": BTreeMap::<String, String>::new(), "id": id, "lastUpdate": NOW, "name": "test",
+            "ownerIdentifier": owner_identifier, "version": 1,
+        });
+        serde_json::from_value(webhook.take()).expect("a webhook")
+    }
+
+    #[test]
+    fn what_is_past_its_time_counts_as_gone_at_its_last_second() {
+        let head = head();
+        assert!(head.is_kept(NOW + Duration::from_millis(59_999)));
+        assert!(!head.is_kept(NOW + Duration::from_secs(60)));
+    }
 }

@@ -207,6 +207,15 @@ impl Announcement {
     }
 }
 
+/// A message as Lambda handed it to the dispatcher.
+#[derive(Debug)]
+pub struct Handed {
+    /// Its identifier, by which Lambda is told that it has to come again.
+    pub message_id: String,
+    /// What it says; an error when it is not one of ours.
+    pub notice: Result<Notice, serde_json::Error>,
+}
+
 /// The receiving end of a lane.
 pub struct Inbox {
     lane: Lane,
@@ -215,12 +224,12 @@ pub struct Inbox {
     handled: Gather<Deletions>,
 }
 
-/// A message that was received, and what deletes it.
+/// A message that was received, with the receipt that deletes it.
 #[derive(Debug)]
 pub struct Received {
     /// What it says; an error when it is not one of ours.
     pub notice: Result<Notice, serde_json::Error>,
-    /// What deletes it.
+    /// Deletes it.
     pub receipt: String,
 }
 

@@ -1,11 +1,8 @@
-//! The members with which somebody says what happened, over HTTP and on the bus alike.
+//! The members that describe an event, over HTTP and on the bus alike.
 
 use serde_json::value::RawValue;
 
-use super::{
-    EventType,
-    catalogue::{self, Source},
-};
+use super::catalogue::{self, EventType, Source};
 use problem::JsonBody;
 
 /// The type, which must be in the catalogue and not be one of the service's own: a subscriber to `webhook.disabled` must be

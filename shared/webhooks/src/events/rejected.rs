@@ -50,12 +50,12 @@ struct Message {
 }
 
 impl Rejection {
-    /// Something in one place is not as it should be.
-    pub(super) fn invalid(field: &str, message: &str) -> Self {
+    /// The rejection for one value that is not as it should be.
+    pub fn invalid(field: &str, message: &str) -> Self {
         Self::whole(&Problem::invalid_value(field, message), field)
     }
 
-    /// What the Problem says of something, which stands in this place of the bus event.
+    /// The rejection for a Problem with the value in this place of the bus event.
     pub(super) fn whole(problem: &Problem, place: &str) -> Self {
         let mut rejection = Self::of(problem, |_| place.to_owned());
         if rejection.violations.is_empty() {
@@ -64,7 +64,7 @@ impl Rejection {
         rejection
     }
 
-    /// What the Problem says of something's members, which stands in this place of the bus event.
+    /// The rejection for a Problem with members of the value in this place of the bus event.
     pub(super) fn members(problem: &Problem, place: &str) -> Self {
         Self::of(problem, |field| format!("{place}.{field}"))
     }

@@ -22,7 +22,7 @@ use base::{
     environment::{AtLeastOne, Environment, FromEnvironment},
     logging,
 };
-use problem::Problem;
+use problem::{Problem, ProblemKind};
 use serde::Deserialize;
 use storage::table::{Change, Table, TableError, Written};
 use tokio::{join, time::timeout};
@@ -79,7 +79,24 @@ struct Count {
     elsewhere: u32,
 }
 
-/// What becomes of a publication.
+/// The entity has published as many events as it may in a minute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the entity has published {limit} events in a minute")]
+pub struct ShareExceeded {
+    limit: u32,
+    /// The next minute begins in so many seconds.
+    seconds: u64,
+}
+
+impl From<ShareExceeded> for Problem {
+    fn from(ShareExceeded { limit, seconds }: ShareExceeded) -> Self {
+        let detail =
+            format!("A managing entity may publish {limit} events in a minute; try again in {seconds} seconds.");
+        Self::new(ProblemKind::TooManyEvents, detail).with_property("limit", limit).with_retry_after(seconds)
+    }
+}
+
+/// Whether a publication is admitted.
 #[derive(Debug, PartialEq, Eq)]
 enum Turn {
     /// It is made.
@@ -102,19 +119,19 @@ impl PublishingShare {
         Self { table, clock, counts: Mutex::new(Counts::new(settings)) }
     }
 
-    /// Answers a request to publish as `publication` does, or refuses it when the entity has had its share of the minute. A
-    /// repetition counts like any other request, since it costs as much.
+    /// Makes a publication, or refuses it when the entity has had its share of the minute. A repetition counts like any other
+    /// request, since it costs as much.
     ///
     /// Where the table does not count, the publication is made all the same: this process then knows of its own only.
-    pub async fn within<T>(
+    pub async fn within<T, E: From<ShareExceeded>>(
         &self,
         entity: &AuthorizedEntity,
-        publication: impl Future<Output = Result<T, Problem>>,
-    ) -> Result<T, Problem> {
+        publication: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
         match self.admit(entity.id()) {
             Turn::Admitted => publication.await,
             Turn::EndsStep(minute) => join!(publication, self.count(entity.id(), minute)).0,
-            Turn::Refused(seconds) => Err(Problem::too_many_events(self.counts().limit, seconds)),
+            Turn::Refused(seconds) => Err(ShareExceeded { limit: self.counts().limit, seconds }.into()),
         }
     }
 
@@ -145,7 +162,7 @@ impl PublishingShare {
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
-        // No code panics while it holds them; whatever they are then, they are good enough to count on.
+        // No code panics while it holds them; so they are good enough to go on counting.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -17,7 +17,8 @@ pub const MAX_RANGES: usize = 50;
 pub struct Ranges(Vec<Range>);
 
 /// There are as many ranges as there may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there are {MAX_RANGES} ranges already")]
 pub struct TooManyRanges;
 
 /// What was asked for, and what is left of it.

@@ -12,10 +12,13 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{DueJob, Jobs, LEASE, SHARD};
+use super::{
+    job::{DueJob, LEASE, SHARD, shard_of},
+    store::Jobs,
+};
 use auth::entity::EntityId;
 use base::clock::Time;
-use storage::table::{Executed, Statement, TableError, read_item, text};
+use storage::table::{Change, Delete, Query, TableError, Written, is};
 
 /// What the partition keys of places begin with.
 const PREFIX: &str = "TURN#";
@@ -46,11 +49,6 @@ pub(super) struct Turn {
     due_at: Time,
 }
 
-/// The shard of the index `byDue` that has an entity's jobs.
-pub(super) fn shard_of(entity: &EntityId) -> String {
-    format!("{SHARD}#{entity}")
-}
-
 /// The entity whose turn is due; `None` when it is a job by itself, as they were made before there were turns.
 pub(super) fn entity_of(due: &DueJob) -> Option<EntityId> {
     due.pk.strip_prefix(PREFIX).and_then(|entity| EntityId::parse(entity).ok())
@@ -59,31 +57,27 @@ pub(super) fn entity_of(due: &DueJob) -> Option<EntityId> {
 impl Jobs {
     /// Gives the entity a place, due now, before a job of it is written.
     pub async fn ask_for_turn(&self, entity: &EntityId, now: Time) -> Result<(), TableError> {
-        let update = self.0.client.update_item().table_name(&self.0.name);
-        let update = update
-            .key("pk", text(format!("{PREFIX}{entity}")))
-            .key("sk", text(SORT_KEY))
-            .update_expression("SET dueShard = :shard, dueAt = :now, askedAt = :now")
-            .expression_attribute_values(":shard", text(SHARD))
-            .expression_attribute_values(":now", text(now));
-        update.send().await.map_err(TableError::sdk(ASKING))?;
-        Ok(())
+        let place = Change::of((format!("{PREFIX}{entity}"), SORT_KEY.to_owned()));
+        let place = place.set("dueShard", SHARD).set("dueAt", now).set("askedAt", now);
+        self.0.write(place, ASKING).await.map(drop)
     }
 
-    /// Takes a turn; `None` when another sweep has, or it was asked for again meanwhile.
-    pub(super) async fn take_turn(&self, due: &DueJob, now: Time) -> Result<Option<Turn>, TableError> {
-        let taken =
-            Statement::update(&due.pk, &due.sk).set("dueAt", text(now + LEASE)).only_if("dueAt", "=", text(due.due_at));
-        match self.0.execute(taken).await? {
-            Executed::Done(item) => read_item(item.unwrap_or_default(), TAKING).map(Some),
-            Executed::ConditionLost(_) => Ok(None),
-        }
+    /// The turns that have been due the longest, and jobs from before there were turns.
+    pub(super) async fn first_turns(&self, limit: i32, now: Time) -> Result<Vec<DueJob>, TableError> {
+        Ok(self.0.page(Query::due_by(SHARD, now).limit(limit), "looking for jobs").await?.entries)
+    }
+
+    /// Takes a turn; lost when another sweep has, or it was asked for again meanwhile.
+    pub(super) async fn take_turn(&self, due: &DueJob, now: Time) -> Result<Written<Turn>, TableError> {
+        let taken = Change::of((due.pk.clone(), due.sk.clone()));
+        let taken = taken.set("dueAt", now + LEASE).only_if(is("dueAt", due.due_at));
+        self.0.write_together_and_read(taken, TAKING).await
     }
 
     /// The job of an entity that has been due the longest.
     pub(super) async fn first_due(&self, entity: &EntityId, now: Time) -> Result<Option<DueJob>, TableError> {
-        let (jobs, _) = self.0.due_before(&shard_of(entity), now, 1, None, TAKING).await?;
-        Ok(jobs.into_iter().next())
+        let page = self.0.page(Query::due_by(shard_of(entity), now).limit(1), TAKING).await?;
+        Ok(page.entries.into_iter().next())
     }
 
     /// Ends a turn: the next is behind all others, or when the next job is due. One that was asked for meanwhile is due.
@@ -99,24 +93,19 @@ impl Jobs {
         let Some(next) = next_turn(job.map(|job| job.due_at), turn.asked_at, worked, now) else {
             return self.give_up(turn).await;
         };
-        let next =
-            Statement::update(&turn.pk, SORT_KEY).set("dueAt", text(next)).only_if("dueAt", "=", text(turn.due_at));
-        self.0.execute(next).await.map(drop)
+        let next = Change::of(turn.key()).set("dueAt", next).only_if(is("dueAt", turn.due_at));
+        self.0.write_together(next, ENDING).await.map(drop)
     }
 
     async fn give_up(&self, turn: &Turn) -> Result<(), TableError> {
-        let delete = self.0.client.delete_item().table_name(&self.0.name);
-        let delete = delete.key("pk", text(&turn.pk)).key("sk", text(SORT_KEY));
-        let delete = delete.condition_expression("dueAt = :held");
-        match delete.expression_attribute_values(":held", text(turn.due_at)).send().await {
-            Ok(_) => Ok(()),
-            Err(error)
-                if error.as_service_error().is_some_and(|error| error.is_conditional_check_failed_exception()) =>
-            {
-                Ok(())
-            }
-            Err(error) => Err(TableError::sdk(ENDING)(error)),
-        }
+        let delete = Delete::of(turn.key()).only_if(is("dueAt", turn.due_at));
+        self.0.write(delete, ENDING).await.map(drop)
+    }
+}
+
+impl Turn {
+    fn key(&self) -> (String, String) {
+        (self.pk.clone(), SORT_KEY.to_owned())
     }
 }
 
