@@ -9,8 +9,9 @@ use webhooks::events::{ingest::BusEvent, rejected::Rejection};
 /// The longest identifier of a bus event; EventBridge's own are UUIDs.
 const MAX_ID_LENGTH: usize = 255;
 
-/// Lambda's own record of an event that it gave up: a message of the queue of rejected events, which an operator hands over
-/// again as it is. <https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html>
+/// Lambda's own record of an event that it gave up: a message of the queue of rejected events,
+/// which an operator hands over again as it is.
+/// <https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html>
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct GivenUp<'a> {
@@ -25,7 +26,8 @@ pub fn unwrapped(event: &RawValue) -> &RawValue {
     serde_json::from_str(event.get()).map_or(event, |GivenUp { request_payload, .. }| request_payload)
 }
 
-/// Reads the identifier and the detail of an event. Members that EventBridge adds to its envelope one day are ignored.
+/// Reads the identifier and the detail of an event. Members that EventBridge adds to its envelope
+/// one day are ignored.
 ///
 /// # Errors
 /// The rejection of an event that has no such envelope.

@@ -1,7 +1,9 @@
-//! An entity's deliveries in the order in which they were made: looking through the index `byEntity`, page by page.
+//! An entity's deliveries in the order in which they were made: looking through the index
+//! `byEntity`, page by page.
 //!
-//! A place in that order is the index's own key, `{createdDate}#{delivery}`. Keys are all of one length, so that there is a
-//! text just before and one just after each, and a page can begin there, whatever was added or removed meanwhile.
+//! A place in that order is the index's own key, `{createdDate}#{delivery}`. Keys are all of one
+//! length, so that there is a text just before and one just after each, and a page can begin there,
+//! whatever was added or removed meanwhile.
 
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +66,8 @@ pub struct Stretch {
 impl Stretch {
     /// What was made at this time or later, and before that time.
     pub fn between(from: Time, to: Time) -> Self {
-        // A key is longer than its time and so sorts after it: the first bound is in, the second is out.
+        // A key is longer than its time and so sorts after it: the first bound is in, the second is
+        // out.
         Self { from: from.to_string(), to: to.to_string() }
     }
 
@@ -137,8 +140,8 @@ pub struct Page<T> {
 }
 
 impl Deliveries {
-    /// The newest of a stretch that are wanted, the newest first, among at most so many that are looked at. The index may lag
-    /// behind a little.
+    /// The newest of a stretch that are wanted, the newest first, among at most so many that are
+    /// looked at. The index may lag behind a little.
     pub(super) async fn look(
         &self,
         entity: &EntityId,

@@ -1,10 +1,11 @@
-//! A webhook's deliveries of a [`Group`], in the order in which they were made. The index `byWebhook` has each group in a
-//! partition of its own.
+//! A webhook's deliveries of a [`Group`], in the order in which they were made. The index
+//! `byWebhook` has each group in a partition of its own.
 //!
-//! A delivery stands in the index only while it is in one of the groups. One that is delivered at its first attempts is
-//! never written there and costs nothing more, and neither does a change that leaves a delivery in its group, since the
-//! index has keys only. An open delivery that is in no group has its next attempt so soon that this attempt ends it: the
-//! dispatcher finds that the webhook is gone.
+//! A delivery stands in the index only while it is in one of the groups. One that is delivered at
+//! its first attempts is never written there and costs nothing more, and neither does a change that
+//! leaves a delivery in its group, since the index has keys only. An open delivery that is in no
+//! group has its next attempt so soon that this attempt ends it: the dispatcher finds that the
+//! webhook is gone.
 
 use serde::Deserialize;
 
@@ -29,7 +30,8 @@ struct Entry {
 }
 
 impl Deliveries {
-    /// The next of a stretch of a group, the oldest first and at most so many. The index may lag behind a little.
+    /// The next of a stretch of a group, the oldest first and at most so many. The index may lag
+    /// behind a little.
     pub(super) async fn of_group(
         &self,
         webhook: &WebhookId,
@@ -52,7 +54,8 @@ impl Deliveries {
         Ok(Page { found, looked_at, end: place(page.next)? })
     }
 
-    /// How many of the next of a stretch of a group there are, up to so many and to what one call of the table counts.
+    /// How many of the next of a stretch of a group there are, up to so many and to what one call
+    /// of the table counts.
     pub(super) async fn count_group(
         &self,
         webhook: &WebhookId,

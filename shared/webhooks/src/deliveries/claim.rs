@@ -1,6 +1,8 @@
-//! A claim: the next attempt of a delivery, for one worker alone, until the attempt is recorded or given back.
+//! A claim: the next attempt of a delivery, for one worker alone, until the attempt is recorded or
+//! given back.
 //!
-//! A claim and a record are one write of one item each, and share their calls with those of other deliveries.
+//! A claim and a record are one write of one item each, and share their calls with those of other
+//! deliveries.
 
 use std::time::Duration;
 
@@ -20,7 +22,8 @@ use base::{
 };
 use storage::table::{Change, Put, TableError, Transaction, Value, Write, Written, at_most, is, is_new};
 
-/// How much earlier than its time an attempt may be claimed: what the clocks of two machines may be apart.
+/// How much earlier than its time an attempt may be claimed: what the clocks of two machines may be
+/// apart.
 const CLOCK_SKEW: Duration = Duration::from_secs(1);
 
 const CLAIMING: &str = "claiming an attempt";
@@ -32,7 +35,8 @@ const ENDING: &str = "giving a claim back";
 pub enum Claim {
     /// The attempt is the caller's to make.
     Started(Box<Claimed>),
-    /// It was made already, another worker is making it, it is not due yet, or the delivery is final or gone.
+    /// It was made already, another worker is making it, it is not due yet, or the delivery is
+    /// final or gone.
     NotNow,
 }
 
@@ -60,8 +64,8 @@ impl Claimed {
         self.head.delivery.attempt_count.saturating_add(1)
     }
 
-    /// How many attempts of the present schedule there will have been with this one: numbers go on after a resend,
-    /// schedules start anew.
+    /// How many attempts of the present schedule there will have been with this one: numbers go on
+    /// after a resend, schedules start anew.
     pub fn attempt_in_schedule(&self) -> u32 {
         self.attempt().saturating_sub(self.head.schedule_base)
     }
@@ -73,11 +77,12 @@ impl Claimed {
 }
 
 impl Deliveries {
-    /// Claims an attempt: for the length of a lease it is the caller's alone. If the caller dies, the sweep finds the
-    /// delivery when the lease is over.
+    /// Claims an attempt: for the length of a lease it is the caller's alone. If the caller dies,
+    /// the sweep finds the delivery when the lease is over.
     ///
-    /// The due time stays as it is, which saves two units in the index; most attempts are over long before it comes. When
-    /// it does come in the middle of an attempt, the claim that the sweep causes then puts it to the lease's end.
+    /// The due time stays as it is, which saves two units in the index; most attempts are over long
+    /// before it comes. When it does come in the middle of an attempt, the claim that the sweep
+    /// causes then puts it to the lease's end.
     pub async fn claim(&self, id: &DeliveryId, attempt: u32, lease: String, now: Time) -> Result<Claim, TableError> {
         let made = attempt.saturating_sub(1);
         let claim = Change::of(head_key(id))
@@ -104,8 +109,8 @@ impl Deliveries {
         Ok(Claim::Started(Box::new(Claimed { head, lease })))
     }
 
-    /// Puts the due time of a delivery that another worker has claimed to the end of the lease: if that worker dies, that is
-    /// when the delivery is to be looked at, neither before nor after.
+    /// Puts the due time of a delivery that another worker has claimed to the end of the lease: if
+    /// that worker dies, that is when the delivery is to be looked at, neither before nor after.
     async fn look_again_after_lease(&self, head: &HeadItem) -> Result<(), TableError> {
         let HeadItem { lease: Some(lease), claimable_at: Some(end), due_at: Some(due), .. } = head else {
             return Ok(());
@@ -117,9 +122,10 @@ impl Deliveries {
         self.table.write_together(then, CLAIMING).await.map(drop)
     }
 
-    /// Records an attempt and where the delivery stands after it, both or neither; together with `along` in one transaction, if
-    /// there is anything. Where a write of `along` has lost its own condition, the attempt is recorded without it. Lost means
-    /// that the claim had run out and another worker made the attempt as well, which counts.
+    /// Records an attempt and where the delivery stands after it, both or neither; together with
+    /// `along` in one transaction, if there is anything. Where a write of `along` has lost its own
+    /// condition, the attempt is recorded without it. Lost means that the claim had run out and
+    /// another worker made the attempt as well, which counts.
     pub async fn record<W: Into<Write>>(
         &self,
         claimed: &Claimed,
@@ -141,16 +147,19 @@ impl Deliveries {
             let change = change.set("attempts", Value::of(&attempts, RECORDING)?);
             return Ok(match self.table.write_together_and_read::<HeadItem>(change, RECORDING).await? {
                 Written::Done(_) => Written::Done(()),
-                // The answer to the first try may have been lost on its way, and this is the second.
+                // The answer to the first try may have been lost on its way, and this is the
+                // second.
                 Written::Lost(Some(found)) if found.attempts.contains(&attempt) => Written::Done(()),
                 Written::Lost(_) => Written::Lost(None),
             });
         }
-        // A message that comes twice may touch the head at this very moment. The attempt was made and must be recorded.
+        // A message that comes twice may touch the head at this very moment. The attempt was made
+        // and must be recorded.
         self.table.write_all(with_attempt_item(head, &attempt, change)?, RECORDING).await
     }
 
-    /// Gives a claim back without an attempt: nothing is counted, and the delivery waits until then.
+    /// Gives a claim back without an attempt: nothing is counted, and the delivery waits until
+    /// then.
     pub async fn put_off(&self, claimed: &Claimed, until: Time, now: Time) -> Result<(), TableError> {
         let resume_at = claimed.head.resume_at;
         let ending = Ending { next: Some(until), resume_at, put_off: true, ..Ending::untried(claimed, now) };
@@ -242,7 +251,8 @@ impl Ending {
             .set_or_remove("claimableAt", self.next);
         match self.next {
             Some(time) => {
-                // What a delayed message announces gets a grace; what is too far away is the sweep's from the start.
+                // What a delayed message announces gets a grace; what is too far away is the
+                // sweep's from the start.
                 let due = if time.since(self.now) > MAX_DELAY { time } else { time + GRACE };
                 change.set("dueAt", due).set("sweeps", 0_u32)
             }

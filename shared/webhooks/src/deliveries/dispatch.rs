@@ -1,7 +1,8 @@
 //! Dispatching: from "this attempt is due" to an attempt in the history.
 //!
-//! Claim, send, record, announce the next: a crash after any of them leaves a delivery that the sweep will find, and a
-//! message that comes again finds a claim or an attempt and is dropped. One invocation is a round, in `round.rs`.
+//! Claim, send, record, announce the next: a crash after any of them leaves a delivery that the
+//! sweep will find, and a message that comes again finds a claim or an attempt and is dropped. One
+//! invocation is a round, in `round.rs`.
 
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
@@ -54,7 +55,8 @@ use storage::{
 /// The longest that a delivery waits for what keeps it from being attempted at all.
 const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 
-/// The longest time for noting that a webhook is slow, far less than what a lease has left after the longest exchange.
+/// The longest time for noting that a webhook is slow, far less than what a lease has left after
+/// the longest exchange.
 const NOTING_LIMIT: Duration = Duration::from_secs(2);
 
 /// Makes the attempts that messages announce.
@@ -130,7 +132,8 @@ impl DispatchError {
 }
 
 impl Dispatcher {
-    /// Makes the attempt that a message announces, if it is due and no other worker has it. `webhook` was read just before.
+    /// Makes the attempt that a message announces, if it is due and no other worker has it.
+    /// `webhook` was read just before.
     pub(super) async fn one(
         &self,
         due: &DueMessage,
@@ -141,7 +144,8 @@ impl Dispatcher {
         let lease = random::uuid(&*self.random);
         match self.deliveries.claim(&due.delivery, due.attempt, lease, self.clock.now()).await? {
             Claim::Started(claimed) => match self.claimed(&claimed, webhook).await {
-                // Trying again at once would not help: it waits longer each time, until an operator ends the cause.
+                // Trying again at once would not help: it waits longer each time, until an operator
+                // ends the cause.
                 Err(error) if error.is_lasting() => {
                     tracing::error!(error = %logging::chain(&error), deliveryId = %due.delivery, "an attempt cannot be made");
                     self.wait(&claimed, self.clock.now()).await?;
@@ -198,14 +202,16 @@ impl Dispatcher {
         let is_probe = !operational && health.as_ref().is_some_and(|health| health.open_until.is_some());
         let tried = Tried { entity, webhook: id.clone(), outcome, health_before: health, operational };
         if is_probe {
-            // Many deliveries wait for the probe, and must not wait for the rest of this batch as well.
+            // Many deliveries wait for the probe, and must not wait for the rest of this batch as
+            // well.
             self.count(vec![tried]).await;
             return Ok(None);
         }
         Ok(Some(tried))
     }
 
-    /// Until when the webhook is left alone; nothing when an attempt may be made, be it as the probe.
+    /// Until when the webhook is left alone; nothing when an attempt may be made, be it as the
+    /// probe.
     async fn closed_until(
         &self,
         entity: &AuthorizedEntity,
@@ -219,7 +225,8 @@ impl Dispatcher {
             Passage::Go => None,
             // Spread, so that the deliveries that wait do not come at one moment.
             Passage::Wait(until) => Some(until + until.since(now).mul_f64(0.1 * random::unit(&*self.random))),
-            // No probe, since its outcome is not counted; and no waiting for one, since perhaps nothing else is sent there.
+            // No probe, since its outcome is not counted; and no waiting for one, since perhaps
+            // nothing else is sent there.
             Passage::Probe if operational => None,
             Passage::Probe if self.watch.healths.take_probe(entity, webhook, health, now).await? => None,
             Passage::Probe => Some(health.after_probe(now)),
@@ -235,11 +242,13 @@ impl Dispatcher {
     ) -> Result<Outcome, DispatchError> {
         let began = self.clock.now();
         let prepared = self.prepare(claimed, webhook, body, began).await?;
-        // The end is read inside, since noting that a webhook is slow may take longer than its exchange.
+        // The end is read inside, since noting that a webhook is slow may take longer than its
+        // exchange.
         let mut exchange = pin!(async { (self.send(prepared).await, self.clock.now()) });
         let ((outcome, ended), was_slow) = match timeout(SLOW, exchange.as_mut()).await {
             Ok(exchanged) => (exchanged, false),
-            // While it is still under way, so that later deliveries of the webhook go by the other lane.
+            // While it is still under way, so that later deliveries of the webhook go by the other
+            // lane.
             Err(_) => (join!(exchange, self.note_slow(entity, webhook)).0, true),
         };
         let next = self.next(claimed, &outcome, ended);
@@ -271,7 +280,8 @@ impl Dispatcher {
         Ok(outcome)
     }
 
-    /// No delivery depends on it, so an error is logged, and a long wait is given up: the attempt is still to be recorded.
+    /// No delivery depends on it, so an error is logged, and a long wait is given up: the attempt
+    /// is still to be recorded.
     async fn note_slow(&self, entity: &AuthorizedEntity, webhook: &SigningWebhook) {
         let id = &webhook.webhook.id;
         match timeout(NOTING_LIMIT, self.webhooks.note_slow(entity, id, self.clock.now())).await {
@@ -297,8 +307,8 @@ impl Dispatcher {
         exhausted.announcement(&delivery.owner_identifier, now, &*self.random)
     }
 
-    /// Counts attempts, once per webhook and call, for the webhook's health and statistics. No delivery depends on it, so an
-    /// error is logged.
+    /// Counts attempts, once per webhook and call, for the webhook's health and statistics. No
+    /// delivery depends on it, so an error is logged.
     pub(super) async fn count(&self, tried: Vec<Tried>) {
         let mut by_webhook: BTreeMap<WebhookId, Vec<Tried>> = BTreeMap::new();
         for attempt in tried {
@@ -310,7 +320,8 @@ impl Dispatcher {
     async fn count_for(&self, webhook: WebhookId, tried: Vec<Tried>) {
         let now = self.clock.now();
         let for_health: Vec<_> = tried.iter().filter(|attempt| !attempt.operational).collect();
-        // If the batch holds a probe, use the health that it saw: the others saw the breaker closed.
+        // If the batch holds a probe, use the health that it saw: the others saw the breaker
+        // closed.
         let seen = for_health.iter().filter_map(|attempt| attempt.health_before.as_ref());
         let seen = seen.max_by_key(|health| health.open_until).cloned();
         let for_health: Vec<_> = for_health.into_iter().map(|attempt| attempt.outcome.clone()).collect();
@@ -325,8 +336,9 @@ impl Dispatcher {
         }
     }
 
-    /// Decides what follows from the outcome. An attempt that was asked for by hand neither takes one away from the schedule nor
-    /// moves it, but a pause that the endpoint asks for counts all the same.
+    /// Decides what follows from the outcome. An attempt that was asked for by hand neither takes
+    /// one away from the schedule nor moves it, but a pause that the endpoint asks for counts all
+    /// the same.
     fn next(&self, claimed: &Claimed, outcome: &Result<Answer, AttemptError>, now: Time) -> Next {
         let dice = random::unit(&*self.random);
         let next = self.schedule.next(claimed.attempt_in_schedule(), outcome, now, dice);
@@ -339,8 +351,8 @@ impl Dispatcher {
         }
     }
 
-    /// Handles a delivery whose event is not there: its publication was never acknowledged, and may be repeated for as long as
-    /// its key is remembered; after that the event never comes.
+    /// Handles a delivery whose event is not there: its publication was never acknowledged, and may
+    /// be repeated for as long as its key is remembered; after that the event never comes.
     async fn wait_for_body(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
         let (delivery, age) = (claimed.delivery(), now.since(claimed.delivery().created_date));
         if age > IDEMPOTENCY_MEMORY {
@@ -351,7 +363,8 @@ impl Dispatcher {
         self.wait(claimed, now).await
     }
 
-    /// Gives a claim back for as long as the delivery is old, so that a delivery that waits for long is seldom looked at.
+    /// Gives a claim back for as long as the delivery is old, so that a delivery that waits for
+    /// long is seldom looked at.
     async fn wait(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
         let until = now + now.since(claimed.delivery().created_date).clamp(GRACE, LONGEST_WAIT);
         Ok(self.deliveries.put_off(claimed, until, now).await?)
@@ -367,7 +380,8 @@ impl Dispatcher {
         }
     }
 
-    /// The request, exactly as the contract describes it. Only an unreadable secret is an error here.
+    /// The request, exactly as the contract describes it. Only an unreadable secret is an error
+    /// here.
     async fn prepare(
         &self,
         claimed: &Claimed,

@@ -1,5 +1,5 @@
-//! The two groups of a webhook's deliveries that can be found: those that wait, which removing the webhook cancels, and those
-//! that can be recovered.
+//! The two groups of a webhook's deliveries that can be found: those that wait, which removing the
+//! webhook cancels, and those that can be recovered.
 
 use std::time::Duration;
 
@@ -14,8 +14,9 @@ const SHORT_WAIT: Duration = Duration::from_secs(60);
 pub enum Group {
     /// Open, and its next attempt is more than a minute away.
     Waiting,
-    /// Failed or cancelled, with fewer attempts than a delivery may have. A webhook that still exists has cancelled deliveries only
-    /// because it was disabled for a while, so they can be recovered.
+    /// Failed or cancelled, with fewer attempts than a delivery may have. A webhook that still
+    /// exists has cancelled deliveries only because it was disabled for a while, so they can be
+    /// recovered.
     Recoverable,
 }
 

@@ -1,15 +1,17 @@
-//! Deliveries as items: a small head that changes, attempts that are only ever added, and the keys of the indexes.
+//! Deliveries as items: a small head that changes, attempts that are only ever added, and the keys
+//! of the indexes.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | head | `DLV#{delivery}` / `HEAD` |
 //! | large attempt | `DLV#{delivery}` / `ATT#0001` |
 //!
-//! A head stands in the index `byEntity` for listing, in `byDue` for as long as something is due, and in `byWebhook` while
-//! it is in a [`Group`].
+//! A head stands in the index `byEntity` for listing, in `byDue` for as long as something is due,
+//! and in `byWebhook` while it is in a [`Group`].
 //!
-//! An attempt stands in the head for as long as the head stays small: then one write of one unit records both. Larger
-//! ones are items of their own, so that a change of the head never costs more than two units, however long its history.
+//! An attempt stands in the head for as long as the head stays small: then one write of one unit
+//! records both. Larger ones are items of their own, so that a change of the head never costs more
+//! than two units, however long its history.
 
 use std::time::Duration;
 
@@ -30,7 +32,8 @@ use base::{
 /// As many bytes of attempts as stand in a head, with what they are called.
 const MAX_INLINE: usize = 1024;
 
-/// How long the sweep leaves a new delivery of a slow webhook alone: shorter than a lease, so that a claim need not move it.
+/// How long the sweep leaves a new delivery of a slow webhook alone: shorter than a lease, so that
+/// a claim need not move it.
 const SLOW_GRACE: Duration = Duration::from_secs(20);
 /// As if it had been announced so often: the next pause is 80 s.
 const SLOW_SWEEPS: u32 = 3;
@@ -55,14 +58,16 @@ pub struct HeadItem {
     pub(super) sweeps: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) lease: Option<String>,
-    /// The earliest moment at which the next attempt may be claimed: its time, or the end of the lease. Present for as
-    /// long as the delivery is open, so that one comparison tells whether there is anything to claim.
+    /// The earliest moment at which the next attempt may be claimed: its time, or the end of the
+    /// lease. Present for as long as the delivery is open, so that one comparison tells whether
+    /// there is anything to claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) claimable_at: Option<Time>,
     /// When the schedule goes on, if the next attempt was asked for by hand in between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) resume_at: Option<Time>,
-    /// Whether the next attempt waits for something else than its schedule: a breaker, or an event that is not there yet.
+    /// Whether the next attempt waits for something else than its schedule: a breaker, or an event
+    /// that is not there yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) put_off: bool,
     /// The attempts that are small enough to stand here.
@@ -85,7 +90,8 @@ impl HeadItem {
     pub fn new(event: &Event, webhook: &Webhook, first_attempt: Time, retention: Duration) -> Self {
         let id = DeliveryId::of(&event.id, &webhook.id);
         let created = event.timestamp;
-        // A delivery to a slow webhook may wait for a place, so the sweep announces it again later than others.
+        // A delivery to a slow webhook may wait for a place, so the sweep announces it again later
+        // than others.
         let (grace, sweeps) = if webhook.is_slow(created) { (SLOW_GRACE, SLOW_SWEEPS) } else { (GRACE, 0) };
         Self {
             pk: partition(&id),
@@ -209,8 +215,8 @@ pub fn shard_key(shard: u8) -> String {
     format!("DUE#{shard}")
 }
 
-/// The shard that a delivery stands in. The identifier's last characters are as good as random; of 32 letters no one falls
-/// evenly on the shards, the sum of some does.
+/// The shard that a delivery stands in. The identifier's last characters are as good as random; of
+/// 32 letters no one falls evenly on the shards, the sum of some does.
 pub fn due_shard(id: &DeliveryId) -> String {
     let sum = id.as_str().bytes().rev().take(6).fold(0u8, u8::wrapping_add);
     shard_key(sum % DUE_SHARDS)

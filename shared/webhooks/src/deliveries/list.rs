@@ -26,16 +26,17 @@ use storage::{
 const DEFAULT_LIMIT: usize = 25;
 /// How many it may have.
 const MAX_LIMIT: usize = 100;
-/// How many deliveries are looked at for one page, at most: a page that finds few ends early and says where the next one
-/// begins, so that a request costs the same however many deliveries its entity has. So many are about 1 MB, what the
-/// table reads in one call.
+/// How many deliveries are looked at for one page, at most: a page that finds few ends early and
+/// says where the next one begins, so that a request costs the same however many deliveries its
+/// entity has. So many are about 1 MB, what the table reads in one call.
 const LOOKED_AT: usize = 2_000;
 
 /// Lists deliveries.
 pub struct Listing {
     /// The deliveries.
     pub deliveries: Deliveries,
-    /// How long they are kept: what is older is not shown, though the table may still have it for days.
+    /// How long they are kept: what is older is not shown, though the table may still have it for
+    /// days.
     pub retention: Duration,
     /// Seals the cursors.
     pub rings: KeyRings,
@@ -145,8 +146,8 @@ fn stretch(filters: &Filters, oldest: Time, behind: Option<&Place>) -> Stretch {
 }
 
 impl Deliveries {
-    /// The newest deliveries of a stretch that pass the filters: as many as are asked for, or fewer when there are no more
-    /// or too few among those that are looked at.
+    /// The newest deliveries of a stretch that pass the filters: as many as are asked for, or fewer
+    /// when there are no more or too few among those that are looked at.
     async fn page(
         &self,
         entity: &AuthorizedEntity,

@@ -1,6 +1,7 @@
 //! Deliveries: one event on its way to one webhook, and every attempt to deliver it.
 //!
-//! DynamoDB is the truth; the queue only says "look now". So losing, repeating or delaying a message costs time only.
+//! DynamoDB is the truth; the queue only says "look now". So losing, repeating or delaying a
+//! message costs time only.
 
 pub mod attempt;
 pub mod by_entity;

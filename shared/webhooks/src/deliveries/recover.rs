@@ -1,5 +1,6 @@
-//! Recovering a range of a webhook's deliveries that failed, or were cancelled while it was disabled: how many there are is
-//! counted at once, up to a limit, and making them due again is left to a job.
+//! Recovering a range of a webhook's deliveries that failed, or were cancelled while it was
+//! disabled: how many there are is counted at once, up to a limit, and making them due again is
+//! left to a job.
 
 use std::time::Duration;
 
@@ -21,7 +22,8 @@ use base::{clock::Time, ids::WebhookId};
 use problem::{JsonBody, Problem, ProblemKind};
 use storage::table::TableError;
 
-/// How many are counted: what there is beyond is recovered, but not in the count. So many take a few calls of the table.
+/// How many are counted: what there is beyond is recovered, but not in the count. So many take a
+/// few calls of the table.
 const MAX_COUNT: usize = 10_000;
 
 const TIME: &str = "must be a time in RFC 3339 with no more than milliseconds, such as 2026-11-20T09:45:00.123Z";
@@ -34,7 +36,8 @@ pub struct Recovery {
     pub webhooks: Webhooks,
     /// Where the work is left to the sweep.
     pub jobs: Jobs,
-    /// How long deliveries are kept: what is older is gone, though the table may still have it for days.
+    /// How long deliveries are kept: what is older is gone, though the table may still have it for
+    /// days.
     pub retention: Duration,
 }
 
@@ -126,7 +129,8 @@ impl Recovery {
         Ok(recovered)
     }
 
-    /// How many deliveries of the webhook there are to recover in these stretches, as far as they are counted.
+    /// How many deliveries of the webhook there are to recover in these stretches, as far as they
+    /// are counted.
     async fn count(&self, webhook: &WebhookId, stretches: Vec<Stretch>) -> Result<Recovered, TableError> {
         let mut count = 0;
         for mut stretch in stretches {
@@ -147,7 +151,8 @@ impl Recovery {
 }
 
 impl RecoveryRange {
-    /// Reads the range in a request's body. What is not made yet is not to be recovered, so it ends now at the latest.
+    /// Reads the range in a request's body. What is not made yet is not to be recovered, so it ends
+    /// now at the latest.
     pub fn read(body: &[u8], now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let since = body.required::<String>("since", "a time");

@@ -24,7 +24,8 @@ use base::{
 use problem::{Problem, ProblemKind};
 use storage::table::{TableError, Written};
 
-/// How long telling the queue may take: the delivery is due already, and the sweep announces what the queue was not told.
+/// How long telling the queue may take: the delivery is due already, and the sweep announces what
+/// the queue was not told.
 const ANNOUNCEMENT_LIMIT: Duration = Duration::from_secs(2);
 
 /// Sends deliveries again.
@@ -109,8 +110,8 @@ impl Step {
 }
 
 impl Resending {
-    /// Has a delivery attempted again, now; gives the delivery as the request has left it. A change that another request made
-    /// at the same moment counts as this one's.
+    /// Has a delivery attempted again, now; gives the delivery as the request has left it. A change
+    /// that another request made at the same moment counts as this one's.
     pub async fn resend(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<WholeDelivery, ResendError> {
         let stored = self.deliveries.find(entity, id, self.clock.now()).await?.ok_or(ResendError::NotFound)?;
         let head = &stored.head;

@@ -1,5 +1,6 @@
-//! Deliveries in the table: opening them, reading them, and finding those that are overdue. Every change is conditional, so
-//! that what comes twice, late or out of order changes nothing that it must not.
+//! Deliveries in the table: opening them, reading them, and finding those that are overdue. Every
+//! change is conditional, so that what comes twice, late or out of order changes nothing that it
+//! must not.
 
 use std::time::Duration;
 
@@ -37,8 +38,8 @@ pub(super) struct StoredDelivery {
 }
 
 impl StoredDelivery {
-    /// The delivery with another head, read later; `None` when an attempt was recorded in between, since only a fresh read
-    /// has that attempt.
+    /// The delivery with another head, read later; `None` when an attempt was recorded in between,
+    /// since only a fresh read has that attempt.
     pub(super) fn with_head(self, head: HeadItem) -> Option<Self> {
         let has_all_attempts = head.delivery.attempt_count == self.head.delivery.attempt_count;
         has_all_attempts.then_some(Self { head, ..self })
@@ -73,8 +74,9 @@ impl Deliveries {
         Ok(())
     }
 
-    /// A delivery with its event and its whole attempt history; `None` when the entity has none of this identifier, or has it
-    /// no longer: the table removes what is past its time some days later.
+    /// A delivery with its event and its whole attempt history; `None` when the entity has none of
+    /// this identifier, or has it no longer: the table removes what is past its time some days
+    /// later.
     pub async fn with_attempts(
         &self,
         entity: &AuthorizedEntity,
@@ -133,8 +135,8 @@ impl Deliveries {
         self.table.page(query, "looking for what is due").await
     }
 
-    /// Moves the due time of a delivery that is about to be announced, and returns its entity and webhook; lost when it is no
-    /// longer due, or another sweep has moved it.
+    /// Moves the due time of a delivery that is about to be announced, and returns its entity and
+    /// webhook; lost when it is no longer due, or another sweep has moved it.
     pub async fn postpone(&self, entry: &DueEntry, until: Time) -> Result<Written<Whose>, TableError> {
         let postponed = Change::of((entry.pk.clone(), HEAD.to_owned()))
             .set("dueAt", until)

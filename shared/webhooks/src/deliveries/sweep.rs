@@ -1,8 +1,8 @@
-//! Sweeping: overdue deliveries are announced again, whether their message was lost, their worker died or their wait was long;
-//! the events in the outbox are published; and jobs are worked on.
+//! Sweeping: overdue deliveries are announced again, whether their message was lost, their worker
+//! died or their wait was long; the events in the outbox are published; and jobs are worked on.
 //!
-//! Before a delivery is announced its due time is moved ahead, by twice as long each time, so that a backlog in the queue is
-//! not made longer by announcing the same delivery again and again.
+//! Before a delivery is announced its due time is moved ahead, by twice as long each time, so that
+//! a backlog in the queue is not made longer by announcing the same delivery again and again.
 
 use std::time::Duration;
 
@@ -36,11 +36,13 @@ const MAX_PAUSE: Duration = Duration::from_secs(10 * 60);
 const PAGE: i32 = 200;
 /// How many entries of a shard are announced at once. They share their calls.
 const AT_ONCE: usize = 50;
-/// The longest time for looking up the lane of a delivery: a tenant whose part of the table is busy must not slow the sweep.
+/// The longest time for looking up the lane of a delivery: a tenant whose part of the table is busy
+/// must not slow the sweep.
 const LANE_LIMIT: Duration = Duration::from_millis(200);
 /// After this long no new page is begun: the next sweep goes on, and never meets this one.
 const TIME_LIMIT: Duration = Duration::from_secs(45);
-/// After this long no new page of a job is begun, which leaves time to announce what jobs have made due.
+/// After this long no new page of a job is begun, which leaves time to announce what jobs have made
+/// due.
 const JOB_LIMIT: Duration = Duration::from_secs(30);
 
 /// Sweeps: publishes the outbox, announces what is overdue, and works on jobs.
@@ -76,12 +78,13 @@ pub enum SweepError {
 }
 
 impl Sweeper {
-    /// Publishes the outbox, announces everything that is overdue and works on jobs; gives the number of events published and
-    /// deliveries announced. Each part that fails leaves the others alone.
+    /// Publishes the outbox, announces everything that is overdue and works on jobs; gives the
+    /// number of events published and deliveries announced. Each part that fails leaves the others
+    /// alone.
     pub async fn sweep(&self) -> Result<usize, SweepError> {
         let began = self.clock.now();
-        // Beside each other, so that none waits for another that has much to do. Boxed, here and below: a future of futures of
-        // streams is more than the compiler follows.
+        // Beside each other, so that none waits for another that has much to do. Boxed, here and
+        // below: a future of futures of streams is more than the compiler follows.
         let (published, swept, worked) = futures::join!(
             self.outbox.empty(&self.publisher).boxed(),
             self.sweep_shards(began).boxed(),
@@ -131,7 +134,8 @@ impl Sweeper {
             Ok(Written::Done(whose)) => whose,
             Ok(Written::Lost(_)) => return Ok(false),
             Err(error @ TableError::Item { .. }) => {
-                // The item stays unreadable, and must not keep the sweep from the deliveries behind it.
+                // The item stays unreadable, and must not keep the sweep from the deliveries behind
+                // it.
                 tracing::error!(error = %logging::chain(&error), deliveryId = %delivery, "not announced");
                 return Ok(false);
             }
@@ -148,8 +152,8 @@ impl Sweeper {
 }
 
 impl Sweeper {
-    /// What waits in the slow lane does not come back by the quick one. A lane that is not known is the quick one, where a
-    /// dispatcher looks again.
+    /// What waits in the slow lane does not come back by the quick one. A lane that is not known is
+    /// the quick one, where a dispatcher looks again.
     async fn lane(&self, whose: &Whose, now: Time) -> Lane {
         let entity = AuthorizedEntity::owning_delivery(whose.entity.clone());
         match timeout(LANE_LIMIT, self.webhooks.find(&entity, &whose.webhook)).await {

@@ -25,7 +25,8 @@ pub struct Event {
     pub entity: EntityId,
     /// The body, byte for byte as it is sent on every attempt.
     pub body: String,
-    /// The webhook that it is about, to which it is not delivered: each failure would cause another event.
+    /// The webhook that it is about, to which it is not delivered: each failure would cause another
+    /// event.
     pub about: Option<WebhookId>,
 }
 

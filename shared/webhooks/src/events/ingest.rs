@@ -1,9 +1,10 @@
-//! Events of the platform's own services, which come over a bus and are published as a request over HTTP would. IAM alone
-//! decides which service may put events on the bus: the entity in an event is taken at its word.
+//! Events of the platform's own services, which come over a bus and are published as a request over
+//! HTTP would. IAM alone decides which service may put events on the bus: the entity in an event is
+//! taken at its word.
 //!
-//! The bus gives an event at least once, and an operator may hand a rejected one over again. The bus event's identifier is
-//! an idempotency key, in a name space of its own: an event that comes again makes nothing new, even where webhooks have
-//! changed meanwhile.
+//! The bus gives an event at least once, and an operator may hand a rejected one over again. The
+//! bus event's identifier is an idempotency key, in a name space of its own: an event that comes
+//! again makes nothing new, even where webhooks have changed meanwhile.
 
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -78,8 +79,9 @@ struct Detail<'a> {
 }
 
 impl Ingestion {
-    /// Publishes an event of the bus, or rejects it when that cannot be done. An event that was no bus event comes as its
-    /// rejection. `whole` is the event as it came, for the queue of rejected events.
+    /// Publishes an event of the bus, or rejects it when that cannot be done. An event that was no
+    /// bus event comes as its rejection. `whole` is the event as it came, for the queue of rejected
+    /// events.
     pub async fn ingest(&self, whole: &str, event: Result<BusEvent<'_>, Rejection>) -> Result<Ingested, IngestError> {
         let (id, rejection) = match event {
             Err(rejection) => (String::new(), rejection),
@@ -136,7 +138,8 @@ impl<'a> Detail<'a> {
     }
 }
 
-/// JSON without the white space between its parts: a bus may change nothing else of an event that it passes on.
+/// JSON without the white space between its parts: a bus may change nothing else of an event that
+/// it passes on.
 fn without_space(json: &str) -> String {
     let (mut in_string, mut escaped) = (false, false);
     let stays = |character: &char| {

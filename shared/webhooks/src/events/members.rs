@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 use super::catalogue::{self, EventType, Source};
 use problem::JsonBody;
 
-/// The type, which must be in the catalogue and not be one of the service's own: a subscriber to `webhook.disabled` must be
-/// able to rely on it that the service has disabled a webhook.
+/// The type, which must be in the catalogue and not be one of the service's own: a subscriber to
+/// `webhook.disabled` must be able to rely on it that the service has disabled a webhook.
 pub(super) fn kind(body: &mut JsonBody<'_>) -> Option<&'static EventType> {
     let kind = body.required::<String>("type", "the key of an event type, such as booking.created")?;
     let found = match catalogue::find(&kind) {

@@ -1,14 +1,16 @@
 //! The outbox: events of the platform's own that are still to be published.
 //!
-//! Such an event announces a change in the table, and is written in the transaction that makes the change; so there is
-//! never one without the other, at any crash. The sweep publishes each event and then removes it: a crash in
-//! between publishes it again, under the same identifier, which makes nothing new.
+//! Such an event announces a change in the table, and is written in the transaction that makes the
+//! change; so there is never one without the other, at any crash. The sweep publishes each event
+//! and then removes it: a crash in between publishes it again, under the same identifier, which
+//! makes nothing new.
 //!
 //! | item | pk / sk | in the index `byDue` |
 //! |---|---|---|
 //! | event | `OUTBOX#{event}` / `EVENT` | `OUTBOX#{shard}` / place of the entity, then the event |
 //!
-//! An entity's events stand side by side in one of a few shards, and are published a few at a time, in `turns.rs`.
+//! An entity's events stand side by side in one of a few shards, and are published a few at a time,
+//! in `turns.rs`.
 
 use std::time::Duration;
 
@@ -38,10 +40,11 @@ const SHARDS: u64 = 4;
 const FORMER_SHARD: &str = "OUTBOX";
 /// How many events are read and published in a turn: one entity's share until another has its turn.
 const SHARE: i32 = 4;
-/// How many turns of a shard are under way at once. An entity with 200 webhooks takes long, and must not hold up the next.
+/// How many turns of a shard are under way at once. An entity with 200 webhooks takes long, and
+/// must not hold up the next.
 const TURNS_AT_ONCE: usize = 8;
-/// After this long no new turn begins: the next sweep goes on. It leaves half of a sweep's 60 s for turns under way, and for
-/// announcing the deliveries that jobs have made due.
+/// After this long no new turn begins: the next sweep goes on. It leaves half of a sweep's 60 s for
+/// turns under way, and for announcing the deliveries that jobs have made due.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// An event that is to be published.
@@ -130,7 +133,8 @@ impl Outbox {
         Self(table)
     }
 
-    /// The write that puts an event into the outbox, for the transaction of the change that it announces.
+    /// The write that puts an event into the outbox, for the transaction of the change that it
+    /// announces.
     pub fn put(&self, announcement: &Announcement) -> Result<Put, TableError> {
         let (pk, sk) = key(&announcement.event);
         let (due_shard, due_at) = stand(&announcement.owner_identifier, &announcement.event);
@@ -138,8 +142,8 @@ impl Outbox {
         Put::item(&item, "putting an event into the outbox")
     }
 
-    /// Publishes every event in the outbox; gives the number. One that fails leaves the others alone, and is tried again by
-    /// the next sweep; one of such errors is returned.
+    /// Publishes every event in the outbox; gives the number. One that fails leaves the others
+    /// alone, and is tried again by the next sweep; one of such errors is returned.
     pub async fn empty(&self, publisher: &Publisher) -> Result<usize, OutboxError> {
         let until = publisher.clock.now() + TIME_LIMIT;
         let shards = (0..SHARDS).map(shard_key).chain([FORMER_SHARD.to_owned()]);
@@ -213,7 +217,8 @@ impl Outbox {
     }
 }
 
-/// Where an event stands in the index: in a shard that its entity has for good, among the others of its entity.
+/// Where an event stands in the index: in a shard that its entity has for good, among the others of
+/// its entity.
 fn stand(entity: &EntityId, event: &EventId) -> (String, String) {
     let hash = digest::digest(&digest::SHA256, entity.as_str().as_bytes());
     let place = hash.as_ref().iter().take(8).fold(0, |place, byte| place << 8 | u64::from(*byte));

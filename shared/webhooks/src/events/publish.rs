@@ -1,8 +1,9 @@
 //! Publishing: an event becomes one delivery for each webhook that wants it.
 //!
-//! The order is the promise: what was decided for the idempotency key, then the body and the deliveries, each with a
-//! due time that the sweep will find. Only then is it acknowledged. The queue comes last and may fail, since it only
-//! says "look now". Whatever is repeated after a crash in between finds the same identifiers and makes nothing new.
+//! The order is the promise: what was decided for the idempotency key, then the body and the
+//! deliveries, each with a due time that the sweep will find. Only then is it acknowledged. The
+//! queue comes last and may fail, since it only says "look now". Whatever is repeated after a crash
+//! in between finds the same identifiers and makes nothing new.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -64,7 +65,8 @@ pub struct NewEvent<'a> {
     once: Option<Once>,
 }
 
-/// Makes a publication happen once: done again with the same key, it gives the first result and makes nothing new.
+/// Makes a publication happen once: done again with the same key, it gives the first result and
+/// makes nothing new.
 #[derive(Debug)]
 pub struct Once {
     /// The key, with the name space of its sender before it.
@@ -161,13 +163,15 @@ impl Publisher {
         data: &RawValue,
         Once { key, request_hash }: Once,
     ) -> Result<Published, PublishError> {
-        // Refused before anything is decided, so that a key is never spent on an event that cannot be.
+        // Refused before anything is decided, so that a key is never spent on an event that cannot
+        // be.
         let event = self.event_now(entity, kind, data)?;
         let webhooks = self.webhooks.of(entity).boxed().await?;
         let deliveries = plan(&event, &webhooks);
         let (now, request_hash_now) = (event.timestamp, request_hash.clone());
         let publication = Publication { event: event.id, timestamp: now, request_hash, deliveries };
-        // Boxed, as what follows: the compiler does not look through all of it from a function's point of view.
+        // Boxed, as what follows: the compiler does not look through all of it from a function's
+        // point of view.
         let first = self.events.claim_key(entity, &sha256(key.as_bytes()), publication, now).boxed().await?;
         if first.request_hash != request_hash_now {
             return Err(PublishError::KeyConflict);
@@ -176,7 +180,8 @@ impl Publisher {
         Ok(self.deliver(&event, first.deliveries, &webhooks).boxed().await?)
     }
 
-    /// Publishes an event of the service's own. Done again, it makes nothing new for the webhooks that it found before.
+    /// Publishes an event of the service's own. Done again, it makes nothing new for the webhooks
+    /// that it found before.
     pub async fn publish_event(&self, entity: &AuthorizedEntity, event: &Event) -> Result<(), TableError> {
         debug_assert_eq!(entity.id(), &event.entity);
         let webhooks = self.webhooks.of(entity).boxed().await?;
@@ -212,9 +217,11 @@ impl Publisher {
             let (wait, retention) =
                 (self.schedule.schedule.first_wait(random::unit(&*self.random)), self.schedule.retention);
             let first_attempt = event.timestamp + wait;
-            // A repetition may plan for a webhook that is removed by now: its delivery was opened the first time, or cannot be.
+            // A repetition may plan for a webhook that is removed by now: its delivery was opened
+            // the first time, or cannot be.
             let targets = webhooks.iter().filter(|webhook| planned.iter().any(|plan| plan.webhook == webhook.id));
-            // Both in one call, in no order: a head without its body is of an event that is not acknowledged yet.
+            // Both in one call, in no order: a head without its body is of an event that is not
+            // acknowledged yet.
             let kept = self.events.keep(event, retention);
             let opened = self.deliveries.open_for_event(event, targets, first_attempt, retention);
             tokio::try_join!(kept, opened)?;
@@ -242,7 +249,8 @@ impl Publisher {
     }
 }
 
-/// The deliveries of an event: one for each webhook that wants it, and is not itself what it is about.
+/// The deliveries of an event: one for each webhook that wants it, and is not itself what it is
+/// about.
 pub fn plan(event: &Event, webhooks: &[Webhook]) -> Vec<PlannedDelivery> {
     let others = webhooks.iter().filter(|webhook| event.about.as_ref() != Some(&webhook.id));
     let wanting = others.filter(|webhook| webhook.wants(event.kind));
@@ -259,7 +267,8 @@ fn sha256(bytes: &[u8]) -> String {
 }
 
 impl<'a> NewEvent<'a> {
-    /// Reads a request to publish: its body, and every value of `Idempotency-Key` that came with it.
+    /// Reads a request to publish: its body, and every value of `Idempotency-Key` that came with
+    /// it.
     pub fn read<'k>(body: &'a [u8], keys: impl IntoIterator<Item = &'k [u8]>) -> Result<Self, Problem> {
         let mut members = JsonBody::read(body)?;
         let (kind, data) = (members::kind(&mut members), members::data(&mut members));

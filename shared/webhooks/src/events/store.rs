@@ -12,7 +12,8 @@ use base::{
 };
 use storage::table::{Put, Table, TableError, Written, at_most, is_new};
 
-/// The largest body that shares its call with other writes, in bytes; a larger one would hold them up.
+/// The largest body that shares its call with other writes, in bytes; a larger one would hold them
+/// up.
 const MAX_SHARED: usize = 16 * 1024;
 
 /// How long an idempotency key is remembered.
@@ -32,7 +33,8 @@ struct BodyItem {
     expires_at: i64,
 }
 
-/// The publication that an idempotency key stands for: enough to do the same again and to answer the same.
+/// The publication that an idempotency key stands for: enough to do the same again and to answer
+/// the same.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Publication {
@@ -74,7 +76,8 @@ impl Events {
         Self(table)
     }
 
-    /// Keeps an event's body for so long. Writing it again changes nothing, since an event's body never changes.
+    /// Keeps an event's body for so long. Writing it again changes nothing, since an event's body
+    /// never changes.
     pub async fn keep(&self, event: &Event, retention: Duration) -> Result<(), TableError> {
         const DOING: &str = "keeping an event";
         let (pk, sk) = body_key(&event.id);
@@ -98,8 +101,8 @@ impl Events {
 
     /// Claims an idempotency key for a publication, or gives the one that has it already.
     ///
-    /// The first of several at once wins, and all of them go on with its publication. A key whose memory is over counts as
-    /// free, whether or not the table has removed it yet.
+    /// The first of several at once wins, and all of them go on with its publication. A key whose
+    /// memory is over counts as free, whether or not the table has removed it yet.
     pub async fn claim_key(
         &self,
         entity: &AuthorizedEntity,

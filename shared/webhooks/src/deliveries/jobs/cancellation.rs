@@ -1,8 +1,8 @@
 //! How far the waiting deliveries of a removed webhook are cancelled.
 //!
-//! Not all that wait show at once: the index lags behind a little, and one whose attempt is being made is left to its worker,
-//! which may find that it has to wait. So the sweep looks again, until a look that began a minute after the removal
-//! finds nothing.
+//! Not all that wait show at once: the index lags behind a little, and one whose attempt is being
+//! made is left to its worker, which may find that it has to wait. So the sweep looks again, until
+//! a look that began a minute after the removal finds nothing.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::deliveries::by_entity::{Place, Stretch};
 use base::clock::Time;
 
-/// How long after the removal something may still begin to wait: an attempt, or a request that publishes.
+/// How long after the removal something may still begin to wait: an attempt, or a request that
+/// publishes.
 const SETTLED: Duration = Duration::from_secs(60);
 /// The pause before the next look for deliveries whose attempt was under way.
 const PAUSE: Duration = Duration::from_secs(20);
@@ -43,8 +44,8 @@ impl Cancellation {
         if self.left.is_empty() { Self { removed: self.removed, ..Self::new(now) } } else { self.clone() }
     }
 
-    /// The time of the next look: soon when this one found deliveries, since their attempts may have been under way; otherwise
-    /// once everything has settled.
+    /// The time of the next look: soon when this one found deliveries, since their attempts may
+    /// have been under way; otherwise once everything has settled.
     pub(super) fn next(&self, now: Time) -> Time {
         let pause = now + PAUSE;
         if self.found { pause } else { pause.max(self.removed + SETTLED) }

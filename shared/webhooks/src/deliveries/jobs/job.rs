@@ -61,7 +61,8 @@ pub(super) enum Work {
     Cancel(Cancellation),
 }
 
-/// How far a page of work has come. It is applied to the job as it is by then, since others may have added to it.
+/// How far a page of work has come. It is applied to the job as it is by then, since others may
+/// have added to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Progress {
     /// A range was recovered up to a place, or to the end that it had then.

@@ -1,4 +1,5 @@
-//! Recovering: a webhook's failed and cancelled deliveries of a range become due again, the oldest first.
+//! Recovering: a webhook's failed and cancelled deliveries of a range become due again, the oldest
+//! first.
 
 use futures::{StreamExt, stream};
 

@@ -37,7 +37,8 @@ impl Jobs {
         Self(table)
     }
 
-    /// The write of a job, for the transaction that makes the job necessary. Its entity has a place already.
+    /// The write of a job, for the transaction that makes the job necessary. Its entity has a place
+    /// already.
     pub fn put(&self, entity: &AuthorizedEntity, job: Job, now: Time) -> Result<Put, TableError> {
         let Job::Cancel { webhook } = job;
         let work = Work::Cancel(Cancellation::new(now));
@@ -52,8 +53,8 @@ impl Jobs {
         }
     }
 
-    /// Has a range of a webhook's failed and cancelled deliveries recovered; a range that is being recovered already is not
-    /// begun again.
+    /// Has a range of a webhook's failed and cancelled deliveries recovered; a range that is being
+    /// recovered already is not begun again.
     pub async fn recover(
         &self,
         entity: &AuthorizedEntity,
@@ -80,7 +81,8 @@ impl Jobs {
         self.0.get((pk.to_owned(), sk.to_owned()), true, TAKING).await
     }
 
-    /// Writes an item; lost when it is not the version that was read. A version of 0 is one that is not there yet.
+    /// Writes an item; lost when it is not the version that was read. A version of 0 is one that is
+    /// not there yet.
     pub(super) async fn write(&self, item: &mut JobItem) -> Result<Written<()>, TableError> {
         let read = item.version;
         item.version += 1;

@@ -1,12 +1,15 @@
-//! Whose turn it is. Every entity with jobs has one place among those that wait for the sweep, however many jobs it has, so that
-//! nothing that one of them has to do holds up another for longer than a moment.
+//! Whose turn it is. Every entity with jobs has one place among those that wait for the sweep,
+//! however many jobs it has, so that nothing that one of them has to do holds up another for longer
+//! than a moment.
 //!
-//! A place is an item, `TURN#{entity}` / `JOBS`, in the shard `JOBS` of the index `byDue`; an entity's jobs are in a shard of
-//! their own, `JOBS#{entity}`. A sweep takes the places that are due, the longest due first, works for a moment on one job of
-//! each, and puts each behind all others, or to the time at which the next of its jobs is due.
+//! A place is an item, `TURN#{entity}` / `JOBS`, in the shard `JOBS` of the index `byDue`; an
+//! entity's jobs are in a shard of their own, `JOBS#{entity}`. A sweep takes the places that are
+//! due, the longest due first, works for a moment on one job of each, and puts each behind all
+//! others, or to the time at which the next of its jobs is due.
 //!
-//! A place is written before the job that it is for, and given up only when there was no job for a minute: a crash between
-//! the two writes, and an index that lags behind, leave no job without a place.
+//! A place is written before the job that it is for, and given up only when there was no job for a
+//! minute: a crash between the two writes, and an index that lags behind, leave no job without a
+//! place.
 
 use std::time::Duration;
 
@@ -26,8 +29,8 @@ const PREFIX: &str = "TURN#";
 const SORT_KEY: &str = "JOBS";
 /// How long a place is kept after it was asked for: longer than the request that asks may take.
 const KEPT: Duration = Duration::from_secs(60);
-/// The pause after a turn in which no job could be worked on, although the index shows one that is due: it lags behind, or
-/// another sweep is at that job.
+/// The pause after a turn in which no job could be worked on, although the index shows one that is
+/// due: it lags behind, or another sweep is at that job.
 const PAUSE: Duration = Duration::from_secs(1);
 /// When it is looked again for a job that does not show yet.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -49,7 +52,8 @@ pub(super) struct Turn {
     due_at: Time,
 }
 
-/// The entity whose turn is due; `None` when it is a job by itself, as they were made before there were turns.
+/// The entity whose turn is due; `None` when it is a job by itself, as they were made before there
+/// were turns.
 pub(super) fn entity_of(due: &DueJob) -> Option<EntityId> {
     due.pk.strip_prefix(PREFIX).and_then(|entity| EntityId::parse(entity).ok())
 }
@@ -80,8 +84,8 @@ impl Jobs {
         Ok(page.entries.into_iter().next())
     }
 
-    /// Ends a turn: the next is behind all others, or when the next job is due. One that was asked for meanwhile is due.
-    /// `worked` says whether a job was worked on in it.
+    /// Ends a turn: the next is behind all others, or when the next job is due. One that was asked
+    /// for meanwhile is due. `worked` says whether a job was worked on in it.
     pub(super) async fn end_turn(
         &self,
         turn: &Turn,
@@ -109,7 +113,8 @@ impl Turn {
     }
 }
 
-/// When an entity has its next turn, whose next job is due then; `None` when its place is not needed any more.
+/// When an entity has its next turn, whose next job is due then; `None` when its place is not
+/// needed any more.
 fn next_turn(job: Option<Time>, asked_at: Time, worked: bool, now: Time) -> Option<Time> {
     match job {
         Some(due) => Some(due.max(if worked { now } else { now + PAUSE })),

@@ -38,8 +38,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Works on the jobs that are due until there are none, or until that time; gives the number of deliveries that are due
-    /// because of it. A job that fails leaves the others alone.
+    /// Works on the jobs that are due until there are none, or until that time; gives the number of
+    /// deliveries that are due because of it. A job that fails leaves the others alone.
     pub async fn work(&self, until: Time) -> Result<usize, TableError> {
         let (mut reopened, mut failed) = (0, None);
         loop {
@@ -57,7 +57,8 @@ impl Worker {
                         worked |= made_due.is_some();
                         reopened += made_due.unwrap_or_default();
                     }
-                    // The others go on, those behind it too; its own entity has its next turn when the lease of this one is over.
+                    // The others go on, those behind it too; its own entity has its next turn when
+                    // the lease of this one is over.
                     Err(error) => {
                         worked = true;
                         failed = Some(error);
@@ -71,8 +72,9 @@ impl Worker {
         }
     }
 
-    /// Works on the first job of the entity whose turn it is; `None` when another sweep has taken the turn. A turn without a
-    /// job counts as well, since its place has moved and others may stand behind it.
+    /// Works on the first job of the entity whose turn it is; `None` when another sweep has taken
+    /// the turn. A turn without a job counts as well, since its place has moved and others may
+    /// stand behind it.
     async fn turn(&self, due: DueJob, until: Time) -> Result<Option<usize>, TableError> {
         let now = self.clock.now();
         let until = until.min(now + TURN);
@@ -130,7 +132,8 @@ impl Worker {
         }
     }
 
-    /// Writes the progress and keeps the lease, or gives it back until that time; `None` when another sweep has the job by now.
+    /// Writes the progress and keeps the lease, or gives it back until that time; `None` when
+    /// another sweep has the job by now.
     async fn save(
         &self,
         mut item: JobItem,
