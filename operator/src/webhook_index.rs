@@ -12,7 +12,7 @@ use base::{clock::Time, logging};
 use storage::table::{Executed, Item, Statement, Table, TableError, number, read_item, text};
 use webhooks::deliveries::{
     Status,
-    by_webhook::Group,
+    group::Group,
     item::{HEAD, HeadItem, partition},
 };
 

@@ -1,11 +1,15 @@
-//! What several functions of webhooks share: parameters of their paths, and the publisher.
+//! What several functions of webhooks share: parameters of their paths, the publisher, and messages as AWS hands them over.
 
-use base::ids::WebhookId;
+pub mod bus;
+pub mod messages;
+
+use base::ids::{DeliveryId, WebhookId};
 use function::Service;
 use gate::Call;
 use problem::Problem;
 use webhooks::{
     deliveries::{
+        delivery::delivery_not_found,
         queue::{Queue, QueueSettings},
         schedule::ScheduleSettings,
     },
@@ -19,6 +23,14 @@ use webhooks::{
 /// 404 for a text that cannot be an identifier: no webhook has it.
 pub fn webhook_id(call: &Call) -> Result<WebhookId, Problem> {
     WebhookId::parse(call.path("webhookIdentifier")).ok_or_else(webhook_not_found)
+}
+
+/// The delivery's identifier in the path.
+///
+/// # Errors
+/// 404 for a text that cannot be an identifier: no delivery has it.
+pub fn delivery_id(call: &Call) -> Result<DeliveryId, Problem> {
+    DeliveryId::parse(call.path("deliveryIdentifier")).ok_or_else(delivery_not_found)
 }
 
 /// A publisher with these settings.

@@ -12,4 +12,5 @@ pub mod random;
 pub mod refreshed;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod version;
 pub mod wait;

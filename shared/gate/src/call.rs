@@ -5,7 +5,7 @@ use lambda_http::{RequestExt, request::RequestContext};
 use std::{net::IpAddr, ops::Deref};
 
 use auth::{entity::AuthorizedEntity, token::Claims};
-use base::{audit::Notes, ids::DeliveryId};
+use base::audit::Notes;
 use problem::{Problem, Query};
 
 /// What the caller wants, after the gate has found that it may.
@@ -79,11 +79,6 @@ impl Call {
     /// The query, whose parameters are taken one by one.
     pub fn read_query(&self) -> Query<'_> {
         Query::new(self.parameters())
-    }
-
-    /// The delivery's identifier in the path: whatever cannot be one belongs to no delivery.
-    pub fn delivery_id(&self) -> Result<DeliveryId, Problem> {
-        DeliveryId::parse(self.path("deliveryIdentifier")).ok_or_else(Problem::delivery_not_found)
     }
 
     /// The whole path, as it came.

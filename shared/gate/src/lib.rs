@@ -15,9 +15,7 @@ pub use call::{Admitted, Call, EntityCall};
 pub use gate::{Checks, Endpoint, Gate};
 pub use reply::Reply;
 
-/// The one version of the service, as every response says it.
-pub const SERVICE_VERSION: &str = "2.0";
-/// The header that carries it, both ways.
-pub const SERVICE_VERSION_HEADER: &str = "service-version";
+pub use base::version::{SERVICE_VERSION, SERVICE_VERSION_HEADER};
+
 /// The spellings of the version that a request may use.
 pub const ACCEPTED_VERSIONS: [&str; 2] = ["2.0", "2.0.0"];

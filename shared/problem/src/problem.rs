@@ -95,37 +95,6 @@ impl Problem {
         Self::invalid(vec![Violation { field: field.to_owned(), message: message.into() }])
     }
 
-    /// The entity has no such delivery; another entity's looks the same.
-    pub fn delivery_not_found() -> Self {
-        let detail = "This managing entity has no delivery with the identifier in the path, or no longer.";
-        Self::new(ProblemKind::DeliveryNotFound, detail)
-    }
-
-    /// The delivery has had as many attempts as one that is sent again may have.
-    pub fn too_many_attempts(limit: u32) -> Self {
-        let detail = format!("The delivery has had {limit} attempts or more; it cannot be sent again.");
-        Self::new(ProblemKind::AttemptLimit, detail).with_property("limit", limit)
-    }
-
-    /// The webhook's deliveries are being recovered in as many ranges as can be at once.
-    pub fn too_many_recoveries(limit: usize) -> Self {
-        let detail = format!("{limit} ranges of this webhook are being recovered; ask again when some are done.");
-        Self::new(ProblemKind::RecoveryLimit, detail).with_property("limit", limit)
-    }
-
-    /// The idempotency key was used for something else.
-    pub fn idempotency_conflict() -> Self {
-        let detail = "This Idempotency-Key was sent before with another body; use a new key for a new event.";
-        Self::new(ProblemKind::IdempotencyConflict, detail)
-    }
-
-    /// The entity has published as many events as it may in a minute; the next minute begins in so many seconds.
-    pub fn too_many_events(limit: u32, seconds: u64) -> Self {
-        let detail =
-            format!("A managing entity may publish {limit} events in a minute; try again in {seconds} seconds.");
-        Self::new(ProblemKind::TooManyEvents, detail).with_property("limit", limit).with_retry_after(seconds)
-    }
-
     /// The body is larger than the operation takes.
     pub fn too_large(what: &str, limit: usize) -> Self {
         Self::new(ProblemKind::PayloadTooLarge, format!("{what} is larger than the {limit} bytes that are allowed."))

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use function::{Service, StartError};
+use functions_webhooks::messages;
 use outbound::{EndpointSettings, Outbound};
 use storage::{sealing::KeyRings, secrets::SecretSettings};
 use webhooks::{
@@ -38,5 +40,10 @@ async fn main() -> Result<(), StartError> {
         clock,
         random,
     });
-    Service::serve_events(move |batch| dispatcher.clone().dispatch(batch)).await
+    Service::serve_events(move |batch| dispatch(dispatcher.clone(), batch)).await
+}
+
+async fn dispatch(dispatcher: Arc<Dispatcher>, batch: SqsEvent) -> SqsBatchResponse {
+    let lane = dispatcher.lane(messages::queue_arn(&batch));
+    messages::again(dispatcher.dispatch(lane, messages::read(batch)).await)
 }

@@ -1,8 +1,10 @@
-//! The platform's event bus: publishes what its own services put there.
+//! The platform's event bus: publishes the events that its own services put there.
 
 use std::sync::Arc;
 
 use function::{Service, StartError};
+use functions_webhooks::bus;
+use serde_json::value::RawValue;
 use webhooks::{
     deliveries::{queue::QueueSettings, schedule::ScheduleSettings},
     events::{
@@ -20,9 +22,12 @@ async fn main() -> Result<(), StartError> {
         rejected: RejectedEvents::connect(service.aws(), rejected.url),
         environment: service.settings().environment.clone(),
     });
-    Service::serve_invocations(move |event| {
+    Service::serve_invocations(move |event: Box<RawValue>| {
         let ingestion = ingestion.clone();
-        async move { ingestion.ingest(event).await }
+        async move {
+            let event = bus::unwrapped(&event);
+            ingestion.ingest(event.get(), bus::read(event)).await
+        }
     })
     .await
 }

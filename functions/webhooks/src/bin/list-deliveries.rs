@@ -4,9 +4,14 @@ use std::sync::Arc;
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::{Endpoint, EntityCall};
+use gate::{Endpoint, EntityCall, Reply};
+use problem::Problem;
 use storage::{sealing::KeyRings, secrets::SecretSettings};
-use webhooks::deliveries::{Deliveries, list::Listing, schedule::ScheduleSettings};
+use webhooks::deliveries::{
+    Deliveries,
+    list::{ListRequest, Listing},
+    schedule::ScheduleSettings,
+};
 
 const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsRead);
 
@@ -21,10 +26,10 @@ async fn main() -> Result<(), StartError> {
         clock: service.clock().clone(),
         random: service.shared_random(),
     });
-    service
-        .serve(ENDPOINT, move |call| {
-            let listing = listing.clone();
-            async move { listing.list(&call).await }
-        })
-        .await
+    service.serve(ENDPOINT, move |call| list(listing.clone(), call)).await
+}
+
+async fn list(listing: Arc<Listing>, call: EntityCall) -> Result<Reply, Problem> {
+    let request = ListRequest::read(call.read_query())?;
+    Reply::ok(&listing.list(&call.entity, &request).await?)
 }

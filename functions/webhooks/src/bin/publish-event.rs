@@ -4,10 +4,15 @@ use std::sync::Arc;
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::{Endpoint, EntityCall};
+use gate::{Endpoint, EntityCall, Reply};
+use http::{HeaderValue, StatusCode};
+use problem::Problem;
 use webhooks::{
     deliveries::{queue::QueueSettings, schedule::ScheduleSettings},
-    events::share::{PublishingShare, ShareSettings},
+    events::{
+        publish::{NewEvent, Publisher},
+        share::{PublishingShare, ShareSettings},
+    },
 };
 
 const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsWrite).taking_json();
@@ -21,7 +26,13 @@ async fn main() -> Result<(), StartError> {
     service
         .serve(ENDPOINT, move |call| {
             let (publisher, share) = (publisher.clone(), share.clone());
-            async move { share.within(&call.entity, publisher.publish(&call)).await }
+            async move { share.within(&call.entity, publish(&publisher, &call)).await }
         })
         .await
+}
+
+async fn publish(publisher: &Publisher, call: &EntityCall) -> Result<Reply, Problem> {
+    let keys = call.headers().get_all("idempotency-key").iter().map(HeaderValue::as_bytes);
+    let event = NewEvent::read(&call.body, keys)?;
+    Reply::json(StatusCode::ACCEPTED, &publisher.publish(&call.entity, event).await?)
 }

@@ -3,10 +3,19 @@
 use std::sync::Arc;
 
 use auth::scope::Scope;
+use base::clock::SharedClock;
 use function::{Service, StartError};
-use gate::{Endpoint, EntityCall};
+use functions_webhooks::webhook_id;
+use gate::{Endpoint, EntityCall, Reply};
+use http::StatusCode;
+use problem::Problem;
 use webhooks::{
-    deliveries::{Deliveries, jobs::Jobs, recover::Recovery, schedule::ScheduleSettings},
+    deliveries::{
+        Deliveries,
+        jobs::Jobs,
+        recover::{Recovery, RecoveryRange},
+        schedule::ScheduleSettings,
+    },
     subscriptions::Webhooks,
 };
 
@@ -20,12 +29,14 @@ async fn main() -> Result<(), StartError> {
         webhooks: Webhooks::new(service.table().clone()),
         jobs: Jobs::new(service.table().clone()),
         retention: schedule.retention,
-        clock: service.clock().clone(),
     });
-    service
-        .serve(ENDPOINT, move |call| {
-            let recovery = recovery.clone();
-            async move { recovery.recover(&call).await }
-        })
-        .await
+    let clock = service.clock().clone();
+    service.serve(ENDPOINT, move |call| recover(recovery.clone(), clock.clone(), call)).await
+}
+
+async fn recover(recovery: Arc<Recovery>, clock: SharedClock, call: EntityCall) -> Result<Reply, Problem> {
+    let now = clock.now();
+    let range = RecoveryRange::read(&call.body, now)?;
+    let recovered = recovery.recover(&call.entity, &webhook_id(&call)?, range, now).await?;
+    Reply::json(StatusCode::ACCEPTED, &recovered)
 }

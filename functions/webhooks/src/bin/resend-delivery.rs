@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::{Endpoint, EntityCall};
+use functions_webhooks::delivery_id;
+use gate::{Endpoint, EntityCall, Reply};
+use http::StatusCode;
+use problem::{Problem, nothing_said};
 use webhooks::{
     deliveries::{
         Deliveries,
         queue::{Queue, QueueSettings},
-        reopen::Resending,
+        resend::Resending,
     },
     subscriptions::Webhooks,
 };
@@ -25,10 +28,10 @@ async fn main() -> Result<(), StartError> {
         queue: Queue::connect(service.aws(), &queue),
         clock: service.clock().clone(),
     });
-    service
-        .serve(ENDPOINT, move |call| {
-            let resending = resending.clone();
-            async move { resending.resend(&call).await }
-        })
-        .await
+    service.serve(ENDPOINT, move |call| resend(resending.clone(), call)).await
+}
+
+async fn resend(resending: Arc<Resending>, call: EntityCall) -> Result<Reply, Problem> {
+    nothing_said(&call.body)?;
+    Reply::json(StatusCode::ACCEPTED, &resending.resend(&call.entity, &delivery_id(&call)?).await?)
 }

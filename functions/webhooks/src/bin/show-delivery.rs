@@ -3,9 +3,10 @@
 use auth::scope::Scope;
 use base::clock::SharedClock;
 use function::{Service, StartError};
+use functions_webhooks::delivery_id;
 use gate::{Endpoint, EntityCall, Reply};
 use problem::Problem;
-use webhooks::deliveries::Deliveries;
+use webhooks::deliveries::{Deliveries, delivery::delivery_not_found};
 
 const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsRead);
 
@@ -17,7 +18,7 @@ async fn main() -> Result<(), StartError> {
 }
 
 async fn show(deliveries: Deliveries, clock: SharedClock, call: EntityCall) -> Result<Reply, Problem> {
-    let delivery = call.delivery_id()?;
+    let delivery = delivery_id(&call)?;
     let found = deliveries.with_attempts(&call.entity, &delivery, clock.now()).await?;
-    Reply::ok(&found.ok_or_else(Problem::delivery_not_found)?) // another entity's looks the same
+    Reply::ok(&found.ok_or_else(delivery_not_found)?) // another entity's looks the same
 }

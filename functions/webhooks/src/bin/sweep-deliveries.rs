@@ -1,4 +1,4 @@
-//! A schedule: publishes what stands in the outbox, announces again whatever is overdue, and works on jobs.
+//! A schedule: publishes the events in the outbox, announces overdue deliveries again, and works on jobs.
 
 use std::sync::Arc;
 

@@ -9,9 +9,9 @@ mod value;
 mod write;
 
 pub use error::{PAUSES, TableError, passing_code};
-pub use query::{Page, Place, Query};
+pub use query::{Count, Page, Place, Query};
 pub use statement::{Executed, Statement};
-pub use value::{Item, Key, Path, Value, number, read_item, text, write_item, write_value};
+pub use value::{Item, Key, Path, Row, Value, number, read_item, text, write_item, write_value};
 pub use write::{
     Change, Comparison, Condition, Delete, Put, Transaction, Write, Written, absent, at_least, at_most, exists, is,
     is_new, less, more, present,
@@ -24,7 +24,8 @@ use aws_sdk_dynamodb::{
         update_item::UpdateItemError,
     },
     types::{
-        self as transact, AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+        self as transact, AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure, Select, TransactWriteItem,
+        Update,
     },
 };
 use aws_types::SdkConfig;
@@ -103,6 +104,16 @@ impl Table {
         doing: &'static str,
     ) -> Result<Written<T>, TableError> {
         read_back(self.write_alone(&change.into(), true, doing).await?, doing)
+    }
+
+    /// Writes a whole item in a call of its own. Done gives the item as it was written, and lost the item that stands in its
+    /// place.
+    pub async fn put_and_read<T: DeserializeOwned>(
+        &self,
+        put: Put,
+        doing: &'static str,
+    ) -> Result<Written<T>, TableError> {
+        read_back(self.write_alone(&put.into(), true, doing).await?, doing)
     }
 
     /// Writes one item together with whatever else is written at this moment, which saves round trips under load and costs
@@ -193,10 +204,13 @@ impl Table {
                 let condition = expressions.condition(conditions);
                 let (names, values) = expressions.into_maps();
                 let call = call.set_condition_expression(condition).set_expression_attribute_names(names);
+                let call = call.set_return_values_on_condition_check_failure(on_loss);
                 match call.set_expression_attribute_values(values).send().await {
-                    Ok(_) => Ok(Some(Written::Done(None))),
+                    Ok(_) => Ok(Some(Written::Done(read.then(|| item.clone())))),
                     Err(error) => match error.as_service_error() {
-                        Some(PutItemError::ConditionalCheckFailedException(_)) => Ok(Some(Written::Lost(None))),
+                        Some(PutItemError::ConditionalCheckFailedException(lost)) => {
+                            Ok(Some(Written::Lost(lost.item().cloned().map(Some))))
+                        }
                         Some(PutItemError::TransactionConflictException(_)) => Ok(None),
                         _ => Err(TableError::sdk(doing)(error)),
                     },
@@ -229,8 +243,7 @@ impl Table {
         })
     }
 
-    /// A write as the SDK takes it in a transaction.
-    pub fn in_transaction(&self, write: &Write, doing: &'static str) -> Result<TransactWriteItem, TableError> {
+    fn in_transaction(&self, write: &Write, doing: &'static str) -> Result<TransactWriteItem, TableError> {
         let mut expressions = Expressions::default();
         let whole = TransactWriteItem::builder();
         Ok(match write {
@@ -262,17 +275,56 @@ impl Table {
 
     /// A page of what a query finds, in the order of the sort key.
     pub async fn page<T: DeserializeOwned>(&self, query: Query, doing: &'static str) -> Result<Page<T>, TableError> {
+        Ok(self.page_looked_at(query, doing).await?.0)
+    }
+
+    /// The same, and how many items were looked at for it, wanted or not.
+    pub async fn page_looked_at<T: DeserializeOwned>(
+        &self,
+        query: Query,
+        doing: &'static str,
+    ) -> Result<(Page<T>, usize), TableError> {
         let skips = query.skips_unreadable;
-        let answer = query.call(&self.client, &self.name).send().await.map_err(TableError::sdk(doing))?;
+        let (rows, looked_at) = self.row_page(query, doing).await?;
         let mut entries = Vec::new();
-        for item in answer.items.unwrap_or_default() {
-            match read_item(item, doing) {
+        for row in rows.entries {
+            match row.read(doing) {
                 Ok(entry) => entries.push(entry),
                 Err(error) if skips => tracing::error!(error = %logging::chain(&error), "an item is left out"),
                 Err(error) => return Err(error),
             }
         }
-        Ok(Page { entries, next: answer.last_evaluated_key.map(Place) })
+        Ok((Page { entries, next: rows.next }, looked_at))
+    }
+
+    async fn row_page(&self, query: Query, doing: &'static str) -> Result<(Page<Row>, usize), TableError> {
+        let answer = query.call(&self.client, &self.name).send().await.map_err(TableError::sdk(doing))?;
+        let looked_at = usize::try_from(answer.scanned_count()).unwrap_or_default();
+        let entries = answer.items.unwrap_or_default().into_iter().map(Row).collect();
+        Ok((Page { entries, next: answer.last_evaluated_key.map(Place) }, looked_at))
+    }
+
+    /// The items that a query finds, page after page, each to be read by its sort key: for partitions that have items of
+    /// several types.
+    pub async fn rows(&self, query: Query, doing: &'static str) -> Result<Vec<Row>, TableError> {
+        let (mut rows, mut next) = (Vec::new(), None);
+        loop {
+            let (page, _) = self.row_page(query.clone().after(next), doing).await?;
+            rows.extend(page.entries);
+            if page.next.is_none() {
+                return Ok(rows);
+            }
+            next = page.next;
+        }
+    }
+
+    /// How many items one call of a query finds, which it does not send.
+    pub async fn count(&self, query: Query, doing: &'static str) -> Result<Count, TableError> {
+        let call = query.call(&self.client, &self.name).select(Select::Count);
+        let answer = call.send().await.map_err(TableError::sdk(doing))?;
+        let [found, looked_at] =
+            [answer.count(), answer.scanned_count()].map(|number| usize::try_from(number).unwrap_or_default());
+        Ok(Count { found, looked_at, next: answer.last_evaluated_key.map(Place) })
     }
 
     /// Everything that a query finds, page after page.

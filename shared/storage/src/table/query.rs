@@ -2,6 +2,8 @@
 
 use aws_sdk_dynamodb::{Client, operation::query::builders::QueryFluentBuilder};
 
+use base::clock::Time;
+
 use super::{
     expression::Expressions,
     value::{Item, Key, Value},
@@ -57,6 +59,17 @@ pub struct Page<T> {
     pub next: Option<Place>,
 }
 
+/// How many items a query finds.
+#[derive(Debug)]
+pub struct Count {
+    /// As many were found.
+    pub found: usize,
+    /// As many were looked at for it, wanted or not.
+    pub looked_at: usize,
+    /// Where to go on counting; nothing when all were counted.
+    pub next: Option<Place>,
+}
+
 impl Query {
     /// A partition of the table, read consistently: every write that was acknowledged before is seen, at twice the price.
     pub fn partition(partition: impl Into<Value>) -> Self {
@@ -66,6 +79,17 @@ impl Query {
     /// A partition of an index, by the name of its key's attribute. An index may lag behind a little.
     pub fn index(index: &'static str, attribute: &'static str, partition: impl Into<Value>) -> Self {
         Self::new(Some(index), (attribute, partition.into()))
+    }
+
+    /// A shard of the index `byDue`, between two of its keys, both included. An entry that cannot be read is logged and left
+    /// out, so that it holds up no other.
+    pub fn due(shard: impl Into<Value>, (from, to): (impl Into<Value>, impl Into<Value>)) -> Self {
+        Self::index("byDue", "dueShard", shard).between("dueAt", from, to).skipping_unreadable()
+    }
+
+    /// What is due in a shard by now, the longest due first.
+    pub fn due_by(shard: impl Into<Value>, now: Time) -> Self {
+        Self::due(shard, ("0", now))
     }
 
     fn new(index: Option<&'static str>, partition: (&'static str, Value)) -> Self {

@@ -111,7 +111,10 @@ impl Statement {
             Write::Put(Put { item, conditions }) if *conditions == [is_new()] => Some(Self::insert(item.clone())),
             Write::Change(Change { key, assignments, conditions }) if !conditions.is_empty() => {
                 let mut statement = Self::new(Verb::Update, key.partition.clone(), key.sort.clone());
-                for assignment in assignments {
+                // All SETs stand before all REMOVEs, in whatever order the change names them.
+                let (removals, sets): (Vec<_>, Vec<_>) =
+                    assignments.iter().partition(|assignment| matches!(assignment, Assignment::Remove(_)));
+                for assignment in sets.into_iter().chain(removals) {
                     match assignment {
                         Assignment::Set(path, value) => {
                             statement.changes.push_str(&format!(" SET {}=?", quoted(path)));
@@ -264,8 +267,8 @@ mod tests {
     #[test]
     fn a_change_reads_the_same_in_a_shared_call() {
         let change = Change::of((String::from("DLV#1"), String::from("HEAD")))
-            .set("status", "retrying")
             .remove("dueAt")
+            .set("status", "retrying")
             .only_if(is("attemptCount", 1_u32))
             .only_if(absent("resumeAt").or(at_most("resumeAt", 5_u32)));
         let request = Statement::of(&change.into()).expect("PartiQL").request("table").expect("a request");

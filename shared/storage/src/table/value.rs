@@ -61,6 +61,13 @@ impl From<bool> for Value {
     }
 }
 
+/// What is not there is DynamoDB's null.
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self(AttributeValue::Null(true)), Into::into)
+    }
+}
+
 macro_rules! numbers {
     ($($number:ty),+) => {
         $(impl From<$number> for Value {
@@ -127,6 +134,22 @@ impl From<(String, String)> for Key {
     }
 }
 
+/// An item that is not read yet, since its sort key decides of which type it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row(pub(super) HashMap<String, AttributeValue>);
+
+impl Row {
+    /// The item's sort key.
+    pub fn sort(&self) -> &str {
+        self.0.get("sk").and_then(|sort| sort.as_s().ok()).map(String::as_str).unwrap_or_default()
+    }
+
+    /// The item as the type that wrote it.
+    pub fn read<T: DeserializeOwned>(self, doing: &'static str) -> Result<T, TableError> {
+        read_item(self.0, doing)
+    }
+}
+
 /// Turns an item into the type that wrote it. The error names the item's key, so that an operator finds it.
 pub fn read_item<T: DeserializeOwned>(item: Item, doing: &'static str) -> Result<T, TableError> {
     let key = Key::of(&item);
@@ -155,4 +178,33 @@ pub fn write_value(value: &impl Serialize, doing: &'static str) -> Result<Attrib
 /// Turns a value into an item.
 pub fn write_item(value: &impl Serialize, doing: &'static str) -> Result<Item, TableError> {
     serde_dynamo::to_item(value).map_err(|source| TableError::Item { doing, key: None, source: source.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Named {
+        name: String,
+    }
+
+    #[test]
+    fn a_row_tells_its_sort_key_before_it_is_read_and_its_whole_key_when_it_cannot_be() {
+        let item = |name: Value| {
+            let members = [("pk", Value::from("DLV#1")), ("sk", Value::from("HEAD")), ("name", name)];
+            Row(members.map(|(member, value)| (member.to_owned(), value.0)).into())
+        };
+        assert_eq!(item("a".into()).sort(), "HEAD");
+        assert_eq!(item("a".into()).read::<Named>("reading").expect("read"), Named { name: "a".to_owned() });
+        let error = item(5_u32.into()).read::<Named>("reading").expect_err("a number is no name");
+        assert!(error.to_string().contains("`DLV#1` / `HEAD`"), "{error}");
+    }
+
+    #[test]
+    fn a_value_that_is_not_there_is_null() {
+        assert_eq!(Value::from(None::<u16>), Value(AttributeValue::Null(true)));
+        assert_eq!(Value::from(Some(5_u16)), Value::number(5));
+    }
 }

@@ -1,19 +1,22 @@
-//! An entity's deliveries in the order in which they were made: looking through the index `byEntity`, page by page.
+//! An entity's deliveries in the order in which they were made: looking through the index
+//! `byEntity`, page by page.
 //!
-//! A place in that order is the index's own key, `{createdDate}#{delivery}`. Keys are all of one length, so that there is a
-//! text just before and one just after each, and a page can begin there, whatever was added or removed meanwhile.
+//! A place in that order is the index's own key, `{createdDate}#{delivery}`. Keys are all of one
+//! length, so that there is a text just before and one just after each, and a page can begin there,
+//! whatever was added or removed meanwhile.
 
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use serde::{Deserialize, Serialize};
 
-use super::{Deliveries, Delivery, Status};
+use super::{
+    delivery::{Delivery, Status},
+    store::Deliveries,
+};
 use auth::entity::EntityId;
 use base::{
     clock::Time,
     ids::{DeliveryId, WebhookId},
-    logging,
 };
-use storage::table::{Item, TableError, read_item, text};
+use storage::table::{self, Query, TableError, is};
 
 const LOOKING: &str = "looking through an entity's deliveries";
 
@@ -63,7 +66,8 @@ pub struct Stretch {
 impl Stretch {
     /// What was made at this time or later, and before that time.
     pub fn between(from: Time, to: Time) -> Self {
-        // A key is longer than its time and so sorts after it: the first bound is in, the second is out.
+        // A key is longer than its time and so sorts after it: the first bound is in, the second is
+        // out.
         Self { from: from.to_string(), to: to.to_string() }
     }
 
@@ -136,8 +140,8 @@ pub struct Page<T> {
 }
 
 impl Deliveries {
-    /// The newest of a stretch that are wanted, the newest first, among at most so many that are looked at. The index may lag
-    /// behind a little.
+    /// The newest of a stretch that are wanted, the newest first, among at most so many that are
+    /// looked at. The index may lag behind a little.
     pub(super) async fn look(
         &self,
         entity: &EntityId,
@@ -148,48 +152,28 @@ impl Deliveries {
         if stretch.is_empty() {
             return Ok(Page { found: Vec::new(), looked_at: 0, end: None });
         }
-        let query = self.query(entity, stretch, wanted).scan_index_forward(false).limit(limit);
-        let answer = query.send().await.map_err(TableError::sdk(LOOKING))?;
-        let (looked_at, end) = (answer.scanned_count(), answer.last_evaluated_key);
         // One that cannot be read holds up no other.
-        let found = answer.items.unwrap_or_default().into_iter().filter_map(|item| {
-            let read = read_item(item, LOOKING);
-            read.inspect_err(|error| tracing::error!(error = %logging::chain(error), "skipped")).ok()
-        });
-        Ok(Page { found: found.collect(), looked_at: usize::try_from(looked_at).unwrap_or_default(), end: place(end)? })
-    }
-
-    fn query(&self, entity: &EntityId, stretch: &Stretch, wanted: Wanted<'_>) -> QueryFluentBuilder {
-        let query = self.table.client.query().table_name(&self.table.name).index_name("byEntity");
-        let mut query = query
-            .key_condition_expression("entityKey = :entity AND createdKey BETWEEN :from AND :to")
-            .expression_attribute_values(":entity", text(format!("ENT#{entity}")))
-            .expression_attribute_values(":from", text(&stretch.from))
-            .expression_attribute_values(":to", text(&stretch.to));
-        let mut conditions = Vec::new();
-        if let Some(status) = wanted.status {
-            query = query.expression_attribute_names("#status", "status");
-            query = query.expression_attribute_values(":status", text(status.as_str()));
-            conditions.push("#status = :status");
-        }
-        if let Some(kind) = wanted.kind {
-            query = query.expression_attribute_names("#type", "type").expression_attribute_values(":type", text(kind));
-            conditions.push("#type = :type");
-        }
-        if let Some(webhook) = wanted.webhook {
-            query = query.expression_attribute_values(":webhook", text(webhook));
-            conditions.push("webhookIdentifier = :webhook");
-        }
-        let filter = (!conditions.is_empty()).then(|| conditions.join(" AND "));
-        query.set_filter_expression(filter)
+        let query = query(entity, stretch, wanted).newest_first().limit(limit).skipping_unreadable();
+        let (page, looked_at) = self.table.page_looked_at(query, LOOKING).await?;
+        Ok(Page { found: page.entries, looked_at, end: place(page.next)? })
     }
 }
 
+fn query(entity: &EntityId, stretch: &Stretch, wanted: Wanted<'_>) -> Query {
+    let query = Query::index("byEntity", "entityKey", format!("ENT#{entity}"));
+    let query = query.between("createdKey", stretch.from(), stretch.to());
+    let filters = [
+        wanted.status.map(|status| is("status", status.as_str())),
+        wanted.kind.map(|kind| is("type", kind)),
+        wanted.webhook.map(|webhook| is("webhookIdentifier", webhook.as_str())),
+    ];
+    filters.into_iter().flatten().fold(query, Query::only)
+}
+
 /// The place at which a query of an index has ended.
-pub(super) fn place(end: Option<Item>) -> Result<Option<Place>, TableError> {
+pub(super) fn place(end: Option<table::Place>) -> Result<Option<Place>, TableError> {
     let Some(end) = end else { return Ok(None) };
-    let key = end.get("createdKey").and_then(|key| key.as_s().ok());
-    let place = key.and_then(|key| Place::parse(key));
+    let place = end.text("createdKey").and_then(Place::parse);
     place.map(Some).ok_or(TableError::Missing("the place of a delivery in its index"))
 }
 

@@ -1,8 +1,8 @@
 //! Cursors: where the next page of a list begins, as a text that clients hand back unread.
 //!
-//! It is sealed under the key ring for the entity and the filters of its list: nobody can make one, change one, or take one
-//! from a list into another. What it says is the place of a delivery, so that deliveries which are made meanwhile shift
-//! nothing.
+//! It is sealed under the key ring for the entity and the filters of its list: no client can make
+//! one, change one, or take one from a list into another. It holds the place of a delivery, so that
+//! deliveries which are made meanwhile shift nothing.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
@@ -57,7 +57,7 @@ fn context(entity: &EntityId, filters: &Filters) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::{Status, by_entity::tests::place_at};
+    use crate::deliveries::{by_entity::tests::place_at, delivery::Status};
     use base::{random::SystemRandom, testing::CountingRandom};
     use proptest::prelude::*;
     use storage::sealing::ring;

@@ -3,19 +3,20 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use super::Attempt;
+use super::attempt::Attempt;
 use crate::subscriptions::masked;
 use auth::entity::EntityId;
 use base::{
     clock::Time,
     ids::{DeliveryId, WebhookId},
 };
+use problem::{Problem, ProblemKind};
 
-/// How many attempts a delivery may have and still be asked for again: one answer shows them all, each with what the endpoint
-/// said, and those of a schedule that has begun come on top.
+/// How many attempts a delivery may have and still be asked for again: one answer shows them all,
+/// each with what the endpoint said, and those of a schedule that has begun come on top.
 pub const MAX_ATTEMPTS: u32 = 100;
 
-/// Where a delivery stands. The first two are open, the others final until somebody asks for it again.
+/// Where a delivery stands. The first two are open, the others final until it is asked for again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -65,7 +66,8 @@ pub struct Delivery {
     pub created_date: Time,
     /// Its identifier.
     pub id: DeliveryId,
-    /// What the last attempt was answered with; none when none was made or the last one did not complete.
+    /// What the last attempt was answered with; none when none was made or the last one did not
+    /// complete.
     #[serde(default)]
     pub last_http_status: Option<u16>,
     /// When it last changed.
@@ -79,7 +81,8 @@ pub struct Delivery {
     pub status: Status,
     /// The event's type.
     pub r#type: String,
-    /// Where it goes, as its webhook said when it was made; the values of its query are masked. Former releases kept them.
+    /// Where it goes, as its webhook said when it was made; the values of its query are masked.
+    /// Former releases kept them.
     #[serde(deserialize_with = "masked_url")]
     pub url: String,
     /// The webhook that it goes to.
@@ -103,6 +106,12 @@ pub struct WholeDelivery {
     pub event: Box<RawValue>,
 }
 
+/// The entity has no such delivery; another entity's looks the same.
+pub fn delivery_not_found() -> Problem {
+    let detail = "This managing entity has no delivery with the identifier in the path, or no longer.";
+    Problem::new(ProblemKind::DeliveryNotFound, detail)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,12 +120,15 @@ mod tests {
 
     #[test]
     fn as_many_attempts_as_there_can_be_fit_into_one_answer_whatever_the_endpoint_said() {
-        /// What a function may answer (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
+        /// What a function may answer
+        /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;
-        /// The longest schedule that can be set, begun when one more attempt would have been too many.
+        /// The longest schedule that can be set, begun when one more attempt would have been too
+        /// many.
         const LONGEST_SCHEDULE: u32 = 100;
         let now = Time::from_millis(1_795_167_900_000);
-        // Nothing grows more on its way, since the answer is a text within JSON: a NUL takes seven bytes there, a quote four.
+        // Nothing grows more on its way, since the answer is a text within JSON: a NUL takes seven
+        // bytes there, a quote four.
         let answer = Answer { status: http::StatusCode::OK, retry_after: None, body: vec![0; 4_096], truncated: true };
         let outcome = Ok(answer);
         let event = format!("[{}]", vec!["\"\""; 256 * 1024 / 3].join(","));

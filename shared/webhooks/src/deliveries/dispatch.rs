@@ -1,7 +1,8 @@
 //! Dispatching: from "this attempt is due" to an attempt in the history.
 //!
-//! Claim, send, record, announce the next: a crash after any of them leaves a delivery that the sweep will find, and a
-//! message that comes again finds a claim or an attempt and is dropped. What one invocation does stands in `round.rs`.
+//! Claim, send, record, announce the next: a crash after any of them leaves a delivery that the
+//! sweep will find, and a message that comes again finds a claim or an attempt and is dropped. One
+//! invocation is a round, in `round.rs`.
 
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
@@ -11,16 +12,20 @@ use hyper::body::Bytes;
 use tokio::{join, time::timeout};
 
 use super::{
-    Attempt, Deliveries, GRACE,
+    attempt::Attempt,
+    claim::{Claim, Claimed},
+    lease::GRACE,
     queue::{DueMessage, Inbox, Lane, Notice, Queue},
     schedule::{Next, RetrySchedule},
     signature,
-    store::{Claim, Claimed, Recorded},
+    store::Deliveries,
 };
 use crate::{
-    events::store::{Events, IDEMPOTENCY_MEMORY},
+    events::{
+        outbox::Announcement,
+        store::{Events, IDEMPOTENCY_MEMORY},
+    },
     subscriptions::{
-        Webhooks,
         breaker::{HealthItem, Outcome, Passage},
         disable::Reason,
         endpoint_url::EndpointUrl,
@@ -29,7 +34,7 @@ use crate::{
         operational::{DeliveryExhausted, is_operational},
         pace::SLOW,
         stats::Stats,
-        store::SigningWebhook,
+        store::{SigningWebhook, Webhooks},
         telling::Telling,
     },
 };
@@ -39,62 +44,69 @@ use base::{
     ids::WebhookId,
     logging,
     random::{self, SharedRandom},
+    version::{SERVICE_VERSION, SERVICE_VERSION_HEADER},
 };
-use gate::{SERVICE_VERSION, SERVICE_VERSION_HEADER};
 use outbound::{Answer, AttemptError, Outbound, USER_AGENT};
 use storage::{
     sealing::{KeyRings, SealError},
-    table::{Put, TableError},
+    table::{TableError, Written},
 };
 
 /// The longest that a delivery waits for what keeps it from being attempted at all.
 const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 
-/// The longest time for noting that a webhook is slow, far less than what a lease has left after the longest exchange.
+/// The longest time for noting that a webhook is slow, far less than what a lease has left after
+/// the longest exchange.
 const NOTING_LIMIT: Duration = Duration::from_secs(2);
 
-/// Everything that dispatching needs.
+/// Makes the attempts that messages announce.
 pub struct Dispatcher {
-    /// What is to be delivered.
+    /// The deliveries.
     pub deliveries: Deliveries,
-    /// The bodies.
+    /// The bodies of their events.
     pub events: Events,
-    /// The endpoints.
+    /// The webhooks that they go to.
     pub webhooks: Webhooks,
     /// Where the next attempt is announced.
     pub queue: Queue,
     /// Where messages come from: the quick lane and the slow one.
     pub inboxes: [Inbox; 2],
-    /// What knows how webhooks are doing, and disables them.
+    /// Watches the health of webhooks, and disables them.
     pub watch: Watch,
-    /// What counts attempts for their owners.
+    /// Counts attempts for their owners.
     pub stats: Stats,
-    /// What tells that a delivery has failed for good.
+    /// Announces that a delivery has failed for good.
     pub telling: Telling,
-    /// What sends.
+    /// Sends the requests.
     pub outbound: Outbound,
-    /// What opens the signing secrets.
+    /// Opens the signing secrets.
     pub rings: KeyRings,
-    /// When attempts are made.
+    /// Decides when attempts are made.
     pub schedule: RetrySchedule,
-    /// The clock.
+    /// Dates attempts.
     pub clock: SharedClock,
-    /// The dice.
+    /// Makes leases, and spreads attempts.
     pub random: SharedRandom,
 }
 
-/// An attempt that was made, for those who count.
+/// An attempt that was made, to be counted.
 pub(super) struct Tried {
     entity: AuthorizedEntity,
     webhook: WebhookId,
     outcome: Outcome,
-    /// The webhook's health before.
-    was: Option<HealthItem>,
+    /// The webhook's health before the attempt.
+    health_before: Option<HealthItem>,
     /// Whether it carried an operational event, which changes no health.
     operational: bool,
 }
 
-/// Why a message could not be dealt with and has to come again.
+/// The request of an attempt, or why it must not be sent.
+enum Prepared {
+    Request { url: EndpointUrl, headers: Vec<(HeaderName, HeaderValue)>, body: Bytes },
+    Blocked(AttemptError),
+}
+
+/// Why a message could not be handled and has to come again.
 #[derive(Debug, thiserror::Error)]
 pub enum DispatchError {
     /// It is not one of ours.
@@ -104,12 +116,12 @@ pub enum DispatchError {
     #[error("the table failed a dispatch")]
     Table(#[from] TableError),
     /// A sealed value of a webhook cannot be opened.
-    #[error("what is sealed of a webhook cannot be opened")]
+    #[error("a sealed value of a webhook cannot be opened")]
     Secret(#[from] SealError),
 }
 
 impl DispatchError {
-    /// Whether it stays like that until somebody puts it right, unlike an outage.
+    /// Whether only an operator can end it, unlike an outage.
     fn is_lasting(&self) -> bool {
         match self {
             Self::Secret(error) => !matches!(error, SealError::Ring(_)),
@@ -120,8 +132,8 @@ impl DispatchError {
 }
 
 impl Dispatcher {
-    /// Makes the attempt that a message announces, if it is due and not somebody else's. The webhook is what it was found to
-    /// be just before.
+    /// Makes the attempt that a message announces, if it is due and no other worker has it.
+    /// `webhook` was read just before.
     pub(super) async fn one(
         &self,
         due: &DueMessage,
@@ -132,7 +144,8 @@ impl Dispatcher {
         let lease = random::uuid(&*self.random);
         match self.deliveries.claim(&due.delivery, due.attempt, lease, self.clock.now()).await? {
             Claim::Started(claimed) => match self.claimed(&claimed, webhook).await {
-                // Asking again at once would not help: it waits longer each time, while somebody puts it right.
+                // Trying again at once would not help: it waits longer each time, until an operator
+                // ends the cause.
                 Err(error) if error.is_lasting() => {
                     tracing::error!(error = %logging::chain(&error), deliveryId = %due.delivery, "an attempt cannot be made");
                     self.wait(&claimed, self.clock.now()).await?;
@@ -161,7 +174,7 @@ impl Dispatcher {
         let webhook = async {
             match webhook.filter(is_its_own) {
                 Some(webhook) => Ok(Some(webhook)),
-                // A message is a hint, and the delivery says whose it is.
+                // The message is a hint; entity and webhook come from the delivery.
                 None => self.webhooks.find(&entity, id).await,
             }
         };
@@ -187,16 +200,18 @@ impl Dispatcher {
         }
         let outcome = self.attempt(&entity, claimed, &webhook, &body).await?;
         let is_probe = !operational && health.as_ref().is_some_and(|health| health.open_until.is_some());
-        let tried = Tried { entity, webhook: id.clone(), outcome, was: health, operational };
+        let tried = Tried { entity, webhook: id.clone(), outcome, health_before: health, operational };
         if is_probe {
-            // Many wait for it, and must not wait for the rest of this batch as well.
+            // Many deliveries wait for the probe, and must not wait for the rest of this batch as
+            // well.
             self.count(vec![tried]).await;
             return Ok(None);
         }
         Ok(Some(tried))
     }
 
-    /// Until when the webhook is left alone; nothing when an attempt may be made, be it as the probe.
+    /// Until when the webhook is left alone; nothing when an attempt may be made, be it as the
+    /// probe.
     async fn closed_until(
         &self,
         entity: &AuthorizedEntity,
@@ -208,9 +223,10 @@ impl Dispatcher {
         let Some(health) = health else { return Ok(None) };
         Ok(match health.passage(now) {
             Passage::Go => None,
-            // Spread, so that all that wait do not come at one moment.
+            // Spread, so that the deliveries that wait do not come at one moment.
             Passage::Wait(until) => Some(until + until.since(now).mul_f64(0.1 * random::unit(&*self.random))),
-            // No probe, since its outcome is not counted; and no waiting for one, since perhaps nothing else is sent there.
+            // No probe, since its outcome is not counted; and no waiting for one, since perhaps
+            // nothing else is sent there.
             Passage::Probe if operational => None,
             Passage::Probe if self.watch.healths.take_probe(entity, webhook, health, now).await? => None,
             Passage::Probe => Some(health.after_probe(now)),
@@ -225,29 +241,36 @@ impl Dispatcher {
         body: &str,
     ) -> Result<Outcome, DispatchError> {
         let began = self.clock.now();
-        // The end is read inside, since noting that a webhook is slow may take longer than its exchange.
-        let mut exchange = pin!(async { (self.send(claimed, webhook, body, began).await, self.clock.now()) });
+        let prepared = self.prepare(claimed, webhook, body, began).await?;
+        // The end is read inside, since noting that a webhook is slow may take longer than its
+        // exchange.
+        let mut exchange = pin!(async { (self.send(prepared).await, self.clock.now()) });
         let ((outcome, ended), was_slow) = match timeout(SLOW, exchange.as_mut()).await {
             Ok(exchanged) => (exchanged, false),
-            // While it is still under way, so that what comes meanwhile goes by the other lane.
+            // While it is still under way, so that later deliveries of the webhook go by the other
+            // lane.
             Err(_) => (join!(exchange, self.note_slow(entity, webhook)).0, true),
         };
-        let outcome = outcome?;
         let next = self.next(claimed, &outcome, ended);
         let attempt = Attempt::of(claimed.attempt(), began, ended, &outcome);
         log(claimed, &attempt, next);
         if next == Next::Gone {
-            // Before the record, after which nobody would come back to it.
+            // Before the record, after which no message would come back to it.
             let operational = is_operational(&claimed.delivery().r#type);
             let reason = Reason::Gone { endpoint: &webhook.webhook.endpoint, operational };
             self.watch.disabler.disable(entity, &webhook.webhook.id, reason, ended).await?;
         }
-        let told = match next {
-            Next::Exhausted => self.exhausted(claimed, &attempt, ended).await?,
-            _ => Vec::new(),
+        let announcement = match next {
+            Next::Exhausted => self.exhausted(claimed, &attempt, ended),
+            _ => None,
+        };
+        let along = match announcement {
+            Some(announcement) => self.telling.writes(&webhook.webhook.id, &announcement, ended).await?,
+            None => Vec::new(),
         };
         let outcome = Outcome::of(&attempt);
-        if self.deliveries.record(claimed, attempt, next, ended, told).await? == Recorded::ClaimLost {
+        let recorded = self.deliveries.record(claimed, attempt, next, ended, along).await?;
+        if recorded == Written::Lost(None) {
             let (delivery, attempt) = (&claimed.delivery().id, claimed.attempt());
             tracing::warn!(deliveryId = %delivery, attempt, "the claim was lost before the attempt was recorded");
         } else if let Next::RetryAt(time) = next {
@@ -257,7 +280,8 @@ impl Dispatcher {
         Ok(outcome)
     }
 
-    /// Nothing depends on it, so that what fails is logged, and what takes long is given up: the attempt is still to be recorded.
+    /// No delivery depends on it, so an error is logged, and a long wait is given up: the attempt
+    /// is still to be recorded.
     async fn note_slow(&self, entity: &AuthorizedEntity, webhook: &SigningWebhook) {
         let id = &webhook.webhook.id;
         match timeout(NOTING_LIMIT, self.webhooks.note_slow(entity, id, self.clock.now())).await {
@@ -269,9 +293,8 @@ impl Dispatcher {
         }
     }
 
-    /// The writes that tell, in the transaction of the last attempt, that a delivery has failed for good; none when that is not
-    /// to be told.
-    async fn exhausted(&self, claimed: &Claimed, attempt: &Attempt, now: Time) -> Result<Vec<Put>, TableError> {
+    /// The event that a delivery has failed for good; `None` when that is not published.
+    fn exhausted(&self, claimed: &Claimed, attempt: &Attempt, now: Time) -> Option<Announcement> {
         let delivery = claimed.delivery();
         let exhausted = DeliveryExhausted {
             delivery_identifier: &delivery.id,
@@ -281,14 +304,11 @@ impl Dispatcher {
             attempt_count: attempt.attempt_number,
             last_http_status: attempt.http_status,
         };
-        match exhausted.announcement(&delivery.owner_identifier, now, &*self.random) {
-            Some(announcement) => self.telling.writes(&delivery.webhook_identifier, &announcement, now).await,
-            None => Ok(Vec::new()),
-        }
+        exhausted.announcement(&delivery.owner_identifier, now, &*self.random)
     }
 
-    /// Counts attempts, once per webhook and call. It colours a webhook's health and fills its statistics, so that
-    /// nothing depends on it: what fails is logged.
+    /// Counts attempts, once per webhook and call, for the webhook's health and statistics. No
+    /// delivery depends on it, so an error is logged.
     pub(super) async fn count(&self, tried: Vec<Tried>) {
         let mut by_webhook: BTreeMap<WebhookId, Vec<Tried>> = BTreeMap::new();
         for attempt in tried {
@@ -300,14 +320,15 @@ impl Dispatcher {
     async fn count_for(&self, webhook: WebhookId, tried: Vec<Tried>) {
         let now = self.clock.now();
         let for_health: Vec<_> = tried.iter().filter(|attempt| !attempt.operational).collect();
-        // Who was the probe counts for the breaker; the others saw it closed.
-        let was =
-            for_health.iter().filter_map(|attempt| attempt.was.as_ref()).max_by_key(|was| was.open_until).cloned();
+        // If the batch holds a probe, use the health that it saw: the others saw the breaker
+        // closed.
+        let seen = for_health.iter().filter_map(|attempt| attempt.health_before.as_ref());
+        let seen = seen.max_by_key(|health| health.open_until).cloned();
         let for_health: Vec<_> = for_health.into_iter().map(|attempt| attempt.outcome.clone()).collect();
         let Some(entity) = tried.first().map(|attempt| attempt.entity.clone()) else { return };
         let outcomes: Vec<_> = tried.into_iter().map(|attempt| attempt.outcome).collect();
         let counted = tokio::join!(
-            self.watch.count(&entity, &webhook, &for_health, was.as_ref(), now),
+            self.watch.count(&entity, &webhook, &for_health, seen.as_ref(), now),
             self.stats.count(&entity, &webhook, &outcomes, now)
         );
         for error in [counted.0, counted.1].into_iter().filter_map(Result::err) {
@@ -315,8 +336,9 @@ impl Dispatcher {
         }
     }
 
-    /// What follows from the outcome. An attempt that was asked for by hand neither takes one away from the schedule nor
-    /// moves it, but a pause that the endpoint asks for counts all the same.
+    /// Decides what follows from the outcome. An attempt that was asked for by hand neither takes
+    /// one away from the schedule nor moves it, but a pause that the endpoint asks for counts all
+    /// the same.
     fn next(&self, claimed: &Claimed, outcome: &Result<Answer, AttemptError>, now: Time) -> Next {
         let dice = random::unit(&*self.random);
         let next = self.schedule.next(claimed.attempt_in_schedule(), outcome, now, dice);
@@ -329,8 +351,8 @@ impl Dispatcher {
         }
     }
 
-    /// The head of an event that is not there: its publication was never acknowledged, and may be repeated for as long as
-    /// its key is remembered; after that it never comes.
+    /// Handles a delivery whose event is not there: its publication was never acknowledged, and may
+    /// be repeated for as long as its key is remembered; after that the event never comes.
     async fn wait_for_body(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
         let (delivery, age) = (claimed.delivery(), now.since(claimed.delivery().created_date));
         if age > IDEMPOTENCY_MEMORY {
@@ -341,7 +363,8 @@ impl Dispatcher {
         self.wait(claimed, now).await
     }
 
-    /// Gives a claim back for as long as the delivery is old, so that what waits for long is seldom looked at.
+    /// Gives a claim back for as long as the delivery is old, so that a delivery that waits for
+    /// long is seldom looked at.
     async fn wait(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
         let until = now + now.since(claimed.delivery().created_date).clamp(GRACE, LONGEST_WAIT);
         Ok(self.deliveries.put_off(claimed, until, now).await?)
@@ -357,19 +380,20 @@ impl Dispatcher {
         }
     }
 
-    /// The request, exactly as the contract describes it. An error is of the endpoint; only an unreadable secret is ours.
-    async fn send(
+    /// The request, exactly as the contract describes it. Only an unreadable secret is an error
+    /// here.
+    async fn prepare(
         &self,
         claimed: &Claimed,
         webhook: &SigningWebhook,
         body: &str,
         now: Time,
-    ) -> Result<Result<Answer, AttemptError>, SealError> {
+    ) -> Result<Prepared, SealError> {
         let secrets = webhook.live_secrets(&self.rings, now).await?;
-        // Where the webhook is now: whoever moved it wants nothing at its old address any more.
+        // The webhook's present URL: an owner who moved it wants nothing more at the old address.
         let (url, custom) = webhook.endpoint(&self.rings).await?;
         let Ok(url) = EndpointUrl::parse(&url, &self.outbound.rules) else {
-            return Ok(Err(AttemptError::Blocked("the URL of the endpoint is not allowed")));
+            return Ok(Prepared::Blocked(AttemptError::Blocked("the URL of the endpoint is not allowed")));
         };
         let own = [
             (header::CONTENT_TYPE, "application/json".to_owned()),
@@ -382,7 +406,17 @@ impl Dispatcher {
         ];
         let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
         let headers: Vec<_> = own.chain(headers::to_send(&custom)).collect();
-        Ok(self.outbound.send(Method::POST, url.url(), &headers, Bytes::copy_from_slice(body.as_bytes())).await)
+        Ok(Prepared::Request { url, headers, body: Bytes::copy_from_slice(body.as_bytes()) })
+    }
+
+    /// One exchange with the endpoint.
+    async fn send(&self, prepared: Prepared) -> Result<Answer, AttemptError> {
+        match prepared {
+            Prepared::Request { url, headers, body } => {
+                self.outbound.send(Method::POST, url.url(), &headers, body).await
+            }
+            Prepared::Blocked(error) => Err(error),
+        }
     }
 }
 

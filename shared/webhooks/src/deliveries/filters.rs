@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Status, by_entity::Wanted};
+use super::{by_entity::Wanted, delivery::Status};
 use crate::events::catalogue;
 use base::{clock::Time, ids::WebhookId};
 use problem::Query;

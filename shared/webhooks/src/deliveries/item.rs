@@ -1,22 +1,29 @@
-//! Deliveries as items: a small head that changes, attempts that are only ever added, and the keys of the indexes.
+//! Deliveries as items: a small head that changes, attempts that are only ever added, and the keys
+//! of the indexes.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | head | `DLV#{delivery}` / `HEAD` |
 //! | large attempt | `DLV#{delivery}` / `ATT#0001` |
 //!
-//! A head stands in the index `byEntity` for listing, in `byDue` for as long as something is due, and in `byWebhook` while
-//! it is in a [`Group`].
+//! A head stands in the index `byEntity` for listing, in `byDue` for as long as something is due,
+//! and in `byWebhook` while it is in a [`Group`].
 //!
-//! An attempt stands in the head for as long as the head stays small: then one write of one unit records both. Larger
-//! ones are items of their own, so that a change of the head never costs more than two units, however long its history.
+//! An attempt stands in the head for as long as the head stays small: then one write of one unit
+//! records both. Larger ones are items of their own, so that a change of the head never costs more
+//! than two units, however long its history.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, Delivery, GRACE, Status, by_webhook::Group};
-use crate::{events::Event, subscriptions::Webhook};
+use super::{
+    attempt::Attempt,
+    delivery::{Delivery, Status},
+    group::Group,
+    lease::GRACE,
+};
+use crate::{events::event::Event, subscriptions::webhook::Webhook};
 use base::{
     clock::Time,
     ids::{DeliveryId, EventId, WebhookId},
@@ -25,7 +32,8 @@ use base::{
 /// As many bytes of attempts as stand in a head, with what they are called.
 const MAX_INLINE: usize = 1024;
 
-/// How long the sweep leaves a new delivery of a slow webhook alone: shorter than a lease, so that a claim need not move it.
+/// How long the sweep leaves a new delivery of a slow webhook alone: shorter than a lease, so that
+/// a claim need not move it.
 const SLOW_GRACE: Duration = Duration::from_secs(20);
 /// As if it had been announced so often: the next pause is 80 s.
 const SLOW_SWEEPS: u32 = 3;
@@ -50,14 +58,16 @@ pub struct HeadItem {
     pub(super) sweeps: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) lease: Option<String>,
-    /// The earliest moment at which the next attempt may be claimed: its time, or the end of the lease. Present for as
-    /// long as the delivery is open, so that one comparison tells whether there is anything to claim.
+    /// The earliest moment at which the next attempt may be claimed: its time, or the end of the
+    /// lease. Present for as long as the delivery is open, so that one comparison tells whether
+    /// there is anything to claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) claimable_at: Option<Time>,
     /// When the schedule goes on, if the next attempt was asked for by hand in between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) resume_at: Option<Time>,
-    /// Whether the next attempt waits for something else than its schedule: a breaker, or an event that is not there yet.
+    /// Whether the next attempt waits for something else than its schedule: a breaker, or an event
+    /// that is not there yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) put_off: bool,
     /// The attempts that are small enough to stand here.
@@ -80,7 +90,8 @@ impl HeadItem {
     pub fn new(event: &Event, webhook: &Webhook, first_attempt: Time, retention: Duration) -> Self {
         let id = DeliveryId::of(&event.id, &webhook.id);
         let created = event.timestamp;
-        // A delivery to a slow webhook may wait for a place, so the sweep announces it again later than others.
+        // A delivery to a slow webhook may wait for a place, so the sweep announces it again later
+        // than others.
         let (grace, sweeps) = if webhook.is_slow(created) { (SLOW_GRACE, SLOW_SWEEPS) } else { (GRACE, 0) };
         Self {
             pk: partition(&id),
@@ -118,7 +129,7 @@ impl HeadItem {
 }
 
 impl HeadItem {
-    /// What is to be seen of it.
+    /// The delivery, as its owner sees it.
     pub fn delivery(&self) -> &Delivery {
         &self.delivery
     }
@@ -128,7 +139,7 @@ impl HeadItem {
         &self.event
     }
 
-    /// Whether its time is not over yet.
+    /// Whether the delivery is within its retention.
     pub(super) fn is_kept(&self, now: Time) -> bool {
         self.expires_at > now.as_seconds()
     }
@@ -189,6 +200,11 @@ pub fn partition(id: &DeliveryId) -> String {
     format!("DLV#{id}")
 }
 
+/// Where the head of a delivery is.
+pub fn head_key(id: &DeliveryId) -> (String, String) {
+    (partition(id), HEAD.to_owned())
+}
+
 /// The delivery whose partition this is.
 pub fn delivery_of(pk: &str) -> Option<DeliveryId> {
     DeliveryId::parse(pk.strip_prefix("DLV#")?)
@@ -199,9 +215,47 @@ pub fn shard_key(shard: u8) -> String {
     format!("DUE#{shard}")
 }
 
-/// The shard that a delivery stands in. The identifier's last characters are as good as random; of 32 letters no one falls
-/// evenly on the shards, the sum of some does.
+/// The shard that a delivery stands in. The identifier's last characters are as good as random; of
+/// 32 letters no one falls evenly on the shards, the sum of some does.
 pub fn due_shard(id: &DeliveryId) -> String {
     let sum = id.as_str().bytes().rev().take(6).fold(0u8, u8::wrapping_add);
     shard_key(sum % DUE_SHARDS)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::events::catalogue;
+    use auth::entity::EntityId;
+    use base::testing::CountingRandom;
+    use serde_json::value::RawValue;
+    use std::collections::BTreeMap;
+
+    pub const NOW: Time = Time::from_millis(1_795_167_900_000);
+    pub const LATER: Time = Time::from_millis(1_795_167_960_000);
+
+    pub fn head() -> HeadItem {
+        let (random, entity) = (CountingRandom::default(), EntityId::parse("hotel").expect("an entity"));
+        let data = RawValue::from_string("{}".to_owned()).expect("JSON");
+        let kind = catalogue::find("booking.created").expect("it exists");
+        let event = Event::new(EventId::new(NOW, &random), kind, NOW, entity.clone(), &data).expect("small");
+        let webhook = webhook(WebhookId::new(NOW, &random), entity);
+        HeadItem::new(&event, &webhook, NOW, Duration::from_secs(60))
+    }
+
+    fn webhook(id: WebhookId, owner_identifier: EntityId) -> Webhook {
+        let mut webhook = serde_json::json!({
+            "createdDate": NOW, "enabled": true, "eventList": [], "eventUrl": "https://hooks.example.com/",
+            "headers": BTreeMap::<String, String>::new(), "id": id, "lastUpdate": NOW, "name": "test",
+            "ownerIdentifier": owner_identifier, "version": 1,
+        });
+        serde_json::from_value(webhook.take()).expect("a webhook")
+    }
+
+    #[test]
+    fn what_is_past_its_time_counts_as_gone_at_its_last_second() {
+        let head = head();
+        assert!(head.is_kept(NOW + Duration::from_millis(59_999)));
+        assert!(!head.is_kept(NOW + Duration::from_secs(60)));
+    }
 }

@@ -5,86 +5,126 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{
-    Deliveries, Delivery,
     by_entity::{Place, Stretch},
-    cursor::{self, Cursor, EXPECTED},
+    cursor::{self, Cursor, EXPECTED, NotACursor},
+    delivery::Delivery,
     filters::Filters,
+    store::Deliveries,
 };
 use auth::entity::AuthorizedEntity;
 use base::{
     clock::{SharedClock, Time},
     random::SharedRandom,
 };
-use gate::{EntityCall, Reply};
-use problem::Problem;
-use storage::{sealing::KeyRings, table::TableError};
+use problem::{Problem, Query};
+use storage::{
+    sealing::{KeyRings, SealError},
+    table::TableError,
+};
 
 /// How many deliveries a page has unless it is said.
 const DEFAULT_LIMIT: usize = 25;
 /// How many it may have.
 const MAX_LIMIT: usize = 100;
-/// How many deliveries are looked at for one page, at most: a page that finds few ends early and says where the next one
-/// begins, so that a request costs the same however many deliveries its entity has. So many are about 1 MB, what the
-/// table reads in one call.
+/// How many deliveries are looked at for one page, at most: a page that finds few ends early and
+/// says where the next one begins, so that a request costs the same however many deliveries its
+/// entity has. So many are about 1 MB, what the table reads in one call.
 const LOOKED_AT: usize = 2_000;
 
-/// Everything that listing needs.
+/// Lists deliveries.
 pub struct Listing {
-    /// What is listed.
+    /// The deliveries.
     pub deliveries: Deliveries,
-    /// How long it is kept: what is older is not shown, though the table may still have it for days.
+    /// How long they are kept: what is older is not shown, though the table may still have it for
+    /// days.
     pub retention: Duration,
-    /// What seals the cursors.
+    /// Seals the cursors.
     pub rings: KeyRings,
-    /// The clock.
+    /// Tells which deliveries are past their retention.
     pub clock: SharedClock,
-    /// The dice.
+    /// Makes each cursor's sealing unique.
     pub random: SharedRandom,
 }
 
-/// A page on the wire.
+/// The page of a list that a client asks for.
+#[derive(Debug)]
+pub struct ListRequest {
+    filters: Filters,
+    limit: usize,
+    cursor: Option<Cursor>,
+}
+
+/// A page of a list, as a client sees it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct PageView {
+pub struct DeliveryPage {
     items: Vec<Delivery>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
-/// A page of a list.
+/// A page of a list, and the place behind which the next one begins, if there may be one.
 #[derive(Debug, Default)]
 struct ListPage {
     items: Vec<Delivery>,
-    /// Where the next one begins, if there may be one.
     end: Option<Place>,
 }
 
-impl Listing {
-    /// Answers a request for a page.
-    pub async fn list(&self, call: &EntityCall) -> Result<Reply, Problem> {
-        let mut query = call.read_query();
+/// Why a page cannot be given.
+#[derive(Debug, thiserror::Error)]
+pub enum ListError {
+    /// The cursor is of another list, or of none.
+    #[error(transparent)]
+    Cursor(#[from] NotACursor),
+    /// The keys that seal cursors are out of reach.
+    #[error("the keys of cursors cannot be read")]
+    Keys(#[from] SealError),
+    /// The table failed.
+    #[error("the table failed a list of deliveries")]
+    Table(#[from] TableError),
+}
+
+impl From<ListError> for Problem {
+    fn from(error: ListError) -> Self {
+        match error {
+            ListError::Cursor(error) => Self::invalid_value("cursor", error.to_string()),
+            ListError::Keys(error) => error.into(),
+            ListError::Table(error) => error.into(),
+        }
+    }
+}
+
+impl ListRequest {
+    /// Reads the parameters of a query.
+    pub fn read(mut query: Query<'_>) -> Result<Self, Problem> {
         let filters = Filters::take(&mut query);
         let limit = query.optional("limit", "a number from 1 to 100", limit).unwrap_or(DEFAULT_LIMIT);
         let cursor = query.optional("cursor", EXPECTED, Cursor::parse);
         query.finish()?;
-        let entity = &call.entity;
+        Ok(Self { filters, limit, cursor })
+    }
+}
+
+impl Listing {
+    /// A page of an entity's deliveries, the newest first.
+    pub async fn list(&self, entity: &AuthorizedEntity, request: &ListRequest) -> Result<DeliveryPage, ListError> {
+        let ListRequest { filters, limit, cursor } = request;
         let behind = match cursor {
-            Some(cursor) => Some(self.place(&cursor, entity, &filters).await?),
+            Some(cursor) => Some(self.place(cursor, entity, filters).await?),
             None => None,
         };
-        let stretch = stretch(&filters, self.clock.now() - self.retention, behind.as_ref());
-        let ListPage { items, end } = self.deliveries.page(entity, &filters, stretch, limit).await?;
+        let stretch = stretch(filters, self.clock.now() - self.retention, behind.as_ref());
+        let ListPage { items, end } = self.deliveries.page(entity, filters, stretch, *limit).await?;
         let next_cursor = match end {
-            Some(end) => Some(cursor::write(&end, &*self.rings.get().await?, &*self.random, entity.id(), &filters)),
+            Some(end) => Some(cursor::write(&end, &*self.rings.get().await?, &*self.random, entity.id(), filters)),
             None => None,
         };
-        Reply::ok(&PageView { items, next_cursor })
+        Ok(DeliveryPage { items, next_cursor })
     }
 
-    async fn place(&self, cursor: &Cursor, entity: &AuthorizedEntity, filters: &Filters) -> Result<Place, Problem> {
+    async fn place(&self, cursor: &Cursor, entity: &AuthorizedEntity, filters: &Filters) -> Result<Place, ListError> {
         let ring = self.rings.for_text(cursor.sealed()).await?;
-        let place = cursor.open(&ring, entity.id(), filters);
-        place.map_err(|error| Problem::invalid_value("cursor", error.to_string()))
+        Ok(cursor.open(&ring, entity.id(), filters)?)
     }
 }
 
@@ -106,8 +146,8 @@ fn stretch(filters: &Filters, oldest: Time, behind: Option<&Place>) -> Stretch {
 }
 
 impl Deliveries {
-    /// The newest deliveries of a stretch that pass the filters: as many as are asked for, or fewer when there are no more
-    /// or too few among those that are looked at.
+    /// The newest deliveries of a stretch that pass the filters: as many as are asked for, or fewer
+    /// when there are no more or too few among those that are looked at.
     async fn page(
         &self,
         entity: &AuthorizedEntity,

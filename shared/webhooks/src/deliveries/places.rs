@@ -1,10 +1,11 @@
-//! Places: how many attempts one invocation of the dispatcher has under way, and how many of them may be of one entity or
-//! one webhook.
+//! Places: how many attempts one invocation of the dispatcher has under way, and how many of them
+//! may be of one entity or one webhook.
 //!
-//! An invocation that waits for slow endpoints goes on receiving (`round.rs`), so the scarce thing is not the invocation but
-//! the places in it. Some of them no single entity can have, whatever it does and before anything is known of it: so there
-//! are free places for others in every invocation that is under way. Nothing of it stands in the table: it costs nothing,
-//! and nothing is left of it when a worker dies.
+//! An invocation that waits for slow endpoints goes on receiving (`round.rs`), so the scarce thing
+//! is not the invocation but the places in it. Some of them no single entity can have, whatever it
+//! does and before anything is known of it: so there are free places for others in every invocation
+//! that is under way. Nothing of it stands in the table: it costs nothing, and nothing is left of
+//! it when a worker dies.
 
 use std::{
     collections::HashMap,
@@ -16,13 +17,15 @@ use super::queue::{Lane, Whose};
 use auth::entity::EntityId;
 use base::ids::WebhookId;
 
-/// Attempts under way in one invocation: each has a connection, and an event of 256 KiB several times in memory.
+/// Attempts under way in one invocation: each has a connection, and an event of 256 KiB several
+/// times in memory.
 const PLACES: usize = 50;
 /// As many of them one entity may have.
 const OF_AN_ENTITY: usize = 40;
 /// As many of these one webhook may have, so that it leaves half to its entity's others.
 const OF_A_WEBHOOK: usize = 20;
-/// Of what it may have, this share is for deliveries that have found no place before, so that those come first.
+/// Of what it may have, this share is for deliveries that have found no place before, so that those
+/// come first.
 const KEPT_FOR_WAITING: usize = 4;
 
 /// The places of an invocation.
@@ -54,7 +57,7 @@ impl Places {
         Self { lane, taken: Mutex::default() }
     }
 
-    /// How many are free for somebody of whom there is nothing here yet.
+    /// How many are free for an entity that has none of them yet.
     pub fn free(&self) -> usize {
         PLACES.saturating_sub(self.taken().all)
     }
@@ -77,9 +80,9 @@ impl Places {
         Some(Place { places: self, whose: whose.clone() })
     }
 
-    /// Whether a delivery without a place may wait on the queue for a moment: as many of each entity as there are places, so
-    /// that a burst goes on soon, a flood costs next to nothing, and one entity's flood takes no such wait from another. The
-    /// rest is left to the sweep.
+    /// Whether a delivery without a place may wait on the queue for a moment: as many of each
+    /// entity as there are places, so that a burst goes on soon, a flood costs next to nothing, and
+    /// one entity's flood takes no such wait from another. The rest is left to the sweep.
     pub fn send_back(&self, entity: &EntityId) -> bool {
         let mut taken = self.taken();
         let sent_back = taken.sent_back.entry(entity.clone()).or_default();
@@ -163,7 +166,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes and goes, of however many webhooks: one entity leaves room, and no place is lost.
+        /// Whatever comes and goes, of however many webhooks: one entity leaves room, and no place
+        /// is lost.
         #[test]
         fn no_entity_ever_has_all_places(steps in proptest::collection::vec((0..60usize, any::<bool>(), any::<bool>()), 0..300)) {
             let places = Places::new(Lane::Quick);

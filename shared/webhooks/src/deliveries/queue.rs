@@ -1,8 +1,9 @@
 //! The queues: they say "look now" or "look then", and nothing depends on them.
 //!
-//! There are two lanes. The quick one is for deliveries that are expected to be answered soon, the slow one for webhooks whose
-//! recent exchanges were slow and for deliveries that found no place in the quick one (`places.rs`). A message names the entity
-//! and the webhook, so that a dispatcher can choose the lane before it touches the table.
+//! There are two lanes. The quick one is for deliveries that are expected to be answered soon, the
+//! slow one for webhooks whose recent exchanges were slow and for deliveries that found no place in
+//! the quick one (`places.rs`). A message names the entity and the webhook, so that a dispatcher
+//! can choose the lane before it touches the table.
 
 use std::time::Duration;
 
@@ -25,7 +26,8 @@ use storage::aws::Aws;
 /// The longest delay of a message. What is due later waits in the table, where the sweep finds it.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-timers.html>
 pub const MAX_DELAY: Duration = Duration::from_secs(15 * 60);
-/// How long a receiver waits for messages: below the time-out of a call, and short, since a round cannot end while it waits here.
+/// How long a receiver waits for messages: below the time-out of a call, and short, since a round
+/// cannot end while it waits here.
 const WAIT_SECONDS: i32 = 1;
 /// As many messages as one call of SQS takes or gives.
 const MESSAGES_AT_ONCE: usize = 10;
@@ -40,11 +42,12 @@ pub struct DueMessage {
     pub attempt: u32,
 }
 
-/// Whose a delivery is. It stands in attributes of the message, beside the body, so that a function of an earlier version
-/// understands a message of a later one, and the other way round.
+/// Whose a delivery is. It stands in attributes of the message, beside the body, so that a function
+/// of an earlier version understands a message of a later one, and the other way round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Whose {
-    /// The entity, which is also the group of SQS's fair queues, so that a tenant with a backlog does not hold up others.
+    /// The entity, which is also the group of SQS's fair queues, so that a tenant with a backlog
+    /// does not hold up others.
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html>
     pub entity: EntityId,
     /// The webhook.
@@ -58,7 +61,8 @@ pub struct Notice {
     pub message: DueMessage,
     /// Whose it is; nothing when an earlier version has sent it.
     pub whose: Option<Whose>,
-    /// Whether it has found no place before, or its delivery is overdue: then it comes before those that have not.
+    /// Whether it has found no place before, or its delivery is overdue: then it comes before those
+    /// that have not.
     pub has_waited: bool,
 }
 
@@ -207,6 +211,15 @@ impl Announcement {
     }
 }
 
+/// A message as Lambda handed it to the dispatcher.
+#[derive(Debug)]
+pub struct Handed {
+    /// Its identifier, by which Lambda is told that it has to come again.
+    pub message_id: String,
+    /// What it says; an error when it is not one of ours.
+    pub notice: Result<Notice, serde_json::Error>,
+}
+
 /// The receiving end of a lane.
 pub struct Inbox {
     lane: Lane,
@@ -215,12 +228,12 @@ pub struct Inbox {
     handled: Gather<Deletions>,
 }
 
-/// A message that was received, and what deletes it.
+/// A message that was received, with the receipt that deletes it.
 #[derive(Debug)]
 pub struct Received {
     /// What it says; an error when it is not one of ours.
     pub notice: Result<Notice, serde_json::Error>,
-    /// What deletes it.
+    /// Deletes it.
     pub receipt: String,
 }
 
@@ -244,8 +257,8 @@ impl Inbox {
         self.url.rsplit('/').next() == arn.rsplit(':').next()
     }
 
-    /// Waits a second for messages, and takes `most` at most. A caller that drops the future hides the messages that it received
-    /// until their visibility time-out.
+    /// Waits a second for messages, and takes `most` at most. A caller that drops the future hides
+    /// the messages that it received until their visibility time-out.
     pub async fn receive(&self, most: usize) -> Result<Vec<Received>, QueueError> {
         let most = i32::try_from(most.clamp(1, MESSAGES_AT_ONCE)).unwrap_or(1);
         let request = self.client.receive_message().queue_url(&self.url).max_number_of_messages(most);
@@ -260,7 +273,8 @@ impl Inbox {
         Ok(received.collect())
     }
 
-    /// Deletes a message that was handled. One that is not deleted comes again, and finds nothing to do.
+    /// Deletes a message that was handled. One that is not deleted comes again, and finds nothing
+    /// to do.
     pub async fn delete(&self, receipt: String) -> Result<(), QueueError> {
         self.handled.ask(receipt).await?
     }

@@ -1,74 +1,136 @@
-//! Recovering a range of a webhook's deliveries that failed, or were cancelled while it was disabled: how many there are is
-//! counted at once, up to a limit, and making them due again is left to a job.
+//! Recovering a range of a webhook's deliveries that failed, or were cancelled while it was
+//! disabled: how many there are is counted at once, up to a limit, and making them due again is
+//! left to a job.
 
 use std::time::Duration;
 
-use http::StatusCode;
 use serde::Serialize;
 
 use super::{
-    Deliveries,
     by_entity::Stretch,
-    by_webhook::Group,
-    jobs::{Jobs, MAX_RANGES, TooManyRanges},
-    reopen::sendable,
+    group::Group,
+    jobs::{AskError, Jobs, MAX_RANGES, TooManyRanges},
+    sendable::{Unsendable, ensure_sendable},
+    store::Deliveries,
 };
-use crate::subscriptions::{Webhooks, problems::webhook_not_found};
-use base::{
-    clock::{SharedClock, Time},
-    ids::WebhookId,
+use crate::subscriptions::{
+    problems::{webhook_disabled, webhook_not_found},
+    store::Webhooks,
 };
-use gate::{EntityCall, Reply};
-use problem::{JsonBody, Problem};
+use auth::entity::AuthorizedEntity;
+use base::{clock::Time, ids::WebhookId};
+use problem::{JsonBody, Problem, ProblemKind};
 use storage::table::TableError;
 
-/// How many are counted: what there is beyond is recovered, but not in the count. So many take a few calls of the table.
+/// How many are counted: what there is beyond is recovered, but not in the count. So many take a
+/// few calls of the table.
 const MAX_COUNT: usize = 10_000;
 
 const TIME: &str = "must be a time in RFC 3339 with no more than milliseconds, such as 2026-11-20T09:45:00.123Z";
 
-/// Everything that recovering needs.
+/// Recovers deliveries.
 pub struct Recovery {
-    /// What is to be recovered.
+    /// The deliveries.
     pub deliveries: Deliveries,
-    /// Whose it is.
+    /// Their webhooks.
     pub webhooks: Webhooks,
-    /// What does it.
+    /// Where the work is left to the sweep.
     pub jobs: Jobs,
-    /// How long deliveries are kept: what is older is gone, though the table may still have it for days.
+    /// How long deliveries are kept: what is older is gone, though the table may still have it for
+    /// days.
     pub retention: Duration,
-    /// The clock.
-    pub clock: SharedClock,
 }
 
-#[derive(Debug, Serialize)]
+/// The range of creation times whose deliveries are to be recovered. `until` is not in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecoveryRange {
+    since: Time,
+    until: Time,
+}
+
+/// How many deliveries are being recovered.
+#[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Recovered {
+pub struct Recovered {
     count: usize,
     /// Whether there are no more than that.
     count_is_exact: bool,
 }
 
+/// Why a range is not recovered.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// The entity has no such webhook; another entity's looks the same.
+    #[error("the entity has no such webhook")]
+    WebhookNotFound,
+    /// The webhook is disabled.
+    #[error("the webhook is disabled")]
+    WebhookDisabled,
+    /// The webhook's deliveries are being recovered in as many ranges as can be at once.
+    #[error(transparent)]
+    TooManyRanges(#[from] TooManyRanges),
+    /// The table failed.
+    #[error("the table failed a recovery")]
+    Table(#[from] TableError),
+}
+
+impl From<Unsendable> for RecoverError {
+    fn from(error: Unsendable) -> Self {
+        match error {
+            Unsendable::Missing => Self::WebhookNotFound,
+            Unsendable::Disabled => Self::WebhookDisabled,
+            Unsendable::Table(error) => Self::Table(error),
+        }
+    }
+}
+
+impl From<AskError> for RecoverError {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::TooMany(error) => Self::TooManyRanges(error),
+            AskError::Table(error) => Self::Table(error),
+        }
+    }
+}
+
+impl From<RecoverError> for Problem {
+    fn from(error: RecoverError) -> Self {
+        match error {
+            RecoverError::WebhookNotFound => webhook_not_found(),
+            RecoverError::WebhookDisabled => webhook_disabled(),
+            RecoverError::TooManyRanges(TooManyRanges) => {
+                let detail =
+                    format!("{MAX_RANGES} ranges of this webhook are being recovered; ask again when some are done.");
+                Self::new(ProblemKind::RecoveryLimit, detail).with_property("limit", MAX_RANGES)
+            }
+            RecoverError::Table(error) => error.into(),
+        }
+    }
+}
+
 impl Recovery {
-    /// Answers a request to recover a range.
-    pub async fn recover(&self, call: &EntityCall) -> Result<Reply, Problem> {
-        let now = self.clock.now();
-        let (since, until) = range(&call.body, now)?;
+    /// Has the failed and cancelled deliveries of a range attempted again, and counts them.
+    pub async fn recover(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        RecoveryRange { since, until }: RecoveryRange,
+        now: Time,
+    ) -> Result<Recovered, RecoverError> {
         let since = since.max(now - self.retention);
-        let (entity, webhook) =
-            (&call.entity, WebhookId::parse(call.path("webhookIdentifier")).ok_or_else(webhook_not_found)?);
-        sendable(&self.webhooks, entity, &webhook, webhook_not_found).await?;
-        let mut ranges = self.jobs.ranges(&webhook).await?;
-        ranges.ask(since, until).map_err(too_many)?;
-        let recovered = self.count(&webhook, ranges.left_between(since, until)).await?;
+        ensure_sendable(&self.webhooks, entity, webhook).await?;
+        let mut ranges = self.jobs.ranges(webhook).await?;
+        ranges.ask(since, until)?;
+        let recovered = self.count(webhook, ranges.left_between(since, until)).await?;
         if recovered.count > 0 {
-            self.jobs.recover(entity, &webhook, (since, until), now).await?.map_err(too_many)?;
+            self.jobs.recover(entity, webhook, (since, until), now).await?;
         }
         tracing::info!(webhookId = %webhook, count = recovered.count, "asked to recover");
-        Reply::json(StatusCode::ACCEPTED, &recovered)
+        Ok(recovered)
     }
 
-    /// How many deliveries of the webhook there are to recover in these stretches, as far as they are counted.
+    /// How many deliveries of the webhook there are to recover in these stretches, as far as they
+    /// are counted.
     async fn count(&self, webhook: &WebhookId, stretches: Vec<Stretch>) -> Result<Recovered, TableError> {
         let mut count = 0;
         for mut stretch in stretches {
@@ -88,27 +150,26 @@ impl Recovery {
     }
 }
 
-fn too_many(_: TooManyRanges) -> Problem {
-    Problem::too_many_recoveries(MAX_RANGES)
-}
-
-/// The range in a body. What is not made yet is not to be recovered, so it ends now at the latest.
-fn range(body: &[u8], now: Time) -> Result<(Time, Time), Problem> {
-    let mut body = JsonBody::read(body)?;
-    let since = body.required::<String>("since", "a time");
-    let until = body.optional::<String>("until", "a time");
-    let given = until.is_some();
-    let violations = &mut body.violations;
-    let since = since.and_then(|text| violations.note("since", Time::of_client(&text).ok_or(TIME)));
-    let until = until.and_then(|text| violations.note("until", Time::of_client(&text).ok_or(TIME)));
-    match (since, until) {
-        (Some(since), Some(until)) if since >= until => violations.add("until", "must be after since"),
-        (Some(since), None) if !given && since >= now => violations.add("since", "must be in the past"),
-        _ => {}
+impl RecoveryRange {
+    /// Reads the range in a request's body. What is not made yet is not to be recovered, so it ends
+    /// now at the latest.
+    pub fn read(body: &[u8], now: Time) -> Result<Self, Problem> {
+        let mut body = JsonBody::read(body)?;
+        let since = body.required::<String>("since", "a time");
+        let until = body.optional::<String>("until", "a time");
+        let given = until.is_some();
+        let violations = &mut body.violations;
+        let since = since.and_then(|text| violations.note("since", Time::of_client(&text).ok_or(TIME)));
+        let until = until.and_then(|text| violations.note("until", Time::of_client(&text).ok_or(TIME)));
+        match (since, until) {
+            (Some(since), Some(until)) if since >= until => violations.add("until", "must be after since"),
+            (Some(since), None) if !given && since >= now => violations.add("since", "must be in the past"),
+            _ => {}
+        }
+        body.finish()?;
+        let since = since.ok_or_else(|| Problem::internal("a value is missing without a violation"))?;
+        Ok(Self { since, until: until.map_or(now, |until| until.min(now)) })
     }
-    body.finish()?;
-    let since = since.ok_or_else(|| Problem::internal("a value is missing without a violation"))?;
-    Ok((since, until.map_or(now, |until| until.min(now))))
 }
 
 #[cfg(test)]
@@ -118,7 +179,7 @@ mod tests {
     const NOW: Time = Time::from_millis(1_795_167_900_000);
 
     fn fields(body: &str) -> Vec<String> {
-        let problem = range(body.as_bytes(), NOW).expect_err(body);
+        let problem = RecoveryRange::read(body.as_bytes(), NOW).expect_err(body);
         let violations = problem.properties["violations"].as_array().expect("a list").clone();
         violations.iter().map(|violation| violation["field"].as_str().expect("a field").to_owned()).collect()
     }
@@ -135,7 +196,11 @@ mod tests {
                 since + Duration::from_millis(1),
             ),
         ] {
-            assert_eq!(range(body.as_bytes(), NOW).expect(body), (since, until), "{body}");
+            assert_eq!(
+                RecoveryRange::read(body.as_bytes(), NOW).expect(body),
+                RecoveryRange { since, until },
+                "{body}"
+            );
         }
     }
 

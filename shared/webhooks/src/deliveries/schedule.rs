@@ -30,7 +30,8 @@ pub enum Next {
     RetryAt(Time),
     /// That was the last attempt.
     Exhausted,
-    /// The endpoint says that it is gone for good (410): no attempt will help, and nothing more should come.
+    /// The endpoint says that it is gone for good (410): no attempt will help, and nothing more
+    /// should come.
     Gone,
 }
 
@@ -50,7 +51,7 @@ impl RetrySchedule {
         self.0.len()
     }
 
-    /// How long a delivery takes at most if nobody asks for a pause and the dice are against it.
+    /// How long a delivery takes at most if no endpoint asks for a pause and the dice are against it.
     pub fn whole(&self) -> Duration {
         jittered(self.0.iter().sum(), 1.0)
     }
@@ -60,7 +61,8 @@ impl RetrySchedule {
         self.0.first().map(|wait| jittered(*wait, dice)).unwrap_or_default()
     }
 
-    /// What follows from the outcome of an attempt, of which so many were made in this schedule, this one included.
+    /// What follows from the outcome of an attempt, of which so many were made in this schedule,
+    /// this one included.
     pub fn next(&self, made: u32, outcome: &Result<Answer, AttemptError>, now: Time, dice: f64) -> Next {
         let answer = outcome.as_ref().ok();
         match answer.map(|answer| answer.status) {
@@ -100,7 +102,8 @@ impl FromStr for RetrySchedule {
     }
 }
 
-/// When deliveries are tried and for how long they are kept: `RETRY_SCHEDULE` and `DELIVERY_RETENTION`.
+/// When deliveries are tried and for how long they are kept: `RETRY_SCHEDULE` and
+/// `DELIVERY_RETENTION`.
 #[derive(Debug, Clone)]
 pub struct ScheduleSettings {
     /// The wait before each attempt.
@@ -115,7 +118,8 @@ impl FromEnvironment for ScheduleSettings {
         let schedule = environment.parsed("RETRY_SCHEDULE", RetrySchedule::default());
         let retention = environment.parsed("DELIVERY_RETENTION", RETENTION);
         let (schedule, Wait(retention)) = (schedule?, retention?);
-        // A delivery must be over before it is forgotten, with whatever pauses its endpoint asks for.
+        // A delivery must be over before it is forgotten, with whatever pauses its endpoint asks
+        // for.
         if retention < schedule.whole() * 2 {
             let value = format!("{} s", retention.as_secs());
             environment.fault("DELIVERY_RETENTION", &value, &"less than twice the whole of RETRY_SCHEDULE");

@@ -1,8 +1,8 @@
-//! Sweeping: what is overdue is announced again, whether its message was lost, its worker died or its wait was long; what
-//! stands in the outbox is published; and jobs are worked on.
+//! Sweeping: overdue deliveries are announced again, whether their message was lost, their worker
+//! died or their wait was long; the events in the outbox are published; and jobs are worked on.
 //!
-//! Before it is announced its due time is moved ahead, by twice as long each time, so that a backlog in the queue is
-//! not made longer by announcing the same thing again and again.
+//! Before a delivery is announced its due time is moved ahead, by twice as long each time, so that
+//! a backlog in the queue is not made longer by announcing the same delivery again and again.
 
 use std::time::Duration;
 
@@ -10,24 +10,25 @@ use futures::{FutureExt, StreamExt, stream};
 use tokio::time::timeout;
 
 use super::{
-    Deliveries, GRACE,
     item::{DUE_SHARDS, DueEntry},
     jobs::Worker,
+    lease::GRACE,
     queue::{DueMessage, Lane, Notice, Queue, Whose},
+    store::Deliveries,
 };
 use crate::{
     events::{
         outbox::{Outbox, OutboxError},
         publish::Publisher,
     },
-    subscriptions::Webhooks,
+    subscriptions::store::Webhooks,
 };
 use auth::entity::AuthorizedEntity;
 use base::{
     clock::{SharedClock, Time},
     logging,
 };
-use storage::table::TableError;
+use storage::table::{TableError, Written};
 
 /// The longest pause between two announcements of the same delivery.
 const MAX_PAUSE: Duration = Duration::from_secs(10 * 60);
@@ -35,28 +36,30 @@ const MAX_PAUSE: Duration = Duration::from_secs(10 * 60);
 const PAGE: i32 = 200;
 /// How many entries of a shard are announced at once. They share their calls.
 const AT_ONCE: usize = 50;
-/// The longest time for looking up the lane of a delivery: a tenant whose part of the table is busy must not slow the sweep.
+/// The longest time for looking up the lane of a delivery: a tenant whose part of the table is busy
+/// must not slow the sweep.
 const LANE_LIMIT: Duration = Duration::from_millis(200);
 /// After this long no new page is begun: the next sweep goes on, and never meets this one.
 const TIME_LIMIT: Duration = Duration::from_secs(45);
-/// After this long no new page of a job is begun, which leaves time to announce what jobs have made due.
+/// After this long no new page of a job is begun, which leaves time to announce what jobs have made
+/// due.
 const JOB_LIMIT: Duration = Duration::from_secs(30);
 
-/// Everything that sweeping needs.
+/// Sweeps: publishes the outbox, announces what is overdue, and works on jobs.
 pub struct Sweeper {
-    /// What is still to be published.
+    /// The events that are still to be published.
     pub outbox: Outbox,
-    /// What publishes it.
+    /// Publishes them.
     pub publisher: Publisher,
-    /// What may be overdue.
+    /// The deliveries, some of which may be overdue.
     pub deliveries: Deliveries,
-    /// What does the jobs.
+    /// Works on the jobs.
     pub worker: Worker,
-    /// Which of them are slow.
+    /// The webhooks, some of which are slow.
     pub webhooks: Webhooks,
-    /// Where it is announced.
+    /// Where overdue deliveries are announced.
     pub queue: Queue,
-    /// The clock.
+    /// Tells what is overdue.
     pub clock: SharedClock,
 }
 
@@ -75,12 +78,13 @@ pub enum SweepError {
 }
 
 impl Sweeper {
-    /// Publishes the outbox, announces everything that is overdue and works on jobs; gives the number of what was published
-    /// or announced. Each part that fails leaves the others alone.
+    /// Publishes the outbox, announces everything that is overdue and works on jobs; gives the
+    /// number of events published and deliveries announced. Each part that fails leaves the others
+    /// alone.
     pub async fn sweep(&self) -> Result<usize, SweepError> {
         let began = self.clock.now();
-        // Beside each other, so that none waits for another that has much to do. Boxed, here and below: a future of futures of
-        // streams is more than the compiler follows.
+        // Beside each other, so that none waits for another that has much to do. Boxed, here and
+        // below: a future of futures of streams is more than the compiler follows.
         let (published, swept, worked) = futures::join!(
             self.outbox.empty(&self.publisher).boxed(),
             self.sweep_shards(began).boxed(),
@@ -88,7 +92,7 @@ impl Sweeper {
         );
         let again = match &worked {
             Ok(0) => Ok(0),
-            // Whatever a job has made due until it failed is announced as well.
+            // A job that failed may have made deliveries due before; they are announced as well.
             _ => self.sweep_shards(began).boxed().await,
         };
         let swept = swept.map_err(SweepError::Overdue)? + again.map_err(SweepError::Overdue)?;
@@ -107,13 +111,13 @@ impl Sweeper {
     async fn sweep_shard(&self, shard: u8, began: Time) -> Result<usize, TableError> {
         let (now, mut swept, mut start) = (self.clock.now(), 0, None);
         loop {
-            let (page, next) = self.deliveries.due_before(shard, now, PAGE, start).await?;
-            let announced = stream::iter(page).map(|entry| self.announce(entry)).buffer_unordered(AT_ONCE);
-            // All are announced before the first error is told.
+            let page = self.deliveries.due_before(shard, now, PAGE, start).await?;
+            let announced = stream::iter(page.entries).map(|entry| self.announce(entry)).buffer_unordered(AT_ONCE);
+            // All are announced before the first error is returned.
             for outcome in announced.collect::<Vec<_>>().await {
                 swept += usize::from(outcome?);
             }
-            start = next;
+            start = page.next;
             if start.is_none() || self.clock.now().since(began) > TIME_LIMIT {
                 return Ok(swept);
             }
@@ -123,13 +127,15 @@ impl Sweeper {
     async fn announce(&self, entry: DueEntry) -> Result<bool, TableError> {
         let now = self.clock.now();
         let Some(delivery) = entry.delivery() else {
+            tracing::error!(pk = entry.pk, "an entry of what is due names no delivery");
             return Ok(false);
         };
         let whose = match self.deliveries.postpone(&entry, now + pause(entry.sweeps)).await {
-            Ok(Some(whose)) => whose,
-            Ok(None) => return Ok(false),
+            Ok(Written::Done(whose)) => whose,
+            Ok(Written::Lost(_)) => return Ok(false),
             Err(error @ TableError::Item { .. }) => {
-                // The item stays unreadable, and must not keep the sweep from the deliveries behind it.
+                // The item stays unreadable, and must not keep the sweep from the deliveries behind
+                // it.
                 tracing::error!(error = %logging::chain(&error), deliveryId = %delivery, "not announced");
                 return Ok(false);
             }
@@ -146,8 +152,8 @@ impl Sweeper {
 }
 
 impl Sweeper {
-    /// What waits in the slow lane does not come back by the quick one. A lane that is not known is the quick one, where a
-    /// dispatcher looks again.
+    /// What waits in the slow lane does not come back by the quick one. A lane that is not known is
+    /// the quick one, where a dispatcher looks again.
     async fn lane(&self, whose: &Whose, now: Time) -> Lane {
         let entity = AuthorizedEntity::owning_delivery(whose.entity.clone());
         match timeout(LANE_LIMIT, self.webhooks.find(&entity, &whose.webhook)).await {

@@ -1,5 +1,6 @@
-//! The catalogue of event types. It stands in `catalogue.json`, which the build checks and turns into code. An entry says there
-//! whether events of its type come from the service itself; all others come from the platform's services and its clients.
+//! The catalogue of event types. It stands in `catalogue.json`, which the build checks and turns
+//! into code. An entry says there whether events of its type come from the service itself; all
+//! others come from the platform's services and its clients.
 
 use serde::Serialize;
 
@@ -20,7 +21,8 @@ pub struct EventType {
 pub enum Source {
     /// The platform's services, on the bus, and clients, over HTTP.
     Platform,
-    /// This service alone: subscribers trust that such an event says what the service itself has seen.
+    /// This service alone: subscribers trust that such an event says what the service itself has
+    /// seen.
     Service,
 }
 
@@ -31,8 +33,8 @@ pub const fn all() -> &'static [EventType] {
     TYPES
 }
 
-/// The type of a key under which the service itself publishes, for a constant: one that the catalogue lacks, or leaves to
-/// others, does not compile.
+/// The type of a key under which the service itself publishes, for a constant: one that the
+/// catalogue lacks, or leaves to others, does not compile.
 pub const fn own(value: &str) -> &'static EventType {
     let mut position = 0;
     while position < TYPES.len() {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::EventType;
+use super::catalogue::EventType;
 use auth::entity::EntityId;
 use base::{
     clock::Time,
@@ -21,11 +21,12 @@ pub struct Event {
     pub kind: &'static str,
     /// When it was published.
     pub timestamp: Time,
-    /// Whose it is.
+    /// The managing entity that it belongs to.
     pub entity: EntityId,
     /// The body, byte for byte as it is sent on every attempt.
     pub body: String,
-    /// The webhook that it is about, which is never told of itself: what it could not take would never end.
+    /// The webhook that it is about, to which it is not delivered: each failure would cause another
+    /// event.
     pub about: Option<WebhookId>,
 }
 

@@ -1,15 +1,12 @@
-//! The members with which somebody says what happened, over HTTP and on the bus alike.
+//! The members that describe an event, over HTTP and on the bus alike.
 
 use serde_json::value::RawValue;
 
-use super::{
-    EventType,
-    catalogue::{self, Source},
-};
+use super::catalogue::{self, EventType, Source};
 use problem::JsonBody;
 
-/// The type, which must be in the catalogue and not be one of the service's own: a subscriber to `webhook.disabled` must be
-/// able to rely on it that the service has disabled a webhook.
+/// The type, which must be in the catalogue and not be one of the service's own: a subscriber to
+/// `webhook.disabled` must be able to rely on it that the service has disabled a webhook.
 pub(super) fn kind(body: &mut JsonBody<'_>) -> Option<&'static EventType> {
     let kind = body.required::<String>("type", "the key of an event type, such as booking.created")?;
     let found = match catalogue::find(&kind) {

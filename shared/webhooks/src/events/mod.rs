@@ -1,4 +1,4 @@
-//! Events: what may happen, what happened, and the telling of it.
+//! Events: the catalogue of their types, publishing, and the outbox.
 
 pub mod catalogue;
 pub mod event;

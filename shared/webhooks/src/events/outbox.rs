@@ -1,14 +1,16 @@
 //! The outbox: events of the platform's own that are still to be published.
 //!
-//! Such an event tells of a change in the table, and is written in the transaction that makes the change; so there is
-//! never one without the other, whatever crashes. The sweep publishes what stands here and then removes it: a crash in
-//! between publishes it again, under the same identifier, which makes nothing new.
+//! Such an event announces a change in the table, and is written in the transaction that makes the
+//! change; so there is never one without the other, at any crash. The sweep publishes each event
+//! and then removes it: a crash in between publishes it again, under the same identifier, which
+//! makes nothing new.
 //!
 //! | item | pk / sk | in the index `byDue` |
 //! |---|---|---|
 //! | event | `OUTBOX#{event}` / `EVENT` | `OUTBOX#{shard}` / place of the entity, then the event |
 //!
-//! An entity's events stand side by side in one of a few shards, and are published a few at a time, in `turns.rs`.
+//! An entity's events stand side by side in one of a few shards, and are published a few at a time,
+//! in `turns.rs`.
 
 use std::time::Duration;
 
@@ -18,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{
-    Event, EventType, catalogue,
+    catalogue::{self, EventType},
+    event::Event,
     publish::Publisher,
     turns::{Stretch, Turns, sort_key},
 };
@@ -29,7 +32,7 @@ use base::{
     logging,
     random::{self, Random},
 };
-use storage::table::{Item, Put, Table, TableError, text};
+use storage::table::{Delete, Put, Query, Table, TableError};
 
 /// How many shards the outbox has in the index `byDue`. They are emptied side by side.
 const SHARDS: u64 = 4;
@@ -37,10 +40,11 @@ const SHARDS: u64 = 4;
 const FORMER_SHARD: &str = "OUTBOX";
 /// How many events are read and published in a turn: one entity's share until another has its turn.
 const SHARE: i32 = 4;
-/// How many turns of a shard are under way at once. An entity with 200 webhooks takes long, and must not hold up the next.
+/// How many turns of a shard are under way at once. An entity with 200 webhooks takes long, and
+/// must not hold up the next.
 const TURNS_AT_ONCE: usize = 8;
-/// After this long no new turn begins: the next sweep goes on. It leaves half of a sweep's 60 s for turns under way, and for
-/// announcing the deliveries that jobs have made due.
+/// After this long no new turn begins: the next sweep goes on. It leaves half of a sweep's 60 s for
+/// turns under way, and for announcing the deliveries that jobs have made due.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// An event that is to be published.
@@ -52,13 +56,13 @@ pub struct Announcement {
     /// The key of its type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whom it is about.
+    /// The managing entity that it is published to.
     pub owner_identifier: EntityId,
     /// When it happened.
     pub timestamp: Time,
     /// What happened: a JSON object.
     pub data: String,
-    /// The webhook that it is about, if any: everybody but this one is told.
+    /// The webhook that it is about, if any: it is delivered to every webhook but this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<WebhookId>,
 }
@@ -86,7 +90,7 @@ pub enum OutboxError {
 }
 
 impl Announcement {
-    /// Something that happened now.
+    /// The announcement of something that happened now.
     pub fn new(
         kind: &'static EventType,
         entity: EntityId,
@@ -94,7 +98,7 @@ impl Announcement {
         now: Time,
         random: &dyn Random,
     ) -> Self {
-        let data = serde_json::to_string(data).expect("what the platform says of itself has texts for names");
+        let data = serde_json::to_string(data).expect("the data of the service's own events have texts for names");
         Self {
             event: EventId::new(now, random),
             kind: kind.value.to_owned(),
@@ -110,7 +114,7 @@ impl Announcement {
         Self { about: Some(webhook.clone()), ..self }
     }
 
-    /// The event; none if this program cannot publish it.
+    /// The event; `None` if this program cannot publish it.
     pub fn event(&self) -> Option<Event> {
         let data: &RawValue = serde_json::from_str(&self.data).ok()?;
         let kind = catalogue::find(&self.kind)?;
@@ -129,7 +133,8 @@ impl Outbox {
         Self(table)
     }
 
-    /// The write that puts an event into the outbox, for the transaction of the change that it announces.
+    /// The write that puts an event into the outbox, for the transaction of the change that it
+    /// announces.
     pub fn put(&self, announcement: &Announcement) -> Result<Put, TableError> {
         let (pk, sk) = key(&announcement.event);
         let (due_shard, due_at) = stand(&announcement.owner_identifier, &announcement.event);
@@ -137,8 +142,8 @@ impl Outbox {
         Put::item(&item, "putting an event into the outbox")
     }
 
-    /// Publishes what stands in the outbox; gives the number. One that fails leaves the others alone, and is tried again by
-    /// the next sweep; one of such errors is told.
+    /// Publishes every event in the outbox; gives the number. One that fails leaves the others
+    /// alone, and is tried again by the next sweep; one of such errors is returned.
     pub async fn empty(&self, publisher: &Publisher) -> Result<usize, OutboxError> {
         let until = publisher.clock.now() + TIME_LIMIT;
         let shards = (0..SHARDS).map(shard_key).chain([FORMER_SHARD.to_owned()]);
@@ -185,7 +190,7 @@ impl Outbox {
         let Some(AnnouncementItem { announcement, .. }) = item else { return Ok(()) };
         let whole = announcement.event().ok_or(OutboxError::Unreadable(event))?;
         let entity = AuthorizedEntity::owning_announcement(announcement.owner_identifier);
-        publisher.tell(&entity, &whole).await?;
+        publisher.publish_event(&entity, &whole).await?;
         Ok(self.remove(&whole.id).await?)
     }
 
@@ -195,21 +200,25 @@ impl Outbox {
         struct Entry {
             pk: String,
         }
-        let keys = (stretch.from.as_str(), stretch.to.as_str());
-        let (entries, next) = self.0.due_between::<Entry>(shard, keys, SHARE, None, "looking into the outbox").await?;
-        let events = entries.iter().filter_map(|entry| EventId::parse(entry.pk.strip_prefix("OUTBOX#")?));
-        Ok((events.collect(), next.as_ref().and_then(due_at)))
+        let query = Query::due(shard, (stretch.from.as_str(), stretch.to.as_str())).limit(SHARE);
+        let page = self.0.page::<Entry>(query, "looking into the outbox").await?;
+        let mut events = Vec::new();
+        for Entry { pk } in page.entries {
+            match pk.strip_prefix("OUTBOX#").and_then(EventId::parse) {
+                Some(event) => events.push(event),
+                None => tracing::error!(pk, "an entry of the outbox names no event"),
+            }
+        }
+        Ok((events, page.next.and_then(|place| place.text("dueAt").map(str::to_owned))))
     }
 
     async fn remove(&self, event: &EventId) -> Result<(), TableError> {
-        let (pk, sk) = key(event);
-        let request = self.0.client.delete_item().table_name(&self.0.name).key("pk", text(pk)).key("sk", text(sk));
-        request.send().await.map_err(TableError::sdk("emptying the outbox"))?;
-        Ok(())
+        self.0.write(Delete::of(key(event)), "emptying the outbox").await.map(drop)
     }
 }
 
-/// Where an event stands in the index: in a shard that its entity has for good, among the others of its entity.
+/// Where an event stands in the index: in a shard that its entity has for good, among the others of
+/// its entity.
 fn stand(entity: &EntityId, event: &EventId) -> (String, String) {
     let hash = digest::digest(&digest::SHA256, entity.as_str().as_bytes());
     let place = hash.as_ref().iter().take(8).fold(0, |place, byte| place << 8 | u64::from(*byte));
@@ -218,10 +227,6 @@ fn stand(entity: &EntityId, event: &EventId) -> (String, String) {
 
 fn shard_key(shard: u64) -> String {
     format!("{FORMER_SHARD}#{shard}")
-}
-
-fn due_at(item: &Item) -> Option<String> {
-    item.get("dueAt")?.as_s().ok().cloned()
 }
 
 fn key(event: &EventId) -> (String, String) {

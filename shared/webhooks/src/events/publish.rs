@@ -1,32 +1,32 @@
 //! Publishing: an event becomes one delivery for each webhook that wants it.
 //!
-//! The order is the promise: what was decided for the idempotency key, then the body and the deliveries, each with a
-//! due time that the sweep will find. Only then is it acknowledged. The queue comes last and may fail, since it only
-//! says "look now". Whatever is repeated after a crash in between finds the same identifiers and makes nothing new.
+//! The order is the promise: what was decided for the idempotency key, then the body and the
+//! deliveries, each with a due time that the sweep will find. Only then is it acknowledged. The
+//! queue comes last and may fail, since it only says "look now". Whatever is repeated after a crash
+//! in between finds the same identifiers and makes nothing new.
 
 use std::{collections::HashSet, time::Duration};
 
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use futures::{FutureExt, future::join_all};
-use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use super::{
-    Event, EventType,
-    event::{MAX_BYTES, TooLarge},
+    catalogue::EventType,
+    event::{Event, MAX_BYTES, TooLarge},
     members,
     store::{Events, PlannedDelivery, Publication},
 };
 use crate::{
     deliveries::{
-        Deliveries,
         queue::{DueMessage, Lane, Notice, Queue, QueueError},
         schedule::ScheduleSettings,
+        store::Deliveries,
     },
-    subscriptions::{Webhook, Webhooks},
+    subscriptions::{store::Webhooks, webhook::Webhook},
 };
 use auth::entity::AuthorizedEntity;
 use base::{
@@ -35,8 +35,7 @@ use base::{
     logging,
     random::{self, SharedRandom},
 };
-use gate::{EntityCall, Reply};
-use problem::{JsonBody, Problem};
+use problem::{JsonBody, Problem, ProblemKind};
 use storage::table::{Table, TableError};
 
 /// The longest Idempotency-Key.
@@ -45,28 +44,38 @@ const MAX_KEY_LENGTH: usize = 255;
 /// How long a publisher waits for the queue, which may fail.
 const ANNOUNCEMENT_LIMIT: Duration = Duration::from_secs(2);
 
-/// Everything that publishing needs.
+/// Publishes events.
 pub struct Publisher {
     events: Events,
     webhooks: Webhooks,
     deliveries: Deliveries,
     queue: Queue,
     schedule: ScheduleSettings,
-    /// The clock.
+    /// Dates events.
     pub clock: SharedClock,
-    /// The dice.
+    /// Makes identifiers, and spreads first attempts.
     pub random: SharedRandom,
 }
 
-/// A request to publish.
+/// An event that a client asks to be published.
 #[derive(Debug)]
-struct PublishRequest<'a> {
+pub struct NewEvent<'a> {
     kind: &'static EventType,
     data: &'a RawValue,
-    key: Option<String>,
+    once: Option<Once>,
 }
 
-/// What became of a publication.
+/// Makes a publication happen once: done again with the same key, it gives the first result and
+/// makes nothing new.
+#[derive(Debug)]
+pub struct Once {
+    /// The key, with the name space of its sender before it.
+    pub key: String,
+    /// Stands for the content, which must be the same every time.
+    pub request_hash: String,
+}
+
+/// A published event.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Published {
@@ -94,7 +103,10 @@ impl From<PublishError> for Problem {
     fn from(error: PublishError) -> Self {
         match error {
             PublishError::TooLarge(TooLarge) => Self::too_large("The event", MAX_BYTES),
-            PublishError::KeyConflict => Self::idempotency_conflict(),
+            PublishError::KeyConflict => {
+                let detail = "This Idempotency-Key was sent before with another body; use a new key for a new event.";
+                Self::new(ProblemKind::IdempotencyConflict, detail)
+            }
             PublishError::Table(error) => error.into(),
         }
     }
@@ -119,16 +131,16 @@ impl Publisher {
         }
     }
 
-    /// Answers a request to publish.
-    pub async fn publish(&self, call: &EntityCall) -> Result<Reply, Problem> {
-        let PublishRequest { kind, data, key } = PublishRequest::read(call.headers(), &call.body)?;
-        let published = match key {
-            Some(key) => {
-                self.publish_once(&call.entity, kind, data, &format!("client:{key}"), sha256(&call.body)).await?
-            }
-            None => self.publish_new(&call.entity, kind, data).await?,
-        };
-        Reply::json(StatusCode::ACCEPTED, &published)
+    /// Publishes an event of a client's to every webhook that wants it.
+    pub async fn publish(
+        &self,
+        entity: &AuthorizedEntity,
+        NewEvent { kind, data, once }: NewEvent<'_>,
+    ) -> Result<Published, PublishError> {
+        match once {
+            Some(once) => self.publish_once(entity, kind, data, once).await,
+            None => self.publish_new(entity, kind, data).await,
+        }
     }
 
     async fn publish_new(
@@ -143,23 +155,23 @@ impl Publisher {
         Ok(self.deliver(&event, planned, &webhooks).boxed().await?)
     }
 
-    /// Publishes an event for a key: done again, it gives the first outcome and makes nothing new. `request_hash` stands for
-    /// the content, which must be the same every time.
+    /// Publishes an event for a key.
     pub async fn publish_once(
         &self,
         entity: &AuthorizedEntity,
         kind: &EventType,
         data: &RawValue,
-        key: &str,
-        request_hash: String,
+        Once { key, request_hash }: Once,
     ) -> Result<Published, PublishError> {
-        // Refused before anything is decided, so that a key is never spent on an event that cannot be.
+        // Refused before anything is decided, so that a key is never spent on an event that cannot
+        // be.
         let event = self.event_now(entity, kind, data)?;
         let webhooks = self.webhooks.of(entity).boxed().await?;
         let deliveries = plan(&event, &webhooks);
         let (now, request_hash_now) = (event.timestamp, request_hash.clone());
         let publication = Publication { event: event.id, timestamp: now, request_hash, deliveries };
-        // Boxed, as what follows: the compiler does not look through all of it from a function's point of view.
+        // Boxed, as what follows: the compiler does not look through all of it from a function's
+        // point of view.
         let first = self.events.claim_key(entity, &sha256(key.as_bytes()), publication, now).boxed().await?;
         if first.request_hash != request_hash_now {
             return Err(PublishError::KeyConflict);
@@ -168,14 +180,15 @@ impl Publisher {
         Ok(self.deliver(&event, first.deliveries, &webhooks).boxed().await?)
     }
 
-    /// Publishes an event of the platform's own. Done again, it makes nothing new for the webhooks that it found before.
-    pub async fn tell(&self, entity: &AuthorizedEntity, event: &Event) -> Result<(), TableError> {
+    /// Publishes an event of the service's own. Done again, it makes nothing new for the webhooks
+    /// that it found before.
+    pub async fn publish_event(&self, entity: &AuthorizedEntity, event: &Event) -> Result<(), TableError> {
         debug_assert_eq!(entity.id(), &event.entity);
         let webhooks = self.webhooks.of(entity).boxed().await?;
         self.deliver(event, plan(event, &webhooks), &webhooks).boxed().await.map(drop)
     }
 
-    /// Sends an event to one webhook, whether or not it wants to be told of such.
+    /// Sends an event to one webhook, whether or not it subscribes to events of this type.
     pub async fn tell_one(
         &self,
         entity: &AuthorizedEntity,
@@ -204,9 +217,11 @@ impl Publisher {
             let (wait, retention) =
                 (self.schedule.schedule.first_wait(random::unit(&*self.random)), self.schedule.retention);
             let first_attempt = event.timestamp + wait;
-            // A repetition may plan for a webhook that is removed by now: the first time has told it, or nobody can.
+            // A repetition may plan for a webhook that is removed by now: its delivery was opened
+            // the first time, or cannot be.
             let targets = webhooks.iter().filter(|webhook| planned.iter().any(|plan| plan.webhook == webhook.id));
-            // Both in one call, in no order: a head whose body is not there is of an event that nobody acknowledged yet.
+            // Both in one call, in no order: a head without its body is of an event that is not
+            // acknowledged yet.
             let kept = self.events.keep(event, retention);
             let opened = self.deliveries.open_for_event(event, targets, first_attempt, retention);
             tokio::try_join!(kept, opened)?;
@@ -234,7 +249,8 @@ impl Publisher {
     }
 }
 
-/// The deliveries of an event: one for each webhook that wants it, and is not itself what it is about.
+/// The deliveries of an event: one for each webhook that wants it, and is not itself what it is
+/// about.
 pub fn plan(event: &Event, webhooks: &[Webhook]) -> Vec<PlannedDelivery> {
     let others = webhooks.iter().filter(|webhook| event.about.as_ref() != Some(&webhook.id));
     let wanting = others.filter(|webhook| webhook.wants(event.kind));
@@ -250,28 +266,33 @@ fn sha256(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(digest::digest(&digest::SHA256, bytes))
 }
 
-impl<'a> PublishRequest<'a> {
-    fn read(headers: &HeaderMap, body: &'a [u8]) -> Result<Self, Problem> {
-        let mut body = JsonBody::read(body)?;
-        let (kind, data) = (members::kind(&mut body), members::data(&mut body));
-        let key = idempotency_key(headers);
-        let key = body.violations.note("Idempotency-Key", key);
-        body.finish()?;
+impl<'a> NewEvent<'a> {
+    /// Reads a request to publish: its body, and every value of `Idempotency-Key` that came with
+    /// it.
+    pub fn read<'k>(body: &'a [u8], keys: impl IntoIterator<Item = &'k [u8]>) -> Result<Self, Problem> {
+        let mut members = JsonBody::read(body)?;
+        let (kind, data) = (members::kind(&mut members), members::data(&mut members));
+        let key = members.violations.note("Idempotency-Key", idempotency_key(keys));
+        members.finish()?;
         match (kind, data, key) {
-            (Some(kind), Some(data), Some(key)) => Ok(Self { kind, data, key }),
+            (Some(kind), Some(data), Some(key)) => {
+                let once = key.map(|key| Once { key: format!("client:{key}"), request_hash: sha256(body) });
+                Ok(Self { kind, data, once })
+            }
             _ => Err(Problem::internal("a value is missing without a violation")),
         }
     }
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, String> {
+fn idempotency_key<'k>(values: impl IntoIterator<Item = &'k [u8]>) -> Result<Option<&'k str>, String> {
     let fault = || format!("must come once, with 1 to {MAX_KEY_LENGTH} printable ASCII characters");
-    let mut values = headers.get_all(HeaderName::from_static("idempotency-key")).iter();
+    let mut values = values.into_iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
         (Some(value), None) => {
-            let text = value.to_str().map_err(|_| fault())?.trim();
-            if (1..=MAX_KEY_LENGTH).contains(&text.len()) { Ok(Some(text.to_owned())) } else { Err(fault()) }
+            let is_text = value.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
+            let text = std::str::from_utf8(value).ok().filter(|_| is_text).map(str::trim);
+            text.filter(|text| (1..=MAX_KEY_LENGTH).contains(&text.len())).map(Some).ok_or_else(fault)
         }
         _ => Err(fault()),
     }
@@ -281,29 +302,39 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, String> {
 mod tests {
     use super::*;
 
-    fn fields(headers: &HeaderMap, body: &str) -> Vec<String> {
-        let problem = PublishRequest::read(headers, body.as_bytes()).expect_err("refused");
+    fn fields(keys: &[&[u8]], body: &str) -> Vec<String> {
+        let problem = NewEvent::read(body.as_bytes(), keys.iter().copied()).expect_err("refused");
         let violations = problem.properties["violations"].as_array().expect("violations").clone();
         violations.iter().map(|violation| violation["field"].as_str().expect("a field").to_owned()).collect()
     }
 
     #[test]
-    fn every_violation_of_a_publish_request_is_told() {
-        let mut headers = HeaderMap::new();
-        headers.insert("idempotency-key", "k".repeat(256).parse().expect("a value"));
+    fn every_violation_of_a_publish_request_is_listed() {
+        let long = "k".repeat(256);
         assert_eq!(
-            fields(&headers, r#"{"type":"nothing.happened","data":[],"more":1}"#),
+            fields(&[long.as_bytes()], r#"{"type":"nothing.happened","data":[],"more":1}"#),
             ["type", "data", "Idempotency-Key", "more"]
         );
-        assert_eq!(fields(&HeaderMap::new(), "{}"), ["type", "data"]);
-        assert_eq!(fields(&HeaderMap::new(), r#"{"type":"booking.created","data":null}"#), ["data"]);
+        assert_eq!(fields(&[], "{}"), ["type", "data"]);
+        assert_eq!(fields(&[], r#"{"type":"booking.created","data":null}"#), ["data"]);
+    }
+
+    #[test]
+    fn an_idempotency_key_comes_once_and_in_printable_ascii() {
+        let longest = "k".repeat(255);
+        for (value, key) in [("a", "a"), (" a b\t", "a b"), (&longest, &longest)] {
+            assert_eq!(idempotency_key([value.as_bytes()]), Ok(Some(key)));
+        }
+        assert_eq!(idempotency_key([]), Ok(None));
+        for values in [&["".as_bytes()][..], &[b" "], &["é".as_bytes()], &[b"a\x7f"], &[b"\xff"], &[b"a", b"a"]] {
+            assert!(idempotency_key(values.iter().copied()).is_err(), "{values:?}");
+        }
     }
 
     #[test]
     fn the_data_is_taken_as_it_was_sent() {
-        let request = PublishRequest::read(&HeaderMap::new(), br#"{"type":"booking.created","data":{ "a" : 1.50 }}"#)
-            .expect("read");
-        assert_eq!(request.data.get(), r#"{ "a" : 1.50 }"#);
-        assert!(request.key.is_none());
+        let event = NewEvent::read(br#"{"type":"booking.created","data":{ "a" : 1.50 }}"#, []).expect("read");
+        assert_eq!(event.data.get(), r#"{ "a" : 1.50 }"#);
+        assert!(event.once.is_none());
     }
 }

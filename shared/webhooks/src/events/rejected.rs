@@ -1,5 +1,6 @@
-//! Events of the bus that cannot be published. That is their sender's fault, and trying again would not help: they go to
-//! a queue of their own, byte for byte and with the reason, for people to look at.
+//! Events of the bus that cannot be published. That is their sender's fault, and trying again would
+//! not help: they go to a queue of their own, byte for byte and with the reason, for people to look
+//! at.
 
 use std::borrow::Cow;
 
@@ -50,12 +51,12 @@ struct Message {
 }
 
 impl Rejection {
-    /// Something in one place is not as it should be.
-    pub(super) fn invalid(field: &str, message: &str) -> Self {
+    /// The rejection for one value that is not as it should be.
+    pub fn invalid(field: &str, message: &str) -> Self {
         Self::whole(&Problem::invalid_value(field, message), field)
     }
 
-    /// What the Problem says of something, which stands in this place of the bus event.
+    /// The rejection for a Problem with the value in this place of the bus event.
     pub(super) fn whole(problem: &Problem, place: &str) -> Self {
         let mut rejection = Self::of(problem, |_| place.to_owned());
         if rejection.violations.is_empty() {
@@ -64,7 +65,7 @@ impl Rejection {
         rejection
     }
 
-    /// What the Problem says of something's members, which stands in this place of the bus event.
+    /// The rejection for a Problem with members of the value in this place of the bus event.
     pub(super) fn members(problem: &Problem, place: &str) -> Self {
         Self::of(problem, |field| format!("{place}.{field}"))
     }
@@ -86,8 +87,9 @@ impl RejectedEvents {
         Self { client: aws.sqs(), url: url.into() }
     }
 
-    /// Puts an event on the queue, with the reason in the attributes `reason` and `violations` (a JSON list). What SQS cannot
-    /// take as it is has an attribute `changed`, which says how it was changed.
+    /// Puts an event on the queue, with the reason in the attributes `reason` and `violations` (a
+    /// JSON list). What SQS cannot take as it is has an attribute `changed`, which says how it was
+    /// changed.
     pub async fn put(&self, event: &str, rejection: &Rejection) -> Result<(), NotTaken> {
         let Message { body, attributes } = Message::of(event, rejection);
         let mut request = self.client.send_message().queue_url(&self.url).message_body(body);
@@ -127,8 +129,9 @@ impl Message {
     }
 }
 
-/// JSON in characters that SQS takes, which are those of XML: U+FFFE and U+FFFF, which can stand in the strings of JSON only,
-/// become escapes, and it stays the same value. Control characters are escapes in any JSON.
+/// JSON in characters that SQS takes, which are those of XML: U+FFFE and U+FFFF, which can stand in
+/// the strings of JSON only, become escapes, and it stays the same value. Control characters are
+/// escapes in any JSON.
 fn acceptable(json: &str) -> Cow<'_, str> {
     if json.contains(['\u{fffe}', '\u{ffff}']) {
         json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff").into()

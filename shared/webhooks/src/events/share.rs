@@ -1,13 +1,14 @@
-//! Each managing entity's share of publishing over HTTP: so many publications in a minute, so that an entity that publishes
-//! as fast as it can leaves the others theirs.
+//! Each managing entity's share of publishing over HTTP: so many publications in a minute, so that
+//! an entity that publishes as fast as it can leaves the others theirs.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | publications of a minute | `PUBLISHED#{entity}` / the beginning of the minute, in seconds |
 //!
-//! Every process counts in memory, and adds a step of publications to the item at once; the answer says how many there are in
-//! all processes. An entity that publishes less than a step in a minute costs nothing, and one that has had its share is
-//! refused from memory. Each process may let one step more pass before it learns of the others.
+//! Every process counts in memory, and adds a step of publications to the item at once; the answer
+//! says how many there are in all processes. An entity that publishes less than a step in a minute
+//! costs nothing, and one that has had its share is refused from memory. Each process may let one
+//! step more pass before it learns of the others.
 
 use std::{
     collections::HashMap,
@@ -22,7 +23,7 @@ use base::{
     environment::{AtLeastOne, Environment, FromEnvironment},
     logging,
 };
-use problem::Problem;
+use problem::{Problem, ProblemKind};
 use serde::Deserialize;
 use storage::table::{Change, Table, TableError, Written};
 use tokio::{join, time::timeout};
@@ -61,7 +62,8 @@ pub struct PublishingShare {
     counts: Mutex<Counts>,
 }
 
-/// The publications of the present minute, as far as this process knows. Those of an earlier minute are dropped.
+/// The publications of the present minute, as far as this process knows. Those of an earlier minute
+/// are dropped.
 struct Counts {
     limit: u32,
     step: u32,
@@ -79,7 +81,24 @@ struct Count {
     elsewhere: u32,
 }
 
-/// What becomes of a publication.
+/// The entity has published as many events as it may in a minute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the entity has published {limit} events in a minute")]
+pub struct ShareExceeded {
+    limit: u32,
+    /// The next minute begins in so many seconds.
+    seconds: u64,
+}
+
+impl From<ShareExceeded> for Problem {
+    fn from(ShareExceeded { limit, seconds }: ShareExceeded) -> Self {
+        let detail =
+            format!("A managing entity may publish {limit} events in a minute; try again in {seconds} seconds.");
+        Self::new(ProblemKind::TooManyEvents, detail).with_property("limit", limit).with_retry_after(seconds)
+    }
+}
+
+/// Whether a publication is admitted.
 #[derive(Debug, PartialEq, Eq)]
 enum Turn {
     /// It is made.
@@ -102,19 +121,20 @@ impl PublishingShare {
         Self { table, clock, counts: Mutex::new(Counts::new(settings)) }
     }
 
-    /// Answers a request to publish as `publication` does, or refuses it when the entity has had its share of the minute. A
+    /// Makes a publication, or refuses it when the entity has had its share of the minute. A
     /// repetition counts like any other request, since it costs as much.
     ///
-    /// Where the table does not count, the publication is made all the same: this process then knows of its own only.
-    pub async fn within<T>(
+    /// Where the table does not count, the publication is made all the same: this process then
+    /// knows of its own only.
+    pub async fn within<T, E: From<ShareExceeded>>(
         &self,
         entity: &AuthorizedEntity,
-        publication: impl Future<Output = Result<T, Problem>>,
-    ) -> Result<T, Problem> {
+        publication: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
         match self.admit(entity.id()) {
             Turn::Admitted => publication.await,
             Turn::EndsStep(minute) => join!(publication, self.count(entity.id(), minute)).0,
-            Turn::Refused(seconds) => Err(Problem::too_many_events(self.counts().limit, seconds)),
+            Turn::Refused(seconds) => Err(ShareExceeded { limit: self.counts().limit, seconds }.into()),
         }
     }
 
@@ -145,14 +165,15 @@ impl PublishingShare {
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
-        // No code panics while it holds them; whatever they are then, they are good enough to count on.
+        // No code panics while it holds them; so they are good enough to go on counting.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Counts {
     fn new(ShareSettings { per_minute }: ShareSettings) -> Self {
-        // A hundredth of the limit, so that many processes together do not exceed a small one by much.
+        // A hundredth of the limit, so that many processes together do not exceed a small one by
+        // much.
         let step = (per_minute / 100).clamp(1, LONGEST_STEP);
         Self { limit: per_minute, step, minute: 0, entities: HashMap::new() }
     }
@@ -174,8 +195,8 @@ impl Counts {
     /// Takes note of how many publications all processes have counted.
     fn learn(&mut self, entity: &EntityId, minute: i64, total: u32) {
         let Some(count) = self.entities.get_mut(entity).filter(|_| minute == self.minute) else { return };
-        // Steps of this process that are being counted beside this one may be missing in the total: none of them is taken for
-        // another's, so that no entity is refused too early.
+        // Steps of this process that are being counted beside this one may be missing in the total:
+        // none of them is taken for another's, so that no entity is refused too early.
         let counted = count.here - count.here % self.step;
         count.elsewhere = count.elsewhere.max(total.saturating_sub(counted));
     }
@@ -273,13 +294,15 @@ mod tests {
         assert_eq!((counts.entities.len(), counts.entities.capacity() < 100), (1, true));
     }
 
-    /// What a process does next: it is given a request, its step is counted in the table, it hears of that.
+    /// What a process does next: it is given a request, its step is counted in the table, it hears
+    /// of that.
     fn steps(processes: usize) -> impl Strategy<Value = Vec<(usize, bool)>> {
         proptest::collection::vec((0..processes, any::<bool>()), 0..2_000)
     }
 
     proptest! {
-        /// On Lambda a process has one request at a time, and each may be at any point while others go on.
+        /// On Lambda a process has one request at a time, and each may be at any point while others
+        /// go on.
         #[test]
         fn however_the_processes_take_turns_an_entity_publishes_its_share_and_at_most_a_step_more_in_each(
             limit in 1_u32..700,

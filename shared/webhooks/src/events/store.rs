@@ -1,19 +1,19 @@
-//! Events in the table: their bodies, and what was answered for an idempotency key.
+//! Events in the table: their bodies, and the publications that idempotency keys stand for.
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::{operation::put_item::PutItemError, types::AttributeValue};
 use serde::{Deserialize, Serialize};
 
-use super::Event;
+use super::event::Event;
 use auth::entity::AuthorizedEntity;
 use base::{
     clock::Time,
     ids::{DeliveryId, EventId, WebhookId},
 };
-use storage::table::{Statement, Table, TableError, read_item, write_item};
+use storage::table::{Put, Table, TableError, Written, at_most, is_new};
 
-/// The largest body that shares its call with other writes, in bytes; a larger one would hold them up.
+/// The largest body that shares its call with other writes, in bytes; a larger one would hold them
+/// up.
 const MAX_SHARED: usize = 16 * 1024;
 
 /// How long an idempotency key is remembered.
@@ -33,7 +33,8 @@ struct BodyItem {
     expires_at: i64,
 }
 
-/// What was decided for an idempotency key: enough to do and to answer the same again.
+/// The publication that an idempotency key stands for: enough to do the same again and to answer
+/// the same.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Publication {
@@ -75,26 +76,21 @@ impl Events {
         Self(table)
     }
 
-    /// Keeps an event's body for so long. Writing it again changes nothing, since an event's body never changes.
+    /// Keeps an event's body for so long. Writing it again changes nothing, since an event's body
+    /// never changes.
     pub async fn keep(&self, event: &Event, retention: Duration) -> Result<(), TableError> {
         const DOING: &str = "keeping an event";
         let (pk, sk) = body_key(&event.id);
         let expires_at = (event.timestamp + retention).as_seconds();
         let item = BodyItem { pk, sk, body: event.body.clone(), expires_at };
-        if event.body.len() <= MAX_SHARED {
-            return self.0.execute(Statement::insert(write_item(&item, DOING)?)).await.map(drop);
-        }
-        let put = self.0.client.put_item().table_name(&self.0.name).set_item(Some(write_item(&item, DOING)?));
-        match put.condition_expression("attribute_not_exists(pk)").send().await {
-            Ok(_) => Ok(()),
-            // It stands there, and stays as it was first sent.
-            Err(error)
-                if matches!(error.as_service_error(), Some(PutItemError::ConditionalCheckFailedException(_))) =>
-            {
-                Ok(())
-            }
-            Err(error) => Err(TableError::sdk(DOING)(error)),
-        }
+        let put = Put::item(&item, DOING)?.only_if(is_new());
+        let kept = if event.body.len() <= MAX_SHARED {
+            self.0.write_together(put, DOING).await
+        } else {
+            self.0.write(put, DOING).await
+        };
+        // One that stands there already stays as it was first sent.
+        kept.map(drop)
     }
 
     /// The body of an event.
@@ -105,8 +101,8 @@ impl Events {
 
     /// Claims an idempotency key for a publication, or gives the one that has it already.
     ///
-    /// The first of several at once wins, and all of them go on with what it decided. A memory that is over counts as
-    /// none, whether or not it was swept away yet.
+    /// The first of several at once wins, and all of them go on with its publication. A key whose
+    /// memory is over counts as free, whether or not the table has removed it yet.
     pub async fn claim_key(
         &self,
         entity: &AuthorizedEntity,
@@ -121,31 +117,11 @@ impl Events {
             expires_at: (now + IDEMPOTENCY_MEMORY).as_seconds(),
             publication,
         };
-        let outcome = self
-            .0
-            .client
-            .put_item()
-            .table_name(&self.0.name)
-            .set_item(Some(write_item(&item, DOING)?))
-            .condition_expression("attribute_not_exists(pk) OR expiresAt <= :now")
-            .expression_attribute_values(":now", AttributeValue::N(now.as_seconds().to_string()))
-            .return_values_on_condition_check_failure(
-                aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure::AllOld,
-            )
-            .send()
-            .await;
-        match outcome {
-            Ok(_) => Ok(item.publication),
-            Err(error) => match error.as_service_error() {
-                Some(PutItemError::ConditionalCheckFailedException(lost)) => {
-                    let item = lost
-                        .item
-                        .clone()
-                        .ok_or(TableError::Missing("the publication that holds an idempotency key"))?;
-                    Ok(read_item::<PublicationItem>(item, DOING)?.publication)
-                }
-                _ => Err(TableError::sdk(DOING)(error)),
-            },
+        let put = Put::item(&item, DOING)?.only_if(is_new().or(at_most("expiresAt", now.as_seconds())));
+        match self.0.put_and_read(put, DOING).await? {
+            Written::Done(PublicationItem { publication, .. })
+            | Written::Lost(Some(PublicationItem { publication, .. })) => Ok(publication),
+            Written::Lost(None) => Err(TableError::Missing("the publication that holds an idempotency key")),
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Reading a request to publish without a table, for tests and fuzz targets.
 
-use super::{Event, event::MAX_BYTES, members};
+use super::{
+    event::{Event, MAX_BYTES},
+    members,
+};
 use auth::entity::EntityId;
 use base::{clock::Time, ids::EventId};
 use problem::{JsonBody, Problem};

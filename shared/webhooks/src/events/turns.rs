@@ -1,8 +1,9 @@
-//! The order in which a shard of the outbox is emptied, so that no entity waits for another's events.
+//! The order in which a shard of the outbox is emptied, so that no entity waits for another's
+//! events.
 //!
-//! A shard is sorted by entity, and read a few entries at a time. What comes after them of the same entity waits for the end
-//! of that entity's turn, while the reading goes on with the next entity: however many events one entity has, another waits
-//! for a few of them at most.
+//! A shard is sorted by entity, and read a few entries at a time. What comes after them of the same
+//! entity waits for the end of that entity's turn, while the reading goes on with the next entity:
+//! however many events one entity has, another waits for a few of them at most.
 
 use std::collections::VecDeque;
 
@@ -41,7 +42,8 @@ impl Stretch {
 pub struct Turns(VecDeque<Stretch>);
 
 impl Turns {
-    /// A whole shard, from a place on and around: a sweep that runs out of time has not always left out the same entities.
+    /// A whole shard, from a place on and around: a sweep that runs out of time has not always left
+    /// out the same entities.
     pub fn from(place: u64) -> Self {
         let place = format!("{place:016x}");
         let first = Stretch { from: place.clone(), to: LAST.to_owned() };
@@ -53,8 +55,9 @@ impl Turns {
         self.0.pop_front()
     }
 
-    /// Notes that a stretch was read as far as this key, and that more follows: the other entities are next. The rest
-    /// of the last entity, if it can have more, is returned, to be put back at the end of its turn.
+    /// Notes that a stretch was read as far as this key, and that more follows: the other entities
+    /// are next. The rest of the last entity, if it can have more, is returned, to be put back at
+    /// the end of its turn.
     pub fn read_up_to(&mut self, last: &str, read: Stretch) -> Option<Stretch> {
         let (place, rest) = match last.split_once(SEPARATOR) {
             Some((place, _)) => {
@@ -85,7 +88,8 @@ mod tests {
 
     const AT_ONCE: usize = 4;
 
-    /// As the table reads a shard: a few entries in their order, and the last of them if it stopped there.
+    /// As the table reads a shard: a few entries in their order, and the last of them if it stopped
+    /// there.
     fn page(shard: &BTreeSet<String>, stretch: &Stretch) -> (Vec<String>, Option<String>) {
         let page: Vec<_> = shard.range(stretch.from.clone()..=stretch.to.clone()).take(AT_ONCE).cloned().collect();
         let last = (page.len() == AT_ONCE).then(|| page.last().cloned()).flatten();
@@ -130,7 +134,8 @@ mod tests {
             for place in &places {
                 let first = published.iter().position(|key| place_of(key) == *place).expect("it is among them");
                 prop_assert!(first < AT_ONCE * places.len(), "{place} waits for {first} events");
-                // Nor does it wait longer later: between two of its turns every other entity has one.
+                // Nor does it wait longer later: between two of its turns every other entity has
+                // one.
                 let mine: Vec<_> = published.iter().enumerate().filter(|(_, key)| place_of(key) == *place).collect();
                 for pair in mine.windows(2) {
                     prop_assert!(pair[1].0 - pair[0].0 <= AT_ONCE * places.len());

@@ -1,15 +1,18 @@
-//! The ranges of a webhook's deliveries that are being recovered: what was asked for, and how far it is done.
+//! The ranges of a webhook's deliveries that are being recovered: what was asked for, and how far
+//! it is done.
 //!
-//! A range is worked through once, from its first moment to its last. Whoever asks for it again meanwhile has what is left
-//! of it; only what is in no range becomes a new one. So a delivery that was recovered and fails again is not recovered
-//! again by a repetition, and nothing is recovered that nobody asked for.
+//! A range is worked through once, from its first moment to its last. Whoever asks for it again
+//! meanwhile has what is left of it; only what is in no range becomes a new one. So a delivery that
+//! was recovered and fails again is not recovered again by a repetition, and nothing is recovered
+//! that nobody asked for.
 
 use serde::{Deserialize, Serialize};
 
 use crate::deliveries::by_entity::{Place, Stretch};
 use base::clock::Time;
 
-/// How many ranges a webhook may have. Asking again for the same one with a later end makes none more.
+/// How many ranges a webhook may have. Asking again for the same one with a later end makes none
+/// more.
 pub const MAX_RANGES: usize = 50;
 
 /// A webhook's ranges; no two have anything in common.
@@ -17,7 +20,8 @@ pub const MAX_RANGES: usize = 50;
 pub struct Ranges(Vec<Range>);
 
 /// There are as many ranges as there may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there are {MAX_RANGES} ranges already")]
 pub struct TooManyRanges;
 
 /// What was asked for, and what is left of it.
@@ -88,7 +92,8 @@ impl Ranges {
         left.filter(|stretch| !stretch.is_empty()).collect()
     }
 
-    /// Notes that a range was worked on up to a place, or to the end that it had then. It may be longer by now.
+    /// Notes that a range was worked on up to a place, or to the end that it had then. It may be
+    /// longer by now.
     pub fn done(&mut self, worked_on: &Range, place: Option<&Place>) {
         for range in self.0.iter_mut().filter(|range| range.since == worked_on.since) {
             let left = range.left.clone();
@@ -179,7 +184,7 @@ mod tests {
                 let times = ranges.0.iter().filter(|range| range.left.holds(&place)).count();
                 prop_assert_eq!(times, usize::from(wanted), "at {}", moment);
             }
-            // And whatever is left of it is told to whoever asks for it again.
+            // Asking for a range again finds what is left of it.
             let mut again = ranges.clone();
             for (since, until) in asked {
                 prop_assert_eq!(again.ask(at(since), at(until)), Ok(false));

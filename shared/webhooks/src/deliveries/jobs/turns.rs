@@ -1,21 +1,27 @@
-//! Whose turn it is. Every entity with jobs has one place among those that wait for the sweep, however many jobs it has, so that
-//! nothing that one of them has to do holds up another for longer than a moment.
+//! Whose turn it is. Every entity with jobs has one place among those that wait for the sweep,
+//! however many jobs it has, so that nothing that one of them has to do holds up another for longer
+//! than a moment.
 //!
-//! A place is an item, `TURN#{entity}` / `JOBS`, in the shard `JOBS` of the index `byDue`; an entity's jobs are in a shard of
-//! their own, `JOBS#{entity}`. A sweep takes the places that are due, the longest due first, works for a moment on one job of
-//! each, and puts each behind all others, or to the time at which the next of its jobs is due.
+//! A place is an item, `TURN#{entity}` / `JOBS`, in the shard `JOBS` of the index `byDue`; an
+//! entity's jobs are in a shard of their own, `JOBS#{entity}`. A sweep takes the places that are
+//! due, the longest due first, works for a moment on one job of each, and puts each behind all
+//! others, or to the time at which the next of its jobs is due.
 //!
-//! A place is written before the job that it is for, and given up only when there was no job for a minute: a crash between
-//! the two writes, and an index that lags behind, leave no job without a place.
+//! A place is written before the job that it is for, and given up only when there was no job for a
+//! minute: a crash between the two writes, and an index that lags behind, leave no job without a
+//! place.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{DueJob, Jobs, LEASE, SHARD};
+use super::{
+    job::{DueJob, LEASE, SHARD, shard_of},
+    store::Jobs,
+};
 use auth::entity::EntityId;
 use base::clock::Time;
-use storage::table::{Executed, Statement, TableError, read_item, text};
+use storage::table::{Change, Delete, Query, TableError, Written, is};
 
 /// What the partition keys of places begin with.
 const PREFIX: &str = "TURN#";
@@ -23,8 +29,8 @@ const PREFIX: &str = "TURN#";
 const SORT_KEY: &str = "JOBS";
 /// How long a place is kept after it was asked for: longer than the request that asks may take.
 const KEPT: Duration = Duration::from_secs(60);
-/// The pause after a turn in which no job could be worked on, although the index shows one that is due: it lags behind, or
-/// another sweep is at that job.
+/// The pause after a turn in which no job could be worked on, although the index shows one that is
+/// due: it lags behind, or another sweep is at that job.
 const PAUSE: Duration = Duration::from_secs(1);
 /// When it is looked again for a job that does not show yet.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -46,12 +52,8 @@ pub(super) struct Turn {
     due_at: Time,
 }
 
-/// The shard of the index `byDue` that has an entity's jobs.
-pub(super) fn shard_of(entity: &EntityId) -> String {
-    format!("{SHARD}#{entity}")
-}
-
-/// The entity whose turn is due; `None` when it is a job by itself, as they were made before there were turns.
+/// The entity whose turn is due; `None` when it is a job by itself, as they were made before there
+/// were turns.
 pub(super) fn entity_of(due: &DueJob) -> Option<EntityId> {
     due.pk.strip_prefix(PREFIX).and_then(|entity| EntityId::parse(entity).ok())
 }
@@ -59,35 +61,31 @@ pub(super) fn entity_of(due: &DueJob) -> Option<EntityId> {
 impl Jobs {
     /// Gives the entity a place, due now, before a job of it is written.
     pub async fn ask_for_turn(&self, entity: &EntityId, now: Time) -> Result<(), TableError> {
-        let update = self.0.client.update_item().table_name(&self.0.name);
-        let update = update
-            .key("pk", text(format!("{PREFIX}{entity}")))
-            .key("sk", text(SORT_KEY))
-            .update_expression("SET dueShard = :shard, dueAt = :now, askedAt = :now")
-            .expression_attribute_values(":shard", text(SHARD))
-            .expression_attribute_values(":now", text(now));
-        update.send().await.map_err(TableError::sdk(ASKING))?;
-        Ok(())
+        let place = Change::of((format!("{PREFIX}{entity}"), SORT_KEY.to_owned()));
+        let place = place.set("dueShard", SHARD).set("dueAt", now).set("askedAt", now);
+        self.0.write(place, ASKING).await.map(drop)
     }
 
-    /// Takes a turn; `None` when another sweep has, or it was asked for again meanwhile.
-    pub(super) async fn take_turn(&self, due: &DueJob, now: Time) -> Result<Option<Turn>, TableError> {
-        let taken =
-            Statement::update(&due.pk, &due.sk).set("dueAt", text(now + LEASE)).only_if("dueAt", "=", text(due.due_at));
-        match self.0.execute(taken).await? {
-            Executed::Done(item) => read_item(item.unwrap_or_default(), TAKING).map(Some),
-            Executed::ConditionLost(_) => Ok(None),
-        }
+    /// The turns that have been due the longest, and jobs from before there were turns.
+    pub(super) async fn first_turns(&self, limit: i32, now: Time) -> Result<Vec<DueJob>, TableError> {
+        Ok(self.0.page(Query::due_by(SHARD, now).limit(limit), "looking for jobs").await?.entries)
+    }
+
+    /// Takes a turn; lost when another sweep has, or it was asked for again meanwhile.
+    pub(super) async fn take_turn(&self, due: &DueJob, now: Time) -> Result<Written<Turn>, TableError> {
+        let taken = Change::of((due.pk.clone(), due.sk.clone()));
+        let taken = taken.set("dueAt", now + LEASE).only_if(is("dueAt", due.due_at));
+        self.0.write_together_and_read(taken, TAKING).await
     }
 
     /// The job of an entity that has been due the longest.
     pub(super) async fn first_due(&self, entity: &EntityId, now: Time) -> Result<Option<DueJob>, TableError> {
-        let (jobs, _) = self.0.due_before(&shard_of(entity), now, 1, None, TAKING).await?;
-        Ok(jobs.into_iter().next())
+        let page = self.0.page(Query::due_by(shard_of(entity), now).limit(1), TAKING).await?;
+        Ok(page.entries.into_iter().next())
     }
 
-    /// Ends a turn: the next is behind all others, or when the next job is due. One that was asked for meanwhile is due.
-    /// `worked` says whether a job was worked on in it.
+    /// Ends a turn: the next is behind all others, or when the next job is due. One that was asked
+    /// for meanwhile is due. `worked` says whether a job was worked on in it.
     pub(super) async fn end_turn(
         &self,
         turn: &Turn,
@@ -99,28 +97,24 @@ impl Jobs {
         let Some(next) = next_turn(job.map(|job| job.due_at), turn.asked_at, worked, now) else {
             return self.give_up(turn).await;
         };
-        let next =
-            Statement::update(&turn.pk, SORT_KEY).set("dueAt", text(next)).only_if("dueAt", "=", text(turn.due_at));
-        self.0.execute(next).await.map(drop)
+        let next = Change::of(turn.key()).set("dueAt", next).only_if(is("dueAt", turn.due_at));
+        self.0.write_together(next, ENDING).await.map(drop)
     }
 
     async fn give_up(&self, turn: &Turn) -> Result<(), TableError> {
-        let delete = self.0.client.delete_item().table_name(&self.0.name);
-        let delete = delete.key("pk", text(&turn.pk)).key("sk", text(SORT_KEY));
-        let delete = delete.condition_expression("dueAt = :held");
-        match delete.expression_attribute_values(":held", text(turn.due_at)).send().await {
-            Ok(_) => Ok(()),
-            Err(error)
-                if error.as_service_error().is_some_and(|error| error.is_conditional_check_failed_exception()) =>
-            {
-                Ok(())
-            }
-            Err(error) => Err(TableError::sdk(ENDING)(error)),
-        }
+        let delete = Delete::of(turn.key()).only_if(is("dueAt", turn.due_at));
+        self.0.write(delete, ENDING).await.map(drop)
     }
 }
 
-/// When an entity has its next turn, whose next job is due then; `None` when its place is not needed any more.
+impl Turn {
+    fn key(&self) -> (String, String) {
+        (self.pk.clone(), SORT_KEY.to_owned())
+    }
+}
+
+/// When an entity has its next turn, whose next job is due then; `None` when its place is not
+/// needed any more.
 fn next_turn(job: Option<Time>, asked_at: Time, worked: bool, now: Time) -> Option<Time> {
     match job {
         Some(due) => Some(due.max(if worked { now } else { now + PAUSE })),

@@ -1,0 +1,72 @@
+//! Messages of the queues of due deliveries, as Lambda hands them over and takes them back.
+
+use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
+
+use webhooks::deliveries::queue::{Handed, Notice};
+
+/// The ARN of the queue that a batch is from; empty for a batch without messages.
+pub fn queue_arn(batch: &SqsEvent) -> &str {
+    batch.records.first().and_then(|message| message.event_source_arn.as_deref()).unwrap_or_default()
+}
+
+/// The messages of a batch.
+pub fn read(batch: SqsEvent) -> Vec<Handed> {
+    batch.records.into_iter().map(handed).collect()
+}
+
+fn handed(message: SqsMessage) -> Handed {
+    let attribute = |name: &str| message.message_attributes.get(name)?.string_value.as_deref();
+    let notice = Notice::read(message.body.as_deref().unwrap_or_default(), attribute);
+    Handed { message_id: message.message_id.unwrap_or_default(), notice }
+}
+
+/// The response that has the messages with these identifiers come again.
+pub fn again(message_ids: Vec<String>) -> SqsBatchResponse {
+    let failures = message_ids.into_iter().map(|message_id| {
+        let mut failure = BatchItemFailure::default();
+        failure.item_identifier = message_id;
+        failure
+    });
+    let mut response = SqsBatchResponse::default();
+    response.batch_item_failures = failures.collect();
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn batch() -> SqsEvent {
+        let attribute = |value: &str| json!({ "stringValue": value, "dataType": "String" });
+        let batch = json!({ "Records": [
+            {
+                "messageId": "one",
+                "eventSourceARN": "arn:aws:sqs:eu-central-1:000000000000:slow",
+                "body": r#"{"delivery":"dlv_01m7wh697q3m7qqm482zyh92yd","attempt":1}"#,
+                "messageAttributes": {
+                    "entity": attribute("demo-hotel"), "webhook": attribute("whk_01m74zy5eva3kj3s4w04zg1hhc"),
+                },
+            },
+            { "messageId": "two", "body": "garbage" },
+        ] });
+        serde_json::from_value(batch).expect("a batch")
+    }
+
+    #[test]
+    fn every_message_of_a_batch_is_read_whether_or_not_it_is_one_of_ours() {
+        assert!(queue_arn(&batch()).ends_with(":slow"));
+        let [one, two] = read(batch()).try_into().expect("two messages");
+        let whose = one.notice.expect("one of ours").whose.expect("attributes");
+        assert_eq!((one.message_id.as_str(), whose.entity.as_str()), ("one", "demo-hotel"));
+        assert!(two.message_id == "two" && two.notice.is_err());
+        assert_eq!((queue_arn(&SqsEvent::default()), read(SqsEvent::default()).len()), ("", 0));
+    }
+
+    #[test]
+    fn the_response_names_the_messages_that_come_again_and_no_other() {
+        let response = serde_json::to_value(again(vec!["two".to_owned()])).expect("JSON");
+        assert_eq!(response, json!({ "batchItemFailures": [{ "itemIdentifier": "two" }] }));
+        assert_eq!(serde_json::to_value(again(Vec::new())).expect("JSON"), json!({ "batchItemFailures": [] }));
+    }
+}

@@ -1,0 +1,71 @@
+//! The two groups of a webhook's deliveries that can be found: those that wait, which removing the
+//! webhook cancels, and those that can be recovered.
+
+use std::time::Duration;
+
+use super::delivery::{MAX_ATTEMPTS, Status};
+use base::{clock::Time, ids::WebhookId};
+
+/// A shorter wait is not worth a write in the index.
+const SHORT_WAIT: Duration = Duration::from_secs(60);
+
+/// The groups of a webhook's deliveries that the index can find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// Open, and its next attempt is more than a minute away.
+    Waiting,
+    /// Failed or cancelled, with fewer attempts than a delivery may have. A webhook that still
+    /// exists has cancelled deliveries only because it was disabled for a while, so they can be
+    /// recovered.
+    Recoverable,
+}
+
+impl Group {
+    /// The group of a delivery in this state; `None` when it is in neither.
+    pub fn of(status: Status, attempts: u32, next_attempt: Option<Time>, now: Time) -> Option<Self> {
+        match status {
+            Status::Pending | Status::Retrying => {
+                next_attempt.filter(|next| next.since(now) > SHORT_WAIT).map(|_| Self::Waiting)
+            }
+            Status::Failed | Status::Cancelled => (attempts < MAX_ATTEMPTS).then_some(Self::Recoverable),
+            Status::Delivered => None,
+        }
+    }
+
+    /// The partition of the index that has a webhook's deliveries of this group.
+    pub fn key(self, webhook: &WebhookId) -> String {
+        match self {
+            Self::Waiting => format!("WAITING#{webhook}"),
+            Self::Recoverable => format!("RECOVERABLE#{webhook}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_millis(1_795_167_900_000);
+
+    #[test]
+    fn what_is_delivered_or_attempted_soon_is_written_nowhere() {
+        let soon = Some(NOW + SHORT_WAIT);
+        for status in [Status::Pending, Status::Retrying] {
+            assert_eq!(Group::of(status, 1, soon, NOW), None);
+            assert_eq!(Group::of(status, 1, Some(NOW), NOW), None);
+        }
+        assert_eq!(Group::of(Status::Delivered, 1, None, NOW), None);
+    }
+
+    #[test]
+    fn what_waits_is_found_by_a_removal_and_what_is_over_by_a_recovery() {
+        let late = Some(NOW + SHORT_WAIT + Duration::from_millis(1));
+        for status in [Status::Pending, Status::Retrying] {
+            assert_eq!(Group::of(status, 1, late, NOW), Some(Group::Waiting));
+        }
+        for status in [Status::Failed, Status::Cancelled] {
+            assert_eq!(Group::of(status, MAX_ATTEMPTS - 1, None, NOW), Some(Group::Recoverable));
+            assert_eq!(Group::of(status, MAX_ATTEMPTS, None, NOW), None, "it has had all its attempts");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! How far the waiting deliveries of a removed webhook are cancelled.
+//!
+//! Not all that wait show at once: the index lags behind a little, and one whose attempt is being
+//! made is left to its worker, which may find that it has to wait. So the sweep looks again, until
+//! a look that began a minute after the removal finds nothing.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::deliveries::by_entity::{Place, Stretch};
+use base::clock::Time;
+
+/// How long after the removal something may still begin to wait: an attempt, or a request that
+/// publishes.
+const SETTLED: Duration = Duration::from_secs(60);
+/// The pause before the next look for deliveries whose attempt was under way.
+const PAUSE: Duration = Duration::from_secs(20);
+
+/// How far the waiting deliveries of a webhook are cancelled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Cancellation {
+    removed: Time,
+    /// When the present look began.
+    began: Time,
+    /// What is left of it.
+    pub(super) left: Stretch,
+    /// Whether it has found anything that waits.
+    found: bool,
+}
+
+impl Cancellation {
+    pub(super) fn new(now: Time) -> Self {
+        Self { removed: now, began: now, left: Stretch::since(Time::from_millis(0)), found: false }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.left.is_empty() && !self.found && self.began >= self.removed + SETTLED
+    }
+
+    /// What is to be looked through: when a look is over, another begins.
+    pub(super) fn looking(&self, now: Time) -> Self {
+        if self.left.is_empty() { Self { removed: self.removed, ..Self::new(now) } } else { self.clone() }
+    }
+
+    /// The time of the next look: soon when this one found deliveries, since their attempts may
+    /// have been under way; otherwise once everything has settled.
+    pub(super) fn next(&self, now: Time) -> Time {
+        let pause = now + PAUSE;
+        if self.found { pause } else { pause.max(self.removed + SETTLED) }
+    }
+
+    pub(super) fn looked(self, found: bool, end: Option<&Place>) -> Self {
+        let left = match end {
+            Some(place) => self.left.after(place),
+            None => Stretch::nothing(),
+        };
+        Self { left, found: self.found || found, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REMOVED: Time = Time::from_millis(1_795_167_900_000);
+
+    #[test]
+    fn it_is_over_when_a_late_look_has_found_nothing() {
+        let job = Cancellation::new(REMOVED);
+        assert!(!job.is_done());
+        let first = job.looking(REMOVED).looked(true, None);
+        assert!(!first.is_done());
+        let second = first.looking(REMOVED + PAUSE).looked(false, None);
+        assert!(!second.is_done(), "something may still come to light");
+        let third = second.looking(REMOVED + SETTLED).looked(true, None);
+        assert!(!third.is_done(), "something did");
+        assert!(third.looking(REMOVED + SETTLED + PAUSE).looked(false, None).is_done());
+    }
+
+    #[test]
+    fn after_a_look_that_found_nothing_the_next_one_is_the_last() {
+        let first = Cancellation::new(REMOVED).looked(false, None);
+        assert_eq!(first.next(REMOVED), REMOVED + SETTLED);
+        assert!(first.looking(REMOVED + SETTLED).looked(false, None).is_done());
+        assert_eq!(Cancellation::new(REMOVED).looked(true, None).next(REMOVED), REMOVED + PAUSE);
+    }
+
+    #[test]
+    fn a_look_that_is_under_way_goes_on_where_it_was() {
+        let place = Place::parse("2026-11-20T09:45:00.123Z#dlv_01m7w5gmev32p3wwt3y0b8j32h").expect("a place");
+        let begun = Cancellation::new(REMOVED).looked(true, Some(&place));
+        let later = begun.looking(REMOVED + SETTLED);
+        assert_eq!(later, begun);
+        assert!(later.looked(false, None).found, "what an earlier page has found counts");
+    }
+}

@@ -1,0 +1,168 @@
+//! A job: its item, and how far its work has come.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    cancellation::Cancellation,
+    ranges::{Range, Ranges},
+};
+use crate::deliveries::by_entity::Place;
+use auth::entity::EntityId;
+use base::{clock::Time, ids::WebhookId};
+
+/// The shard of the index `byDue` that has the turns.
+pub(super) const SHARD: &str = "JOBS";
+/// The sort key of recoveries.
+pub(super) const RECOVER: &str = "RECOVER";
+/// The sort key of cancellations.
+const CANCEL: &str = "CANCEL";
+/// How long a job is a sweep's alone after its last write: longer than a page takes.
+pub(super) const LEASE: Duration = Duration::from_secs(15);
+/// How many deliveries are looked at for a page.
+pub(super) const PAGE: i32 = 1_000;
+/// How many deliveries are changed at once.
+pub(super) const CHANGES_AT_ONCE: usize = 100;
+
+/// The work that the removal of a webhook makes necessary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Job {
+    /// Ending the deliveries that wait for it.
+    Cancel {
+        /// The webhook.
+        webhook: WebhookId,
+    },
+}
+
+/// A job as an item.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct JobItem {
+    pub(super) pk: String,
+    pub(super) sk: String,
+    pub(super) entity: EntityId,
+    pub(super) webhook: WebhookId,
+    /// Counts its writes, from 1.
+    pub(super) version: u64,
+    pub(super) work: Work,
+    /// Names the sweep that works on it, until it is due again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) lease: Option<String>,
+    pub(super) due_shard: String,
+    pub(super) due_at: Time,
+}
+
+/// The work that is left of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Work {
+    Recover(Ranges),
+    Cancel(Cancellation),
+}
+
+/// How far a page of work has come. It is applied to the job as it is by then, since others may
+/// have added to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// A range was recovered up to a place, or to the end that it had then.
+    Recovered { range: Range, up_to: Option<Place> },
+    /// Waiting deliveries were cancelled; this is left.
+    Cancelled(Cancellation),
+}
+
+/// How a page of work ended.
+#[derive(Debug)]
+pub(super) enum Piece {
+    /// There is more to do.
+    Next(Progress),
+    /// There is nothing to do before this time.
+    Wait(Progress, Time),
+    /// The job has no purpose any more.
+    Over,
+}
+
+/// An entry of the index of due jobs and turns.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DueJob {
+    pub(super) pk: String,
+    pub(super) sk: String,
+    pub(super) due_at: Time,
+}
+
+impl Work {
+    const fn sort_key(&self) -> &'static str {
+        match self {
+            Self::Recover(_) => RECOVER,
+            Self::Cancel(_) => CANCEL,
+        }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        match self {
+            Self::Recover(ranges) => ranges.is_empty(),
+            Self::Cancel(cancellation) => cancellation.is_done(),
+        }
+    }
+
+    /// Takes a page of work off. Progress of another kind of work changes nothing.
+    pub(super) fn advance(&mut self, progress: &Progress) {
+        match (self, progress) {
+            (Self::Recover(ranges), Progress::Recovered { range, up_to }) => ranges.done(range, up_to.as_ref()),
+            // Only the sweep that holds the job changes a cancellation, so that it can be replaced.
+            (Self::Cancel(cancellation), Progress::Cancelled(left)) => *cancellation = left.clone(),
+            (Self::Recover(_), Progress::Cancelled(_)) | (Self::Cancel(_), Progress::Recovered { .. }) => {}
+        }
+    }
+}
+
+impl JobItem {
+    pub(super) fn new(entity: &EntityId, webhook: &WebhookId, work: Work, now: Time) -> Self {
+        Self {
+            pk: partition(webhook),
+            sk: work.sort_key().to_owned(),
+            entity: entity.clone(),
+            webhook: webhook.clone(),
+            version: 0,
+            work,
+            lease: None,
+            due_shard: shard_of(entity),
+            due_at: now,
+        }
+    }
+}
+
+pub(super) fn partition(webhook: &WebhookId) -> String {
+    format!("JOB#{webhook}")
+}
+
+/// The shard of the index `byDue` that has an entity's jobs.
+pub(super) fn shard_of(entity: &EntityId) -> String {
+    format!("{SHARD}#{entity}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: i64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    #[test]
+    fn progress_is_taken_off_the_job_as_it_is_by_then() {
+        let mut seen = Ranges::default();
+        seen.ask(at(10), at(20)).expect("few");
+        let range = seen.first().expect("asked for").clone();
+        let mut now = seen.clone();
+        now.ask(at(30), at(40)).expect("few");
+        let mut work = Work::Recover(now);
+        work.advance(&Progress::Recovered { range, up_to: None });
+        let Work::Recover(left) = &work else { panic!("still a recovery") };
+        assert!(left.left_between(at(10), at(20)).is_empty() && !left.left_between(at(30), at(40)).is_empty());
+        let before = work.clone();
+        work.advance(&Progress::Cancelled(Cancellation::new(at(0))));
+        assert_eq!(work, before, "progress of another kind changes nothing");
+    }
+}

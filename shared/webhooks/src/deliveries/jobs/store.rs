@@ -1,0 +1,98 @@
+//! Jobs in the table.
+
+use super::{
+    cancellation::Cancellation,
+    job::{Job, JobItem, RECOVER, Work, partition},
+    ranges::{Ranges, TooManyRanges},
+};
+use auth::entity::AuthorizedEntity;
+use base::{clock::Time, ids::WebhookId};
+use storage::table::{Delete, Put, Table, TableError, Written, is, is_new};
+
+/// How often a write is tried that meets others'.
+pub(super) const TRIES: usize = 20;
+
+pub(super) const TAKING: &str = "taking up a job";
+pub(super) const WRITING: &str = "writing a job";
+const REMOVING: &str = "removing a job";
+
+/// The jobs in the table.
+#[derive(Debug, Clone)]
+pub struct Jobs(pub(super) Table);
+
+/// Why a range is not recovered.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The webhook has too many ranges already.
+    #[error(transparent)]
+    TooMany(#[from] TooManyRanges),
+    /// The table failed.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl Jobs {
+    /// The jobs in this table.
+    pub fn new(table: Table) -> Self {
+        Self(table)
+    }
+
+    /// The write of a job, for the transaction that makes the job necessary. Its entity has a place
+    /// already.
+    pub fn put(&self, entity: &AuthorizedEntity, job: Job, now: Time) -> Result<Put, TableError> {
+        let Job::Cancel { webhook } = job;
+        let work = Work::Cancel(Cancellation::new(now));
+        Put::item(&JobItem { version: 1, ..JobItem::new(entity.id(), &webhook, work, now) }, WRITING)
+    }
+
+    /// The ranges of a webhook's deliveries that are being recovered.
+    pub async fn ranges(&self, webhook: &WebhookId) -> Result<Ranges, TableError> {
+        match self.get(&partition(webhook), RECOVER).await?.map(|item| item.work) {
+            Some(Work::Recover(ranges)) => Ok(ranges),
+            _ => Ok(Ranges::default()),
+        }
+    }
+
+    /// Has a range of a webhook's failed and cancelled deliveries recovered; a range that is being
+    /// recovered already is not begun again.
+    pub async fn recover(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        (since, until): (Time, Time),
+        now: Time,
+    ) -> Result<(), AskError> {
+        self.ask_for_turn(entity.id(), now).await?;
+        for _ in 0..TRIES {
+            let found = self.get(&partition(webhook), RECOVER).await?;
+            let mut item =
+                found.unwrap_or_else(|| JobItem::new(entity.id(), webhook, Work::Recover(Ranges::default()), now));
+            let Work::Recover(ranges) = &mut item.work else {
+                return Err(TableError::Missing("the ranges of a recovery").into());
+            };
+            if !ranges.ask(since, until)? || self.write(&mut item).await?.is_done() {
+                return Ok(());
+            }
+        }
+        Err(TableError::code(WRITING, "TransactionConflict").into())
+    }
+
+    pub(super) async fn get(&self, pk: &str, sk: &str) -> Result<Option<JobItem>, TableError> {
+        self.0.get((pk.to_owned(), sk.to_owned()), true, TAKING).await
+    }
+
+    /// Writes an item; lost when it is not the version that was read. A version of 0 is one that is
+    /// not there yet.
+    pub(super) async fn write(&self, item: &mut JobItem) -> Result<Written<()>, TableError> {
+        let read = item.version;
+        item.version += 1;
+        let unchanged = if read == 0 { is_new() } else { is("version", read) };
+        self.0.write(Put::item(item, WRITING)?.only_if(unchanged), WRITING).await
+    }
+
+    /// Removes an item; lost when it is not the version that was read.
+    pub(super) async fn remove(&self, item: &JobItem) -> Result<Written<()>, TableError> {
+        let delete = Delete::of((item.pk.clone(), item.sk.clone())).only_if(is("version", item.version));
+        self.0.write(delete, REMOVING).await
+    }
+}
