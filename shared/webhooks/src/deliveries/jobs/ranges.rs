@@ -1,10 +1,10 @@
 //! The ranges of a webhook's deliveries that are being recovered: what was asked for, and how far
 //! it is done.
 //!
-//! A range is worked through once, from its first moment to its last. Whoever asks for it again
-//! meanwhile has what is left of it; only what is in no range becomes a new one. So a delivery that
-//! was recovered and fails again is not recovered again by a repetition, and nothing is recovered
-//! that nobody asked for.
+//! A range is worked through once, from its first moment to its last. A client that asks for it
+//! again meanwhile gets what is left of it; only the part that is in no range becomes a new one. So
+//! a delivery that was recovered and fails again is not recovered again by a repetition, and no
+//! range is recovered without a request.
 
 use serde::{Deserialize, Serialize};
 
