@@ -67,9 +67,9 @@ impl Healths {
         self.table.read(Self::key(entity.id(), webhook), "reading a webhook's health").await
     }
 
-    /// Makes the caller's attempt the probe of the opening that it saw; lost when another attempt is
-    /// the probe, or the breaker has moved on. A probe whose end is never counted blocks others for no
-    /// longer than its lease.
+    /// Makes the caller's attempt the probe of the opening that it saw; lost when another attempt
+    /// is the probe, or the breaker has moved on. A probe whose end is never counted blocks others
+    /// for no longer than its lease.
     pub async fn take_probe(
         &self,
         entity: &AuthorizedEntity,
