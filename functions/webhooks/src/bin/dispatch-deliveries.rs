@@ -15,7 +15,7 @@ use webhooks::{
         schedule::ScheduleSettings,
     },
     events::store::Events,
-    subscriptions::{Webhooks, breaker::BreakerSettings, health::Watch, stats::Stats, telling::Telling},
+    subscriptions::{Webhooks, announcing::Announcer, breaker::BreakerSettings, health::Watch, stats::Stats},
 };
 
 type Settings = ((QueueSettings, ScheduleSettings, BreakerSettings), (SecretSettings, EndpointSettings));
@@ -33,7 +33,7 @@ async fn main() -> Result<(), StartError> {
         inboxes: Inbox::connect(service.aws(), &queue),
         watch: Watch::new(table.clone(), breaker, random.clone()),
         stats: Stats::new(table.clone()),
-        telling: Telling::new(table.clone()),
+        announcer: Announcer::new(table.clone()),
         outbound: Outbound::within(rules),
         rings: KeyRings::warm(secrets, clock.clone()).await,
         schedule: schedule.schedule,

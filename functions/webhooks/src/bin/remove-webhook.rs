@@ -1,4 +1,4 @@
-//! DELETE …/webhook/{webhookIdentifier}: removes a webhook; deliveries that wait for it are cancelled.
+//! DELETE …/webhook/{webhookIdentifier}: removes a webhook, and cancels deliveries that wait for it.
 
 use std::sync::Arc;
 

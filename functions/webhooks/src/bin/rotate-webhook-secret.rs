@@ -1,4 +1,5 @@
-//! POST …/webhook/{webhookIdentifier}/secret: replaces a webhook's signing secret, and shows the new one this once.
+//! POST …/webhook/{webhookIdentifier}/secret: replaces a webhook's signing secret, and shows the new
+//! one this once.
 
 use std::sync::Arc;
 

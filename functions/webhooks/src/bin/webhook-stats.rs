@@ -1,4 +1,5 @@
-//! GET …/webhook/{webhookIdentifier}/stats: how many attempts a webhook was sent, how many succeeded, and how long they took.
+//! GET …/webhook/{webhookIdentifier}/stats: how many attempts a webhook was sent, how many succeeded,
+//! and how long they took.
 
 use auth::scope::Scope;
 use base::clock::SharedClock;

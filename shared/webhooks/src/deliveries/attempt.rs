@@ -1,7 +1,10 @@
 //! One attempt to deliver, as it is remembered.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
+use crate::subscriptions::breaker::AttemptOutcome;
 use base::clock::Time;
 use outbound::{Answer, AttemptError};
 
@@ -27,6 +30,15 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// The outcome of the attempt, as far as its webhook's health and statistics go.
+    pub fn outcome(&self) -> AttemptOutcome {
+        AttemptOutcome {
+            http_status: self.http_status,
+            error: self.error.clone(),
+            duration: Duration::from_millis(self.duration_ms),
+        }
+    }
+
     /// About how many bytes it takes in the table.
     pub fn size(&self) -> usize {
         const NAMES_AND_NUMBERS: usize = 100;

@@ -26,7 +26,8 @@ use crate::{
         store::{Events, IDEMPOTENCY_MEMORY},
     },
     subscriptions::{
-        breaker::{HealthItem, Outcome, Passage},
+        announcing::Announcer,
+        breaker::{AttemptOutcome, HealthItem, Passage},
         disable::Reason,
         endpoint_url::EndpointUrl,
         headers,
@@ -35,7 +36,6 @@ use crate::{
         pace::SLOW,
         stats::Stats,
         store::{SigningWebhook, Webhooks},
-        telling::Telling,
     },
 };
 use auth::entity::AuthorizedEntity;
@@ -76,7 +76,7 @@ pub struct Dispatcher {
     /// Counts attempts for their owners.
     pub stats: Stats,
     /// Announces that a delivery has failed for good.
-    pub telling: Telling,
+    pub announcer: Announcer,
     /// Sends the requests.
     pub outbound: Outbound,
     /// Opens the signing secrets.
@@ -93,7 +93,7 @@ pub struct Dispatcher {
 pub(super) struct Tried {
     entity: AuthorizedEntity,
     webhook: WebhookId,
-    outcome: Outcome,
+    outcome: AttemptOutcome,
     /// The webhook's health before the attempt.
     health_before: Option<HealthItem>,
     /// Whether it carried an operational event, which changes no health.
@@ -228,7 +228,7 @@ impl Dispatcher {
             // No probe, since its outcome is not counted; and no waiting for one, since perhaps
             // nothing else is sent there.
             Passage::Probe if operational => None,
-            Passage::Probe if self.watch.healths.take_probe(entity, webhook, health, now).await? => None,
+            Passage::Probe if self.watch.healths.take_probe(entity, webhook, health, now).await?.is_done() => None,
             Passage::Probe => Some(health.after_probe(now)),
         })
     }
@@ -239,7 +239,7 @@ impl Dispatcher {
         claimed: &Claimed,
         webhook: &SigningWebhook,
         body: &str,
-    ) -> Result<Outcome, DispatchError> {
+    ) -> Result<AttemptOutcome, DispatchError> {
         let began = self.clock.now();
         let prepared = self.prepare(claimed, webhook, body, began).await?;
         // The end is read inside, since noting that a webhook is slow may take longer than its
@@ -265,10 +265,10 @@ impl Dispatcher {
             _ => None,
         };
         let along = match announcement {
-            Some(announcement) => self.telling.writes(&webhook.webhook.id, &announcement, ended).await?,
+            Some(announcement) => self.announcer.writes(&webhook.webhook.id, &announcement, ended).await?,
             None => Vec::new(),
         };
-        let outcome = Outcome::of(&attempt);
+        let outcome = attempt.outcome();
         let recorded = self.deliveries.record(claimed, attempt, next, ended, along).await?;
         if recorded == Written::Lost(None) {
             let (delivery, attempt) = (&claimed.delivery().id, claimed.attempt());

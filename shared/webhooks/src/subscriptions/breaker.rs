@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::deliveries::attempt::Attempt;
 use base::clock::Time;
 use base::{
     environment::{AtLeastOne, Environment, FromEnvironment},
@@ -65,7 +64,7 @@ impl BreakerSettings {
 
 /// How an attempt ended, as far as its webhook's health and statistics go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct AttemptOutcome {
     /// The status of the answer; none if the attempt never completed.
     pub http_status: Option<u16>,
     /// Why the attempt never completed: a stable code and a sentence.
@@ -74,16 +73,7 @@ pub struct Outcome {
     pub duration: Duration,
 }
 
-impl Outcome {
-    /// The outcome of an attempt.
-    pub fn of(attempt: &Attempt) -> Self {
-        Self {
-            http_status: attempt.http_status,
-            error: attempt.error.clone(),
-            duration: Duration::from_millis(attempt.duration_ms),
-        }
-    }
-
+impl AttemptOutcome {
     /// Whether the endpoint took the event.
     pub fn succeeded(&self) -> bool {
         self.http_status.is_some_and(|status| (200..300).contains(&status))
@@ -159,7 +149,7 @@ pub struct Tally {
 
 impl Tally {
     /// Counts attempts in their order.
-    pub fn of(outcomes: &[Outcome]) -> Self {
+    pub fn of(outcomes: &[AttemptOutcome]) -> Self {
         let mut tally = Self { succeeded: false, completed: false, failures: 0, incomplete: 0 };
         for outcome in outcomes {
             if outcome.completed() {

@@ -13,12 +13,12 @@ const SETTINGS: BreakerSettings = BreakerSettings {
     disable_after: Duration::from_secs(5 * 24 * 60 * 60),
 };
 
-fn answered(status: u16) -> Outcome {
-    Outcome { http_status: Some(status), error: None, duration: Duration::from_millis(7) }
+fn answered(status: u16) -> AttemptOutcome {
+    AttemptOutcome { http_status: Some(status), error: None, duration: Duration::from_millis(7) }
 }
 
-fn broken() -> Outcome {
-    Outcome { http_status: None, error: Some("connect: refused".into()), duration: Duration::from_millis(7) }
+fn broken() -> AttemptOutcome {
+    AttemptOutcome { http_status: None, error: Some("connect: refused".into()), duration: Duration::from_millis(7) }
 }
 
 /// Does as the table does with the update of `Healths::add`.
@@ -73,7 +73,7 @@ fn probe_taken(item: &mut HealthItem, seen: Option<Time>, now: Time) -> bool {
 }
 
 /// One dispatcher, alone: makes an attempt if it may.
-fn attempt(item: &mut HealthItem, outcome: Outcome, now: Time) -> Passage {
+fn attempt(item: &mut HealthItem, outcome: AttemptOutcome, now: Time) -> Passage {
     let was = item.clone();
     let passage = was.passage(now);
     if passage == Passage::Probe {
@@ -196,7 +196,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     proptest::collection::vec(one, 1..200)
 }
 
-fn outcome(status: Option<u16>) -> impl Strategy<Value = Outcome> {
+fn outcome(status: Option<u16>) -> impl Strategy<Value = AttemptOutcome> {
     Just(status.map_or_else(broken, answered))
 }
 

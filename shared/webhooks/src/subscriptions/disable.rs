@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::{endpoint::KeptEndpoint, operational::WebhookDisabled, store::key, telling::Telling};
+use super::{announcing::Announcer, endpoint::KeptEndpoint, operational::WebhookDisabled, store::key};
 use auth::entity::AuthorizedEntity;
 use base::{clock::Time, ids::WebhookId, random::SharedRandom};
 use storage::table::{Change, Table, TableError, Transaction, Written, absent, is};
@@ -44,7 +44,7 @@ impl Reason<'_> {
 #[derive(Clone)]
 pub struct Disabler {
     table: Table,
-    telling: Telling,
+    announcer: Announcer,
     random: SharedRandom,
 }
 
@@ -72,7 +72,7 @@ impl Named {
 impl Disabler {
     /// Disables the webhooks of this table.
     pub fn new(table: Table, random: SharedRandom) -> Self {
-        Self { telling: Telling::new(table.clone()), table, random }
+        Self { announcer: Announcer::new(table.clone()), table, random }
     }
 
     /// Disables a webhook, and puts the event that says so into the outbox unless the like was
@@ -107,7 +107,7 @@ impl Disabler {
         let disabled = if is_announced {
             let data = WebhookDisabled { webhook_identifier: webhook, name: &named.name, reason: &reason };
             let announcement = data.announcement(entity.id(), now, &*self.random);
-            self.telling.change(|_| change.clone(), webhook, &announcement, now).await?.map(drop)
+            self.announcer.change(|_| change.clone(), webhook, &announcement, now).await?.map(drop)
         } else {
             self.table.write_all(Transaction::new().with(change), "disabling a webhook").await?
         };

@@ -13,10 +13,10 @@ use std::{collections::HashMap, time::Duration};
 use serde::Deserialize;
 
 use super::{
-    breaker::{BreakerSettings, Consequence, Outcome, PROBE_LEASE, Spell, Tally},
+    announcing::{Announced, Announcer, PAUSE},
+    breaker::{AttemptOutcome, BreakerSettings, Consequence, PROBE_LEASE, Spell, Tally},
     disable::{Disabler, Named, Reason},
     operational::WebhookFailing,
-    telling::{Announced, PAUSE, Telling},
 };
 use auth::entity::{AuthorizedEntity, EntityId};
 use base::{clock::Time, ids::WebhookId, random::SharedRandom};
@@ -67,22 +67,22 @@ impl Healths {
         self.table.read(Self::key(entity.id(), webhook), "reading a webhook's health").await
     }
 
-    /// Makes the caller's attempt the probe of the opening that it saw; false when another attempt
-    /// is, or the breaker has moved on. A probe whose end is never counted blocks others for no
-    /// longer than its lease.
+    /// Makes the caller's attempt the probe of the opening that it saw; lost when another attempt
+    /// is the probe, or the breaker has moved on. A probe whose end is never counted blocks others
+    /// for no longer than its lease.
     pub async fn take_probe(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         seen: &HealthItem,
         now: Time,
-    ) -> Result<bool, TableError> {
-        let Some(open_until) = seen.open_until else { return Ok(false) };
+    ) -> Result<Written<()>, TableError> {
+        let Some(open_until) = seen.open_until else { return Ok(Written::Lost(None)) };
         let probe = change(entity, webhook)
             .set("probeUntil", now + PROBE_LEASE)
             .only_if(is("openUntil", open_until))
             .only_if(absent("probeUntil").or(at_most("probeUntil", now)));
-        Ok(self.table.write(probe, "taking a breaker's probe").await?.is_done())
+        self.table.write(probe, "taking a breaker's probe").await
     }
 
     /// Forgets a webhook's failures: its owner has enabled or moved it, or it has taken an event.
@@ -196,7 +196,7 @@ pub struct Watch {
     pub healths: Healths,
     /// Disables them.
     pub disabler: Disabler,
-    telling: Telling,
+    announcer: Announcer,
     settings: BreakerSettings,
     random: SharedRandom,
 }
@@ -207,7 +207,7 @@ impl Watch {
         Self {
             healths: Healths::new(table.clone()),
             disabler: Disabler::new(table.clone(), random.clone()),
-            telling: Telling::new(table),
+            announcer: Announcer::new(table),
             settings,
             random,
         }
@@ -222,7 +222,7 @@ impl Watch {
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
-        outcomes: &[Outcome],
+        outcomes: &[AttemptOutcome],
         was: Option<&HealthItem>,
         now: Time,
     ) -> Result<(), TableError> {
@@ -253,7 +253,7 @@ impl Watch {
         webhook: &WebhookId,
         consequence: Consequence,
         left: &HealthItem,
-        last: Option<&Outcome>,
+        last: Option<&AttemptOutcome>,
         now: Time,
     ) -> Result<(), TableError> {
         match consequence {
@@ -281,7 +281,7 @@ impl Watch {
         webhook: &WebhookId,
         spell: Spell,
         left: &HealthItem,
-        last: Option<&Outcome>,
+        last: Option<&AttemptOutcome>,
         now: Time,
     ) -> Result<(), TableError> {
         // Nothing is announced of a webhook that was removed meanwhile.
@@ -299,7 +299,7 @@ impl Watch {
             let announce_after = (announced == Announced::Before).then(|| now + PAUSE);
             failing(change(entity, webhook), spell, announce_after)
         };
-        if self.telling.change(failing, webhook, &announcement, now).await? == Written::Done(Announced::Now) {
+        if self.announcer.change(failing, webhook, &announcement, now).await? == Written::Done(Announced::Now) {
             tracing::warn!(webhookId = %webhook, entity = %entity.id(), since = %spell.since, "the webhook is failing");
         }
         Ok(())

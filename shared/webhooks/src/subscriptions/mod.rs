@@ -1,5 +1,6 @@
 //! Webhooks: subscriptions of endpoints, with their secrets, their health and their statistics.
 
+pub mod announcing;
 pub mod breaker;
 pub mod change;
 pub mod disable;
@@ -21,7 +22,6 @@ pub mod secret;
 pub mod show;
 pub mod stats;
 pub mod store;
-pub mod telling;
 pub mod test_event;
 pub mod webhook;
 

@@ -4,7 +4,7 @@
 //! Operational events never set off each other. None is delivered to the webhook that it is about.
 //! An attempt to deliver one changes nothing in the health of the webhook that receives it and sets
 //! off no event, whatever the endpoint answers. And of one webhook each type is announced once an
-//! hour at most ([`super::telling`]).
+//! hour at most ([`super::announcing`]).
 //!
 //! A `webhook.test` is no operational event: a person asks for each, to see whether the endpoint
 //! works, so its attempts count for the webhook's health like any other. Only its end is not

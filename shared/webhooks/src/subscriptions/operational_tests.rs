@@ -9,9 +9,9 @@ use proptest::prelude::*;
 
 use super::{
     Webhook,
-    breaker::{BreakerSettings, Consequence, HealthItem, Outcome, Tally},
+    announcing::PAUSE,
+    breaker::{AttemptOutcome, BreakerSettings, Consequence, HealthItem, Tally},
     operational::{DeliveryExhausted, WebhookDisabled, WebhookFailing, is_operational},
-    telling::PAUSE,
 };
 use crate::events::{Event, catalogue, outbox::Announcement, publish::plan};
 use auth::entity::EntityId;
@@ -86,7 +86,7 @@ impl World {
         }
     }
 
-    /// Does as `Telling` does, within the transaction of a change.
+    /// Does as `Announcer` does, within the transaction of a change.
     fn announce(&mut self, webhook: usize, announcement: Announcement) {
         let announced = (webhook, announcement.kind.clone());
         if self.announced.get(&announced).is_none_or(|announced| *announced + PAUSE < self.now) {
@@ -103,7 +103,7 @@ impl World {
         }
         self.requests += 1;
         let attempts = attempts + 1;
-        let outcome = Outcome { http_status: answer, error: None, duration: Duration::from_millis(7) };
+        let outcome = AttemptOutcome { http_status: answer, error: None, duration: Duration::from_millis(7) };
         if answer == Some(410) {
             self.disable(webhook, !is_operational(kind));
         } else if !outcome.succeeded() && attempts < ATTEMPTS {
@@ -139,7 +139,7 @@ impl World {
         }
     }
 
-    fn count(&mut self, webhook: usize, outcome: Outcome) {
+    fn count(&mut self, webhook: usize, outcome: AttemptOutcome) {
         let tally = Tally::of(&[outcome]);
         if tally.is_clean() {
             self.healths.remove(&webhook);

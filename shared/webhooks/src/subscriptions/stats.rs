@@ -17,7 +17,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::breaker::Outcome;
+use super::breaker::AttemptOutcome;
 use auth::entity::AuthorizedEntity;
 use base::{clock::Time, ids::WebhookId};
 use storage::table::{Change, Query, Table, TableError};
@@ -125,7 +125,7 @@ struct Count {
 }
 
 impl Count {
-    fn of(outcomes: &[Outcome]) -> Self {
+    fn of(outcomes: &[AttemptOutcome]) -> Self {
         let mut count = Self::default();
         for outcome in outcomes {
             count.attempts += 1;
@@ -184,7 +184,7 @@ impl Stats {
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
-        outcomes: &[Outcome],
+        outcomes: &[AttemptOutcome],
         now: Time,
     ) -> Result<(), TableError> {
         if outcomes.is_empty() {
@@ -258,8 +258,8 @@ mod tests {
 
     const NOW: Time = Time::from_millis(1_795_167_900_123); // 2026-11-20T09:45:00.123Z
 
-    fn outcome(status: Option<u16>, millis: u64) -> Outcome {
-        Outcome { http_status: status, error: None, duration: Duration::from_millis(millis) }
+    fn outcome(status: Option<u16>, millis: u64) -> AttemptOutcome {
+        AttemptOutcome { http_status: status, error: None, duration: Duration::from_millis(millis) }
     }
 
     fn row(hour: &str, count: &Count) -> HourItem {

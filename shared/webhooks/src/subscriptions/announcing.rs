@@ -25,7 +25,7 @@ const DOING: &str = "announcing an event about a webhook";
 
 /// Announces operational events of webhooks.
 #[derive(Debug, Clone)]
-pub struct Telling {
+pub struct Announcer {
     table: Table,
     outbox: Outbox,
 }
@@ -65,7 +65,7 @@ fn key(webhook: &WebhookId, kind: &str) -> (String, String) {
     (format!("TOLD#{webhook}"), kind.to_owned())
 }
 
-impl Telling {
+impl Announcer {
     /// Announces events about the webhooks in this table.
     pub fn new(table: Table) -> Self {
         Self { outbox: Outbox::new(table.clone()), table }
