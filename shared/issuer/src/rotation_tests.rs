@@ -270,7 +270,7 @@ async fn a_rotation_that_is_stopped_anywhere_is_finished_by_doing_its_steps_agai
 }
 
 #[tokio::test]
-async fn a_rotation_that_nobody_finishes_is_tidied_up_by_the_next_one() {
+async fn an_abandoned_rotation_is_tidied_up_by_the_next_one() {
     let deployment = Deployment::new(SigningAlgorithm::Es256);
     let before = deployment.world.current();
     for step in &Step::ALL[..3] {

@@ -121,7 +121,7 @@ impl<S: RevocationSource> Revocations<S> {
             _ => self.reading.lock().await,
         };
         match self.age() {
-            Some(age) if age < YOUNG => return Ok(()), // somebody else just read it
+            Some(age) if age < YOUNG => return Ok(()), // another call just read it
             None => return self.read().await,
             Some(_) => {}
         }
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn when_the_list_cannot_be_read_what_is_known_goes_on_and_nobody_tries_for_a_while() {
+    async fn when_the_list_cannot_be_read_calls_go_on_with_the_list_in_memory() {
         let (list, clock, revocations) = stand();
         list.make(START, Kind::Token, "token", after(1000));
         revocations.warm_up().await;
@@ -353,7 +353,10 @@ mod tests {
         clock.set(after(299));
         assert!(!revocations.revoked(&claims("token")).await.expect("known"));
         clock.set(after(300));
-        assert!(revocations.revoked(&claims("token")).await.is_err(), "although nobody was to try for a while");
+        assert!(
+            revocations.revoked(&claims("token")).await.is_err(),
+            "although the list is not read again for a while"
+        );
         list.fails.store(false, Ordering::SeqCst);
         clock.set(after(3600));
         assert!(revocations.revoked(&claims("token")).await.expect("read"));
@@ -423,7 +426,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn before_anything_was_read_nobody_can_say() {
+    async fn before_the_first_reading_a_check_fails() {
         let (list, _, revocations) = stand();
         list.fails.store(true, Ordering::SeqCst);
         revocations.warm_up().await;

@@ -229,7 +229,7 @@ impl Material {
 }
 
 /// Whether these are the coordinates of a point on the curve. A verification would find that out
-/// only when it is too late to tell whoever registers the key.
+/// only when it is too late to refuse the key.
 fn on_curve(curve: &'static EcdsaVerificationAlgorithm, length: usize, x: Vec<u8>, y: Vec<u8>) -> Result<(), String> {
     let right = x.len() == length && y.len() == length;
     let point = [vec![4], x, y].concat(); // uncompressed (SEC 1 §2.3.3)

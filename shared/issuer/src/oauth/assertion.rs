@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_keys_are_tried_whoever_it_says_it_is() {
+    fn as_many_keys_are_tried_for_every_client() {
         for algorithm in ALGORITHMS {
             let text = |header: Value| AssertionKey::generate("EdDSA").sign(&header.to_string(), &good().to_string());
             let keys: Vec<_> = (0..MAX_KEYS).map(|_| registered(&AssertionKey::generate(algorithm))).collect();
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_key_of_nobody_for_every_algorithm() {
+    fn there_is_a_decoy_for_every_algorithm() {
         for algorithm in ALGORITHMS {
             let algorithm = algorithm.parse().expect("an algorithm");
             assert!(DECOYS.iter().any(|key| key.algorithms().contains(&algorithm)), "{algorithm:?}");

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_limit_nobody_gets_in_until_enough_is_forgotten() {
+    fn at_the_limit_every_attempt_is_turned_away_until_enough_are_forgotten() {
         let none = Attempts::default;
         assert_eq!(tally(none(), none()).blocked(NOW), None);
         assert_eq!(tally(attempts(&[(0, 2)]), attempts(&[(0, 4)])).blocked(NOW), None);

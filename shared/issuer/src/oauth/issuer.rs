@@ -32,7 +32,7 @@ pub enum IssuerError {
     #[error(transparent)]
     Key(#[from] BadSigningKey),
     /// The published keys or the revoked ones could not be read.
-    #[error("nobody can say whether the issuer's key vouches for anything")]
+    #[error("the published keys or the revoked ones could not be read")]
     Table(#[from] TableError),
     /// The key is revoked or not published, or it ends before the token would.
     #[error("the key `{0}` does not vouch for as long as a token would live, and there is no other")]
