@@ -573,3 +573,6 @@ impl From<TableError> for Problem {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
