@@ -4,6 +4,8 @@ mod expression;
 mod query;
 mod read;
 mod statement;
+#[cfg(test)]
+mod tests;
 mod value;
 mod write;
 
@@ -573,6 +575,3 @@ impl From<TableError> for Problem {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
