@@ -1,6 +1,7 @@
 //! The table against a DynamoDB that answers as it is told.
 
 use std::{
+    collections::HashMap,
     io::{BufRead, BufReader, Read, Write as _},
     net::TcpListener,
     thread,
