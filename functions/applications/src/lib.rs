@@ -1,4 +1,5 @@
-//! What the endpoints that manage applications share: the parameters of their paths, and the answer to a removed credential.
+//! What the endpoints that manage applications share: the parameters of their paths, and the answer
+//! to a removed credential.
 
 use base::clock::Time;
 use gate::{EntityCall, Reply};

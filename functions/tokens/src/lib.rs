@@ -1,4 +1,5 @@
-//! What the functions of the token issuer share: their wiring, what they read of a call, and how they answer.
+//! What the functions of the token issuer share: their wiring, what they read of a call, and how
+//! they answer.
 
 use function::Service;
 use gate::{Call, Reply};

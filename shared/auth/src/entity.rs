@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The identifier of a managing entity. It is given by the platform and opaque here, within bounds that keep it
-/// harmless in a key, a path and a log: 1 to 128 of `A–Z a–z 0–9 . _ ~ : @ -`.
+/// The identifier of a managing entity. It is given by the platform and opaque here, within bounds
+/// that keep it harmless in a key, a path and a log: 1 to 128 of `A–Z a–z 0–9 . _ ~ : @ -`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EntityId(String);
@@ -52,8 +52,8 @@ impl fmt::Display for EntityId {
     }
 }
 
-/// A managing entity on whose behalf something may be done. The stores take nothing less, so that code which has not
-/// asked whether it may cannot even be written.
+/// A managing entity on whose behalf something may be done. The stores take nothing less, so that
+/// code which has not asked whether it may cannot even be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthorizedEntity(EntityId);
 
@@ -68,13 +68,14 @@ impl AuthorizedEntity {
         Self(entity)
     }
 
-    /// The entity that an event of the platform's own is about: what the sweep acts for when it publishes one.
+    /// The entity that an event of the platform's own is about: what the sweep acts for when it
+    /// publishes one.
     pub fn owning_announcement(entity: EntityId) -> Self {
         Self(entity)
     }
 
-    /// The entity whose token asked for a payment provider's permission: what the callback acts for, with the state, which
-    /// nobody can guess, as its credential.
+    /// The entity whose token asked for a payment provider's permission: what the callback acts
+    /// for, with the unguessable state as its credential.
     pub fn by_state(entity: EntityId) -> Self {
         Self(entity)
     }
@@ -84,8 +85,8 @@ impl AuthorizedEntity {
         Self(entity)
     }
 
-    /// The entity that an event of the bus names: what publishing acts for, with IAM as its credential, which says who may put
-    /// events there.
+    /// The entity that an event of the bus names: what publishing acts for, with IAM as its
+    /// credential, which says who may put events there.
     pub fn by_bus(entity: EntityId) -> Self {
         Self(entity)
     }

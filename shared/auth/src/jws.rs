@@ -1,8 +1,8 @@
-//! Signed texts in the compact form (RFC 7515 §7.1), read strictly: access tokens, and what applications sign to prove who
-//! they are.
+//! Signed texts in the compact form (RFC 7515 §7.1), read strictly: access tokens, and what
+//! applications sign to prove who they are.
 //!
-//! `jsonwebtoken` and `aws-lc-rs` do the cryptography. The form is checked here, since libraries let through an unknown
-//! `crit`, `b64: false` and doubled members.
+//! `jsonwebtoken` and `aws-lc-rs` do the cryptography. The form is checked here, since libraries
+//! let through an unknown `crit`, `b64: false` and doubled members.
 
 use std::fmt;
 
@@ -16,24 +16,25 @@ use serde::{
 /// A signed text, taken apart. Nothing of it is to be trusted before [`Jws::verify`].
 pub struct Jws<'a> {
     header: Header,
-    /// Header and payload as they came: what is signed.
+    /// Header and payload as they came, over which the signature is made.
     signed: &'a str,
     payload: &'a str,
     signature: &'a str,
 }
 
 impl fmt::Debug for Jws<'_> {
-    /// Without the text, which is somebody's credential.
+    /// Without the text, which is a credential.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Jws").field("header", &self.header).finish_non_exhaustive()
     }
 }
 
-/// What is said of the signature, beside it. Members that nobody here knows are ignored, as they must be (RFC 7515 §4); a
+/// The header of a signed text. Unknown members are ignored, as they must be (RFC 7515 §4); a
 /// struct and not a map, so that a member that comes twice is an error.
 #[derive(Debug, Deserialize)]
 pub struct Header {
-    /// The algorithm (RFC 7518 §3.1). It is compared with what the key is for, and never decides anything.
+    /// The algorithm (RFC 7518 §3.1). It is compared with what the key is for, and never decides
+    /// anything.
     pub alg: String,
     /// What kind of text it is.
     #[serde(default, deserialize_with = "present")]
@@ -41,7 +42,8 @@ pub struct Header {
     /// The key's name.
     #[serde(default, deserialize_with = "present")]
     pub kid: Option<String>,
-    /// Extensions that must be understood (RFC 7515 §4.1.11): none is, so its mere presence is refused.
+    /// Extensions that must be understood (RFC 7515 §4.1.11): none is, so its mere presence is
+    /// refused.
     #[serde(default)]
     crit: Mentioned,
     /// An unencoded payload (RFC 7797): not ours.
@@ -67,7 +69,8 @@ pub fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) 
 /// Why a signed text is not accepted. The sentence is for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JwsFault {
-    /// It is too long, or not three parts of base 64 with JSON objects of the right form in the first two.
+    /// It is too long, or not three parts of base 64 with JSON objects of the right form in the
+    /// first two.
     #[error("it is not three parts of base 64 with JSON of the form that is wanted")]
     Malformed,
     /// It wants an extension understood.
@@ -96,13 +99,13 @@ impl<'a> Jws<'a> {
         Ok(Self { header, signed, payload, signature })
     }
 
-    /// What is said of the signature.
+    /// The header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Whether this key made the signature, with one of the algorithms that the key is for: the key decides, never the
-    /// text (RFC 8725 §3.1). The algorithms must be of the key's family.
+    /// Whether this key made the signature, with one of the algorithms that the key is for: the key
+    /// decides, never the text (RFC 8725 §3.1). The algorithms must be of the key's family.
     pub fn verify(&self, key: &DecodingKey, algorithms: &[Algorithm]) -> Result<(), JwsFault> {
         let algorithm = self.header.alg.parse().ok().filter(|algorithm| algorithms.contains(algorithm));
         let algorithm = algorithm.ok_or(JwsFault::Algorithm)?;
@@ -129,7 +132,7 @@ fn object<T: DeserializeOwned>(encoded: &str) -> Result<T, JwsFault> {
     serde_json::from_slice(&json).map_err(|_| JwsFault::Malformed)
 }
 
-/// What is to be signed of a header and claims.
+/// The text of a header and claims over which a signature is made.
 pub fn unsigned(header: &impl Serialize, claims: &impl Serialize) -> Result<String, serde_json::Error> {
     let mut text = String::with_capacity(1024);
     BASE64_URL_SAFE_NO_PAD.encode_string(serde_json::to_vec(header)?, &mut text);
@@ -138,7 +141,7 @@ pub fn unsigned(header: &impl Serialize, claims: &impl Serialize) -> Result<Stri
     Ok(text)
 }
 
-/// The whole of what was signed and its signature.
+/// The signed text with its signature.
 pub fn with_signature(mut unsigned: String, signature: &[u8]) -> String {
     unsigned.push('.');
     BASE64_URL_SAFE_NO_PAD.encode_string(signature, &mut unsigned);

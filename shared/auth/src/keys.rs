@@ -1,5 +1,6 @@
-//! The public keys that vouch for tokens: a JWK Set (RFC 7517) in the table, so that no function needs a secret to
-//! verify, kept in memory and read again when it is old or when a token names a key that is not in it.
+//! The public keys that vouch for tokens: a JWK Set (RFC 7517) in the table, so that no function
+//! needs a secret to verify, kept in memory and read again when it is old or when a token names a
+//! key that is not in it.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -12,17 +13,18 @@ use base::{
 };
 use storage::table::{Put, Table, TableError, Written, absent, is};
 
-/// How soon it may be read again for the sake of an unknown key: forged tokens must not become load on the table.
-/// A new key is published long before it signs, so no valid token meets this pause.
+/// How soon it may be read again for the sake of an unknown key: forged tokens must not become load
+/// on the table. A new key is published long before it signs, so no valid token meets this pause.
 const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(5);
 
 /// How often a change is tried again that another one came before. Changes are made once a month.
 const CHANGES: u32 = 10;
 
-/// How long it is remembered that a key was revoked: much longer than anybody goes on with what was read before.
+/// How long a revoked key is remembered: much longer than any function goes on with a set that it
+/// read before.
 const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// What `/oauth2/jwks` answers.
+/// The answer of `/oauth2/jwks`.
 #[derive(Debug, Clone, Serialize)]
 pub struct JsonWebKeys {
     /// In the order of their publication.
@@ -53,14 +55,14 @@ fn long_ago() -> Time {
     Time::from_millis(0)
 }
 
-/// A key that nobody may publish again, and for how long that is remembered.
+/// A revoked key, which is never published again, and until when that is remembered.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Tombstone {
     kid: String,
     until: Time,
 }
 
-/// A key was to be published that was revoked in an emergency: whoever wants it knows nothing of that yet.
+/// A key was to be published that was revoked in an emergency.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the key {0} was revoked, and is never published again")]
 pub struct RevokedKey(String);
@@ -70,14 +72,15 @@ pub struct RevokedKey(String);
 pub struct Published {
     /// In the order of their publication.
     pub keys: Vec<PublishedKey>,
-    /// Those that were revoked of late. They stand in the same item, so that no write that is under way brings one back.
+    /// Those that were revoked of late. They stand in the same item, so that no write that is under
+    /// way brings one back.
     revoked: Vec<Tombstone>,
     /// Counts the changes; 0 before the first.
     version: u64,
 }
 
 impl Published {
-    /// What everybody may know of the keys that vouch for something.
+    /// The keys that vouch for tokens at this moment, as they are published.
     pub fn alive(&self, now: Time) -> JsonWebKeys {
         let alive = self.keys.iter().filter(|published| published.lives(now));
         JsonWebKeys { keys: alive.map(|published| published.key.clone()).collect() }
@@ -88,9 +91,9 @@ impl Published {
         self.keys.iter().find(|published| published.key.kid() == kid && published.lives(now))
     }
 
-    /// Makes the set what a deployment's keys want it to be: both are in it, every other one ends when the last token that it
-    /// may have signed is over, and those that have ended are forgotten. `lifetime` is that of tokens, in seconds. Nothing
-    /// changes when one of the two was revoked.
+    /// Makes the set fit a deployment's keys: both are in it, every other one ends when the last
+    /// token that it may have signed is over, and those that have ended are forgotten. `lifetime`
+    /// is that of tokens, in seconds. Nothing changes when one of the two was revoked.
     pub fn settle(&mut self, keys: &SigningKeys, lifetime: u32, now: Time) -> Result<(), RevokedKey> {
         let mine = [keys.current.kid(), keys.next.kid()];
         mine.iter().try_for_each(|kid| self.check(kid))?;
@@ -101,7 +104,8 @@ impl Published {
         Ok(())
     }
 
-    /// Publishes a key for good, unless it was revoked; one that is published already keeps its date.
+    /// Publishes a key for good, unless it was revoked; one that is published already keeps its
+    /// date.
     pub fn add(&mut self, key: PublicKey, now: Time) -> Result<(), RevokedKey> {
         self.check(key.kid())?;
         match self.keys.iter_mut().find(|published| published.key.kid() == key.kid()) {
@@ -130,8 +134,9 @@ impl Published {
         self.revoked.retain(|revoked| now < revoked.until);
     }
 
-    /// Takes back every key but these two at once, and sees to it that none of them is published again, nor one of these
-    /// others. The two are published for good, whatever somebody did to them who knew nothing of the emergency.
+    /// Takes back every key but these two at once, and sees to it that none of them is published
+    /// again, nor one of these others. The two are published for good, even if a rotation that knew
+    /// nothing of the emergency gave them an end.
     pub fn revoke_others(&mut self, staying: &SigningKeys, others: &[String], now: Time) -> Result<(), RevokedKey> {
         let kids = [staying.current.kid(), staying.next.kid()];
         kids.iter().try_for_each(|kid| self.check(kid))?;
@@ -149,8 +154,9 @@ impl Published {
     }
 }
 
-/// When every token is over that a key may have signed which signs no more from now on: functions that are warm go on with
-/// it for five minutes, and a minute is for clocks and for an answer that is late.
+/// When every token is over that a key may have signed which signs no more from now on: functions
+/// that are warm go on with it for five minutes, and a minute is for clocks and for an answer that
+/// is late.
 pub fn last_token_of_a_retired_key(lifetime: u32, now: Time) -> Time {
     now + Duration::from_secs(6 * 60 + u64::from(lifetime))
 }
@@ -215,13 +221,15 @@ impl PublishedKeys {
 
     /// Reads the set; an empty one when nothing was ever published.
     pub async fn read(&self) -> Result<Published, TableError> {
-        // Consistent: once in five minutes, or after a change that nobody may miss.
+        // Consistent: the set is read once in five minutes, or for a change, which must not miss
+        // another.
         let item: Option<KeysItem> = self.0.get((PK.into(), SK.into()), true, "reading the published keys").await?;
         Ok(item.map(Published::from).unwrap_or_default())
     }
 
-    /// Changes the set on condition that it is as it was read, so that no change undoes another. `change` is called again, on
-    /// what was read anew, when another change came first; the result is that of its last call.
+    /// Changes the set on condition that it is as it was read, so that no change undoes another.
+    /// `change` is called again, on what was read anew, when another change came first; the result
+    /// is that of its last call.
     pub async fn change<C>(&self, change: impl Fn(&mut Published) -> C) -> Result<C, TableError> {
         for _ in 0..CHANGES {
             let mut published = self.read().await?;
@@ -265,8 +273,8 @@ impl KeyCache {
         self.0.warm_up().await;
     }
 
-    /// The keys to check a token with that names this one. A known key keeps working on old knowledge while the table is
-    /// out of reach; whether an unknown one is good, nobody can say then, and that is an error.
+    /// The keys to check a token with that names this one. A known key keeps working from memory
+    /// while the table is out of reach; an unknown key is an error then.
     pub async fn for_key(&self, kid: &str) -> Result<Arc<KeySet>, TableError> {
         self.0.suitable(UNKNOWN_KEY_PAUSE, |keys| keys.knows(kid)).await
     }
@@ -341,7 +349,7 @@ mod tests {
         let mut published = Published::default();
         published.settle(&old, 60, NOW).expect("none is revoked");
         published.settle(&new, 60, NOW).expect("none is revoked");
-        // Somebody who knows nothing of the emergency yet gives the new keys an end.
+        // A rotation that knows nothing of the emergency yet gives the new keys an end.
         published.settle(&old, 60, NOW).expect("not yet revoked");
         let others = [unpublished.next.kid(), new.next.kid()].map(str::to_owned);
         published.revoke_others(&new, &others, NOW).expect("the new ones are good");
@@ -351,7 +359,8 @@ mod tests {
         };
         is_as_it_should_be(&published);
 
-        // Remembered in the item, across a repetition, and for as long as anybody could go on with what was read before.
+        // Remembered in the item, across a repetition, and for as long as a function could go on
+        // with a set that it read before.
         published.revoke_others(&new, &others, NOW).expect("again");
         let (pk, sk) = (PK.to_owned(), SK.to_owned());
         let item = KeysItem { pk, sk, keys: published.keys, revoked: published.revoked, version: 1 };

@@ -6,7 +6,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::{Deserialize, Serialize};
 
-/// What tokens can be signed with, chosen per deployment.
+/// The algorithms that tokens can be signed with, chosen per deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum SigningAlgorithm {
     /// ECDSA on the curve P-256 with SHA-256 (RFC 7518 §3.4).
@@ -30,7 +30,7 @@ impl SigningAlgorithm {
         }
     }
 
-    /// What the cryptographic library calls it.
+    /// The algorithm in the cryptographic library.
     pub const fn verified_as(self) -> Algorithm {
         match self {
             Self::Es256 => Algorithm::ES256,
@@ -81,7 +81,8 @@ struct Jwk {
 pub struct BadPublicKey;
 
 impl PublicKey {
-    /// A key on the curve P-256: an uncompressed point, which is 0x04, then x and y of 32 bytes each (SEC 1 §2.3.3).
+    /// A key on the curve P-256: an uncompressed point, which is 0x04, then x and y of 32 bytes
+    /// each (SEC 1 §2.3.3).
     pub fn es256(kid: &str, point: &[u8]) -> Result<Self, BadPublicKey> {
         let coordinates = point.strip_prefix(&[4]).filter(|coordinates| coordinates.len() == 64).ok_or(BadPublicKey)?;
         let (x, y) = coordinates.split_at(32);

@@ -1,4 +1,4 @@
-//! What a caller is told whose token, or lack of one, does not let it in (RFC 6750 §3).
+//! The answers to a caller whose token, or lack of one, does not let it in (RFC 6750 §3).
 
 use http::header::WWW_AUTHENTICATE;
 use problem::{Problem, ProblemKind};

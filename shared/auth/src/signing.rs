@@ -1,5 +1,6 @@
-//! The issuer's private keys. They live in Secrets Manager as `signing-key`, the one that signs and the one that will sign
-//! next; only the `token` function signs with them, and only `rotate-signing-key` replaces them.
+//! The issuer's private keys. They live in Secrets Manager as `signing-key`, the one that signs and
+//! the one that will sign next; only the `token` function signs with them, and only
+//! `rotate-signing-key` replaces them.
 
 use std::fmt;
 
@@ -75,7 +76,8 @@ impl SigningSecret {
         Self::deserialize(value).map_err(|_| BadSigningKey)
     }
 
-    /// What there was before keys rotated, a single key, with a new one to be the next; nothing, if it is something else.
+    /// What there was before keys rotated, a single key, with a new one to be the next; nothing, if
+    /// it is something else.
     pub fn of_single_key(value: &serde_json::Value, algorithm: SigningAlgorithm) -> Option<Self> {
         let current = KeySecret::deserialize(value).ok()?;
         current.key().ok()?;

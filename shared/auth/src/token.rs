@@ -14,14 +14,15 @@ use base::{
     random::{self, Random},
 };
 
-/// Longer than any token that we issue; what is longer is not even decoded.
+/// The longest token, in bytes: longer than any that we issue. A longer text is not even decoded.
 pub const MAX_LENGTH: usize = 8 * 1024;
 
-/// Longer than any identifier that we issue; it has to fit into a key of the table when the token is revoked.
+/// Longer than any identifier that we issue; it has to fit into a key of the table when the token
+/// is revoked.
 const MAX_TOKEN_ID: usize = 256;
 
-/// How far the clocks of two of our machines may be apart, in seconds: a token may seem to come from that far ahead.
-/// No such leeway exists at its end.
+/// How far the clocks of two of our machines may be apart, in seconds: a token may seem to come
+/// from that far ahead. No such leeway exists at its end.
 const CLOCK_SKEW: i64 = 2;
 
 /// What a token must agree with.
@@ -38,8 +39,8 @@ pub struct Audience {
 pub struct Claims {
     /// The application that the token was issued to.
     pub client_id: String,
-    /// The secret or key that the application got it with: a secret's identifier, or a key's thumbprint (RFC 7638). Tokens of
-    /// releases that did not say so have none.
+    /// The secret or key that the application got it with: a secret's identifier, or a key's
+    /// thumbprint (RFC 7638). Tokens of releases that did not say so have none.
     pub credential_id: Option<String>,
     /// The token's own identifier.
     pub token_id: String,
@@ -47,7 +48,7 @@ pub struct Claims {
     pub key_id: String,
     /// What it may do.
     pub scopes: Scopes,
-    /// For whom.
+    /// The managing entities that it may act for.
     pub entities: Entities,
     /// When it was issued; in the token a whole second.
     pub issued: Time,
@@ -56,13 +57,15 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// The proof that the token's holder may act for this entity; nothing, when the token does not cover it.
+    /// The proof that the token's holder may act for this entity; nothing, when the token does not
+    /// cover it.
     pub fn authorize(&self, entity: EntityId) -> Option<AuthorizedEntity> {
         self.entities.cover(entity.as_str()).then(|| AuthorizedEntity::by_token(entity))
     }
 }
 
-/// The claims as they stand in the token. A struct and not a map, so that a member that comes twice is an error.
+/// The claims as they stand in the token. A struct and not a map, so that a member that comes twice
+/// is an error.
 #[derive(Debug, Serialize, Deserialize)]
 struct WireClaims {
     iss: String,
@@ -97,7 +100,8 @@ struct Header<'a> {
     kid: &'a str,
 }
 
-/// Why a token is not accepted. The sentence goes to the log; the caller is told only that it is invalid or expired.
+/// Why a token is not accepted. The sentence goes to the log; the caller is told only that it is
+/// invalid or expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFault {
     /// It is not three parts of base 64 with JSON in the first two, or it is too long.
@@ -112,7 +116,7 @@ pub enum TokenFault {
     /// The signature does not fit.
     #[error("its signature does not verify")]
     Signature,
-    /// It was issued by somebody else or for somebody else.
+    /// It has another issuer or another audience.
     #[error("it is from another issuer or for another audience")]
     Audience,
     /// It is over.
@@ -141,7 +145,8 @@ impl From<JwsFault> for TokenFault {
 #[error("a token could not be signed")]
 pub struct NotIssued;
 
-/// Makes a token of these claims; the key's name goes into its header, whatever the claims say of it.
+/// Makes a token of these claims; the key's name goes into its header, whatever the claims say of
+/// it.
 pub fn issue(claims: &Claims, audience: &Audience, key: &SigningKey) -> Result<String, NotIssued> {
     let wire = WireClaims {
         iss: audience.issuer.clone(),
@@ -191,8 +196,8 @@ impl<'a> Presented<'a> {
         &self.kid
     }
 
-    /// Checks the token: key, signature, issuer, audience and times. Everything that could let a forged or foreign token
-    /// pass is closed here and where it is taken apart, and nowhere else.
+    /// Checks the token: key, signature, issuer, audience and times. Everything that could let a
+    /// forged or foreign token pass is closed here and where it is taken apart, and nowhere else.
     pub fn validate(&self, keys: &KeySet, expected: &Audience, now: Time) -> Result<Claims, TokenFault> {
         let key = keys.get(&self.kid, now).ok_or(TokenFault::UnknownKey)?;
         self.jws.verify(key.public(), &[key.algorithm().verified_as()])?;

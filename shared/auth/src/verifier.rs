@@ -1,4 +1,5 @@
-//! Whether a token is good: its form, its signature and what it says, and that nobody has revoked it.
+//! Whether a token is good: its form, its signature and its claims are right, and it is not
+//! revoked.
 
 use super::{
     keys::KeyCache,
@@ -18,42 +19,43 @@ pub struct Verifier {
     clock: SharedClock,
 }
 
-/// Why a token is not known to be good.
+/// Why a token was not verified.
 #[derive(Debug, thiserror::Error)]
 pub enum Unverified {
-    /// It is not.
+    /// The token is not good.
     #[error(transparent)]
     Fault(#[from] TokenFault),
-    /// Nobody can say at the moment.
+    /// The keys or the revocations could not be read.
     #[error("a token could not be verified")]
     Table(#[from] TableError),
 }
 
 impl Verifier {
-    /// Verifies with these keys and by this list what was issued for this audience.
+    /// Verifies tokens for this audience, with these keys and this list of revocations.
     pub fn new(keys: KeyCache, revocations: Revocations, audience: Audience, clock: SharedClock) -> Self {
         Self { keys, revocations, audience, clock }
     }
 
-    /// Reads keys and revocations before the first request, in the time that one of them takes. A failure is logged, and
-    /// tried again by the first request.
+    /// Reads keys and revocations before the first request, in the time that one of them takes. A
+    /// failure is logged, and tried again by the first request.
     pub async fn warm_up(&self) {
         tokio::join!(self.keys.warm_up(), self.revocations.warm_up());
     }
 
-    /// What a good token says. One that was revoked is known for it within a minute.
+    /// The claims of a good token. A revocation counts within a minute.
     pub async fn verify(&self, token: &str) -> Result<Claims, Unverified> {
         let claims = self.validate(token).await?;
         unless_revoked(self.revocations.revoked(&claims).await?, claims)
     }
 
-    /// The same by what is revoked at this moment, at the price of a read.
+    /// The claims of a good token, by the revocations at this moment, at the price of a read.
     pub async fn verify_by_now(&self, token: &str) -> Result<Claims, Unverified> {
         let claims = self.validate(token).await?;
         unless_revoked(self.revocations.revoked_by_now(&claims).await?, claims)
     }
 
-    /// Revokes a verified token, by an application that is counted on this account: here at once, and everywhere within a minute.
+    /// Revokes a verified token, by an application that is counted on this account: here at once,
+    /// and everywhere within a minute.
     pub async fn revoke(&self, claims: &Claims, account: &str) -> Result<(), TableError> {
         self.revocations.revoke(claims, account).await
     }
@@ -63,12 +65,12 @@ impl Verifier {
         &self.keys
     }
 
-    /// What is revoked.
+    /// The list of revocations.
     pub fn revocations(&self) -> &Revocations {
         &self.revocations
     }
 
-    /// Whom tokens are from and for.
+    /// The issuer and the audience of tokens.
     pub fn audience(&self) -> &Audience {
         &self.audience
     }

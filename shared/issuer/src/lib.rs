@@ -1,6 +1,8 @@
-//! The token issuer: applications and their credentials, grants, and the keys that sign tokens and their rotation.
+//! The token issuer: applications and their credentials, grants, and the keys that sign tokens and
+//! their rotation.
 
-// Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
+// Futures within futures: from the runtime down to the SDK's innermost they are deeper than the
+// compiler expects.
 #![recursion_limit = "256"]
 
 pub mod applications;

@@ -1,19 +1,19 @@
 //! The rotation of the keys that sign tokens, in the four steps of Secrets Manager.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/userguide/rotate-secrets_lambda-functions.html>
 //!
-//! The key that is to sign next is published long before: since the rotation before. So nobody ever meets a token whose key is
-//! not known everywhere, and a rotation changes nothing but which key signs. The old one stays published until the last token
-//! that it signed is over.
+//! The key that is to sign next is published long before: since the rotation before. So every
+//! verifier knows the key of every token, and a rotation changes nothing but which key signs. The
+//! old one stays published until the last token that it signed is over.
 //!
 //! | step | what it does |
 //! |---|---|
 //! | `createSecret` | makes a version in which the next key is the current one, and a new key the next |
 //! | `setSecret` | publishes the new key |
-//! | `testSecret` | signs with both keys, and verifies with what is published |
+//! | `testSecret` | signs with both keys, and verifies with the published keys |
 //! | `finishSecret` | makes the version the current one, and lets the old key end |
 //!
-//! Each step can be repeated, and a rotation that was stopped goes on where it stood: what a step did already it does not do
-//! again.
+//! Each step can be repeated, and a rotation that was stopped goes on where it stood: what a step
+//! did already it does not do again.
 
 use std::{fmt, future::Future};
 
@@ -38,11 +38,11 @@ use storage::{
     table::{Table, TableError},
 };
 
-/// What Secrets Manager asks for.
+/// The event of Secrets Manager.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct RotationEvent {
-    /// What is to be done.
+    /// The step.
     pub step: Step,
     /// The secret's name or ARN.
     pub secret_id: String,
@@ -79,7 +79,7 @@ impl Step {
     }
 }
 
-/// Why a step was not done. Whoever rotates tries again.
+/// Why a step was not done. Secrets Manager or the operator tries again.
 #[derive(Debug, thiserror::Error)]
 pub enum RotationError {
     /// The event is about something else.
@@ -119,7 +119,7 @@ pub enum RotationError {
     Unverifiable {
         /// The key.
         kid: String,
-        /// What is wrong.
+        /// The fault.
         source: JwsFault,
     },
 }
@@ -145,7 +145,7 @@ pub trait Publication: Send + Sync {
     /// The published keys.
     fn read(&self) -> impl Future<Output = Result<Published, TableError>> + Send;
 
-    /// Changes them, on condition that nobody else does meanwhile.
+    /// Changes them, on condition that they have not changed since they were read.
     fn change<C: Send>(
         &self,
         change: impl Fn(&mut Published) -> C + Send + Sync,
@@ -235,7 +235,8 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         Ok(self.published.change(|published| published.add(new.public_key(), now)).await??)
     }
 
-    /// Secrets Manager takes this step also when the rotation is configured: with a version that has no value.
+    /// Secrets Manager takes this step also when the rotation is configured: with a version that
+    /// has no value.
     async fn test(&self, id: &str) -> Result<(), RotationError> {
         let Some(version) = self.secret.version(id).await? else { return Ok(()) };
         let (keys, published) = (keys_of(&version)?, self.published.read().await?);
@@ -263,8 +264,9 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         Ok(())
     }
 
-    /// The version that the rotation made, if it can still become the current one, or is that now. One that an emergency
-    /// overtook has not the keys that are to follow: it must not stand in the way of the next rotation.
+    /// The version that the rotation made, if it can still become the current one, or is that now.
+    /// One that an emergency overtook has not the keys that are to follow: it must not stand in the
+    /// way of the next rotation.
     async fn pending(&self, id: &str) -> Result<Pending, RotationError> {
         let made = self.secret.version(id).await?.ok_or(RotationError::NotPending)?;
         let current = self.secret.current().await?;
@@ -281,8 +283,8 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         Ok(Pending { made, current: current.id })
     }
 
-    /// Publishes what the current secret wants published, and gives it back. When it was replaced meanwhile, what was written
-    /// for the old one is put right for the new one.
+    /// Publishes the keys of the current secret, and returns the secret. When the secret was
+    /// replaced meanwhile, the published keys are corrected for the new one.
     async fn settle(&self) -> Result<SigningSecret, RotationError> {
         let mut current = self.secret.current().await?;
         loop {
@@ -312,7 +314,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
     }
 }
 
-/// What a rotation made.
+/// The version that a rotation made.
 struct Pending {
     made: Version,
     /// The name of the version that it replaces; its own, when it has done so.

@@ -21,7 +21,7 @@ const LIFETIME: u32 = 3600;
 enum Stop {
     /// It is not made any more.
     Before(usize),
-    /// It has its effect, and nobody is told.
+    /// It has its effect, and its answer is lost.
     After(usize),
 }
 
@@ -32,7 +32,7 @@ struct Outside {
     published: Published,
     calls: usize,
     stop: Option<Stop>,
-    /// What somebody else does right before the call of this number.
+    /// Another party's action, right before the call of this number.
     interruption: Option<(usize, Interruption)>,
 }
 
@@ -224,7 +224,8 @@ async fn a_rotation_lets_the_next_key_sign_and_publishes_the_one_after_it() {
         deployment.assert_rotated(&before, "once");
         assert_eq!(deployment.world.current().next.algorithm(), algorithm);
 
-        // The key that was retired is forgotten when its last token is over; the next rotation sees to it.
+        // The key that was retired is forgotten when its last token is over; the next rotation sees
+        // to it.
         deployment.clock.set(last_token_of_a_retired_key(LIFETIME, START));
         let before = deployment.world.current();
         deployment.rotate("third").await.expect("rotated");
@@ -269,7 +270,7 @@ async fn a_rotation_that_is_stopped_anywhere_is_finished_by_doing_its_steps_agai
 }
 
 #[tokio::test]
-async fn a_rotation_that_nobody_finishes_is_tidied_up_by_the_next_one() {
+async fn an_abandoned_rotation_is_tidied_up_by_the_next_one() {
     let deployment = Deployment::new(SigningAlgorithm::Es256);
     let before = deployment.world.current();
     for step in &Step::ALL[..3] {
@@ -315,7 +316,7 @@ async fn a_key_that_is_published_no_more_never_signs() {
         deployment.step(*step, "second").await.expect("done");
     }
     let (before, now) = (deployment.world.current(), deployment.clock.now());
-    // What an emergency leaves of keys that somebody may have got hold of.
+    // An emergency leaves none of the keys that may be known to others.
     deployment.world.look(|outside| {
         outside.published.keys.retain(|known| known.key.kid() == before.current.kid());
         assert!(outside.published.get(before.next.kid(), now).is_none());
@@ -341,13 +342,15 @@ async fn an_emergency_at_any_moment_of_a_rotation_leaves_only_its_own_keys() {
             let interrupt = move |outside: &mut Outside| emergency(outside, &replacing, START - LEAD);
             deployment.world.look(|outside| outside.interruption = Some((call, Box::new(interrupt))));
             for step in steps() {
-                // Whether it is refused depends on the moment; Secrets Manager goes on with none after a failure.
+                // Whether it is refused depends on the moment; Secrets Manager goes on with none
+                // after a failure.
                 drop(deployment.step(step, "second").await);
             }
             let (keys, now_signing) = (secret.keys().expect("keys"), deployment.world.current());
             let published = deployment.world.published();
             for known in &published.keys {
-                // The rotation may have begun after the emergency: then it went on from the new keys.
+                // The rotation may have begun after the emergency: then it went on from the new
+                // keys.
                 let one_of_the_new = [keys.current.kid(), keys.next.kid(), now_signing.next.kid()];
                 assert!(one_of_the_new.contains(&known.key.kid()), "{times} {call}");
             }

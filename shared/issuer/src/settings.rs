@@ -37,7 +37,7 @@ pub struct SigningSettings {
 
 impl FromEnvironment for SigningSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
-        // Twice as long as published keys are kept by whoever verifies with them.
+        // Twice as long as a function keeps the published keys that it verifies with.
         const LEAD: Wait = Wait(Duration::from_secs(10 * 60));
         let algorithm = environment.parsed("SIGNING_ALGORITHM", SigningAlgorithm::default());
         let lead = environment.parsed("SIGNING_KEY_LEAD", LEAD);

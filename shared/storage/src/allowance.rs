@@ -1,4 +1,5 @@
-//! How often something may be done in an hour, counted in the table by what it is and on whose account.
+//! How often an action may be done in an hour, counted in the table by the kind of action and the
+//! account.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -7,16 +8,18 @@
 use crate::table::{Change, Key, Table, TableError, Written, absent, at_most};
 use base::clock::Time;
 
-/// The hour in which things are counted, in seconds.
+/// The hour in which actions are counted, in seconds.
 const WINDOW: i64 = 60 * 60;
 
 /// The kinds of action that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowance {
-    /// Applications, secrets and keys that are made for a managing entity. Each of them is an entry in the list of revocations
-    /// when it is removed, and removing is never refused, so that making is limited instead.
+    /// Applications, secrets and keys that are made for a managing entity. Each of them is an entry
+    /// in the list of revocations when it is removed, and removing is never refused, so that making
+    /// is limited instead.
     Credentials,
-    /// An application's tokens that stand in the list of revocations one by one. No other application spends it.
+    /// An application's tokens that stand in the list of revocations one by one. No other
+    /// application spends it.
     OwnTokens,
     /// The same beyond each application's own allowance, for all applications of an owner together.
     SharedTokens,
@@ -50,11 +53,11 @@ impl Allowances {
         Self(table)
     }
 
-    /// Counts `many` more actions on an account. When the allowance has less left, nothing is counted, and the result is the time
-    /// of the next allowance.
+    /// Counts `many` more actions on an account. When the allowance has less left, nothing is
+    /// counted, and the result is the time of the next allowance.
     ///
-    /// The count is not in one transaction with the action, since transactions of one account would cancel each other. An
-    /// action that fails after it was counted stays counted.
+    /// The count is not in one transaction with the action, since transactions of one account would
+    /// cancel each other. An action that fails after it was counted stays counted.
     pub async fn spend(
         &self,
         what: Allowance,

@@ -1,4 +1,5 @@
-//! POST …/application/{clientId}/secret: gives an application a further secret, and shows it this once.
+//! POST …/application/{clientId}/secret: gives an application a further secret, and shows the
+//! secret this once.
 
 use std::sync::Arc;
 

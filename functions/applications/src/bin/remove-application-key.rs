@@ -1,4 +1,5 @@
-//! DELETE …/application/{clientId}/key/{kid}: ends a public key of an application at once, and the tokens that were got with it.
+//! DELETE …/application/{clientId}/key/{kid}: ends a public key of an application at once, and the
+//! tokens that were got with it.
 
 use auth::scope::Scope;
 use base::audit::Action;

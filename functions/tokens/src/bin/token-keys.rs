@@ -14,6 +14,7 @@ async fn main() -> Result<(), StartError> {
 }
 
 async fn list(keys: PublishedKeys, now: Time) -> Result<Reply, Problem> {
-    // As long as our own functions keep the set; a new key is published longer than that before it signs.
+    // As long as our own functions keep the set; a new key is published longer than that before it
+    // signs.
     Ok(Reply::ok(&keys.read().await?.alive(now))?.cacheable(300))
 }

@@ -1,4 +1,4 @@
-//! GET /.well-known/oauth-authorization-server: what the token issuer says of itself (RFC 8414).
+//! GET /.well-known/oauth-authorization-server: the token issuer's metadata (RFC 8414).
 
 use function::{Service, StartError};
 use gate::{Endpoint, Reply};

@@ -1,4 +1,5 @@
-//! A function's copy of the list of revocations in little memory: for each entry a fingerprint and two times.
+//! A function's copy of the list of revocations in little memory: for each entry a fingerprint and
+//! two times.
 
 use std::{
     collections::HashMap,
@@ -10,11 +11,13 @@ use super::revocation::{Kind, Revocation, credential};
 use crate::token::Claims;
 use base::clock::Time;
 
-/// From this age on the list is not enough: a function that slept for hours must not accept what was revoked meanwhile.
+/// From this age on the list is not enough: a function that slept for hours must not accept what
+/// was revoked meanwhile.
 const TOO_OLD: Duration = Duration::from_secs(5 * 60);
 
-/// The revocations that this process knows. Entries are told apart by 64 bits under a key that is drawn at each start: with 50 000 of them, a good token is
-/// taken for a revoked one once in a hundred million million checks, and an attacker cannot search for such a token.
+/// The revocations that this process knows. Entries are told apart by 64 bits under a key that is
+/// drawn at each start: with 50 000 of them, a good token is taken for a revoked one once in a
+/// hundred million million checks, and an attacker cannot search for such a token.
 #[derive(Default)]
 pub(super) struct Known {
     entries: HashMap<u64, Times>,
@@ -25,13 +28,15 @@ pub(super) struct Known {
     rest: Option<Time>,
 }
 
-/// Tokens that were issued no later than this are revoked, and until when that counts: seconds since the epoch.
+/// Tokens that were issued no later than this are revoked, and until when that counts: seconds
+/// since the epoch.
 struct Times {
     issued_until: u32,
     until: u32,
 }
 
-/// What an entry is of. A token that does not say which credential it was got with may have been got with any.
+/// What an entry revokes. A token that does not say which credential it was got with may have been
+/// got with any.
 #[derive(Hash)]
 enum Of<'a> {
     One(Kind, &'a str),
@@ -99,8 +104,8 @@ impl Known {
         self.entries.contains_key(&self.fingerprints.hash_one(Of::One(Kind::Key, kid)))
     }
 
-    /// How old this is; as good as new for as long as no reading is to be tried. Nothing before the first reading, and when that is
-    /// too long ago.
+    /// How old this is; as good as new for as long as no reading is to be tried. Nothing before the
+    /// first reading, and when that is too long ago.
     pub(super) fn age(&self, now: Time) -> Option<Duration> {
         let resting = self.rest.is_some_and(|rest| now < rest);
         let age = self.read.map(|read| now.since(read)).filter(|age| *age < TOO_OLD)?;

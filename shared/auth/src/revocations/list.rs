@@ -1,8 +1,8 @@
-//! The list of revocations in the table: one small item for each, in the order of time, so that whoever knows the list reads
-//! only what is new.
+//! The list of revocations in the table: one small item for each, in the order of time, so that a
+//! function that knows the list reads only the new items.
 //!
-//! Revocations that end within an hour have a partition of their own, so that a function that starts reads few entries that have
-//! ended already, however long the table keeps them.
+//! Revocations that end within an hour have a partition of their own, so that a function that
+//! starts reads few entries that have ended already, however long the table keeps them.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -33,9 +33,10 @@ const DAY: Shelf = Shelf { pk: "REVOKED#DAY", life: Duration::from_secs(25 * 60 
 /// Written by releases that knew no other. A day after the last of them ran it is empty.
 const FORMER: Shelf = Shelf { pk: "REVOKED", life: Duration::from_secs(25 * 60 * 60) };
 
-/// The time, in milliseconds, in which the revocations of one application's tokens share an entry once its allowance is spent.
-/// Together with the five minutes that clocks may be apart it is what a reading goes back before the last one: a function
-/// that has read the entry reads it again when it has changed.
+/// The time, in milliseconds, in which the revocations of one application's tokens share an entry
+/// once its allowance is spent. Together with the five minutes that clocks may be apart it is what
+/// a reading goes back before the last one: a function that has read the entry reads it again when
+/// it has changed.
 const SHARED_FOR: i64 = 5 * 60 * 1000;
 /// As many entries as one answer has, so that reading a long list takes little memory.
 const PAGE: i32 = 2000;
@@ -80,7 +81,8 @@ impl RevocationItem {
     }
 }
 
-/// An entry of the list, as it is read. An entry of a kind that only a later release knows cannot be read.
+/// An entry of the list, as it is read. An entry of a kind that only a later release knows cannot
+/// be read.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "RevocationItem")]
 struct Entry(Revocation);
@@ -113,7 +115,8 @@ fn since(time: Time) -> String {
 
 /// Where revocations are read.
 pub trait RevocationSource: Send + Sync {
-    /// Hands over those made since then, or whatever else may still count if no time is said, page by page as they are read.
+    /// Hands over the revocations made since then, or without a time all that may still count, page
+    /// by page as they are read.
     fn made_since(
         &self,
         from: Option<Time>,
@@ -135,8 +138,9 @@ impl RevocationList {
         Self { allowances: Allowances::new(table.clone()), table }
     }
 
-    /// Revokes a token, by an application that is counted on this account. It is never refused: once the allowance is spent, the
-    /// application's tokens that were issued up to this one end with it, in one entry.
+    /// Revokes a token, by an application that is counted on this account. It is never refused:
+    /// once the allowance is spent, the application's tokens that were issued up to this one end
+    /// with it, in one entry.
     pub async fn token(&self, claims: &Claims, account: &str, now: Time) -> Result<Revocation, TableError> {
         if !self.stands_alone(claims, account, now).await? {
             return self.issued_up_to(claims, now).await;
@@ -152,7 +156,8 @@ impl RevocationList {
         Ok(own.is_none() || self.allowances.spend(Allowance::SharedTokens, 1, account, now).await?.is_none())
     }
 
-    /// Revokes every token of an application that was issued no later than this one. One entry serves for five minutes.
+    /// Revokes every token of an application that was issued no later than this one. One entry
+    /// serves for five minutes.
     async fn issued_up_to(&self, claims: &Claims, now: Time) -> Result<Revocation, TableError> {
         let revocation = shared(claims, now);
         let issued = revocation.issued_until.as_millis();
@@ -160,7 +165,8 @@ impl RevocationList {
             .set("issuedUntil", issued)
             .set("until", revocation.until.as_millis())
             .set("expiresAt", revocation.until.as_seconds() + 1)
-            // The latest time counts, in whatever order the changes come. A change that loses is covered by the one before it.
+            // The latest time counts, in whatever order the changes come. A change that loses is
+            // covered by the one before it.
             .only_if(absent("issuedUntil").or(less("issuedUntil", issued)));
         self.table.write(change, "revoking an application's tokens up to one").await?;
         Ok(revocation)
@@ -174,13 +180,15 @@ impl RevocationList {
     }
 }
 
-/// The write that revokes every token of an application, for the transaction that removes the application.
+/// The write that revokes every token of an application, for the transaction that removes the
+/// application.
 pub fn of_application(client_id: &str, now: Time) -> Result<Put, TableError> {
     let revocation = Revocation::new(Kind::Client, client_id, now, now + TOKENS_REVOKED);
     RevocationItem::put(&revocation, "revoking the tokens of an application")
 }
 
-/// The write that revokes every token that was got with a secret or a key, for the transaction that removes that credential.
+/// The write that revokes every token that was got with a secret or a key, for the transaction that
+/// removes that credential.
 pub fn of_credential(client_id: &str, credential_id: &str, now: Time) -> Result<Put, TableError> {
     let id = credential(client_id, credential_id);
     let revocation = Revocation::new(Kind::Credential, &id, now, now + TOKENS_REVOKED);
@@ -201,14 +209,16 @@ impl RevocationSource for RevocationList {
         now: Time,
         mut page: impl FnMut(Vec<Revocation>) + Send,
     ) -> Result<(), TableError> {
-        // One after the other: at a cold start a second connection would cost more than a round trip.
+        // One after the other: at a cold start a second connection would cost more than a round
+        // trip.
         for shelf in [HOUR, DAY, FORMER] {
             let oldest = now - shelf.life;
             let query = Query::partition(shelf.pk)
                 .starting_at("sk", since(from.unwrap_or(oldest).max(oldest)))
                 .attributes(&["sk", "until", "issuedUntil"])
                 .limit(PAGE)
-                // An entry of a later release is left out, since otherwise no token could be verified.
+                // An entry of a later release is left out, since otherwise no token could be
+                // verified.
                 .skipping_unreadable();
             let mut next = None;
             loop {

@@ -1,7 +1,8 @@
-//! Which tokens are over before their time: the list of revocations, kept in memory, so that no request pays a read.
+//! The list of revocations in memory, so that no request pays a read: which tokens are over before
+//! their time.
 //!
-//! A function that is warm reads what is new of the list every half minute. What was revoked stops working within a minute
-//! everywhere.
+//! A warm function reads the new items of the list every half minute. A revoked token stops working
+//! everywhere within a minute.
 
 mod known;
 mod list;
@@ -21,24 +22,28 @@ pub use list::{RevocationList, RevocationSource, of_application, of_credential};
 pub use revocation::{Kind, Revocation, TOKENS_REVOKED};
 use storage::table::TableError;
 
-/// For so long nobody reads again.
+/// Until this age the list is not read again.
 const YOUNG: Duration = Duration::from_secs(30);
-/// From then on all wait for the one who reads; before, the others go on with what is known.
+/// From this age on all calls wait for the one that reads; before, they go on with the list in
+/// memory.
 const OLD: Duration = Duration::from_secs(45);
 /// How long a request may be held up for something newer when there is something old to use.
 const READING_LIMIT: Duration = Duration::from_secs(2);
-/// How long nobody tries to read again after a failure.
+/// How long the list is not read again after a failure.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
-/// How far back a reading goes before the last: a revocation stands at the time of its writer's clock, which is a workstation's
-/// when an operator makes it (AWS takes requests of clocks that are five minutes off), and a little after that in the table; and
-/// an entry that several share changes for five minutes.
+/// How far back a reading goes before the last: a revocation stands at the time of its writer's
+/// clock, which is a workstation's when an operator makes it (AWS takes requests of clocks that are
+/// five minutes off), and a little after that in the table; and an entry that several share changes
+/// for five minutes.
 const OVERLAP: Duration = Duration::from_secs(10 * 60);
-/// The revocations that are known.
+/// The list in memory, and how it is kept young. It is not a `base::refreshed::Refreshed`: a
+/// reading adds to the list page by page, and each page counts at once; and beyond an age calls
+/// wait, or fail, instead of going on with an old list.
 pub struct Revocations<S = RevocationList> {
     source: S,
     clock: SharedClock,
     known: RwLock<Known>,
-    /// Held by the one who reads.
+    /// Held while a call reads.
     reading: Mutex<()>,
 }
 
@@ -57,15 +62,16 @@ impl<S: RevocationSource> Revocations<S> {
         Self { source, clock, known: RwLock::default(), reading: Mutex::new(()) }
     }
 
-    /// Reads the list before the first request. A failure is logged, and tried again by the first request.
+    /// Reads the list before the first request. A failure is logged, and tried again by the first
+    /// request.
     pub async fn warm_up(&self) {
         if let Err(error) = self.refresh().await {
             tracing::warn!(error = %logging::chain(&error), "the revocations could not be read at the start");
         }
     }
 
-    /// Whether a token is revoked: it, its application, the credential that it was got with, or its key. An error only when
-    /// nothing was read for minutes.
+    /// Whether a token is revoked by itself, with its application, with the credential that it was
+    /// got with, or with its key. Fails only when the list could not be read for minutes.
     pub async fn revoked(&self, claims: &Claims) -> Result<bool, TableError> {
         self.refresh().await?;
         Ok(self.hold(claims))
@@ -77,11 +83,12 @@ impl<S: RevocationSource> Revocations<S> {
         Ok(self.with_known(|known| known.hold_key(kid)))
     }
 
-    /// The same by what stands in the table now.
+    /// Whether a token is revoked, by the table at this moment.
     pub async fn revoked_by_now(&self, claims: &Claims) -> Result<bool, TableError> {
         let asked = self.clock.now();
         let _one_at_a_time = self.reading.lock().await;
-        // Who waited while somebody read has to read; who waited for several finds that the last began late enough.
+        // A reading that began after this call counts for it. A call that waited for one reading
+        // only has to read.
         if self.with_known(|known| known.last_read().is_none_or(|read| read <= asked)) {
             self.read().await?;
         }
@@ -101,8 +108,9 @@ impl<S: RevocationSource> Revocations<S> {
         look(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads what is new, if it is time. Whoever has something to go on with goes on with it when that fails; who has not waits
-    /// for as long as it takes.
+    /// Reads the new items, if it is time. When that fails, calls go on with the list in memory
+    /// while it is not too old; otherwise they wait for as long as a reading takes, and fail with
+    /// it.
     async fn refresh(&self) -> Result<(), TableError> {
         let _one_at_a_time = match self.age() {
             Some(age) if age < YOUNG => return Ok(()),
@@ -113,7 +121,7 @@ impl<S: RevocationSource> Revocations<S> {
             _ => self.reading.lock().await,
         };
         match self.age() {
-            Some(age) if age < YOUNG => return Ok(()), // somebody else just read it
+            Some(age) if age < YOUNG => return Ok(()), // another call just read it
             None => return self.read().await,
             Some(_) => {}
         }
@@ -320,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn when_the_list_cannot_be_read_what_is_known_goes_on_and_nobody_tries_for_a_while() {
+    async fn when_the_list_cannot_be_read_calls_go_on_with_the_list_in_memory() {
         let (list, clock, revocations) = stand();
         list.make(START, Kind::Token, "token", after(1000));
         revocations.warm_up().await;
@@ -345,7 +353,10 @@ mod tests {
         clock.set(after(299));
         assert!(!revocations.revoked(&claims("token")).await.expect("known"));
         clock.set(after(300));
-        assert!(revocations.revoked(&claims("token")).await.is_err(), "although nobody was to try for a while");
+        assert!(
+            revocations.revoked(&claims("token")).await.is_err(),
+            "although the list is not read again for a while"
+        );
         list.fails.store(false, Ordering::SeqCst);
         clock.set(after(3600));
         assert!(revocations.revoked(&claims("token")).await.expect("read"));
@@ -393,7 +404,8 @@ mod tests {
             ..Revocation::new(Kind::Issued, "app", START, after(90_000))
         };
         list.made.lock().expect("no panic").push(up_to(0));
-        // It begins at the start by a clock that is five minutes slow, and changes for five minutes more.
+        // It begins at the start by a clock that is five minutes slow, and changes for five minutes
+        // more.
         clock.set(after(599));
         let claims = Claims { issued: after(590), ..claims("token") };
         assert!(!revocations.revoked(&claims).await.expect("read"));
@@ -414,7 +426,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn before_anything_was_read_nobody_can_say() {
+    async fn before_the_first_reading_a_check_fails() {
         let (list, _, revocations) = stand();
         list.fails.store(true, Ordering::SeqCst);
         revocations.warm_up().await;

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use base::clock::Time;
 
-/// How long the tokens of an application or of a credential are revoked: the longest that a token may live, and some minutes
-/// for those that were being issued. For as long, a credential that has ended has tokens that may still be good.
+/// How long the tokens of an application or of a credential are revoked: the longest that a token
+/// may live, and some minutes for those that were being issued. For as long, a credential that has
+/// ended has tokens that may still be good.
 pub const TOKENS_REVOKED: Duration = Duration::from_secs(24 * 60 * 60 + 5 * 60);
-/// How long after the removal of an application or of a credential its tokens may seem to be issued: for clocks, and for those
-/// that were being issued. One that is registered again later has good tokens.
+/// How long after the removal of an application or of a credential its tokens may seem to be
+/// issued: for clocks, and for those that were being issued. One that is registered again later has
+/// good tokens.
 const LAST_ISSUED: Duration = Duration::from_secs(5 * 60);
 
-/// What a revocation is of.
+/// The thing that is revoked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// One token, by its `jti`.
@@ -52,17 +54,17 @@ pub struct Revocation {
     pub kind: Kind,
     /// The identifier of that.
     pub id: String,
-    /// When it was made, by the clock of whoever made it.
+    /// When it was made, by its maker's clock.
     pub made: Time,
-    /// Tokens that were issued later are none of those.
+    /// Tokens that were issued later are not revoked.
     pub issued_until: Time,
-    /// When what is revoked is over anyway.
+    /// When the revoked tokens are over anyway.
     pub until: Time,
 }
 
 impl Revocation {
-    /// The revocation of one thing, whenever its tokens were issued; of an application or a credential, whose identifier may come
-    /// to be used again, up to a little later than now.
+    /// The revocation of one thing, whenever its tokens were issued; of an application or a
+    /// credential, whose identifier may come to be used again, up to a little later than now.
     pub fn new(kind: Kind, id: &str, made: Time, until: Time) -> Self {
         let issued_until = match kind {
             Kind::Client | Kind::Credential => made + LAST_ISSUED,

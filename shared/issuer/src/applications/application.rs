@@ -15,19 +15,22 @@ use storage::secrets::SecretBytes;
 pub struct Application {
     /// The client identifier: `app` and 22 letters and digits.
     pub client_id: String,
-    /// What people call it.
+    /// The name that people know it by.
     pub name: String,
-    /// The managing entity that manages it over HTTP; without one, only the operator's command does.
+    /// The managing entity that manages it over HTTP; without one, only the operator's command
+    /// does.
     pub owner: Option<EntityId>,
-    /// What it may ask for.
+    /// The scopes that it may ask for.
     pub scopes: Scopes,
-    /// For whom.
+    /// The managing entities that it may act for.
     pub entities: Entities,
-    /// Its secrets, the newest first: the live ones, and those that ended within a day, whose tokens may still be good.
+    /// Its secrets, the newest first: the live ones, and those that ended within a day, whose
+    /// tokens may still be good.
     pub secrets: Vec<ClientSecret>,
     /// Its public keys, the oldest first.
     pub keys: Vec<ClientKey>,
-    /// The day (UTC, `2026-11-20`) on which each credential was last used, by the secret's identifier or the key's.
+    /// The day (UTC, `2026-11-20`) on which each credential was last used, by the secret's
+    /// identifier or the key's.
     pub last_used: BTreeMap<String, String>,
     /// Counts its changes, from 1. That a credential was used is none.
     pub version: u64,
@@ -38,7 +41,8 @@ pub struct Application {
 }
 
 impl Application {
-    /// The account that the application's actions are counted on: its owner, or itself where it has none.
+    /// The account that the application's actions are counted on: its owner, or itself where it has
+    /// none.
     pub fn accountable(&self) -> &str {
         self.owner.as_ref().map_or(&self.client_id, EntityId::as_str)
     }
@@ -48,13 +52,15 @@ impl Application {
         self.secrets.iter().filter(move |secret| secret.is_live(now))
     }
 
-    /// The secrets whose tokens may be good at this moment, the newest first: the live ones, and those that ended within a day.
+    /// The secrets whose tokens may be good at this moment, the newest first: the live ones, and
+    /// those that ended within a day.
     pub fn kept_secrets(&self, now: Time) -> impl Iterator<Item = &ClientSecret> {
         self.secrets.iter().filter(move |secret| secret.is_kept(now))
     }
 
-    /// The secret that this text is, if it is one that is still good. Compares with every live one, in constant time: with those
-    /// that have ended it does not, so that the time does not tell how often the secret was replaced.
+    /// The secret that this text is, if it is one that is still good. Compares with every live one,
+    /// in constant time: with those that have ended it does not, so that the time does not tell how
+    /// often the secret was replaced.
     pub fn secret(&self, presented: &str, pepper: &SecretBytes, now: Time) -> Option<&ClientSecret> {
         let presented = ClientSecret::hash_of(presented, pepper);
         let mut found = None;

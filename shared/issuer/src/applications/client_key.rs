@@ -1,5 +1,6 @@
-//! The public keys with which an application's assertions are verified (RFC 7523): JSON Web Keys (RFC 7517), taken only when
-//! an assertion could be verified with them and nothing of a private key came along.
+//! The public keys with which an application's assertions are verified (RFC 7523): JSON Web Keys
+//! (RFC 7517), taken only when an assertion could be verified with them and nothing of a private
+//! key came along.
 
 use aws_lc_rs::{
     digest,
@@ -20,8 +21,8 @@ use base::clock::Time;
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 /// Members that are read, of whatever type the key is.
 const KNOWN: [&str; 10] = ["kty", "crv", "x", "y", "n", "e", "kid", "use", "alg", "key_ops"];
-/// Members that nothing is verified with, and that are left out of what is kept: certificates of the same key (RFC 7517
-/// §4.6–4.9), and what browsers add.
+/// Members that nothing is verified with, and that are left out of what is kept: certificates of
+/// the same key (RFC 7517 §4.6–4.9), and what browsers add.
 const LEFT_OUT: [&str; 5] = ["x5u", "x5c", "x5t", "x5t#S256", "ext"];
 /// The longest name of a key.
 const MAX_KID: usize = 128;
@@ -81,7 +82,8 @@ impl ClientKey {
     /// Reads a JSON Web Key that an application registers now.
     ///
     /// # Errors
-    /// What is wrong with it, as the second half of a sentence that begins with the key's place in the request.
+    /// What is wrong with it, as the second half of a sentence that begins with the key's place in
+    /// the request.
     pub fn parse(jwk: &Value, now: Time) -> Result<Self, String> {
         let members = jwk.as_object().ok_or("must be a JSON Web Key: an object")?;
         if let Some(name) = PRIVATE.iter().find(|name| members.contains_key(**name)) {
@@ -121,12 +123,13 @@ impl ClientKey {
         self.jwk.material.thumbprint()
     }
 
-    /// The algorithms that may be used with the key: it decides, and never what an assertion says of itself (RFC 8725 §3.1).
+    /// The algorithms that may be used with the key: it decides, and never what an assertion says
+    /// of itself (RFC 8725 §3.1).
     pub fn algorithms(&self) -> &[Algorithm] {
         self.jwk.alg.as_ref().map_or_else(|| self.jwk.material.algorithms(), std::slice::from_ref)
     }
 
-    /// The key, for the one who verifies.
+    /// The key, ready to verify with.
     ///
     /// # Errors
     /// When it is not what [`ClientKey::parse`] made.
@@ -139,14 +142,16 @@ impl ClientKey {
     }
 }
 
-/// Whether a text can be a key's name: it stands in paths, where clients leave out `.` and `..` (RFC 3986 §5.2.4), and logs.
+/// Whether a text can be a key's name: it stands in paths, where clients leave out `.` and `..`
+/// (RFC 3986 §5.2.4), and logs.
 fn is_kid(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._~:@-".contains(&byte);
     let dots_alone = text.bytes().all(|byte| byte == b'.');
     (1..=MAX_KID).contains(&text.len()) && text.bytes().all(allowed) && !dots_alone && !text.starts_with(SECRET_PREFIX)
 }
 
-/// The algorithm that the key is for, if it says so. A key that is for something else than verifying signatures is refused.
+/// The algorithm that the key is for, if it says so. A key that is for something else than
+/// verifying signatures is refused.
 fn purpose(members: &Map<String, Value>, material: &Material) -> Result<Option<Algorithm>, String> {
     if members.get("use").is_some_and(|usage| usage != "sig") {
         return Err("must have `sig` as its `use`, or none".to_owned());
@@ -223,8 +228,8 @@ impl Material {
     }
 }
 
-/// Whether these are the coordinates of a point on the curve. A verification would find that out only when it is too late to
-/// tell whoever registers the key.
+/// Whether these are the coordinates of a point on the curve. A verification would find that out
+/// only when it is too late to refuse the key.
 fn on_curve(curve: &'static EcdsaVerificationAlgorithm, length: usize, x: Vec<u8>, y: Vec<u8>) -> Result<(), String> {
     let right = x.len() == length && y.len() == length;
     let point = [vec![4], x, y].concat(); // uncompressed (SEC 1 §2.3.3)
@@ -235,8 +240,9 @@ fn on_curve(curve: &'static EcdsaVerificationAlgorithm, length: usize, x: Vec<u8
     }
 }
 
-/// Whether these bytes can be an Ed25519 key for which signing needs the private half. The library that verifies takes any point, and
-/// with one of a small order a signature of zeros is good for one message in eight, or for every one.
+/// Whether these bytes can be an Ed25519 key for which signing needs the private half. The library
+/// that verifies takes any point, and with one of a small order a signature of zeros is good for
+/// one message in eight, or for every one.
 fn edwards(x: Vec<u8>) -> Result<(), String> {
     let fault = || "is no key on the curve Ed25519".to_owned();
     let mut coordinate = <[u8; 32]>::try_from(x.as_slice()).map_err(|_| fault())?;
@@ -259,11 +265,13 @@ const fn number(digits: &[u8; 64]) -> [u8; 32] {
     number
 }
 
-/// 2²⁵⁵ − 19: a coordinate that is as large is written in more than one way (RFC 8032 §5.1.3), which some take and others do not.
+/// 2²⁵⁵ − 19: a coordinate that is as large is written in more than one way (RFC 8032 §5.1.3),
+/// which some take and others do not.
 const FIELD: [u8; 32] = number(b"7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffed");
 
-/// The y of every point whose order divides eight, of which each stands for a point and its negative: orders 4, 1, 8, 8 and 2. Those
-/// of libsodium's `ge25519_has_small_order` that are not as large as the field.
+/// The y of every point whose order divides eight, of which each stands for a point and its
+/// negative: orders 4, 1, 8, 8 and 2. Those of libsodium's `ge25519_has_small_order` that are not
+/// as large as the field.
 const SMALL_ORDER: [[u8; 32]; 5] = [
     number(b"0000000000000000000000000000000000000000000000000000000000000000"),
     number(b"0000000000000000000000000000000000000000000000000000000000000001"),
@@ -272,8 +280,9 @@ const SMALL_ORDER: [[u8; 32]; 5] = [
     number(b"7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffec"),
 ];
 
-/// Whether a number, the largest digit first, has a factor below 752, as no modulus of RSA has (NIST SP 800-89 §5.3.3): a
-/// factor that is known leads to the others, and they to the private half.
+/// Whether a number, the largest digit first, has a factor below 752, as no modulus of RSA has
+/// (NIST SP 800-89 §5.3.3): a factor that is known leads to the others, and they to the private
+/// half.
 fn has_small_factor(number: &[u8]) -> bool {
     let rest = |divisor: u32| number.iter().fold(0, |rest, byte| (rest << 8 | u32::from(*byte)) % divisor);
     (2..752).any(|divisor| rest(divisor) == 0)
@@ -408,8 +417,9 @@ mod tests {
         }
     }
 
-    /// Every way to write a point of a small order, those included that a strict reader refuses: 2²⁵⁵ − 19 and the number after it
-    /// are 0 and 1 again. Each with and without the bit that tells a point from its negative.
+    /// Every way to write a point of a small order, those included that a strict reader refuses:
+    /// 2²⁵⁵ − 19 and the number after it are 0 and 1 again. Each with and without the bit that
+    /// tells a point from its negative.
     fn small_order() -> impl Iterator<Item = [u8; 32]> {
         let mut beyond = FIELD;
         beyond[31] += 1;
@@ -429,8 +439,9 @@ mod tests {
         }
     }
 
-    /// Why they must be, and that the table is right: with each of the eight points, the library that verifies is content with a
-    /// signature of zeros for one message in eight at least. What is left over are further ways to write one of them.
+    /// Why they must be, and that the table is right: with each of the eight points, the library
+    /// that verifies is content with a signature of zeros for one message in eight at least. What
+    /// is left over are further ways to write one of them.
     #[test]
     fn with_a_key_of_a_small_order_a_signature_that_nobody_made_is_good() {
         let identity = number(b"0100000000000000000000000000000000000000000000000000000000000000");

@@ -1,7 +1,7 @@
-//! A client secret, and what is kept of it.
+//! A client secret, of which only a hash is kept.
 //!
-//! It is 256 random bits, so a fast keyed hash keeps it as well as a slow one would: HMAC-SHA256 under a pepper from
-//! Secrets Manager. The table alone is not enough even to test a guess.
+//! It is 256 random bits, so a fast keyed hash keeps it as well as a slow one would: HMAC-SHA256
+//! under a pepper from Secrets Manager. The table alone is not enough even to test a guess.
 
 use aws_lc_rs::{constant_time, hmac};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -15,14 +15,15 @@ use base::{
 };
 use storage::secrets::{SecretBytes, SecretText};
 
-/// The characters of a secret: letters and digits only, so that every client library's Basic encoding agrees.
+/// The characters of a secret: letters and digits only, so that every client library's Basic
+/// encoding agrees.
 const LENGTH: usize = 43;
 
-/// What is kept of a client secret.
+/// A client secret without its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientSecret {
-    /// What its owner calls it.
+    /// Its identifier, which its owner sees.
     pub id: ClientSecretId,
     /// HMAC-SHA256 in base 64.
     pub(super) hash: String,
@@ -33,19 +34,19 @@ pub struct ClientSecret {
     pub expires_date: Option<Time>,
 }
 
-/// A new secret, to be told to its owner once.
+/// A new secret, which its owner is shown once.
 pub fn fresh(random: &dyn Random) -> SecretText {
     SecretText::new(random::alphanumeric(random, LENGTH))
 }
 
 impl ClientSecret {
-    /// What is kept of this secret.
+    /// Hashes this secret.
     pub fn of(secret: &SecretText, pepper: &SecretBytes, now: Time, random: &dyn Random) -> Self {
         let hash = Self::hash_of(secret.expose(), pepper);
         Self { id: ClientSecretId::new(now, random), hash, created_date: now, expires_date: None }
     }
 
-    /// One that no text is.
+    /// A secret that no text matches.
     pub(super) fn of_nothing() -> Self {
         struct Zeros;
         impl Random for Zeros {
@@ -63,7 +64,8 @@ impl ClientSecret {
         self.expires_date.is_none_or(|end| now < end)
     }
 
-    /// Whether tokens that were got with it may be good at this moment, so that it must be known for them to be ended.
+    /// Whether tokens that were got with it may be good at this moment, so that it must be known
+    /// for them to be ended.
     pub fn is_kept(&self, now: Time) -> bool {
         self.expires_date.is_none_or(|end| now < end + TOKENS_REVOKED)
     }

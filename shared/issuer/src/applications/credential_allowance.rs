@@ -1,5 +1,6 @@
-//! How many applications, secrets and keys may be made for a managing entity in an hour. Each of them is an entry in the list
-//! of revocations when it is removed, and removing is never refused, so that making is limited.
+//! How many applications, secrets and keys may be made for a managing entity in an hour. Each of
+//! them is an entry in the list of revocations when it is removed, and removing is never refused,
+//! so that making is limited.
 
 use std::time::Duration;
 

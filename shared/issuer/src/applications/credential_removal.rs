@@ -1,5 +1,5 @@
-//! Removing a secret or a key of an application. One transaction removes the credential and revokes the tokens that were got
-//! with it.
+//! Removing a secret or a key of an application. One transaction removes the credential and revokes
+//! the tokens that were got with it.
 
 use super::{
     grants::{Caller, ConfirmationRequired, ExceedsCaller},

@@ -1,5 +1,6 @@
-//! Which caller may manage which application: making, changing or removing one needs a token that can do all that the
-//! application can. A token for little could otherwise make itself one for everything, or take away what others work with.
+//! Which caller may manage which application: making, changing or removing one needs a token that
+//! can do all that the application can. A token for little could otherwise make itself one for
+//! everything, or take away what others work with.
 
 use http::header::WWW_AUTHENTICATE;
 use serde_json::json;
@@ -38,8 +39,8 @@ pub enum ExceedsCaller {
 pub struct ConfirmationRequired;
 
 impl Caller<'_> {
-    /// Fails unless the token has all these scopes for all these entities. Every entity, `*`, is covered only by a token for
-    /// every entity.
+    /// Fails unless the token has all these scopes for all these entities. Every entity, `*`, is
+    /// covered only by a token for every entity.
     pub fn check(&self, scopes: Scopes, entities: &Entities) -> Result<(), ExceedsCaller> {
         let lacking = scopes.without(self.token.scopes);
         if !lacking.is_empty() {
@@ -58,15 +59,17 @@ impl Caller<'_> {
         self.check(application.scopes, &application.entities)
     }
 
-    /// Fails when the token is this application's own, unless the request is confirmed. A caller that removes another
-    /// application keeps its own access, so that it can repair what it did, and needs no confirmation.
+    /// Fails when the token is this application's own, unless the request is confirmed. A caller
+    /// that removes another application keeps its own access, so that it can repair what it did,
+    /// and needs no confirmation.
     pub fn check_confirmation(&self, application: &Application, confirmed: bool) -> Result<(), ConfirmationRequired> {
         let own = self.token.client_id == application.client_id;
         if own && !confirmed { Err(ConfirmationRequired) } else { Ok(()) }
     }
 }
 
-/// Whether the query says `confirm=true`: the removal is meant even if it ends the caller's own access.
+/// Whether the query says `confirm=true`: the removal is meant even if it ends the caller's own
+/// access.
 pub fn confirmed(mut query: Query<'_>) -> Result<bool, Problem> {
     let confirmed = query.optional("confirm", "`true` or `false`", |text| text.parse().ok());
     query.finish()?;

@@ -1,4 +1,5 @@
-//! The public keys of an application: it proves with an assertion that it has the private half (RFC 7523).
+//! The public keys of an application: it proves with an assertion that it has the private half (RFC
+//! 7523).
 
 use serde_json::Value;
 
@@ -22,7 +23,7 @@ use storage::{
 pub struct KeyAddition {
     /// Where applications are kept.
     pub applications: Applications,
-    /// Counts what is made.
+    /// Counts what is made in an hour.
     pub allowances: Allowances,
 }
 
@@ -85,7 +86,8 @@ impl KeyAddition {
     }
 }
 
-/// The credentials that remain without the key of this name; `None` when the application has no such key.
+/// The credentials that remain without the key of this name; `None` when the application has no
+/// such key.
 pub fn without(application: &Application, kid: &str) -> Option<Left> {
     let (mut gone, left): (Vec<_>, Vec<_>) = application.keys.iter().cloned().partition(|key| key.kid == kid);
     let gone = vec![gone.pop()?.thumbprint()];

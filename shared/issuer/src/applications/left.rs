@@ -10,7 +10,8 @@ pub struct Left {
     pub secrets: Vec<ClientSecret>,
     /// Its keys.
     pub keys: Vec<ClientKey>,
-    /// The removed credentials, by the identifiers that tokens carry. The tokens that were got with them are revoked.
+    /// The removed credentials, by the identifiers that tokens carry. The tokens that were got with
+    /// them are revoked.
     pub gone: Vec<String>,
 }
 

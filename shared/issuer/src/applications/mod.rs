@@ -1,4 +1,5 @@
-//! Applications: the clients of the token issuer, how their credentials are kept, and how their owners manage them.
+//! Applications: the clients of the token issuer, how their credentials are kept, and how their
+//! owners manage them.
 
 pub mod application;
 pub mod client_key;

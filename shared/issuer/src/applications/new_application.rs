@@ -1,4 +1,5 @@
-//! An application that is to be made: what may be asked for, whether over HTTP or by the operator, and what comes of it.
+//! An application that is to be made, over HTTP or by the operator: the checks of its properties,
+//! and the making.
 
 use std::collections::BTreeMap;
 
@@ -21,24 +22,24 @@ use problem::{JsonBody, Problem, Violations};
 use storage::secrets::{SecretBytes, SecretText};
 
 const MAX_NAME_LENGTH: usize = 100;
-/// How many managing entities an application may be registered for, and how many bytes their identifiers may have together:
-/// every token carries them all.
+/// How many managing entities an application may be registered for, and how many bytes their
+/// identifiers may have together: every token carries them all.
 const MAX_ENTITIES: usize = 100;
 const MAX_ENTITY_BYTES: usize = 4 * 1024;
-/// The characters of a client identifier after `app`: letters and digits only, so that every client library's Basic encoding
-/// agrees.
+/// The characters of a client identifier after `app`: letters and digits only, so that every client
+/// library's Basic encoding agrees.
 const CLIENT_ID_LENGTH: usize = 22;
 
-/// What is wanted of an application.
+/// The properties of an application that is to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewApplication {
-    /// What people call it.
+    /// The name that people know it by.
     pub name: String,
     /// The managing entity that manages it over HTTP, if one does.
     pub owner: Option<EntityId>,
-    /// What it may ask for.
+    /// The scopes that it may ask for.
     pub scopes: Scopes,
-    /// For whom.
+    /// The managing entities that it may act for.
     pub entities: Entities,
     /// The keys with which it proves that it is itself.
     pub keys: Vec<ClientKey>,
@@ -83,14 +84,14 @@ impl NewApplication {
         Ok(Self { name, owner: Some(owner.clone()), scopes, entities, keys, with_secret })
     }
 
-    /// An application with a secret, as an operator wants it. The first of its managing entities manages it; one for every
-    /// entity is the operator's own affair.
+    /// An application with a secret, as an operator wants it. The first of its managing entities
+    /// manages it; one for every entity is the operator's own affair.
     pub fn of_operator(name: String, scopes: Scopes, entities: Entities) -> Self {
         let owner = entities.iter().next().and_then(|entity| EntityId::parse(entity).ok());
         Self { name, owner, scopes, entities, keys: Vec::new(), with_secret: true }
     }
 
-    /// The application that comes of it at this moment, with its secret if it gets one, to be told once.
+    /// The application, made at this moment, and its secret if it gets one, which is shown once.
     pub fn make(self, pepper: &SecretBytes, now: Time, random: &dyn Random) -> (Application, Option<SecretText>) {
         let secret = self.with_secret.then(|| client_secret::fresh(random));
         let kept = secret.as_ref().map(|secret| ClientSecret::of(secret, pepper, now, random));
@@ -128,7 +129,8 @@ pub fn checked_entity(text: &str) -> Result<String, NotAnEntity> {
     if text == Entities::EVERY { Ok(text.to_owned()) } else { EntityId::parse(text).map(String::from) }
 }
 
-/// The managing entities of an application, each once. The error ends a sentence that begins with the list.
+/// The managing entities of an application, each once. The error ends a sentence that begins with
+/// the list.
 pub fn checked_entities(list: Vec<String>) -> Result<Entities, String> {
     let mut distinct = Vec::<String>::new();
     for entity in list {

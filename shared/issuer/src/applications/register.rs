@@ -24,7 +24,7 @@ pub const MAX_APPLICATIONS: usize = 100;
 pub struct Registration {
     /// Where applications are kept.
     pub applications: Applications,
-    /// Counts what is made.
+    /// Counts what is made in an hour.
     pub allowances: Allowances,
     /// The key of the hashes of secrets.
     pub pepper: Pepper,
@@ -71,7 +71,8 @@ impl Registration {
         now: Time,
     ) -> Result<Created, CreateError> {
         caller.check(new.scopes, &new.entities)?;
-        // Two requests at once may pass together: the limit keeps lists short, and one more does no harm.
+        // Two requests at once may pass together: the limit keeps lists short, and one more does no
+        // harm.
         if self.applications.count_of(caller.entity).await? >= MAX_APPLICATIONS {
             return Err(CreateError::TooMany);
         }

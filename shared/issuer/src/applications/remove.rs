@@ -1,7 +1,8 @@
 //! Removing an application.
 //!
-//! One transaction removes the application and its owner's pointer to it, and revokes its tokens, so that a crash leaves all of
-//! it or nothing. Other requests cannot make it fail: there is no allowance for it, and it does not ask for a version.
+//! One transaction removes the application and its owner's pointer to it, and revokes its tokens,
+//! so that a crash leaves all of it or nothing. Other requests cannot make it fail: there is no
+//! allowance for it, and it does not ask for a version.
 
 use super::{
     grants::{Caller, ConfirmationRequired, ExceedsCaller},

@@ -1,8 +1,9 @@
-//! The secrets of an application, one after the other, without a moment in which it has none: the new secret is accepted at
-//! once, and the previous one beside it for as long as the owner wants.
+//! The secrets of an application, one after the other, without a moment in which it has none: the
+//! new secret is accepted at once, and the previous one beside it for as long as the owner wants.
 //!
-//! A secret that has ended is kept for as long as tokens that were got with it may be good, so that its removal can end them. An
-//! application keeps a few of those; when there is one too many, the secret that ended first is removed with its tokens.
+//! A secret that has ended is kept for as long as tokens that were got with it may be good, so that
+//! its removal can end them. An application keeps a few of those; when there is one too many, the
+//! secret that ended first is removed with its tokens.
 
 use std::{cmp::Reverse, time::Duration};
 
@@ -29,7 +30,8 @@ use storage::{
 
 /// How many secrets may be accepted at once.
 pub const MAX_SECRETS: usize = 2;
-/// How many that have ended are kept when a new one is added, so that the item of an application stays small.
+/// How many that have ended are kept when a new one is added, so that the item of an application
+/// stays small.
 const MAX_ENDED: usize = 6;
 /// For how long the old secret is accepted beside the new one, unless its owner says otherwise.
 const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
@@ -40,7 +42,7 @@ const MAX_OVERLAP: u32 = 7 * 24 * 60 * 60;
 pub struct SecretAddition {
     /// Where applications are kept.
     pub applications: Applications,
-    /// Counts what is made.
+    /// Counts what is made in an hour.
     pub allowances: Allowances,
     /// The key of the hashes of secrets.
     pub pepper: Pepper,
@@ -146,9 +148,10 @@ pub fn overlap(body: &[u8]) -> Result<Duration, Problem> {
     Ok(seconds.map_or(OVERLAP, |seconds| Duration::from_secs(seconds.into())))
 }
 
-/// The credentials with a new secret in the first place. The previous one ends after the overlap, or earlier if it has an
-/// earlier end. Secrets that have ended stay while their tokens may be good; when they are too many, the first that ended go
-/// with their tokens, since a secret that is not known any more could not be removed.
+/// The credentials with a new secret in the first place. The previous one ends after the overlap,
+/// or earlier if it has an earlier end. Secrets that have ended stay while their tokens may be
+/// good; when they are too many, the first that ended go with their tokens, since a secret that is
+/// not known any more could not be removed.
 pub fn with_new(
     application: &Application,
     new: ClientSecret,
@@ -174,8 +177,8 @@ pub fn with_new(
     Ok(Rotated { left: Left { secrets, keys: application.keys.clone(), gone }, previous_ends })
 }
 
-/// The credentials that remain without this secret; `None` when the application has no such secret. A secret that has ended can
-/// be removed as well, since its tokens may still be good.
+/// The credentials that remain without this secret; `None` when the application has no such secret.
+/// A secret that has ended can be removed as well, since its tokens may still be good.
 pub fn without(application: &Application, id: &ClientSecretId, now: Time) -> Option<Left> {
     let (mut gone, left): (Vec<_>, Vec<_>) =
         application.kept_secrets(now).cloned().partition(|secret| secret.id == *id);

@@ -28,7 +28,8 @@ pub enum Conflict {
 }
 
 impl Applications {
-    /// The application with this client identifier, if the caller's entity owns it. Notes it as the subject of the audit line.
+    /// The application with this client identifier, if the caller's entity owns it. Notes it as the
+    /// subject of the audit line.
     pub async fn show(&self, caller: &Caller<'_>, client_id: &str, notes: &Notes) -> Result<Application, FindError> {
         let application = self.find_of(caller.entity, client_id).await?.ok_or(FindError::NotFound)?;
         notes.subject(&application.client_id);

@@ -1,5 +1,5 @@
-//! Applications in the table: each in a partition of its own, so that one read authenticates, with a pointer to it in its
-//! owner's partition, so that one query lists them.
+//! Applications in the table: each in a partition of its own, so that one read authenticates, with
+//! a pointer to it in its owner's partition, so that one query lists them.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -116,14 +116,15 @@ impl Applications {
         item.map(Application::try_from).transpose()
     }
 
-    /// The application with this client identifier that this entity owns; another's looks like a missing one.
+    /// The application with this client identifier that this entity owns; another's looks like a
+    /// missing one.
     pub async fn find_of(&self, owner: &AuthorizedEntity, client_id: &str) -> Result<Option<Application>, TableError> {
         let found = self.find(client_id).await?;
         Ok(found.filter(|application| application.owner.as_ref() == Some(owner.id())))
     }
 
-    /// Does the work that an unknown client identifier would spare, reading an item, hashing and comparing, so that the time of an
-    /// answer does not tell whether an application exists.
+    /// Does the work that an unknown client identifier would spare, reading an item, hashing and
+    /// comparing, so that the time of an answer does not tell whether an application exists.
     pub fn compare_with_decoy(secret: &str, pepper: &SecretBytes) {
         const DOING: &str = "a decoy";
         static DECOY: LazyLock<Option<Put>> = LazyLock::new(|| Put::item(&ApplicationItem::from(decoy()), DOING).ok());
@@ -138,7 +139,8 @@ impl Applications {
         Ok(self.pointers(owner.id()).await?.len())
     }
 
-    /// All applications that an entity owns, the newest first. Sees every one that was acknowledged before.
+    /// All applications that an entity owns, the newest first. Sees every one that was acknowledged
+    /// before.
     pub async fn of(&self, owner: &EntityId) -> Result<Vec<Application>, TableError> {
         let pointers = self.pointers(owner).await?;
         let found = try_join_all(pointers.iter().map(|pointer| self.find(&pointer.sk))).await?;
@@ -160,7 +162,8 @@ impl Applications {
         self.0.write_all(Transaction::new().with(application).with_all(pointer), DOING).await.map(drop)
     }
 
-    /// Gives the application these credentials, if it is still as it was read, and revokes the tokens of the credentials that go.
+    /// Gives the application these credentials, if it is still as it was read, and revokes the
+    /// tokens of the credentials that go.
     pub async fn leave(&self, read: &Application, left: &Left, now: Time) -> Result<Written<()>, TableError> {
         const DOING: &str = "changing an application's credentials";
         let change = credential_change(read, left, now, DOING)?;
@@ -172,8 +175,9 @@ impl Applications {
         self.0.write_all(Transaction::new().with_all(revoked).with(change), DOING).await
     }
 
-    /// Removes the application and revokes its tokens, even if it was changed since it was read: a thief who changes it again and
-    /// again must not keep it alive. Lost when it was removed already.
+    /// Removes the application and revokes its tokens, even if it was changed since it was read: a
+    /// thief who changes it again and again must not keep it alive. Lost when it was removed
+    /// already.
     pub async fn delete(&self, read: &Application, now: Time) -> Result<Written<()>, TableError> {
         let writes = Transaction::new()
             .with(revocations::of_application(&read.client_id, now)?)
@@ -182,8 +186,8 @@ impl Applications {
         self.0.write_all(writes, "removing an application").await
     }
 
-    /// Notes the day (UTC, `2026-11-20`) on which a credential was last used, once a day. The version stays. An application that
-    /// was removed meanwhile is not written again.
+    /// Notes the day (UTC, `2026-11-20`) on which a credential was last used, once a day. The
+    /// version stays. An application that was removed meanwhile is not written again.
     pub async fn note_use(&self, client_id: &str, credential: &str, day: &str) -> Result<(), TableError> {
         let last_used = ("lastUsed", credential);
         let change = Change::of(key(client_id))
@@ -194,8 +198,9 @@ impl Applications {
     }
 }
 
-/// The change of an application's credentials. Its condition also holds when this very change was written before: the SDK sends
-/// it again when an answer is lost, and must not find that somebody else was first.
+/// The change of an application's credentials. Its condition also holds when this very change was
+/// written before: the SDK sends it again when an answer is lost, and its own first write must not
+/// look like another change.
 fn credential_change(read: &Application, left: &Left, now: Time, doing: &'static str) -> Result<Change, TableError> {
     let (secrets, keys) = (Value::of(&left.secrets, doing)?, Value::of(&left.keys, doing)?);
     let next = read.version + 1;

@@ -57,8 +57,9 @@ struct KeyView<'a> {
 }
 
 impl Application {
-    /// The application as its owner sees it. Secrets are listed by their identifiers, also those that ended within a day, since
-    /// they can be removed with their tokens. The text of a secret is shown once.
+    /// The application as its owner sees it. Secrets are listed by their identifiers, also those
+    /// that ended within a day, since they can be removed with their tokens. The text of a secret
+    /// is shown once.
     pub fn view<'a>(&'a self, now: Time, client_secret: Option<&'a SecretText>) -> ApplicationView<'a> {
         ApplicationView {
             client_id: &self.client_id,

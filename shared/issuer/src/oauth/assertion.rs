@@ -1,7 +1,8 @@
-//! What an application signs to prove who it is: a JWT as RFC 7523 §3 wants it, good for one request.
+//! Client assertions: a JWT that an application signs to prove its identity (RFC 7523 §3), good for
+//! one request.
 //!
-//! Everything but the signature and the single use is checked before the application is even looked for, so that nothing of
-//! it tells whether there is one.
+//! Everything but the signature and the single use is checked before the application is even looked
+//! for, so that nothing of it tells whether there is one.
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -27,13 +28,15 @@ pub const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 /// The algorithms that assertions may be signed with, by their names (RFC 8414 §2).
 pub const ALGORITHMS: [&str; 5] = ["ES256", "ES384", "EdDSA", "RS256", "PS256"];
 
-/// Longer than any assertion that says what is needed, with a signature of the largest key.
+/// The longest assertion, in bytes: more than all claims and a signature of the largest key take.
 const LONGEST: usize = 8 * 1024;
 /// The kinds of text that an assertion may call itself; or none. Never an access token.
 const TYPES: [&str; 3] = ["JWT", "client-authentication+jwt", "application/client-authentication+jwt"];
-/// How far ahead an assertion's end may be, in seconds: an hour, for a client whose clock is a minute ahead.
+/// How far ahead an assertion's end may be, in seconds: an hour, for a client whose clock is a
+/// minute ahead.
 const LONGEST_LIFE: f64 = 3660.0;
-/// How far ahead a client's clock may be, in seconds, where it says when the assertion was made or begins.
+/// How far ahead a client's clock may be, in seconds, where it says when the assertion was made or
+/// begins.
 const CLOCK_SKEW: f64 = 60.0;
 /// How long an identifier is remembered: longer than any assertion that bears it is good.
 const MEMORY: Duration = Duration::from_secs(2 * 60 * 60);
@@ -45,7 +48,7 @@ pub struct ClientAssertion {
     claims: Claims,
 }
 
-/// What it must say. A struct and not a map, so that a member that comes twice is an error.
+/// Its claims. A struct and not a map, so that a member that comes twice is an error.
 #[derive(Debug, Deserialize)]
 struct Claims {
     iss: String,
@@ -60,7 +63,8 @@ struct Claims {
     jti: String,
 }
 
-/// Why an assertion is not accepted. For the log: the answer says only that the client was not authenticated.
+/// Why an assertion is not accepted. For the log: the answer says only that the client was not
+/// authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AssertionFault {
     /// It is not signed text of the right form.
@@ -72,7 +76,7 @@ pub enum AssertionFault {
     /// It was made by another than it is about, or about another than is asking.
     #[error("the assertion's issuer, its subject and the client are not one and the same")]
     Subject,
-    /// It is meant for somebody else too, or alone.
+    /// It names another audience than this issuer, alone or beside it.
     #[error("the assertion has another audience")]
     Audience,
     /// It is over, begins later, or would be good for too long.
@@ -106,12 +110,12 @@ impl ClientAssertion {
         Ok(Self { text: SecretText::new(text), claims })
     }
 
-    /// Who it says has made it.
+    /// The client that made it, by its own words.
     pub fn client_id(&self) -> &str {
         &self.claims.sub
     }
 
-    /// What it says of the present and of whom it is for; each of these addresses is ours.
+    /// Checks its times and its audience; each of these addresses is ours.
     pub fn check(&self, ours: &[&str], now: Time) -> Result<(), AssertionFault> {
         let for_us = match &self.claims.aud {
             OneOrMore::One(audience) => ours.contains(&audience.as_str()),
@@ -126,8 +130,9 @@ impl ClientAssertion {
         if ends && begun(self.claims.iat) && begun(self.claims.nbf) { Ok(()) } else { Err(AssertionFault::Time) }
     }
 
-    /// The key that made its signature. As many keys are tried as an application may have, or one if a key is named. Decoys stand
-    /// in for missing keys, so that time tells neither whether there is an application nor how it proves itself.
+    /// The key that made its signature. As many keys are tried as an application may have, or one
+    /// if a key is named. Decoys stand in for missing keys, so that time tells neither whether
+    /// there is an application nor how it proves itself.
     pub fn signer<'k>(&self, keys: &'k [ClientKey]) -> Result<&'k ClientKey, AssertionFault> {
         let jws = Jws::parse(self.text.expose(), LONGEST)?;
         let verifies =
@@ -162,7 +167,8 @@ static DECOYS: LazyLock<Vec<ClientKey>> = LazyLock::new(|| {
     keys.iter().filter_map(|key| ClientKey::parse(key, Time::from_millis(0)).ok()).collect()
 });
 
-/// The assertions that were shown, by application and identifier: `ASSERTION#{client}` / hash of the identifier.
+/// The assertions that were shown, by application and identifier: `ASSERTION#{client}` / hash of
+/// the identifier.
 #[derive(Debug, Clone)]
 pub struct UsedAssertions(Table);
 
@@ -172,8 +178,8 @@ impl UsedAssertions {
         Self(table)
     }
 
-    /// Notes that a request shows an assertion, which must have been verified before: strangers must write nothing here. Lost
-    /// when another request showed it.
+    /// Notes that a request shows an assertion, which must have been verified before: strangers
+    /// must write nothing here. Lost when another request showed it.
     pub async fn note(
         &self,
         assertion: &ClientAssertion,
@@ -277,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_keys_are_tried_whoever_it_says_it_is() {
+    fn as_many_keys_are_tried_for_every_client() {
         for algorithm in ALGORITHMS {
             let text = |header: Value| AssertionKey::generate("EdDSA").sign(&header.to_string(), &good().to_string());
             let keys: Vec<_> = (0..MAX_KEYS).map(|_| registered(&AssertionKey::generate(algorithm))).collect();
@@ -366,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_key_of_nobody_for_every_algorithm() {
+    fn there_is_a_decoy_for_every_algorithm() {
         for algorithm in ALGORITHMS {
             let algorithm = algorithm.parse().expect("an algorithm");
             assert!(DECOYS.iter().any(|key| key.algorithms().contains(&algorithm)), "{algorithm:?}");

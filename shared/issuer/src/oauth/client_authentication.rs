@@ -1,5 +1,5 @@
-//! The one place where clients of the token issuer are authenticated, by a secret (RFC 6749 §2.3) or by an assertion (RFC 7523),
-//! and where guessing ends.
+//! The one place where clients of the token issuer are authenticated, by a secret (RFC 6749 §2.3)
+//! or by an assertion (RFC 7523), and where guessing ends.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -32,12 +32,13 @@ pub struct ClientAuthentication {
     issuer: String,
 }
 
-/// What is known of a client's request beside its form.
+/// What authentication needs to know of a client's request beside its form.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestContext<'a> {
     /// The request's own identifier: an assertion is good for one request.
     pub id: &'a str,
-    /// The path that the request was sent to. With the issuer's address before it, it is an audience of assertions.
+    /// The path that the request was sent to. With the issuer's address before it, it is an
+    /// audience of assertions.
     pub path: &'a str,
     /// The address that the request came from; attempts are counted for it.
     pub source: Option<IpAddr>,
@@ -58,11 +59,13 @@ pub struct Authenticated {
 pub struct Credential {
     /// What its owner calls it: a secret's identifier, or a key's name.
     pub name: String,
-    /// What tokens call it: a secret's identifier, or a key's thumbprint, since another key may get the name later.
+    /// What tokens call it: a secret's identifier, or a key's thumbprint, since another key may get
+    /// the name later.
     pub id: String,
 }
 
-/// Why credentials are not accepted. For the log: the answer says only that the client was not authenticated.
+/// Why credentials are not accepted. For the log: the answer says only that the client was not
+/// authenticated.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// The secret is not a live one of the application, or there is no application.
@@ -84,7 +87,7 @@ pub enum AuthenticationError {
     Refused {
         /// Whether the credentials came by HTTP Basic, which the answer then asks for.
         by_basic: bool,
-        /// What is wrong with the credentials.
+        /// Why they are not accepted.
         source: Refusal,
     },
     /// Too many attempts have failed from the client's address.
@@ -92,7 +95,7 @@ pub enum AuthenticationError {
     TooManyAttempts {
         /// How long no attempt is taken.
         wait: Duration,
-        /// What was wrong with the credentials, if they were looked at.
+        /// Why the credentials are not accepted, if they were checked.
         source: Option<Refusal>,
     },
     /// The pepper could not be read.
@@ -116,8 +119,8 @@ impl<R: Into<Refusal>> From<R> for Unproven {
 }
 
 impl Authenticated {
-    /// Whether the client may look at a token, or end it: at its own, or at any if the client is platform-wide and has the scope
-    /// for doing so with accounts.
+    /// Whether the client may look at a token, or end it: at its own, or at any if the client is
+    /// platform-wide and has the scope for doing so with accounts.
     pub fn may_ask_about(&self, claims: &Claims, scope: Scope) -> bool {
         let Application { client_id, entities, scopes, .. } = &self.application;
         *client_id == claims.client_id || entities.cover(Entities::EVERY) && scopes.contains(scope)
@@ -143,8 +146,8 @@ impl ClientAuthentication {
         }
     }
 
-    /// The application that these credentials are good for, and which of its credentials they are. The answer is the same
-    /// whatever is wrong with them.
+    /// The application that these credentials are good for, and which of its credentials they are.
+    /// The answer is the same whatever is wrong with them.
     pub async fn authenticate(
         &self,
         credentials: &Credentials,
@@ -202,7 +205,8 @@ impl ClientAuthentication {
         Ok(Authenticated { application, credential })
     }
 
-    /// A use is noted once a day, so that a token costs no write. What could not be noted is noted at the next use.
+    /// A use is noted once a day, so that a token costs no write. What could not be noted is noted
+    /// at the next use.
     async fn note_use(&self, Authenticated { application, credential }: &Authenticated, now: Time) {
         let (today, credential) = (now.day(), &credential.name);
         if application.last_used.get(credential).is_some_and(|day| *day == today) {
@@ -214,8 +218,8 @@ impl ClientAuthentication {
     }
 }
 
-/// The application whose secret this is. The hash is computed and compared also for a client that does not exist, so
-/// that time tells nothing.
+/// The application whose secret this is. The hash is computed and compared also for a client that
+/// does not exist, so that time tells nothing.
 fn by_secret(
     found: Option<Application>,
     secret: &SecretText,

@@ -143,8 +143,8 @@ impl ClientCredentials {
     }
 }
 
-/// The scopes of a token: the requested ones, or all that the application has. A scope that cannot be granted fails the whole
-/// request.
+/// The scopes of a token: the requested ones, or all that the application has. A scope that cannot
+/// be granted fails the whole request.
 fn granted(requested: Option<&str>, registered: Scopes) -> Result<Scopes, ScopeError> {
     let Some(requested) = requested else {
         return Ok(registered);

@@ -1,4 +1,5 @@
-//! What a client shows to be let in: its identifier, and a secret or an assertion (RFC 6749 §2.3, RFC 7523 §2.2).
+//! The credentials of a client: its identifier, and a secret or an assertion (RFC 6749 §2.3, RFC
+//! 7523 §2.2).
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::header::WWW_AUTHENTICATE;
@@ -10,29 +11,29 @@ use super::{
 use problem::{Problem, ProblemKind};
 use storage::secrets::SecretText;
 
-/// What a client shows. Nothing of it is proven yet.
+/// The credentials that a client presents. Nothing of them is proven yet.
 #[derive(Debug)]
 pub struct Credentials {
-    /// Who says it is asking; empty, where not even that can be read.
+    /// The client identifier; empty, where not even that can be read.
     pub client_id: String,
-    /// What proves it.
+    /// The proof of the identifier.
     pub proof: Proof,
     /// Whether they came by HTTP Basic.
     pub(super) by_basic: bool,
 }
 
-/// What proves a client's identifier.
+/// The proof of a client's identifier.
 #[derive(Debug)]
 pub enum Proof {
     /// One of its secrets.
     Secret(SecretText),
-    /// What it signed with one of its keys.
+    /// A text that it signed with one of its keys.
     Assertion(ClientAssertion),
     /// Something unreadable, which counts as an attempt.
     Unreadable(Unreadable),
 }
 
-/// Why what should prove a client's identifier cannot be read. For the log.
+/// Why a proof cannot be read. For the log.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 pub enum Unreadable {
     /// `Authorization` has another scheme, or comes twice, or is malformed.
@@ -44,7 +45,8 @@ pub enum Unreadable {
 }
 
 impl Credentials {
-    /// Reads the credentials of a request, from every value of its `Authorization` or from its form.
+    /// Reads the credentials of a request, from every value of its `Authorization` or from its
+    /// form.
     ///
     /// # Errors
     /// 400 when they came in several ways or half a way; 401 when none came.
@@ -79,7 +81,8 @@ impl Credentials {
         Self { client_id, proof: Proof::Secret(SecretText::new(secret)), by_basic }
     }
 
-    /// An assertion says itself who made it; a client identifier beside it must be the same (RFC 7521 §4.2).
+    /// An assertion says itself who made it; a client identifier beside it must be the same (RFC
+    /// 7521 §4.2).
     fn with_assertion(client_id: Option<String>, assertion: String) -> Self {
         let read = ClientAssertion::read(assertion).and_then(|assertion| match &client_id {
             Some(id) if id != assertion.client_id() => Err(AssertionFault::Subject),
@@ -112,8 +115,8 @@ pub(super) fn unauthenticated(by_basic: bool) -> Problem {
     if by_basic { problem.with_header(WWW_AUTHENTICATE, r#"Basic realm="token""#) } else { problem }
 }
 
-/// The credentials of HTTP Basic, each form-decoded as RFC 6749 §2.3.1 wants it. Another scheme or a malformed value
-/// is a client that could not be authenticated, and not one that did not try.
+/// The credentials of HTTP Basic, each form-decoded as RFC 6749 §2.3.1 wants it. Another scheme or
+/// a malformed value is a client that could not be authenticated, and not one that did not try.
 fn basic(authorization: &[&str]) -> Result<Option<(String, String)>, Unreadable> {
     match authorization {
         [] => Ok(None),

@@ -23,12 +23,12 @@ pub struct Posted<'a> {
     pub body: &'a [u8],
 }
 
-/// The parameters of a form. One without a value counts as absent, one that comes twice is an error, one that nobody
-/// knows is ignored (RFC 6749 §3.2).
+/// The parameters of a form. One without a value counts as absent, one that comes twice is an
+/// error, an unknown one is ignored (RFC 6749 §3.2).
 pub struct Form(Vec<(String, String)>);
 
 impl fmt::Debug for Form {
-    /// Says nothing of what is in it: secrets are.
+    /// Prints no parameter, since some are secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Form").finish_non_exhaustive()
     }
@@ -38,7 +38,8 @@ impl Form {
     /// Reads the form of a request.
     ///
     /// # Errors
-    /// 400 when the request has another content type, or a form that is too large, is not text or has a parameter twice.
+    /// 400 when the request has another content type, or a form that is too large, is not text or
+    /// has a parameter twice.
     pub fn read(content_type: &str, body: &[u8]) -> Result<Self, Problem> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         if !media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded") {

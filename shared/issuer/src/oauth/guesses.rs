@@ -1,13 +1,14 @@
-//! Guessing: failed attempts to authenticate are counted by the minute, for each client identifier from each address and for
-//! each address alone. Where there were too many, nobody gets in from there for a while, whatever is shown; from elsewhere
-//! everybody does.
+//! Limits on guessing: failed attempts to authenticate are counted by the minute, for each client
+//! identifier from each address and for each address alone. After too many of them the address is
+//! turned away for a while, even with good credentials; other addresses are not affected.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | attempts for one client identifier | `GUESSES#{address}` / hash of the identifier |
 //! | attempts for all together | `GUESSES#{address}` / `*` |
 //!
-//! A minute is an attribute, `m29919465`. An attempt that succeeds writes nothing, and neither does one that is turned away.
+//! A minute is an attribute, `m29919465`. An attempt that succeeds writes nothing, and neither does
+//! one that is turned away.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -26,14 +27,16 @@ use storage::table::{Change, Key, Table, TableError};
 
 /// How many minutes count beside the present one, so that a failed attempt counts for five to six.
 const MINUTES: i64 = 5;
-/// The longest that anybody is asked to wait at a time; whoever comes back too early is asked again.
+/// The longest time that one answer asks a client to wait; a client that comes back too early is
+/// asked again.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// How long what was counted stays in the table after the last attempt.
+/// How long a count stays in the table after its last attempt.
 const MEMORY: Duration = Duration::from_secs(60 * 60);
 /// The sort key of all attempts from an address. No hash is spelt so.
 const ALL: &str = "*";
 
-/// How many failed attempts there may be in the present minute and the five before it: `TOKEN_GUESSES_PER_CLIENT` and `TOKEN_GUESSES_PER_ADDRESS`.
+/// How many failed attempts there may be in the present minute and the five before it:
+/// `TOKEN_GUESSES_PER_CLIENT` and `TOKEN_GUESSES_PER_ADDRESS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuessSettings {
     /// For one client identifier from one address.
@@ -55,7 +58,7 @@ pub struct Guesses {
     limits: GuessSettings,
 }
 
-/// The failed attempts that have to do with one request.
+/// The failed attempts that count for one request.
 #[derive(Debug, Clone)]
 pub struct Tally {
     limits: GuessSettings,
@@ -103,7 +106,8 @@ fn minute_of(time: Time) -> i64 {
 }
 
 impl Tally {
-    /// How long nobody gets in with this client identifier from this address; none when there were few enough attempts.
+    /// How long this client identifier is turned away from this address; none when there were few
+    /// enough attempts.
     pub fn blocked(&self, now: Time) -> Option<Duration> {
         let waits =
             [self.for_client.wait(self.limits.per_client, now), self.from_address.wait(self.limits.per_address, now)];
@@ -136,11 +140,11 @@ impl Guesses {
         Ok(Tally { limits: self.limits, pk, client, for_client, from_address })
     }
 
-    /// Counts one more failed attempt, and tells how many there are then.
+    /// Counts one more failed attempt, and returns how many there are then.
     ///
     /// # Errors
-    /// When it could not be counted. The attempt must then not be answered, or guessing would cost nothing while the table is
-    /// out of reach.
+    /// When it could not be counted. The attempt must then not be answered, or guessing would cost
+    /// nothing while the table is out of reach.
     pub async fn count(&self, tally: &Tally, now: Time) -> Result<Tally, TableError> {
         let (for_client, from_address) = tokio::join!(
             self.add(&tally.pk, &tally.client, &tally.for_client, now),
@@ -171,8 +175,8 @@ fn partition(source: Option<IpAddr>) -> String {
     }
 }
 
-/// People put their secret by mistake where the identifier belongs, and strangers anything at all: what is no identifier of ours
-/// must neither be readable in the table nor be longer than a key may be.
+/// A hash stands for the client identifier: people put their secret there by mistake, and strangers
+/// any text. Such a text must neither be readable in the table nor be longer than a key may be.
 fn hashed(client_id: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, client_id.as_bytes()))
 }
@@ -215,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_limit_nobody_gets_in_until_enough_is_forgotten() {
+    fn at_the_limit_every_attempt_is_turned_away_until_enough_are_forgotten() {
         let none = Attempts::default;
         assert_eq!(tally(none(), none()).blocked(NOW), None);
         assert_eq!(tally(attempts(&[(0, 2)]), attempts(&[(0, 4)])).blocked(NOW), None);

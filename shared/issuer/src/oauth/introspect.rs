@@ -80,8 +80,9 @@ impl Active {
 }
 
 impl Introspection {
-    /// Answers a question about a token. Revocations are read for each question, so that the answer is never old. Another
-    /// application's token looks like one that is not active, except to a platform-wide application that may read accounts.
+    /// Answers a question about a token. Revocations are read for each question, so that the answer
+    /// is never old. Another application's token looks like one that is not active, except to a
+    /// platform-wide application that may read accounts.
     pub async fn introspect(
         &self,
         question: &TokenQuestion,

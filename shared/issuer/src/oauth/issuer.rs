@@ -1,4 +1,5 @@
-//! The issuer's own secret: the keys that sign tokens. A key signs only what it outlives as one that vouches for tokens.
+//! The issuer's own secret: the keys that sign tokens. A key signs a token only if the key is
+//! published for longer than the token lives.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +18,8 @@ use storage::{
     table::TableError,
 };
 
-/// How soon the secret is read again because its key may not sign any more: somebody is about to replace it, or just did.
+/// How soon the secret is read again when its key may not sign any more: the key is about to be
+/// replaced, or just was.
 const RETIRED_KEY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Why no key can be had to sign with.
@@ -30,7 +32,7 @@ pub enum IssuerError {
     #[error(transparent)]
     Key(#[from] BadSigningKey),
     /// The published keys or the revoked ones could not be read.
-    #[error("nobody can say whether the issuer's key vouches for anything")]
+    #[error("the published keys or the revoked ones could not be read")]
     Table(#[from] TableError),
     /// The key is revoked or not published, or it ends before the token would.
     #[error("the key `{0}` does not vouch for as long as a token would live, and there is no other")]
@@ -51,19 +53,20 @@ impl From<IssuerError> for Problem {
 /// The keys in memory.
 pub struct Issuer {
     secret: Refreshed<IssuerSource>,
-    /// Knows which keys vouch for tokens, and which do no more.
+    /// Knows which keys vouch for tokens at this moment.
     tokens: Arc<Verifier>,
 }
 
 impl Issuer {
-    /// Reads the keys before the first request; a failure is logged, and tried again by the first request.
+    /// Reads the keys before the first request; a failure is logged, and tried again by the first
+    /// request.
     pub async fn start(secrets: Secrets, tokens: Arc<Verifier>, clock: SharedClock) -> Self {
         let (secret, ()) = tokio::join!(Refreshed::warm(IssuerSource(secrets), clock), tokens.warm_up());
         Self { secret, tokens }
     }
 
-    /// The keys, of which the current one vouches for a token that lives until then. When the key that is known here does
-    /// not, it was replaced: the secret is read again at once.
+    /// The keys, of which the current one vouches for a token that lives until then. When the key
+    /// that is known here does not, it was replaced: the secret is read again at once.
     pub async fn keys_until(&self, end: Time) -> Result<Arc<SigningKeys>, IssuerError> {
         let keys = self.secret.get().await?;
         if self.vouches(&keys.current, end).await? {

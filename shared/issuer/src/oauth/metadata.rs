@@ -1,4 +1,4 @@
-//! What the issuer says of itself (RFC 8414).
+//! The issuer's metadata (RFC 8414).
 
 use serde::Serialize;
 

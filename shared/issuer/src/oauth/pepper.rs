@@ -1,5 +1,5 @@
-//! The pepper of client secrets. It lives in Secrets Manager, apart from the key that signs tokens: whoever authenticates
-//! clients needs the one and not the other.
+//! The pepper of client secrets. It lives in Secrets Manager, apart from the key that signs tokens:
+//! a function that authenticates clients needs the one and not the other.
 
 use serde::Deserialize;
 

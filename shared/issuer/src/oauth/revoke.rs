@@ -37,8 +37,8 @@ pub enum RevokeError {
 }
 
 impl Revocation {
-    /// Revokes a token: it is revoked when this returns, however many were revoked before. A token that is not good, or no longer,
-    /// needs no revocation (RFC 7009 §2.2).
+    /// Revokes a token: it is revoked when this returns, however many were revoked before. A token
+    /// that is not good, or no longer, needs no revocation (RFC 7009 §2.2).
     pub async fn revoke(
         &self,
         wanted: &TokenQuestion,

@@ -1,4 +1,4 @@
-//! What tests sign client assertions with: a key pair of any type that applications can register.
+//! Key pairs for tests, of any type that applications can register.
 
 use aws_lc_rs::{
     rand::SystemRandom,
@@ -58,7 +58,8 @@ impl AssertionKey {
             }
             Self::Edwards(pair) => json!({ "kty": "OKP", "crv": "Ed25519", "x": text(pair.public_key().as_ref()) }),
             Self::Rsa(pair, _) => {
-                // RFC 8017 §A.1.1: a sequence of the modulus, after nine bytes, and the exponent, 65537.
+                // RFC 8017 §A.1.1: a sequence of the modulus, after nine bytes, and the exponent,
+                // 65537.
                 json!({ "kty": "RSA", "n": text(&pair.public_key().as_ref()[9..265]), "e": "AQAB" })
             }
         }

@@ -1,5 +1,5 @@
-//! A client's question about a token, or its wish to end it: the form of introspection (RFC 7662 §2.1) and of revocation (RFC
-//! 7009 §2.1).
+//! A client's question about a token, or its wish to end it: the form of introspection (RFC 7662
+//! §2.1) and of revocation (RFC 7009 §2.1).
 
 use super::{
     credentials::Credentials,
@@ -14,8 +14,8 @@ pub struct TokenQuestion {
 }
 
 impl TokenQuestion {
-    /// Reads the form; `purpose` ends the sentence that tells of a missing token. There is one kind of token only, so that
-    /// `token_type_hint` says nothing.
+    /// Reads the form; `purpose` ends the sentence that tells of a missing token. There is one kind
+    /// of token only, so that `token_type_hint` says nothing.
     pub fn read(posted: &Posted<'_>, purpose: &str) -> Result<Self, Problem> {
         let mut form = Form::read(posted.content_type, posted.body)?;
         let credentials = Credentials::read(&posted.authorization, &mut form)?;

@@ -5,6 +5,8 @@ mod expression;
 mod query;
 mod read;
 mod statement;
+#[cfg(test)]
+mod tests;
 mod value;
 mod write;
 

@@ -1,0 +1,74 @@
+//! The table against a DynamoDB that answers as it is told.
+
+use std::{
+    collections::HashMap,
+    io::{BufRead, BufReader, Read, Write as _},
+    net::TcpListener,
+    thread,
+};
+
+use super::*;
+use crate::aws::{Aws, AwsSettings};
+
+const HELD: (u16, &str) = (400, r#"{"__type":"com.amazonaws.dynamodb.v20120810#TransactionConflictException"}"#);
+const LOST: (u16, &str) = (400, r#"{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException"}"#);
+const DONE: (u16, &str) = (200, "{}");
+
+/// A table whose calls get these answers, in their order, each on a connection of its own.
+fn table(answers: Vec<(u16, &'static str)>) -> Table {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("its address");
+    thread::spawn(move || {
+        for (status, body) in answers {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let (mut reader, mut length) = (BufReader::new(&stream), 0);
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).expect("a line of the request");
+                if let Some(text) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                    length = text.trim().parse().expect("a length");
+                }
+                if line.trim().is_empty() {
+                    break;
+                }
+            }
+            reader.read_exact(&mut vec![0; length]).expect("the body");
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+            stream.write_all(format!("{head}{body}").as_bytes()).expect("the answer is sent");
+        }
+    });
+    let text = || "test".to_owned();
+    let aws = Aws::new(AwsSettings {
+        region: "eu-central-1".to_owned(),
+        access_key_id: text(),
+        secret_access_key: text(),
+        session_token: None,
+        dynamodb_endpoint: Some(format!("http://{address}")),
+        sqs_endpoint: None,
+        secrets_manager_endpoint: None,
+        s3_endpoint: None,
+    });
+    Table::new(aws.dynamodb(), "table")
+}
+
+#[tokio::test]
+async fn a_write_to_an_item_that_a_transaction_holds_is_tried_again_until_its_condition_decides() {
+    let key = || Key::new("A", "B");
+    let put = || Put::at(key(), &HashMap::<String, String>::new(), "").expect("an item").only_if(is_new());
+    let writes: [Write; 3] =
+        [Change::of(key()).set("a", 1_u32).only_if(exists()).into(), put().into(), Delete::of(key()).into()];
+    for write in writes {
+        let done = table(vec![HELD, HELD, DONE]).write(write.clone(), "writing").await.expect("decided");
+        assert_eq!(done, Written::Done(()), "{write:?}");
+        let lost = table(vec![HELD, LOST]).write(write.clone(), "writing").await.expect("decided");
+        assert_eq!(lost, Written::Lost(None), "{write:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_transactions_hold_up_for_too_long_is_unavailable() {
+    let change = Change::of(Key::new("A", "B")).set("a", 1_u32);
+    let held = table(vec![HELD; PAUSES.len() + 1]).write(change, "writing").await;
+    assert!(matches!(held, Err(TableError::Unavailable { doing: "writing", .. })), "{held:?}");
+}
