@@ -3,16 +3,18 @@
 mod expression;
 mod query;
 mod read;
+mod scan;
 mod statement;
 mod value;
 mod write;
 
 pub use query::{Page, Place, Query};
+pub use scan::{Scan, Scanned};
 pub use statement::{Executed, Statement};
 pub use value::{Key, Path, Value, read_item};
 pub use write::{
-    Change, Comparison, Condition, Delete, Put, Transaction, Write, Written, absent, at_least, at_most, exists, is,
-    is_new, less, more, present,
+    Change, Comparison, Condition, Delete, Put, Transaction, Write, Written, absent, at_least, at_most, begins_with,
+    contains, differs, exists, is, is_new, less, more, present,
 };
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
