@@ -9,7 +9,7 @@ use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 
 use base::{clock::Time, logging};
-use storage::table::{Executed, Item, Statement, Table, TableError, number, read_item, text};
+use storage::table::{Change, Scan, Scanned, Table, TableError, Written, absent, differs, is};
 use webhooks::deliveries::{
     Status,
     group::Group,
@@ -19,6 +19,8 @@ use webhooks::deliveries::{
 const FILLING: &str = "filling the index of webhooks' deliveries";
 /// How many heads are written at once. They share their calls.
 const AT_ONCE: usize = 100;
+/// Progress is logged whenever so many more items of the table were looked at.
+const LOGGED_EVERY: u64 = 100_000;
 
 /// What says that a table was filled.
 #[derive(Serialize, Deserialize)]
@@ -53,46 +55,47 @@ pub async fn ensure_filled(table: &Table, now: Time) -> Result<(), TableError> {
 
 /// Goes through the whole table once.
 pub async fn fill(table: &Table, now: Time) -> Result<Counts, TableError> {
-    let scan = table.client.scan().table_name(&table.name).consistent_read(true);
-    let mut pages = scan
-        .filter_expression("sk = :head AND #status <> :delivered AND attribute_not_exists(webhookKey)")
-        .expression_attribute_names("#status", "status")
-        .expression_attribute_values(":head", text(HEAD))
-        .expression_attribute_values(":delivered", text(Status::Delivered.as_str()))
-        .into_paginator()
-        .send();
-    let mut counts = Counts::default();
-    while let Some(page) = pages.next().await {
-        let heads = page.map_err(TableError::sdk(FILLING))?.items.unwrap_or_default();
-        let filled: Vec<_> =
-            stream::iter(heads).map(|head| fill_one(table, head, now)).buffer_unordered(AT_ONCE).collect().await;
+    let left = Scan::default().only(is("sk", HEAD)).only(differs("status", Status::Delivered.as_str()));
+    let left = left.only(absent("webhookKey"));
+    let (mut counts, mut looked_at, mut next) = (Counts::default(), 0, None);
+    loop {
+        let page: Scanned<HeadItem> = table.scan(left.clone().after(next), FILLING).await?;
+        let heads = stream::iter(page.items).map(|(_, head)| fill_one(table, head, now));
+        let filled: Vec<_> = heads.buffer_unordered(AT_ONCE).collect().await;
         for filled in filled {
             counts.seen += 1;
             counts.filled += u64::from(filled?);
         }
+        if (looked_at + page.looked_at) / LOGGED_EVERY > looked_at / LOGGED_EVERY {
+            tracing::info!("{} items looked at, {} put into the index", looked_at + page.looked_at, counts.filled);
+        }
+        looked_at += page.looked_at;
+        next = page.next;
+        if next.is_none() {
+            return Ok(counts);
+        }
     }
-    Ok(counts)
 }
 
-/// Gives a head its key; false when it needs none, or has changed meanwhile: what changed it has given it one.
-async fn fill_one(table: &Table, item: Item, now: Time) -> Result<bool, TableError> {
-    let head: HeadItem = match read_item(item, FILLING) {
+/// Gives a head its key. False when it needs none, or has changed meanwhile: the change has given it a key.
+async fn fill_one(table: &Table, head: Result<HeadItem, TableError>, now: Time) -> Result<bool, TableError> {
+    let head = match head {
         Ok(head) => head,
         // One that cannot be read holds up no other.
         Err(error) => {
-            tracing::error!(error = %logging::chain(&error), "skipped");
+            tracing::error!(error = %logging::chain(&error), "a delivery is left out of the index");
             return Ok(false);
         }
     };
     let delivery = head.delivery();
     let group = Group::of(delivery.status, delivery.attempt_count, delivery.next_attempt_date, now);
     let Some(group) = group else { return Ok(false) };
-    let statement = Statement::update(partition(&delivery.id), HEAD)
-        .set("webhookKey", text(group.key(&delivery.webhook_identifier)))
-        .only_if("status", "=", text(delivery.status.as_str()))
-        .only_if("attemptCount", "=", number(delivery.attempt_count))
-        .only_if("lastUpdate", "=", text(delivery.last_update))
-        .only_without("lease")
-        .only_without("webhookKey");
-    Ok(matches!(table.execute(statement).await?, Executed::Done(_)))
+    let change = Change::of((partition(&delivery.id), HEAD.to_owned()))
+        .set("webhookKey", group.key(&delivery.webhook_identifier))
+        .only_if(is("status", delivery.status.as_str()))
+        .only_if(is("attemptCount", delivery.attempt_count))
+        .only_if(is("lastUpdate", delivery.last_update))
+        .only_if(absent("lease"))
+        .only_if(absent("webhookKey"));
+    Ok(matches!(table.write_together(change, FILLING).await?, Written::Done(())))
 }

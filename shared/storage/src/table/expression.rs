@@ -84,6 +84,10 @@ impl Expressions {
             Condition::Is(name, comparison, value) => {
                 format!("{} {} {}", self.name(name), comparison.sign(), self.value(value.0.clone()))
             }
+            Condition::BeginsWith(name, prefix) => {
+                format!("begins_with({}, {})", self.name(name), self.value(prefix.0.clone()))
+            }
+            Condition::Contains(name, part) => format!("contains({}, {})", self.name(name), self.value(part.0.clone())),
             Condition::Absent(name) => format!("attribute_not_exists({})", self.name(name)),
             Condition::Present(name) => format!("attribute_exists({})", self.name(name)),
             Condition::Any(conditions) => group(self.joined(conditions, " OR ")),
@@ -92,9 +96,8 @@ impl Expressions {
     }
 
     /// A placeholder for each part of a path.
-    fn name(&mut self, Path(parts): &Path) -> String {
-        let parts: Vec<_> = parts.iter().map(|part| self.placeholder(part)).collect();
-        parts.join(".")
+    fn name(&mut self, path: &Path) -> String {
+        path.spelt(|name| self.placeholder(name))
     }
 
     fn placeholder(&mut self, name: &str) -> String {
@@ -125,7 +128,7 @@ impl Expressions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::write::{Change, absent, at_most, exists, is};
+    use crate::table::write::{Change, absent, at_most, begins_with, contains, differs, exists, is};
 
     #[test]
     fn a_change_is_written_with_placeholders_for_every_name_and_value() {
@@ -146,6 +149,17 @@ mod tests {
         let all = ["#n0", "#n1", "#n2", "#n3", "#n4", "#n5"].map(named);
         assert_eq!(all, ["status", "since", "count", "lease", "lastUsed", "key.1"]);
         assert_eq!(values[":v2"], AttributeValue::N("2".to_owned()));
+    }
+
+    #[test]
+    fn a_path_leads_into_a_list_and_a_text_is_compared_in_part() {
+        let mut expressions = Expressions::default();
+        let sealed = is(("secrets", 1, "sealed"), "x").and(differs("status", "delivered"));
+        let found = expressions.condition(&[begins_with("sk", "WHK#").or(contains("url", "?")), sealed]);
+        assert_eq!(
+            found.expect("conditions"),
+            "(begins_with(#n0, :v0) OR contains(#n1, :v1)) AND (#n2[1].#n3 = :v2 AND #n4 <> :v3)"
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod error;
 mod expression;
 mod query;
 mod read;
+mod scan;
 mod statement;
 #[cfg(test)]
 mod tests;
@@ -12,11 +13,12 @@ mod write;
 
 pub use error::{PAUSES, TableError, passing_code};
 pub use query::{Count, Page, Place, Query};
+pub use scan::{Scan, Scanned};
 pub use statement::{Executed, Statement};
 pub use value::{Item, Key, Path, Row, Value, number, read_item, text, write_item, write_value};
 pub use write::{
-    Change, Comparison, Condition, Delete, Put, Transaction, Write, Written, absent, at_least, at_most, exists, is,
-    is_new, less, more, present,
+    Change, Comparison, Condition, Delete, Put, Transaction, Write, Written, absent, at_least, at_most, begins_with,
+    contains, differs, exists, is, is_new, less, more, present,
 };
 
 use aws_sdk_dynamodb::{

@@ -140,6 +140,14 @@ impl Statement {
                 self.compared.push(value.0.clone());
                 format!("{} {} ?", quoted(path), comparison.sign())
             }
+            Condition::BeginsWith(path, prefix) => {
+                self.compared.push(prefix.0.clone());
+                format!("begins_with({}, ?)", quoted(path))
+            }
+            Condition::Contains(path, part) => {
+                self.compared.push(part.0.clone());
+                format!("contains({}, ?)", quoted(path))
+            }
             Condition::Absent(path) => format!("{} IS MISSING", quoted(path)),
             Condition::Present(path) => format!("{} IS NOT MISSING", quoted(path)),
             Condition::Any(conditions) => self.group(conditions, " OR "),
@@ -176,9 +184,8 @@ impl Statement {
 }
 
 /// A path as PartiQL spells it.
-fn quoted(Path(parts): &Path) -> String {
-    let parts: Vec<_> = parts.iter().map(|part| format!("\"{part}\"")).collect();
-    parts.join(".")
+fn quoted(path: &Path) -> String {
+    path.spelt(|name| format!("\"{name}\""))
 }
 
 /// Writes that share a call.

@@ -79,26 +79,51 @@ macro_rules! numbers {
 }
 numbers!(u8, u16, u32, u64, usize, i32, i64);
 
-/// The name of an attribute, or of a member of one that is a map.
+/// The name of an attribute, or of something in it: a member of a map, an element of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Path(pub(super) Vec<String>);
+pub struct Path(pub(super) Vec<Part>);
+
+/// A step of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Part {
+    Member(String),
+    Element(usize),
+}
+
+impl Path {
+    /// The path as text, with each name as `spell` writes it.
+    pub(super) fn spelt(&self, mut spell: impl FnMut(&str) -> String) -> String {
+        self.0.iter().fold(String::new(), |text, part| match part {
+            Part::Member(name) if text.is_empty() => spell(name),
+            Part::Member(name) => format!("{text}.{}", spell(name)),
+            Part::Element(position) => format!("{text}[{position}]"),
+        })
+    }
+}
 
 impl From<&str> for Path {
     fn from(attribute: &str) -> Self {
-        Self(vec![attribute.to_owned()])
+        Self(vec![Part::Member(attribute.to_owned())])
     }
 }
 
 impl From<String> for Path {
     fn from(attribute: String) -> Self {
-        Self(vec![attribute])
+        Self(vec![Part::Member(attribute)])
     }
 }
 
 /// A member of a map.
 impl From<(&str, &str)> for Path {
     fn from((attribute, member): (&str, &str)) -> Self {
-        Self([attribute, member].map(str::to_owned).into())
+        Self([attribute, member].map(|name| Part::Member(name.to_owned())).into())
+    }
+}
+
+/// A member of an element of a list.
+impl From<(&str, usize, &str)> for Path {
+    fn from((attribute, position, member): (&str, usize, &str)) -> Self {
+        Self(vec![Part::Member(attribute.to_owned()), Part::Element(position), Part::Member(member.to_owned())])
     }
 }
 

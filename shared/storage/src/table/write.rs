@@ -12,6 +12,10 @@ use super::{
 pub enum Condition {
     /// An attribute is there and compares so with a value.
     Is(Path, Comparison, Value),
+    /// A text begins so.
+    BeginsWith(Path, Value),
+    /// A text contains another.
+    Contains(Path, Value),
     /// An attribute is not there.
     Absent(Path),
     /// An attribute is there.
@@ -27,6 +31,8 @@ pub enum Condition {
 pub enum Comparison {
     /// It is equal.
     Equal,
+    /// It is another.
+    Different,
     /// It is less.
     Less,
     /// It is less or equal.
@@ -41,6 +47,7 @@ impl Comparison {
     pub(super) fn sign(self) -> &'static str {
         match self {
             Self::Equal => "=",
+            Self::Different => "<>",
             Self::Less => "<",
             Self::AtMost => "<=",
             Self::More => ">",
@@ -69,6 +76,16 @@ pub fn absent(attribute: impl Into<Path>) -> Condition {
     Condition::Absent(attribute.into())
 }
 
+/// The attribute is a text that begins so.
+pub fn begins_with(attribute: impl Into<Path>, prefix: impl Into<Value>) -> Condition {
+    Condition::BeginsWith(attribute.into(), prefix.into())
+}
+
+/// The attribute is a text that contains this one.
+pub fn contains(attribute: impl Into<Path>, part: impl Into<Value>) -> Condition {
+    Condition::Contains(attribute.into(), part.into())
+}
+
 macro_rules! comparisons {
     ($($(#[$doc:meta])* $name:ident = $comparison:ident,)+) => {
         $($(#[$doc])*
@@ -80,6 +97,8 @@ macro_rules! comparisons {
 comparisons! {
     /// The attribute has this value.
     is = Equal,
+    /// The attribute has another value.
+    differs = Different,
     /// The attribute is less than this value.
     less = Less,
     /// The attribute is this value or less.

@@ -1,0 +1,85 @@
+//! Reading the whole table, for operators' work: no function of a deployment does.
+
+use aws_sdk_dynamodb::{Client, operation::scan::builders::ScanFluentBuilder};
+use serde::de::DeserializeOwned;
+
+use super::{
+    Item, Table, TableError,
+    expression::Expressions,
+    query::Place,
+    value::{Key, read_item},
+    write::Condition,
+};
+
+/// What is looked for in the whole table, consistently.
+#[derive(Debug, Clone, Default)]
+pub struct Scan {
+    filter: Vec<Condition>,
+    start: Option<Item>,
+}
+
+/// A page of a scan.
+#[derive(Debug)]
+pub struct Scanned<T> {
+    /// Each item with its key. One that cannot be read is an error that names it.
+    pub items: Vec<(Key, Result<T, TableError>)>,
+    /// How many items were read for it, those included that the filter left out.
+    pub looked_at: u64,
+    /// Where the next page begins; nothing after the last one.
+    pub next: Option<Place>,
+}
+
+impl Scan {
+    /// Only what this holds for. What it leaves out is read and paid for all the same.
+    pub fn only(mut self, filter: Condition) -> Self {
+        self.filter.push(filter);
+        self
+    }
+
+    /// Begins after this place.
+    pub fn after(self, place: Option<Place>) -> Self {
+        Self { start: place.map(|place| place.0), ..self }
+    }
+
+    fn call(self, client: &Client, table: &str) -> ScanFluentBuilder {
+        let mut expressions = Expressions::default();
+        let filter = expressions.condition(&self.filter);
+        let (names, values) = expressions.into_maps();
+        let call = client.scan().table_name(table).consistent_read(true).set_filter_expression(filter);
+        let call = call.set_expression_attribute_names(names).set_expression_attribute_values(values);
+        call.set_exclusive_start_key(self.start)
+    }
+}
+
+impl Table {
+    /// A page of a scan, in no order. Nothing is gathered with other calls: a scan takes what the table has to give.
+    pub async fn scan<T: DeserializeOwned>(&self, scan: Scan, doing: &'static str) -> Result<Scanned<T>, TableError> {
+        let answer = scan.call(&self.client, &self.name).send().await.map_err(TableError::sdk(doing))?;
+        let looked_at = u64::try_from(answer.scanned_count).unwrap_or_default();
+        let items = answer.items.unwrap_or_default().into_iter();
+        let items = items.filter_map(|item| Some((Key::of(&item)?, read_item(item, doing)))).collect();
+        Ok(Scanned { items, looked_at, next: answer.last_evaluated_key.map(Place) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_dynamodb::config::{BehaviorVersion, Config};
+
+    use super::*;
+    use crate::table::write::{begins_with, contains, is};
+
+    #[test]
+    fn a_scan_sees_every_acknowledged_write_and_filters_where_the_items_are() {
+        let client = Client::from_conf(Config::builder().behavior_version(BehaviorVersion::latest()).build());
+        let place = Place(Key::new("A", "B").attributes());
+        let scan = Scan::default().only(begins_with("sk", "WHK#").or(is("sk", "HEAD").and(contains("url", "?"))));
+        let call = scan.after(Some(place.clone())).call(&client, "T");
+        assert_eq!(call.get_consistent_read(), &Some(true));
+        assert_eq!(
+            call.get_filter_expression().as_deref(),
+            Some("begins_with(#n0, :v0) OR (#n0 = :v1 AND contains(#n1, :v2))")
+        );
+        assert_eq!(call.get_exclusive_start_key().as_ref(), Some(&place.0));
+    }
+}
