@@ -106,7 +106,7 @@ fn read_edition(value: &Value, place: &str, faults: &mut Vec<String>) -> Option<
     Some(ConfiguredEdition { edition, source })
 }
 
-/// An object whose members are taken one by one; what nobody takes is unknown.
+/// An object whose members are taken one by one; a member that is left is unknown.
 struct Members {
     place: String,
     members: Map<String, Value>,

@@ -1,4 +1,4 @@
-//! Fetching from a provider: redirects are followed here, few and never to less security; who asks is told to the first
+//! Fetching from a provider: redirects are followed here, few and never to less security; credentials go to the first
 //! server only; and what is downloaded goes to a file piece by piece, hashed on its way and bounded in size.
 
 use std::{io, path::Path};
@@ -41,7 +41,7 @@ pub struct Served {
     pub last_modified: Option<String>,
 }
 
-/// What became of a download.
+/// How a download ended.
 #[derive(Debug)]
 pub enum Downloaded {
     /// The file is there.
@@ -175,7 +175,7 @@ impl Web {
             if url.scheme() == "https" && next.scheme() != "https" {
                 return Err(DownloadError::Redirect("from https to something less secure"));
             }
-            // Scheme, host and port: who asks is not told to anyone else, nor told again on the way back.
+            // Scheme, host and port: credentials go to no other server, and not again on the way back.
             if next.origin() != url.origin() {
                 authorization = None;
             }

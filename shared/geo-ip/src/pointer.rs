@@ -126,7 +126,7 @@ impl Release {
     }
 }
 
-/// The day of a build, `2026-11-17`. A time that is none has no day; whoever has one to show refuses it before.
+/// The day of a build, `2026-11-17`. A number that is no time has no day; verification refuses it before.
 pub fn build_date(epoch: u64) -> String {
     /// The first second of the year 10000.
     const END: i64 = 253_402_300_800;

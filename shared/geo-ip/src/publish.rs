@@ -52,7 +52,7 @@ impl Updater {
             for key in keys {
                 let file = key.strip_prefix(&folder).unwrap_or_default();
                 let name = file.strip_suffix(".mmdb").or_else(|| file.strip_suffix(".txt"));
-                // What a killed upload left: whoever tidies up has the lease, so no other upload is under way.
+                // Left by a killed upload: this call has the lease, so no other upload is under way.
                 let left = file.ends_with(UNFINISHED) && !file.starts_with("current.json");
                 if left || name.is_some_and(|name| !pointer.names(name)) {
                     self.store.remove(&key).await?;

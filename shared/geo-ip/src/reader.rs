@@ -42,7 +42,7 @@ pub struct DatabaseReader {
     clock: SharedClock,
     random: SharedRandom,
     current: RwLock<Option<Arc<Database>>>,
-    /// Held by the one who looks.
+    /// Held by the call that looks at the pointer.
     polled: Mutex<Polled>,
 }
 

@@ -25,7 +25,7 @@ pub enum RollbackError {
     /// The release before is gone from the store.
     #[error("the release of {0} before the current one is no longer in the store")]
     Gone(EditionName),
-    /// Somebody else moved the pointer.
+    /// An update or another rollback moved the pointer.
     #[error("the pointer of {0} was changed at the same time; look at it and try again")]
     Lost(EditionName),
 }

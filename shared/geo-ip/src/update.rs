@@ -35,9 +35,9 @@ pub struct Updater {
     pub scratch: PathBuf,
     /// The largest database: it is verified in memory.
     pub largest: u64,
-    /// The clock.
+    /// Tells the time.
     pub clock: SharedClock,
-    /// The dice.
+    /// Makes the names of scratch folders.
     pub random: SharedRandom,
 }
 
@@ -123,7 +123,7 @@ pub enum Ready {
 }
 
 impl Updater {
-    /// Updates one edition as far as the pointer; without `live`, uploads nothing. Whoever gives up has changed nothing.
+    /// Updates one edition as far as the pointer; without `live`, uploads nothing. A call that is cut off has changed nothing.
     pub async fn make_ready(
         &self,
         configured: &ConfiguredEdition,

@@ -25,7 +25,7 @@ use crate::{addresses::AddressRules, attempt_error::AttemptError, trust::Trust};
 /// leads nowhere must be reached by another, and in time.
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// How many addresses of a name are tried: more help nobody, and a name with hundreds must not make hundreds of connections.
+/// How many addresses of a name are tried: more do not help, and a name with hundreds must not make hundreds of connections.
 const MAX_TRIED: usize = 8;
 
 /// What the system takes of an answer before it is read. A head of 32 KiB and a body of 4 KiB are all that ever is.

@@ -37,7 +37,7 @@ pub fn read(answer: &Answer, reading: &Reading, asked: &[String], now: Time) -> 
     granted(&answer.body, reading, asked, now)
 }
 
-/// Reads new tokens. What came beside them and is not as it should be is passed over: the old refresh token may be worth
+/// Reads new tokens. A malformed member beside them is passed over: the old refresh token may be worth
 /// nothing any more, and tokens that are thrown away cost the connection.
 pub fn read_renewed(answer: &Answer, reading: &Reading, now: Time) -> Result<Granted, GrantError> {
     if !answer.status.is_success() {

@@ -109,7 +109,7 @@ pub struct Occasion<'a> {
     pub own_host: &'a str,
     /// The present moment.
     pub now: Time,
-    /// The dice.
+    /// Makes the assertion's identifier and signature.
     pub random: &'a dyn Random,
 }
 
@@ -157,7 +157,7 @@ fn basic(id: &str, secret: &str) -> HeaderValue {
     sensitive(HeaderValue::try_from(format!("Basic {pair}")).expect("base 64 can stand in a header"))
 }
 
-/// Marks a value so that nobody who prints the headers prints it.
+/// Marks a value as sensitive, so that printed headers do not show it.
 pub(super) fn sensitive(mut value: HeaderValue) -> HeaderValue {
     value.set_sensitive(true);
     value

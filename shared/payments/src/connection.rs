@@ -64,7 +64,7 @@ impl ConnectionStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BreakReason {
-    /// The provider no longer takes the refresh token: somebody withdrew the permission, or it ended.
+    /// The provider no longer takes the refresh token: the permission was withdrawn, or it ended.
     Refused,
     /// The access token ended, and the provider gave nothing to refresh it with.
     Expired,

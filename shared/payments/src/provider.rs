@@ -94,9 +94,9 @@ pub struct Provider {
 pub struct Reading {
     /// The members that may name the account; the first that is there does.
     pub(super) account_fields: Vec<String>,
-    /// The member that tells when the access token expires, and in which form, beside RFC 6749's `expires_in`.
+    /// The member that says when the access token expires, and in which form, beside RFC 6749's `expires_in`.
     pub(super) expiry: Option<Expiry>,
-    /// Where an error's code stands: JSON pointers (RFC 6901), beside `/error`; the first that is there tells.
+    /// JSON pointers (RFC 6901) to an error's code, beside `/error`; the first that is there counts.
     pub(super) error_fields: Vec<String>,
     /// The codes that mean what RFC 6749 calls `invalid_grant`.
     pub(super) dead_grant_codes: Vec<String>,

@@ -52,7 +52,7 @@ pub struct Providers {
     secrets: Secrets,
     rules: AddressRules,
     clock: SharedClock,
-    /// Only of those that have a secret, so that nobody fills the memory with invented names.
+    /// Only providers that have a secret, so that a stranger cannot fill the memory with invented names.
     known: RwLock<HashMap<ProviderName, Arc<Cached>>>,
 }
 

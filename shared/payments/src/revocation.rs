@@ -17,7 +17,7 @@ use storage::secrets::SecretText;
 #[derive(Clone)]
 pub struct Revocations(ProviderRequests);
 
-/// What became of the access.
+/// How the provider answered a revocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revoked {
     /// The provider took it back.

@@ -26,7 +26,7 @@ impl Verifier {
         BASE64_URL_SAFE_NO_PAD.encode(digest(&SHA256, self.expose().as_bytes()))
     }
 
-    /// Itself, for the one who seals or sends it.
+    /// The text of the proof key, for sealing and sending it.
     pub fn expose(&self) -> &str {
         self.0.expose()
     }

@@ -25,7 +25,7 @@ impl FolderStore {
         Self { root }
     }
 
-    /// Does something with an object's file where blocking hurts nobody.
+    /// Does something with an object's file on a thread that may block.
     async fn with<T: Send + 'static>(
         &self,
         doing: &'static str,
@@ -71,7 +71,7 @@ impl FolderStore {
                 fs::set_permissions(&beside.0, Permissions::from_mode(0o600))?;
                 let copy = File::open(&beside.0)?;
                 copy.sync_all()?;
-                // A link, unlike a renaming, never replaces what somebody else has put there meanwhile.
+                // A link, unlike a renaming, never replaces a file that another process has put there meanwhile.
                 match fs::hard_link(&beside.0, path) {
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Some(Put::Exists)),
                     linked => linked.and_then(|()| sync_folder(path)).map(|()| Some(Put::Created)),

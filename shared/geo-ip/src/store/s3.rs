@@ -96,7 +96,7 @@ impl S3Store {
         let put = put.set_checksum_sha256(base64_of_hex(sha256)).metadata(SHA256, sha256);
         match put.send().await {
             Ok(_) => return Ok(Put::Created),
-            // 409: somebody else is keeping the same at this moment.
+            // 409: another writer is keeping the same at this moment.
             Err(error) if matches!(status(&error), Some(412 | 409)) => {}
             Err(error) => return Err(failed("keeping", key)(error)),
         }
