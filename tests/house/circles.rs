@@ -133,6 +133,9 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         self.used(&item.tree, Vec::new(), exported);
     }
 
+    /// `pub(super)` names a module and uses nothing of it.
+    fn visit_visibility(&mut self, _: &'ast Visibility) {}
+
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let parts: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         if let Some(absolute) = self.absolute(&parts) {

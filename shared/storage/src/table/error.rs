@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata, SdkError};
 use problem::Problem;
 
-use super::value::Key;
+use super::key::Key;
 
 /// Why the table did not do what it was asked.
 #[derive(Debug, Clone, thiserror::Error)]

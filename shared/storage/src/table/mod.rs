@@ -2,6 +2,7 @@
 
 mod error;
 mod expression;
+mod key;
 mod query;
 mod read;
 mod scan;
@@ -12,10 +13,11 @@ mod value;
 mod write;
 
 pub use error::{PAUSES, TableError, passing_code};
+pub use key::{Item, Key};
 pub use query::{Count, Page, Place, Query};
 pub use scan::{Scan, Scanned};
 pub use statement::{Executed, Statement};
-pub use value::{Item, Key, Path, Row, Value, number, read_item, text, write_item, write_value};
+pub use value::{Path, Row, Value, number, read_item, text, write_item, write_value};
 pub use write::{
     Change, Comparison, Condition, Delete, Put, Transaction, Write, Written, absent, at_least, at_most, begins_with,
     contains, differs, exists, is, is_new, less, more, present,

@@ -6,7 +6,8 @@ use base::clock::Time;
 
 use super::{
     expression::Expressions,
-    value::{Item, Key, Value},
+    key::{Item, Key},
+    value::Value,
     write::Condition,
 };
 

@@ -12,7 +12,7 @@ use aws_sdk_dynamodb::{
 };
 use futures::future::join_all;
 
-use super::{error::TableError, value::Item};
+use super::{error::TableError, key::Item};
 use base::gather::Calls;
 
 const READING: &str = "reading items";

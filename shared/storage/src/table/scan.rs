@@ -4,11 +4,7 @@ use aws_sdk_dynamodb::{Client, operation::scan::builders::ScanFluentBuilder};
 use serde::de::DeserializeOwned;
 
 use super::{
-    Item, Table, TableError,
-    expression::Expressions,
-    query::Place,
-    value::{Key, read_item},
-    write::Condition,
+    Item, Table, TableError, expression::Expressions, key::Key, query::Place, value::read_item, write::Condition,
 };
 
 /// What is looked for in the whole table, consistently.

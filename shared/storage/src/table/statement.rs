@@ -4,7 +4,8 @@
 
 use super::{
     error::TableError,
-    value::{Item, Path},
+    key::Item,
+    value::Path,
     write::{Assignment, Change, Condition, Put, Write, is_new},
 };
 use aws_sdk_dynamodb::{

@@ -6,10 +6,10 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use base::clock::Time;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::error::TableError;
-
-/// An item as DynamoDB knows it.
-pub type Item = HashMap<String, AttributeValue>;
+use super::{
+    error::TableError,
+    key::{Item, Key},
+};
 
 /// The value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
@@ -124,38 +124,6 @@ impl From<(&str, &str)> for Path {
 impl From<(&str, usize, &str)> for Path {
     fn from((attribute, position, member): (&str, usize, &str)) -> Self {
         Self(vec![Part::Member(attribute.to_owned()), Part::Element(position), Part::Member(member.to_owned())])
-    }
-}
-
-/// Where an item is: its partition, and its place there.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Key {
-    /// `pk`.
-    pub partition: String,
-    /// `sk`.
-    pub sort: String,
-}
-
-impl Key {
-    /// The key of these two parts.
-    pub fn new(partition: impl Into<String>, sort: impl Into<String>) -> Self {
-        Self { partition: partition.into(), sort: sort.into() }
-    }
-
-    pub(super) fn attributes(&self) -> Item {
-        let parts = [("pk", &self.partition), ("sk", &self.sort)];
-        parts.map(|(name, part)| (name.to_owned(), AttributeValue::S(part.clone()))).into()
-    }
-
-    pub(super) fn of(item: &Item) -> Option<Self> {
-        let part = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
-        Some(Self { partition: part("pk")?, sort: part("sk")? })
-    }
-}
-
-impl From<(String, String)> for Key {
-    fn from((partition, sort): (String, String)) -> Self {
-        Self { partition, sort }
     }
 }
 

@@ -4,7 +4,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     error::TableError,
-    value::{Item, Key, Path, Value, read_item, write_item},
+    key::{Item, Key},
+    value::{Path, Value, read_item, write_item},
 };
 
 /// What must hold for a write. One that does not hold loses the write, and nothing is written.
