@@ -14,8 +14,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::Problem;
-pub use crate::violation::Violation;
+use crate::{Problem, violation::Violation};
 
 /// The largest body that is read at all, in bytes: several times the largest event, so that one which is only a little too
 /// large is told its own limit.

@@ -63,7 +63,7 @@ const PASSING: [&str; 8] = [
 
 impl TableError {
     /// Sorts an error of the SDK by whose fault it is.
-    pub fn sdk<E>(doing: &'static str) -> impl Fn(SdkError<E>) -> Self
+    pub(super) fn sdk<E>(doing: &'static str) -> impl Fn(SdkError<E>) -> Self
     where
         E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
     {
@@ -81,7 +81,7 @@ impl TableError {
     }
 
     /// A request that could not even be put together.
-    pub fn unbuilt(doing: &'static str) -> impl Fn(BuildError) -> Self {
+    pub(super) fn unbuilt(doing: &'static str) -> impl Fn(BuildError) -> Self {
         move |error| Self::Refused { doing, source: Arc::new(error) }
     }
 
@@ -94,7 +94,7 @@ impl TableError {
 
 /// Whether a reason code of a batch or a transaction says "not now". They are spelt unlike the errors of single calls.
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchStatementError.html>
-pub fn passing_code(code: &str) -> bool {
+pub(super) fn passing_code(code: &str) -> bool {
     const REASONS: [&str; 4] =
         ["ProvisionedThroughputExceeded", "RequestLimitExceeded", "ThrottlingError", "TransactionConflict"];
     REASONS.contains(&code) || PASSING.contains(&code)
@@ -102,7 +102,7 @@ pub fn passing_code(code: &str) -> bool {
 
 /// The pauses before a batch or a transaction is tried again whose answer said "not now": the SDK tries only calls that
 /// fail as a whole again.
-pub const PAUSES: [Duration; 5] = [
+pub(super) const PAUSES: [Duration; 5] = [
     Duration::from_millis(10),
     Duration::from_millis(30),
     Duration::from_millis(90),

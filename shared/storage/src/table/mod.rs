@@ -12,12 +12,15 @@ mod tests;
 mod value;
 mod write;
 
-pub use error::{PAUSES, TableError, passing_code};
-pub use key::{Item, Key};
+pub use error::TableError;
+use error::{PAUSES, passing_code};
+use key::Item;
+pub use key::Key;
 pub use query::{Count, Page, Place, Query};
 pub use scan::{Scan, Scanned};
-pub use statement::{Executed, Statement};
-pub use value::{Path, Row, Value, number, read_item, text, write_item, write_value};
+use statement::{Executed, Statement};
+pub use value::{Path, Row, Value};
+use value::{read_item, write_item};
 pub use write::{
     Change, Comparison, Condition, Delete, Put, Transaction, Write, Written, absent, at_least, at_most, begins_with,
     contains, differs, exists, is, is_new, less, more, present,
@@ -38,7 +41,7 @@ use aws_types::SdkConfig;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::sleep;
 
-use base::{clock::Time, gather::Gather, logging};
+use base::{gather::Gather, logging};
 use expression::Expressions;
 use read::{Partitions, ReadAnswer, Reads};
 use statement::{Answer, Writes};
@@ -46,10 +49,8 @@ use statement::{Answer, Writes};
 /// The table with everything that lasts.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// The client; its calls stand in the stores, one store per kind of item.
-    pub client: Client,
-    /// The table's name.
-    pub name: String,
+    client: Client,
+    name: String,
     writes: Gather<Writes>,
     reads: Gather<Reads>,
     partitions: Gather<Partitions>,
@@ -57,7 +58,7 @@ pub struct Table {
 
 /// How a transaction ended that was not refused as such.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transacted {
+enum Transacted {
     /// Everything was written.
     Yes,
     /// A condition did not hold, and nothing was written.
@@ -84,7 +85,7 @@ impl Table {
     }
 
     /// Writes one item, together with whatever else is written at this moment.
-    pub async fn execute(&self, statement: Statement) -> Result<Executed, TableError> {
+    async fn execute(&self, statement: Statement) -> Result<Executed, TableError> {
         let mut pauses = PAUSES.iter();
         loop {
             let answer = self.writes.ask(statement.clone()).await;
@@ -401,55 +402,11 @@ impl Table {
         items.iter().map(|item| read_item(item.clone(), doing)).collect()
     }
 
-    /// A page of what is due in one shard of the index `byDue`, the longest due first, and where the next page begins. The
-    /// index may lag behind a little. An entry that cannot be read is logged and left out, so that it holds up no other.
-    pub async fn due_before<T: DeserializeOwned>(
-        &self,
-        shard: &str,
-        now: Time,
-        limit: i32,
-        start: Option<Item>,
-        doing: &'static str,
-    ) -> Result<(Vec<T>, Option<Item>), TableError> {
-        self.due_between(shard, ("0", &now.to_string()), limit, start, doing).await
-    }
-
-    /// The same of what stands between two keys, both included, for shards that are sorted by something else than time.
-    pub async fn due_between<T: DeserializeOwned>(
-        &self,
-        shard: &str,
-        (from, to): (&str, &str),
-        limit: i32,
-        start: Option<Item>,
-        doing: &'static str,
-    ) -> Result<(Vec<T>, Option<Item>), TableError> {
-        let query = self
-            .client
-            .query()
-            .table_name(&self.name)
-            .index_name("byDue")
-            .key_condition_expression("dueShard = :shard AND dueAt BETWEEN :from AND :to")
-            .expression_attribute_values(":shard", text(shard))
-            .expression_attribute_values(":from", text(from))
-            .expression_attribute_values(":to", text(to))
-            .set_exclusive_start_key(start)
-            .limit(limit);
-        let answer = query.send().await.map_err(TableError::sdk(doing))?;
-        let entries = answer.items.unwrap_or_default().into_iter().filter_map(|item| {
-            read_item(item, doing).inspect_err(|error| tracing::error!(error = %logging::chain(error), "skipped")).ok()
-        });
-        Ok((entries.collect(), answer.last_evaluated_key))
-    }
-
     /// Writes all of it or nothing.
     ///
     /// Another write to one of the items at this very moment cancels a transaction, so that one is tried again; the
     /// conditions in it must make that harmless.
-    pub async fn transact(
-        &self,
-        writes: Vec<TransactWriteItem>,
-        doing: &'static str,
-    ) -> Result<Transacted, TableError> {
+    async fn transact(&self, writes: Vec<TransactWriteItem>, doing: &'static str) -> Result<Transacted, TableError> {
         let mut pauses = PAUSES.iter();
         loop {
             let call = self.client.transact_write_items().set_transact_items(Some(writes.clone()));
@@ -467,34 +424,6 @@ impl Table {
                 _ => return Err(TableError::code(doing, code)),
             }
         }
-    }
-
-    /// All items of one partition, in the order of the sort key, read consistently: those whose sort key begins so, if
-    /// it is said how.
-    pub async fn partition(
-        &self,
-        pk: String,
-        sk_prefix: Option<&str>,
-        doing: &'static str,
-    ) -> Result<Vec<Item>, TableError> {
-        let mut query = self
-            .client
-            .query()
-            .table_name(&self.name)
-            .consistent_read(true)
-            .key_condition_expression("pk = :pk")
-            .expression_attribute_values(":pk", AttributeValue::S(pk));
-        if let Some(prefix) = sk_prefix {
-            query = query
-                .key_condition_expression("pk = :pk AND begins_with(sk, :sk)")
-                .expression_attribute_values(":sk", AttributeValue::S(prefix.into()));
-        }
-        let mut pages = query.into_paginator().items().send();
-        let mut items = Vec::new();
-        while let Some(item) = pages.next().await {
-            items.push(item.map_err(TableError::sdk(doing))?);
-        }
-        Ok(items)
     }
 }
 

@@ -127,14 +127,14 @@ impl Partitions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{number, text};
+    use crate::table::value::Value;
 
     fn key(name: &str) -> Key {
         (name.to_owned(), "HEAD".to_owned())
     }
 
     fn item(name: &str) -> Item {
-        [("pk", name), ("sk", "HEAD")].map(|(name, part)| (name.to_owned(), text(part))).into()
+        [("pk", name), ("sk", "HEAD")].map(|(name, part)| (name.to_owned(), Value::text(part).0)).into()
     }
 
     /// All reads of a call once failed with the one whose partition was too busy.
@@ -176,7 +176,7 @@ mod tests {
             since: Option<String>,
         }
         let mut row = item("there");
-        row.extend([("failures".to_owned(), number(5)), ("d14".to_owned(), number(7))]);
+        row.extend([("failures".to_owned(), Value::number(5).0), ("d14".to_owned(), Value::number(7).0)]);
         let row: Row = crate::table::read_item(row, "reading").expect("read");
         assert_eq!((row.sk.as_str(), row.health.failures, row.health.since), ("HEAD", 5, None));
         assert_eq!(row.rest["d14"].as_u64(), Some(7));

@@ -48,11 +48,6 @@ pub enum Executed {
 }
 
 impl Statement {
-    /// Changes an item. Without any condition it would also make one, so say at least one.
-    pub fn update(pk: impl Into<String>, sk: impl Into<String>) -> Self {
-        Self::new(Verb::Update, pk.into(), sk.into())
-    }
-
     /// Writes an item that must not exist yet.
     pub fn insert(item: Item) -> Self {
         let key = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
@@ -69,40 +64,6 @@ impl Statement {
         let place = format!("{pk}\n{sk}");
         let (changes, conditions) = (String::new(), String::new());
         Self { verb, pk, sk, changes, conditions, changed: Vec::new(), compared: Vec::new(), place }
-    }
-
-    /// Sets an attribute.
-    pub fn set(mut self, attribute: &str, value: AttributeValue) -> Self {
-        self.changes.push_str(&format!(" SET \"{attribute}\"=?"));
-        self.changed.push(value);
-        self
-    }
-
-    /// Sets an attribute, or leaves it as it is.
-    pub fn set_if(self, attribute: &str, value: Option<AttributeValue>) -> Self {
-        match value {
-            Some(value) => self.set(attribute, value),
-            None => self,
-        }
-    }
-
-    /// Removes an attribute.
-    pub fn remove(mut self, attribute: &str) -> Self {
-        self.changes.push_str(&format!(" REMOVE \"{attribute}\""));
-        self
-    }
-
-    /// On condition that an attribute compares so with a value (`=`, `<=`, …); one that is absent never does.
-    pub fn only_if(mut self, attribute: &str, operator: &str, value: AttributeValue) -> Self {
-        self.conditions.push_str(&format!(" AND \"{attribute}\" {operator} ?"));
-        self.compared.push(value);
-        self
-    }
-
-    /// On condition that an attribute is absent.
-    pub fn only_without(mut self, attribute: &str) -> Self {
-        self.conditions.push_str(&format!(" AND \"{attribute}\" IS MISSING"));
-        self
     }
 
     /// A write in PartiQL; nothing, when it has no words for it: additions, attributes that are set only where they are absent,
@@ -250,26 +211,15 @@ fn answer(answer: BatchStatementResponse) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{
-        number, text,
-        write::{Delete, absent, at_most, is},
-    };
+    use crate::table::value::Value;
+    use crate::table::write::{Delete, absent, at_most, is};
 
-    #[test]
-    fn an_update_names_its_values_in_the_order_of_its_text() {
-        let statement = Statement::update("DLV#1", "HEAD")
-            .set("status", text("retrying"))
-            .set_if("lease", None)
-            .remove("dueAt")
-            .only_if("attemptCount", "=", number(1))
-            .only_without("resumeAt");
-        let request = statement.request("table").expect("a request");
-        assert_eq!(
-            request.statement(),
-            "UPDATE \"table\" SET \"status\"=? REMOVE \"dueAt\" WHERE \"pk\"=? AND \"sk\"=? AND \"attemptCount\" = ? \
-             AND \"resumeAt\" IS MISSING RETURNING ALL NEW *"
-        );
-        assert_eq!(request.parameters(), [text("retrying"), text("DLV#1"), text("HEAD"), number(1)]);
+    fn text(value: &str) -> AttributeValue {
+        Value::text(value).0
+    }
+
+    fn number(value: u32) -> AttributeValue {
+        Value::number(value).0
     }
 
     #[test]

@@ -144,32 +144,13 @@ impl Row {
 }
 
 /// Turns an item into the type that wrote it. The error names the item's key, so that an operator finds it.
-pub fn read_item<T: DeserializeOwned>(item: Item, doing: &'static str) -> Result<T, TableError> {
+pub(super) fn read_item<T: DeserializeOwned>(item: Item, doing: &'static str) -> Result<T, TableError> {
     let key = Key::of(&item);
     serde_dynamo::from_item(item).map_err(|source| TableError::Item { doing, key, source: source.into() })
 }
 
-/// A text as an attribute.
-pub fn text(value: impl ToString) -> AttributeValue {
-    AttributeValue::S(value.to_string())
-}
-
-/// A number as an attribute.
-pub fn number(value: impl ToString) -> AttributeValue {
-    AttributeValue::N(value.to_string())
-}
-
-/// Turns a value into an attribute.
-pub fn write_value(value: &impl Serialize, doing: &'static str) -> Result<AttributeValue, TableError> {
-    serde_dynamo::to_attribute_value(value).map_err(|source| TableError::Item {
-        doing,
-        key: None,
-        source: source.into(),
-    })
-}
-
 /// Turns a value into an item.
-pub fn write_item(value: &impl Serialize, doing: &'static str) -> Result<Item, TableError> {
+pub(super) fn write_item(value: &impl Serialize, doing: &'static str) -> Result<Item, TableError> {
     serde_dynamo::to_item(value).map_err(|source| TableError::Item { doing, key: None, source: source.into() })
 }
 

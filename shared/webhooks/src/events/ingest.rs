@@ -19,7 +19,7 @@ use super::{
 };
 use auth::entity::{AuthorizedEntity, EntityId};
 use base::logging::Metric;
-use problem::{JsonBody, Problem, json_body::Violation};
+use problem::{JsonBody, Problem, Violation};
 use storage::table::TableError;
 
 /// Takes events from the bus.

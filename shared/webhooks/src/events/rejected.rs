@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use base::environment::{Environment, FromEnvironment};
-use problem::{Problem, json_body::Violation};
+use problem::{Problem, Violation};
 use storage::aws::Aws;
 
 /// The largest message that SQS takes, with its attributes: 1 MiB.
