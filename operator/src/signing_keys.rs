@@ -17,7 +17,6 @@ use http_body_util::{BodyExt, Full};
 use hyper::{Request, body::Bytes, header::AUTHORIZATION};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 use crate::{
     Deployment, DeploymentError, audit,
@@ -29,6 +28,7 @@ use auth::{
     revocations::RevocationList,
     signing::{BadSigningKey, SECRET, SigningSecret},
 };
+use base::clock::pause;
 use base::{
     audit::Action,
     clock::{Clock, SystemClock},
@@ -165,7 +165,7 @@ impl<'a> SigningKeysOf<'a> {
             if labels.is_some_and(|labels| labels.iter().any(|label| label == CURRENT)) {
                 return Ok(());
             }
-            sleep(PAUSE).await;
+            pause(PAUSE).await;
         }
         Err(SigningKeysError::Late)
     }

@@ -9,8 +9,6 @@ pub mod reseal;
 
 use std::time::Duration;
 
-use tokio::time::sleep;
-
 use self::{
     key_ring::KeyRingSecret,
     reseal::{Counts, Resealing},
@@ -19,6 +17,7 @@ use crate::{
     Deployment, DeploymentError,
     replaced_secret::{ReplaceError, ReplacedSecret},
 };
+use base::clock::pause;
 use base::{
     clock::{Clock, SystemClock},
     random::SystemRandom,
@@ -131,7 +130,7 @@ async fn reseal(table: &Table, ring: &KeyRingSecret, until_nothing_is_left: bool
         }
         if until_nothing_is_left {
             tracing::info!("pass {pass} still found something; looking again in {} seconds", SETTLING.as_secs());
-            sleep(SETTLING).await;
+            pause(SETTLING).await;
         }
     }
     Err(DataKeysError::Busy(all.busy))

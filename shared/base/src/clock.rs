@@ -143,6 +143,13 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
+/// Waits for so long. Every pause of the service is made here, so that a search finds them all; a decision about time takes a
+/// [`Time`], and no test waits for one.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that pauses")]
+pub async fn pause(duration: Duration) {
+    tokio::time::sleep(duration).await;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

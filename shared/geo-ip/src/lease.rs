@@ -5,9 +5,10 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
 use crate::edition::EditionName;
+use base::clock::pause;
 use base::{
     clock::{SharedClock, Time},
     logging,
@@ -132,7 +133,7 @@ impl Leases {
     pub async fn keep(&self, lease: &Lease) {
         let mut renewed = Instant::now();
         loop {
-            sleep(RENEW_EVERY).await;
+            pause(RENEW_EVERY).await;
             match timeout(RENEW_EVERY, self.renew(lease)).await {
                 Ok(Ok(Written::Done(()))) => renewed = Instant::now(),
                 Ok(Ok(Written::Lost(_))) => return,

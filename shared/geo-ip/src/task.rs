@@ -5,10 +5,7 @@ use std::{pin::pin, time::Duration};
 use aws_lc_rs::constant_time;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::{
-    select,
-    time::{Instant, sleep},
-};
+use tokio::{select, time::Instant};
 
 use crate::{
     archive::MAX_EXPANDED,
@@ -21,6 +18,7 @@ use crate::{
     store::Store,
     update::{Ready, UpdateError, Updater},
 };
+use base::clock::pause;
 use base::{
     clock::{SharedClock, Time},
     logging::{self, Metric},
@@ -250,7 +248,7 @@ impl Task {
                 Meeting::HeldSince(since) if late => {
                     return Ok(EditionReport::failed(format!("another update is under way since {since}")));
                 }
-                Meeting::HeldSince(_) => sleep(LOOK_EVERY).await,
+                Meeting::HeldSince(_) => pause(LOOK_EVERY).await,
                 Meeting::Free if late => return Ok(EditionReport::failed(UpdateError::Late.to_string())),
                 Meeting::Free => match self.leases.take(edition, &standing).await? {
                     Written::Done(lease) => break lease,

@@ -14,7 +14,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
     authorization_url::redirect_uri,
@@ -35,6 +35,7 @@ use crate::{
     tokens::ProviderTokens,
 };
 use auth::{entity::AuthorizedEntity, refusal, token::Claims};
+use base::clock::pause;
 use base::{
     clock::SharedClock,
     ids::ConnectionId,
@@ -271,7 +272,7 @@ impl Callback {
             match self.connections.establish(entity, &stored, replace, &announcement).await {
                 Err(error @ TableError::Unavailable { .. }) => {
                     tracing::warn!(error = %logging::chain(&error), "a connection is not written yet; it is again");
-                    sleep(WRITE_AGAIN_AFTER).await;
+                    pause(WRITE_AGAIN_AFTER).await;
                 }
                 decided => break decided?,
             }

@@ -11,7 +11,6 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use tokio::time::sleep;
 
 use crate::{
     connection::{Connection, ConnectionStatus, REMOVED},
@@ -22,6 +21,7 @@ use crate::{
     tokens::ProviderTokens,
 };
 use auth::entity::AuthorizedEntity;
+use base::clock::pause;
 use base::{
     clock::SharedClock,
     ids::ConnectionId,
@@ -168,7 +168,7 @@ impl Disconnecting {
                 Claim::Held(held) => return Ok(*held),
                 Claim::Missing => return Err(DisconnectError::NotFound),
                 Claim::Busy if now.since(began) >= WAIT => return Err(DisconnectError::Busy),
-                Claim::Busy => sleep(LOOK_EVERY).await,
+                Claim::Busy => pause(LOOK_EVERY).await,
             }
         }
     }

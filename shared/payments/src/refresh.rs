@@ -23,7 +23,6 @@ use futures::{
     StreamExt, TryStreamExt,
     stream::{self, BoxStream},
 };
-use tokio::time::sleep;
 
 use crate::{
     connection::{BROKEN, BreakReason, Connection},
@@ -38,6 +37,7 @@ use crate::{
     tokens::ProviderTokens,
 };
 use auth::entity::AuthorizedEntity;
+use base::clock::pause;
 use base::{
     clock::{SharedClock, Time},
     logging,
@@ -234,7 +234,7 @@ impl Refresher {
                     if held.until.since(self.clock.now()) > LEASE_MARGIN + WRITE_AGAIN_AFTER =>
                 {
                     tracing::warn!(error = %logging::chain(&error), "new tokens are not written yet; they are again");
-                    sleep(WRITE_AGAIN_AFTER).await;
+                    pause(WRITE_AGAIN_AFTER).await;
                 }
                 decided => return decided,
             }

@@ -39,8 +39,8 @@ use aws_sdk_dynamodb::{
 };
 use aws_types::SdkConfig;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::time::sleep;
 
+use base::clock::pause;
 use base::{gather::Gather, logging};
 use expression::Expressions;
 use read::{Partitions, ReadAnswer, Reads};
@@ -91,7 +91,7 @@ impl Table {
             let answer = self.writes.ask(statement.clone()).await;
             match answer.map_err(|_| TableError::Missing("the outcome of a write"))? {
                 Answer::Decided(outcome) => return outcome,
-                Answer::NotNow(error) => sleep(*pauses.next().ok_or(error)?).await,
+                Answer::NotNow(error) => pause(*pauses.next().ok_or(error)?).await,
             }
         }
     }
@@ -174,7 +174,7 @@ impl Table {
                 return Ok(written);
             }
             let held = || TableError::code(doing, "TransactionConflict");
-            sleep(*pauses.next().ok_or_else(held)?).await;
+            pause(*pauses.next().ok_or_else(held)?).await;
         }
     }
 
@@ -358,7 +358,7 @@ impl Table {
             let answer = self.reads.ask(key.clone()).await;
             match answer.map_err(|_| TableError::Missing("the outcome of a read"))? {
                 ReadAnswer::Decided(item) => return item?.map(|item| read_item(item, doing)).transpose(),
-                ReadAnswer::NotNow(error) => sleep(*pauses.next().ok_or(error)?).await,
+                ReadAnswer::NotNow(error) => pause(*pauses.next().ok_or(error)?).await,
             }
         }
     }
@@ -420,7 +420,7 @@ impl Table {
                 return Ok(Transacted::ConditionLost);
             };
             match pauses.next() {
-                Some(pause) if passing_code(code) => sleep(*pause).await,
+                Some(next) if passing_code(code) => pause(*next).await,
                 _ => return Err(TableError::code(doing, code)),
             }
         }

@@ -13,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use tokio::{
     select,
-    time::{Instant, MissedTickBehavior, interval_at, sleep},
+    time::{Instant, MissedTickBehavior, interval_at},
 };
 
 use super::{
@@ -22,6 +22,7 @@ use super::{
     queue::{Handed, Inbox, Lane, Notice, Received, Whose},
 };
 use auth::entity::AuthorizedEntity;
+use base::clock::pause;
 use base::{clock::Time, logging, random};
 use storage::table::TableError;
 
@@ -151,7 +152,7 @@ impl Round<'_> {
             Ok(received) => received,
             Err(error) => {
                 tracing::warn!(error = %logging::chain(&error), "nothing could be received");
-                sleep(PAUSE).await;
+                pause(PAUSE).await;
                 Vec::new()
             }
         }
