@@ -73,7 +73,7 @@ fuzz: $(CARGO_FUZZ) ## Fuzzes each target for SECONDS=60, beginning with fuzz/se
 	done
 
 demo-provider: ## Plays a payment provider beside `make run`, until Ctrl-C (PROVIDER_PORT=9100)
-	$(BUILD)
+	$(BUILD_SERVICE) --package doubles
 	@exec target/debug/demo-provider --port "$(PROVIDER_PORT)" --data "$(DATA)"
 
 clean-data: ## Removes what a local run keeps: table, secrets and logs (DATA=.local)
@@ -117,7 +117,7 @@ sam-local: build ## Runs FUNCTION= with its sample event as SAM does (needs Dock
 
 # Every command below is the operator's program for the stack STACK=, or else for the service that runs here with DATA=; see
 # `target/debug/waypost-admin --help`. Beside `make run` it is built already; for a stack it is built alone.
-ADMIN = $(if $(STACK),cargo build --package operator,$(BUILD)) && target/debug/waypost-admin \
+ADMIN = $(if $(STACK),cargo build --package operator,$(BUILD_SERVICE)) && target/debug/waypost-admin \
 	$(if $(STACK),--stack $(call quoted,$(STACK)),--data $(call quoted,$(DATA)))
 
 # What a make variable holds, as one word for the shell, whatever is in it.
