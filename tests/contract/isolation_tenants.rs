@@ -238,7 +238,7 @@ pub fn assert_isolated(what: &str, alone: &[Duration], beside: &[Duration], slac
 
 /// More slow attempts than there are invocations, within the first second: the noisy tenant's webhooks do this.
 async fn holds_up_nobody(suite: Arc<Suite>, what: &str, behaviour: Behaviour) {
-    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
+    let (bundle, api, _permit) = suite.only_other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [behaviour]);
     beside_an_endpoint(&bundle, &api, what, &url).await;
@@ -266,7 +266,7 @@ async fn bodies_that_trickle_hold_up_nobody(suite: Arc<Suite>) {
 }
 
 async fn handshakes_that_never_end_hold_up_nobody(suite: Arc<Suite>) {
-    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
+    let (bundle, api, _permit) = suite.only_other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("https://{}/", listener.local_addr().expect("it listens"));
     let accepting = tokio::spawn(async move {
@@ -289,7 +289,7 @@ async fn endless_bodies_and_redirects_hold_up_nobody(suite: Arc<Suite>) {
 /// either that were accepted arrive.
 async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_nobody(suite: Arc<Suite>) {
     let settings = Settings::default().with("PUBLISH_LIMIT", SHARE.to_string());
-    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    let (bundle, api, _permit) = suite.only_other_bundle(settings).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
     let (quiet, noisy) = (Quiet::start(&api).await, Noisy::start(&api, 1, &url).await);
@@ -315,7 +315,7 @@ async fn names_that_are_answered_late_or_never_hold_up_nobody(suite: Arc<Suite>)
 
 /// Each 410 disables its webhook, and each change enables one again.
 async fn endpoints_that_are_gone_and_enabled_again_without_end_hold_up_nobody(suite: Arc<Suite>) {
-    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let (bundle, api, _permit) = suite.only_other_bundle(Settings::default()).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(410)]);
     let (quiet, noisy) = (Quiet::start(&api).await, Noisy::start(&api, 40, &url).await);
@@ -332,7 +332,7 @@ async fn endpoints_that_are_gone_and_enabled_again_without_end_hold_up_nobody(su
 
 /// The noisy tenant has more slow attempts to make than it may have places in the slow lane.
 async fn a_slow_webhook_keeps_its_share_of_the_slow_lane(suite: Arc<Suite>) {
-    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
+    let (bundle, api, _permit) = suite.only_other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(14))]);
     let (slow, noisy) = (

@@ -28,6 +28,9 @@ pub struct Suite {
     other_bundles: Semaphore,
 }
 
+/// How many bundles run beside the first at once.
+const OTHER_BUNDLES: u32 = 2;
+
 /// A bundle whose functions reach the table and the queues through proxies, which know every call.
 pub struct Interposed {
     /// The bundle.
@@ -71,7 +74,7 @@ impl Suite {
             contract,
             simulation,
             entities: AtomicU32::new(1),
-            other_bundles: Semaphore::new(2),
+            other_bundles: Semaphore::new(OTHER_BUNDLES as usize),
         })
     }
 
@@ -96,6 +99,16 @@ impl Suite {
         let mut all = self.simulation.secrets.clone();
         all.extend(secrets.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         self.start_other(settings, &all, Vec::new()).await
+    }
+
+    /// The only bundle beside the first, for tests that measure latencies or load the machine: a second one that does so would
+    /// be measured with it.
+    pub async fn only_other_bundle(&self, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
+        let permits = self.other_bundles.acquire_many(OTHER_BUNDLES).await.expect("the semaphore is never closed");
+        let bundle = Bundle::start_with(settings, &self.simulation.secrets, Vec::new()).await;
+        let bundle = bundle.expect("another bundle starts beside the first");
+        let api = Api::of(&bundle, &self.contract);
+        (bundle, api, permits)
     }
 
     /// The same with a proxy between the functions and the table, and one between them and the queues.
