@@ -1,7 +1,7 @@
 //! The gate: the only place where requests are authenticated and where errors become Problems on the wire.
 //!
 //! Its body is the contract's order of checks from the third on (the first two, path and verb, are the gateway's
-//! routes and the `fallback` function behind this same gate, but for what [`is_meant`] is about). Check 7 and later are
+//! routes and the `fallback` function behind this same gate, but for what the check of the verb is about). Check 7 and later are
 //! the handler's.
 
 use std::{marker::PhantomData, panic::AssertUnwindSafe, sync::Arc, time::Duration};
