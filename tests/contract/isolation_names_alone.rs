@@ -11,7 +11,7 @@ use crate::{
 
 tests![on demand: names_that_are_answered_late_or_never_hold_up_no_other_name];
 
-/// Where nobody listens: no answer comes before the attempt is given up.
+/// A port without a listener: no answer comes before the attempt is given up.
 const PORT: u16 = 9;
 
 async fn names_that_are_answered_late_or_never_hold_up_no_other_name(suite: Arc<Suite>) {

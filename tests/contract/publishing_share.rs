@@ -1,5 +1,5 @@
-//! Each managing entity's share of publishing: whoever publishes more is refused until the minute ends, and takes nothing from
-//! others.
+//! Each managing entity's share of publishing: an entity that publishes more is refused until the minute ends, and takes nothing
+//! from others.
 //!
 //! The bundle reads the wall clock, so a minute may end in the midst of any of this, but hardly two.
 

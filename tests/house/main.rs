@@ -1,4 +1,6 @@
-//! The shape of the code: which crate may use which, and that no files of one crate use each other in a circle.
+//! The shape of the code: which crate may use which, that no files of one crate use each other in a circle, and that documents
+//! name files that exist.
 
 mod circles;
 mod crates;
+mod documents;

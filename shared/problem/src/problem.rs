@@ -1,7 +1,7 @@
 //! Problems: the one form of an error on the wire (RFC 9457), and the one place where errors of the inside become one.
 //!
 //! A Problem has an outside (kind, detail, properties, headers) and an inside (the cause), which the gate logs and
-//! nobody sends.
+//! never sends.
 
 use std::error::Error;
 
