@@ -1,4 +1,4 @@
-//! Turns the routes of template.yaml into a table, since they are declared there and nowhere else.
+//! Turns the routes of template.yaml into a table: template.yaml is the only place that declares them.
 
 use std::{env, fmt::Write, fs, path::Path};
 

@@ -23,7 +23,6 @@ tests![
     every_example_is_as_its_schema_says,
     every_response_of_an_error_has_an_example,
     no_component_is_declared_and_not_used,
-    every_function_that_checks_tokens_may_read_what_they_are_checked_by,
 ];
 
 async fn the_document_that_is_served_is_openapi_yaml(suite: Arc<Suite>) {
@@ -59,26 +58,6 @@ async fn every_operation_declares_what_any_operation_can_answer(suite: Arc<Suite
         for status in any_time {
             assert!(declared.get(status).is_some(), "{} does not declare {status}", operation.id);
         }
-    }
-}
-
-async fn every_function_that_checks_tokens_may_read_what_they_are_checked_by(suite: Arc<Suite>) {
-    let text = fs::read_to_string(project().join("template.yaml")).expect("the project has a template.yaml");
-    let routes = Template::parse(&text).expect("template.yaml is a template").routes();
-    let document = deployment::yaml_to_json(&text).expect("template.yaml is YAML");
-    let policies = |function: &str| {
-        let code = format!("target/lambda/{function}");
-        let resources = document["Resources"].as_object().into_iter().flatten();
-        let mut found = resources.filter(|(_, resource)| resource["Properties"]["CodeUri"] == code.as_str());
-        found.next().map(|(_, resource)| resource["Properties"]["Policies"].to_string()).unwrap_or_default()
-    };
-    let operations = suite.contract.operations();
-    assert!(operations.iter().any(|operation| operation.needs_token));
-    for operation in operations.iter().filter(|operation| operation.needs_token) {
-        let mut of_operation =
-            routes.iter().filter(|route| (&route.path, &route.method) == (&operation.path, &operation.method));
-        let function = &of_operation.next().expect("every operation is deployed").function;
-        assert!(policies(function).contains("TokenVerification"), "{function}");
     }
 }
 

@@ -1,7 +1,6 @@
-//! What the endpoints that manage applications share: the parameters of their paths, and the answer
-//! to a removed credential.
+//! What the functions that manage applications share: the caller, the parameters of their paths, and the removal of a
+//! credential.
 
-use base::clock::Time;
 use gate::{EntityCall, Reply};
 use issuer::applications::{
     Applications,
@@ -22,15 +21,15 @@ pub fn client_id(call: &EntityCall) -> &str {
     call.path("clientId")
 }
 
-/// Removes a secret or a key, and answers with a sentence on what that means.
+/// Removes a secret or a key, and replies with a sentence on the consequences.
 pub async fn remove_credential(
     applications: &Applications,
     call: &EntityCall,
     credential: CredentialName<'_>,
-    now: Time,
 ) -> Result<Reply, Problem> {
     let (confirmed, caller) = (grants::confirmed(call.read_query())?, caller(call)?);
-    let removal = applications.remove_credential(&caller, client_id(call), credential, confirmed, &call.notes, now);
+    let removal =
+        applications.remove_credential(&caller, client_id(call), credential, confirmed, &call.notes, call.now);
     let message = if removal.await?.was_the_last {
         "It is no longer accepted, and tokens that were got with it end within a minute. It was the last: the application gets \
          no tokens until it is given a secret or a key."

@@ -1,9 +1,8 @@
-//! The parts that several functions of payment provider links share: the provider in the path, the browser's cookie, and the
-//! pages that people see.
+//! What the functions of payment provider links share: the provider in the path, the browser's cookie, and the pages for people.
 
 use gate::{Call, Reply};
 use http::StatusCode;
-use http::header::{CACHE_CONTROL, COOKIE, LOCATION};
+use http::header::{COOKIE, LOCATION};
 use payments::{ProviderName, browser::Browser};
 use problem::Problem;
 
@@ -15,15 +14,14 @@ pub fn provider(call: &Call) -> Option<ProviderName> {
     ProviderName::parse(call.path("provider")).ok()
 }
 
-/// The browser that sent the request, known by its cookie.
+/// The browser that sent the request, recognised by its cookie.
 pub fn browser(call: &Call) -> Option<Browser> {
     let lines = call.headers().get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
     Browser::of_cookies(lines)
 }
 
-/// Leads a browser on to this address, which no cache may keep.
+/// Sends a browser on to this address. No cache may keep the reply.
 pub fn redirect(address: &str) -> Result<Reply, Problem> {
-    Reply { status: StatusCode::FOUND, headers: Vec::new(), body: String::new() }
-        .with_header(CACHE_CONTROL, "no-store")
-        .with_computed_header(LOCATION, address)
+    let found = Reply { status: StatusCode::FOUND, headers: Vec::new(), body: String::new() };
+    found.uncached().with_computed_header(LOCATION, address)
 }

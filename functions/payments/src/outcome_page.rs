@@ -1,15 +1,14 @@
-//! The page on which a person lands who comes back from a provider, as HTML: it says the outcome in words.
+//! The page for a person who comes back from a provider, as HTML: it says the outcome in words.
 
 use gate::{
     Reply,
     page::{self, escaped},
 };
-use http::header::CACHE_CONTROL;
 use payments::{AuthorizationOutcome, builtin, outcome_page::OutcomePage};
 
 /// The page.
 pub fn reply(page: &OutcomePage<'_>) -> Reply {
-    page::reply(html(page)).with_header(CACHE_CONTROL, "no-store")
+    page::reply(html(page)).uncached()
 }
 
 fn html(&OutcomePage { provider, outcome, proven }: &OutcomePage<'_>) -> String {
@@ -66,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_says_each_outcome_and_nothing_where_there_is_none() {
+    fn the_page_says_each_outcome_and_none_without_one() {
         let provider = stripe();
         let page = |outcome| html(&OutcomePage { provider: &provider, outcome, proven: None });
         for (outcome, sentence) in [
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_proven_is_named_and_is_no_markup() {
+    fn a_proven_entity_and_account_are_named_and_never_become_markup() {
         let provider = stripe();
         for outcome in AuthorizationOutcome::ALL {
             let arrival = Arrival { provider: &provider, outcome, entity: "demo-hotel", account: Some("<i>acct_1") };

@@ -1,19 +1,17 @@
-//! The page from which a person is led to the provider, as HTML.
+//! The page from which a person goes on to the provider, as HTML.
 
 use auth::entity::EntityId;
 use gate::{
     Reply,
     page::{self, escaped},
 };
-use http::header::{CACHE_CONTROL, SET_COOKIE};
+use http::header::SET_COOKIE;
 use payments::{ConnectionStatus, builtin, pending::Predecessor, start::StartPage};
 use problem::Problem;
 
 /// The page, which gives the browser its cookie.
 pub fn reply(shown: &StartPage) -> Result<Reply, Problem> {
-    page::reply(html(shown))
-        .with_header(CACHE_CONTROL, "no-store")
-        .with_computed_header(SET_COOKIE, &shown.browser.cookie())
+    page::reply(html(shown)).uncached().with_computed_header(SET_COOKIE, &shown.browser.cookie())
 }
 
 fn html(shown: &StartPage) -> String {
@@ -98,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_names_the_entity_the_provider_and_what_is_asked_for() {
+    fn the_page_names_the_entity_the_provider_and_the_scopes() {
         let page = page(None, false, false);
         for word in ["<strong>demo-hotel</strong>", "<strong>Stripe</strong>", "<code>read_write</code>", "&lt;b&gt;"] {
             assert!(page.contains(word), "{word}: {page}");
@@ -108,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_names_the_account_that_is_to_be_replaced() {
+    fn the_page_names_the_account_that_a_new_one_would_replace() {
         use ConnectionStatus::{Broken, Connected};
         let hostile = Some("<script>acct_1");
         let connected = page(before(hostile, Connected), true, false);
@@ -123,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_whose_browser_takes_no_cookies_is_told_so() {
+    fn the_page_asks_for_cookies_when_the_browser_sent_none() {
         assert!(page(None, false, true).contains("accept cookies"));
     }
 }

@@ -1,20 +1,33 @@
-//! What the functions of the token issuer share: their wiring, what they read of a call, and how
-//! they answer.
+//! What the functions of the token issuer share: the authentication of clients, and the form of a call.
 
+use std::sync::Arc;
+
+use auth::verifier::Verifier;
 use function::Service;
 use gate::{Call, Reply};
-use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, PRAGMA};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, PRAGMA};
 use issuer::oauth::{
     client_authentication::{ClientAuthentication, RequestContext},
     form::Posted,
     guesses::GuessSettings,
 };
-use storage::secrets::Secrets;
+use storage::secrets::{SecretSettings, Secrets};
 
 /// The authentication of clients, ready for the first request.
 pub async fn client_authentication(service: &Service, secrets: Secrets, limits: GuessSettings) -> ClientAuthentication {
     let issuer = service.settings().auth_url.clone();
-    ClientAuthentication::start(service.table(), secrets, limits, issuer, service.clock().clone()).await
+    ClientAuthentication::start(&service.table(), secrets, limits, issuer, service.clock()).await
+}
+
+/// The authentication of clients, and the verifier of the tokens that they ask about, both ready for the first request.
+pub async fn clients_and_tokens(
+    service: &Service,
+    secrets: SecretSettings,
+    limits: GuessSettings,
+) -> (ClientAuthentication, Arc<Verifier>) {
+    let (secrets, tokens) = (service.secrets(secrets), service.tokens());
+    let (clients, ()) = tokio::join!(client_authentication(service, secrets, limits), tokens.warm_up());
+    (clients, tokens)
 }
 
 /// The form of a call, and the headers that it is read with.
@@ -27,12 +40,12 @@ pub fn posted(call: &Call) -> Posted<'_> {
     }
 }
 
-/// What authentication needs to know of a call beside its form.
+/// The parts of a call beside its form that authentication uses.
 pub fn context(call: &Call) -> RequestContext<'_> {
     RequestContext { id: &call.request_id, path: call.whole_path(), source: call.source_address(), notes: &call.notes }
 }
 
 /// The reply as RFC 6749 §5.1 wants it: kept by no cache.
 pub fn uncached(reply: Reply) -> Reply {
-    reply.with_header(CACHE_CONTROL, "no-store").with_header(PRAGMA, "no-cache")
+    reply.uncached().with_header(PRAGMA, "no-cache")
 }

@@ -9,8 +9,8 @@ use webhooks::events::{ingest::BusEvent, rejected::Rejection};
 /// The longest identifier of a bus event; EventBridge's own are UUIDs.
 const MAX_ID_LENGTH: usize = 255;
 
-/// Lambda's own record of an event that it gave up: a message of the queue of rejected events,
-/// which an operator hands over again as it is.
+/// Lambda's own record of an event that it gave up: a message of the queue of rejected events, which an operator sends again
+/// unchanged.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html>
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -21,13 +21,12 @@ struct GivenUp<'a> {
     request_payload: &'a RawValue,
 }
 
-/// The event, also where it stands in Lambda's record of it.
+/// The event itself, taken out of Lambda's record if it comes in one.
 pub fn unwrapped(event: &RawValue) -> &RawValue {
     serde_json::from_str(event.get()).map_or(event, |GivenUp { request_payload, .. }| request_payload)
 }
 
-/// Reads the identifier and the detail of an event. Members that EventBridge adds to its envelope
-/// one day are ignored.
+/// Reads the identifier and the detail of an event. Other members are ignored, since EventBridge may add some.
 ///
 /// # Errors
 /// The rejection of an event that has no such envelope.
@@ -79,7 +78,7 @@ mod tests {
     #[test]
     fn an_event_is_its_identifier_and_its_detail_as_it_came() {
         assert_eq!(read_text(&whole()), Ok(("e-1".into(), DETAIL.into())));
-        // What AWS adds to its envelope one day is no reason to lose an event.
+        // A member that AWS adds to its envelope must not lose an event.
         let replayed = whole().replace("\"version\"", "\"replay-name\":\"again\",\"more\":{},\"version\"");
         assert_eq!(read_text(&replayed), read_text(&whole()));
     }

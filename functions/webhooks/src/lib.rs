@@ -1,4 +1,4 @@
-//! What several functions of webhooks share: parameters of their paths, the publisher, and messages as AWS hands them over.
+//! What the functions of webhooks share: the parameters of their paths, the publisher, and events and messages as AWS sends them.
 
 pub mod bus;
 pub mod messages;
@@ -34,7 +34,7 @@ pub fn delivery_id(call: &Call) -> Result<DeliveryId, Problem> {
 }
 
 /// A publisher with these settings.
-pub fn publisher(service: &Service, (queue, schedule): (QueueSettings, ScheduleSettings)) -> Publisher {
-    let queue = Queue::connect(service.aws(), &queue);
-    Publisher::new(service.table(), queue, schedule, service.clock_and_random())
+pub fn publisher(service: &Service, queue: &QueueSettings, schedule: ScheduleSettings) -> Publisher {
+    let queue = Queue::connect(service.aws(), queue);
+    Publisher::new(&service.table(), queue, schedule, (service.clock(), service.random()))
 }

@@ -1,10 +1,10 @@
-//! Messages of the queues of due deliveries, as Lambda hands them over and takes them back.
+//! Messages of the queues of due deliveries, as Lambda sends them, and the response that has some of them sent again.
 
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 
 use webhooks::deliveries::queue::{Handed, Notice};
 
-/// The ARN of the queue that a batch is from; empty for a batch without messages.
+/// The ARN of the queue that a batch comes from; empty for a batch without messages.
 pub fn queue_arn(batch: &SqsEvent) -> &str {
     batch.records.first().and_then(|message| message.event_source_arn.as_deref()).unwrap_or_default()
 }
@@ -20,7 +20,7 @@ fn handed(message: SqsMessage) -> Handed {
     Handed { message_id: message.message_id.unwrap_or_default(), notice }
 }
 
-/// The response that has the messages with these identifiers come again.
+/// The response that has the messages with these identifiers sent again.
 pub fn again(message_ids: Vec<String>) -> SqsBatchResponse {
     let failures = message_ids.into_iter().map(|message_id| {
         let mut failure = BatchItemFailure::default();
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn every_message_of_a_batch_is_read_whether_or_not_it_is_one_of_ours() {
+    fn every_message_of_a_batch_is_read_even_a_malformed_one() {
         assert!(queue_arn(&batch()).ends_with(":slow"));
         let [one, two] = read(batch()).try_into().expect("two messages");
         let whose = one.notice.expect("one of ours").whose.expect("attributes");
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn the_response_names_the_messages_that_come_again_and_no_other() {
+    fn the_response_names_the_messages_to_send_again_and_no_other() {
         let response = serde_json::to_value(again(vec!["two".to_owned()])).expect("JSON");
         assert_eq!(response, json!({ "batchItemFailures": [{ "itemIdentifier": "two" }] }));
         assert_eq!(serde_json::to_value(again(Vec::new())).expect("JSON"), json!({ "batchItemFailures": [] }));

@@ -1,33 +1,26 @@
-//! What the gateway answers when no function does: a Problem, as everywhere.
+//! The gateway's own answers, for requests that no function answers: Problems, as everywhere.
 
 use std::{error::Error, time::Duration};
 
 use axum::{body::Body, response::Response};
 use base::logging;
-use gate::{SERVICE_VERSION, SERVICE_VERSION_HEADER};
-use http::{
-    HeaderName, HeaderValue, StatusCode,
-    header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS},
-};
+use gate::{answer, endpoint::ErrorStyle, endpoints};
+use http::{HeaderValue, header::CONNECTION};
 use problem::Problem;
-use serde_json::Value;
 
 use super::body::MAX_BODY;
 use crate::invoke::InvokeError;
-
-/// The functions whose internal errors say nothing, not even as a Problem.
-const SILENT: [&str; 2] = ["geo-ip-update", "provider-callback"];
 
 /// A Problem of the gateway's own.
 #[derive(Debug)]
 pub struct Refusal {
     problem: Box<Problem>,
-    silent: bool,
+    errors: ErrorStyle,
 }
 
 impl Refusal {
     fn new(problem: Problem) -> Self {
-        Self { problem: Box::new(problem), silent: false }
+        Self { problem: Box::new(problem), errors: ErrorStyle::Problem }
     }
 
     pub fn too_large(limit: usize) -> Self {
@@ -47,9 +40,10 @@ impl Refusal {
         Self::new(Problem::internal(error))
     }
 
-    /// The same in place of an answer of this function.
+    /// The same in place of an answer of this function, in the words of its endpoint.
     pub fn in_place_of(self, function: &str) -> Self {
-        Self { silent: SILENT.contains(&function), ..self }
+        let errors = endpoints::of_function(function).map_or(self.errors, |endpoint| endpoint.errors);
+        Self { errors, ..self }
     }
 
     pub fn of_answer(error: impl Error + Send + Sync + 'static) -> Self {
@@ -62,25 +56,7 @@ impl Refusal {
     }
 
     pub fn into_response(self, base_url: &str, request_id: &str) -> Response {
-        let status = self.problem.kind.status();
-        let (body, content_type) = if self.silent && status == StatusCode::INTERNAL_SERVER_ERROR {
-            ("{}".to_owned(), "application/json")
-        } else {
-            (Value::from(self.problem.body(base_url, request_id)).to_string(), "application/problem+json")
-        };
-        let mut response = Response::new(Body::from(body));
-        *response.status_mut() = status;
-        let headers = response.headers_mut();
-        headers.extend(self.problem.headers);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-        headers.insert(HeaderName::from_static(SERVICE_VERSION_HEADER), HeaderValue::from_static(SERVICE_VERSION));
-        if let Ok(request_id) = HeaderValue::from_str(request_id) {
-            headers.insert(HeaderName::from_static("x-request-id"), request_id);
-        }
-        response
+        answer::of_problem(*self.problem, self.errors, base_url, request_id).map(Body::from)
     }
 }
 

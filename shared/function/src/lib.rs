@@ -1,10 +1,13 @@
-//! What a function's `main.rs` uses: start and serve.
+//! What a function's `main.rs` uses: start, and serve an endpoint or events.
 
 // Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
 #![recursion_limit = "256"]
 
+pub mod events;
+pub mod serve;
 pub mod service;
 pub mod settings;
 
+pub use events::Scheduled;
 pub use service::{Service, StartError};
 pub use settings::Settings;

@@ -1,8 +1,8 @@
-//! What every function needs to know.
+//! Settings of every function.
 
 use base::environment::{Environment, FromEnvironment};
 
-/// What every function needs to know.
+/// Settings of every function.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// `BASE_URL`: the API's address, without a slash at its end; the audience of tokens and the base of Problem types.

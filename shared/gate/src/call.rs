@@ -1,24 +1,28 @@
-//! A request that has passed the gate.
+//! Requests that have passed the gate, as handlers get them.
+
+use std::{fmt::Display, net::IpAddr, ops::Deref, sync::Arc};
 
 use http::{HeaderMap, HeaderName};
 use lambda_http::{RequestExt, request::RequestContext};
-use std::{net::IpAddr, ops::Deref};
 
 use auth::{entity::AuthorizedEntity, token::Claims};
-use base::audit::Notes;
+use base::{audit::Notes, clock::Time};
 use problem::{Problem, Query};
 
-/// What the caller wants, after the gate has found that it may.
+/// A request that has passed the gate.
 #[derive(Debug)]
 pub struct Call {
     /// The request's own identifier, a UUID.
     pub request_id: String,
-    /// Whose token came with it; `None` on public endpoints.
+    /// The time at which the gate admitted the request.
+    pub now: Time,
+    /// The claims of the token that came with the request; `None` on public endpoints.
     pub claims: Option<Claims>,
     /// The body, as it came.
     pub body: Vec<u8>,
-    /// Where the audit trail learns what only the handler knows.
+    /// Takes what only the handler knows for the line of the audit trail.
     pub notes: Notes,
+    pub(super) base_url: Arc<str>,
     pub(super) request: lambda_http::Request,
 }
 
@@ -38,9 +42,16 @@ impl Deref for EntityCall {
     }
 }
 
-/// What the handler of an endpoint gets of an admitted request.
+impl EntityCall {
+    /// The address of a thing of this managing entity: of the webhook `whk_…`, for example.
+    pub fn address_of(&self, kind: &str, id: &impl Display) -> String {
+        format!("{}/api/managing-entity/{}/{kind}/{id}", self.base_url, self.entity.id())
+    }
+}
+
+/// The form in which a handler gets an admitted request.
 pub trait Admitted: Sized + Send + 'static {
-    /// Makes it of the call and of the managing entity in its path, if there is one.
+    /// Takes the call, and the managing entity in its path, if there is one.
     ///
     /// # Errors
     /// 500, when the endpoint is declared for a managing entity and its route has none.
@@ -71,12 +82,12 @@ impl Call {
         self.request.query_string_parameters_ref().and_then(|parameters| parameters.all(name)).unwrap_or_default()
     }
 
-    /// Every parameter of the query, decoded; one that came several times stands here as often.
+    /// Every parameter of the query, decoded; a parameter that came several times is here as often.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
         self.request.query_string_parameters_ref().into_iter().flat_map(|parameters| parameters.iter())
     }
 
-    /// The query, whose parameters are taken one by one.
+    /// A reader of the query that takes its parameters one by one.
     pub fn read_query(&self) -> Query<'_> {
         Query::new(self.parameters())
     }
@@ -101,7 +112,7 @@ impl Call {
         self.headers().get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// Where the request came from: the gateway's own reading, never a header.
+    /// The address that the request came from, as the gateway saw it: a header could be forged.
     pub fn source_address(&self) -> Option<IpAddr> {
         source_address(&self.request)
     }

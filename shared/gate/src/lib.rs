@@ -1,9 +1,14 @@
-//! HTTP as the contract wants it: the gate with its order of checks, Problems, calls and replies.
+//! HTTP as the contract wants it: the endpoints and what each declares, the gate with its order of checks, calls, replies and
+//! pages.
 
 // Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
 #![recursion_limit = "256"]
 
+pub mod answer;
 pub mod call;
+mod checks;
+pub mod endpoint;
+pub mod endpoints;
 pub mod gate;
 pub mod oauth_error;
 pub mod page;
@@ -12,7 +17,8 @@ pub mod reply;
 pub mod routes;
 
 pub use call::{Admitted, Call, EntityCall};
-pub use gate::{Checks, Endpoint, Gate};
+pub use endpoint::Endpoint;
+pub use gate::Gate;
 pub use reply::Reply;
 
 pub use base::version::{SERVICE_VERSION, SERVICE_VERSION_HEADER};

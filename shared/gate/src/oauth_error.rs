@@ -2,8 +2,8 @@
 
 use problem::ProblemKind;
 
-/// The `error` of RFC 6749 §5.2 for a kind of Problem. What the RFC has no word for has the nearest of RFC 6749
-/// §4.1.2.1, which clients know as well.
+/// The `error` of RFC 6749 §5.2 for a kind of Problem. A kind for which §5.2 has no word gets the nearest of §4.1.2.1,
+/// which clients know as well.
 pub const fn error_code(kind: ProblemKind) -> &'static str {
     match kind {
         ProblemKind::InvalidClient => "invalid_client",

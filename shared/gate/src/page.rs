@@ -1,14 +1,14 @@
-//! The pages that people see: plain, complete without a style sheet or a script, and in no other site's frame.
+//! Pages for people: plain, complete without a style sheet or a script, and in no other site's frame.
 
 use http::header::CONTENT_SECURITY_POLICY;
 
 use crate::Reply;
 
-/// Nothing is loaded, run, sent or framed but the style that stands in the page.
+/// The browser loads, runs, sends and frames nothing but the style in the page.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'";
 
-/// A page as an answer.
+/// A page as a reply.
 pub fn reply(html: String) -> Reply {
     Reply::ok_text("text/html; charset=utf-8", html).with_header(CONTENT_SECURITY_POLICY, POLICY)
 }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_becomes_markup() {
+    fn a_text_never_becomes_markup() {
         assert_eq!(
             escaped("<a href=\"x\" id='y'>&amp;</a>"),
             "&lt;a href=&quot;x&quot; id=&#39;y&#39;&gt;&amp;amp;&lt;/a&gt;"

@@ -4,7 +4,7 @@ use problem::ProblemKind;
 
 use crate::page::{self, escaped};
 
-/// The page of a kind. Everything in it is ours, and escaped all the same.
+/// The page of a kind. Its texts are the service's own, and escaped all the same.
 pub fn html(kind: ProblemKind) -> String {
     let (slug, status, explanation) = (kind.slug(), kind.status(), escaped(kind.explanation()));
     let content =

@@ -1,10 +1,10 @@
-//! What a handler answers when all is well.
+//! The reply of a handler that succeeded.
 
 use std::fmt;
 
 use http::{
     HeaderName, HeaderValue, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_TYPE},
+    header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION},
 };
 use serde::Serialize;
 
@@ -14,14 +14,14 @@ use problem::Problem;
 pub struct Reply {
     /// 2xx, or a redirect.
     pub status: StatusCode,
-    /// Headers beside those that every response carries.
+    /// Headers beside those that every answer carries.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body, in UTF-8.
     pub body: String,
 }
 
 impl fmt::Debug for Reply {
-    /// Says nothing of what is in it: secrets and tokens are.
+    /// Shows the status only: the rest may hold secrets and tokens.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reply").field("status", &self.status).finish_non_exhaustive()
     }
@@ -39,7 +39,17 @@ impl Reply {
         Ok(Self::text(status, "application/json", body))
     }
 
-    /// 200 for what was removed, with a sentence on what that means.
+    /// 201 for a thing that was made, at this address. No cache may keep the reply, which shows the thing's secret.
+    pub fn created(value: &impl Serialize, address: &str) -> Result<Self, Problem> {
+        Self::json(StatusCode::CREATED, value)?.uncached().with_computed_header(LOCATION, address)
+    }
+
+    /// 202 with a value as JSON.
+    pub fn accepted(value: &impl Serialize) -> Result<Self, Problem> {
+        Self::json(StatusCode::ACCEPTED, value)
+    }
+
+    /// 200 for a removal, with a sentence on its consequences.
     pub fn removed(id: &impl Serialize, message: &'static str) -> Result<Self, Problem> {
         #[derive(Serialize)]
         struct Removed<'a, I> {
@@ -64,7 +74,7 @@ impl Reply {
         Self { status: StatusCode::OK, headers: Vec::new(), body: String::new() }
     }
 
-    /// Lets everybody keep the answer for so many seconds.
+    /// Lets every cache keep the reply for so many seconds.
     pub fn cacheable(self, seconds: u32) -> Self {
         let value = HeaderValue::from_str(&format!("public, max-age={seconds}"));
         Self {
@@ -73,13 +83,18 @@ impl Reply {
         }
     }
 
+    /// Lets no cache keep the reply.
+    pub fn uncached(self) -> Self {
+        self.with_header(CACHE_CONTROL, "no-store")
+    }
+
     /// Adds a header that never varies.
     pub fn with_header(mut self, name: HeaderName, value: &'static str) -> Self {
         self.headers.push((name, HeaderValue::from_static(value)));
         self
     }
 
-    /// Adds a header. A value that cannot be one is an error, and never a way to smuggle a second header.
+    /// Adds a header. A value that cannot be a header's is an error, so that it smuggles in no second header.
     pub fn with_computed_header(mut self, name: HeaderName, value: &str) -> Result<Self, Problem> {
         self.headers.push((name, HeaderValue::from_str(value).map_err(Problem::internal)?));
         Ok(self)
@@ -89,10 +104,9 @@ impl Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::header::LOCATION;
 
     #[test]
-    fn nothing_of_what_is_answered_is_printed() {
+    fn a_printed_reply_shows_no_secret() {
         let reply = Reply::ok(&"hunter2").and_then(|reply| reply.with_computed_header(LOCATION, "/?code=hunter2"));
         assert_eq!(format!("{:?}", reply.expect("a reply")), "Reply { status: 200, .. }");
     }

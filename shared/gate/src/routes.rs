@@ -1,4 +1,4 @@
-//! The routes that template.yaml declares, and which of them a path is meant for.
+//! The routes that template.yaml declares, and the verbs that a path takes by them.
 
 use std::borrow::Cow;
 

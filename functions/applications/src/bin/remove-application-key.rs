@@ -1,23 +1,17 @@
-//! DELETE …/application/{clientId}/key/{kid}: ends a public key of an application at once, and the
-//! tokens that were got with it.
+//! DELETE …/application/{clientId}/key/{kid}: ends a public key of an application, and the tokens that were got with it.
 
-use auth::scope::Scope;
-use base::audit::Action;
 use function::{Service, StartError};
 use functions_applications::remove_credential;
-use gate::{Endpoint, EntityCall};
+use gate::{EntityCall, Reply, endpoints};
 use issuer::applications::{Applications, credential_removal::CredentialName};
-
-const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::AccountRemove).audited(Action::RemoveKey);
+use problem::Problem;
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    let (applications, clock) = (Applications::new(service.table().clone()), service.clock().clone());
-    service
-        .serve(ENDPOINT, move |call| {
-            let (applications, now) = (applications.clone(), clock.now());
-            async move { remove_credential(&applications, &call, CredentialName::Key(call.path("kid")), now).await }
-        })
-        .await
+    service.serve(endpoints::REMOVE_APPLICATION_KEY, Applications::new(service.table()), remove).await
+}
+
+async fn remove(applications: &Applications, call: EntityCall) -> Result<Reply, Problem> {
+    remove_credential(applications, &call, CredentialName::Key(call.path("kid"))).await
 }

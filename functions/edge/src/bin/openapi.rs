@@ -1,7 +1,7 @@
-//! GET /openapi.json: the public contract for machines. It stands in `openapi.yaml`; the build turns it into JSON.
+//! GET /openapi.json: the public contract for machines. It is written in `openapi.yaml`, which the build turns into JSON.
 
 use function::{Service, StartError};
-use gate::{Endpoint, Reply};
+use gate::{Reply, endpoints};
 
 const DOCUMENT: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
 
@@ -9,14 +9,10 @@ const DOCUMENT: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
 async fn main() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     let settings = service.settings();
-    // The document's examples name a host that is nobody's; what is served names this deployment.
+    // The document names hosts that do not exist; the service puts this deployment's in their place.
     let document = DOCUMENT
         .replace("https://auth.waypost.example", &settings.auth_url)
         .replace("https://api.waypost.example", &settings.base_url);
-    service
-        .serve(Endpoint::public(), move |_| {
-            let reply = Reply::ok_text("application/json", document.as_str()).cacheable(300);
-            async move { Ok(reply) }
-        })
-        .await
+    let show = async |document: &'static String, _| Ok(Reply::ok_text("application/json", document).cacheable(300));
+    service.serve(endpoints::OPENAPI, document, show).await
 }

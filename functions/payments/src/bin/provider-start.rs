@@ -1,10 +1,9 @@
-//! GET /api/public/{provider}/oauth2/start: the page that names who asks for a connection, and leads to the provider.
-
-use std::sync::Arc;
+//! GET /api/public/{provider}/oauth2/start: the page that names the entity that asks for a connection, with a link to the
+//! provider.
 
 use function::{Service, StartError};
-use functions_payments::start_page;
-use gate::{Call, Endpoint, Reply};
+use functions_payments::{browser, provider, redirect, start_page};
+use gate::{Call, Reply, endpoints};
 use payments::{
     PendingAuthorizations,
     start::{Opened, Start, StartPageError, StartQuery},
@@ -14,19 +13,16 @@ use problem::Problem;
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    let start = Arc::new(Start {
-        pending: PendingAuthorizations::new(service.table().clone()),
-        clock: service.clock().clone(),
-        random: service.shared_random(),
-    });
-    service.serve(Endpoint::public(), move |call| open(start.clone(), call)).await
+    let pending = PendingAuthorizations::new(service.table());
+    let start = Start { pending, clock: service.clock(), random: service.random() };
+    service.serve(endpoints::PROVIDER_START, start, open).await
 }
 
-async fn open(start: Arc<Start>, call: Call) -> Result<Reply, Problem> {
+async fn open(start: &Start, call: Call) -> Result<Reply, Problem> {
     let query = StartQuery::read(|name| call.query(name))?;
-    let provider = functions_payments::provider(&call).ok_or(StartPageError::InvalidState)?;
-    match start.open(&provider, &query, functions_payments::browser(&call)).await? {
+    let provider = provider(&call).ok_or(StartPageError::InvalidState)?;
+    match start.open(&provider, &query, browser(&call)).await? {
         Opened::Page(page) => start_page::reply(&page),
-        Opened::GoOn(address) => functions_payments::redirect(&address),
+        Opened::GoOn(address) => redirect(&address),
     }
 }

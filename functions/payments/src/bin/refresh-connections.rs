@@ -1,8 +1,6 @@
 //! A schedule: refreshes the tokens of payment providers before they end.
 
-use std::sync::Arc;
-
-use function::{Service, StartError};
+use function::{Scheduled, Service, StartError};
 use outbound::EndpointSettings;
 use payments::{Connections, Grants, Providers, refresh::Refresher};
 use storage::{sealing::KeyRings, secrets::SecretSettings};
@@ -10,19 +8,14 @@ use storage::{sealing::KeyRings, secrets::SecretSettings};
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, (secrets, rules)) = Service::start::<(SecretSettings, EndpointSettings)>().await?;
-    let (secrets, clock) = (service.secrets(secrets), service.clock().clone());
-    let base_url = &service.settings().base_url;
-    let refresher = Arc::new(Refresher {
-        connections: Connections::new(service.table().clone()),
-        providers: Providers::new(secrets.clone(), rules.clone(), clock.clone()),
-        grants: Grants::new(rules, base_url, clock.clone(), service.shared_random()),
-        rings: KeyRings::new(secrets, clock.clone()), // mostly nothing is due, and nothing to be opened
-        clock,
-        random: service.shared_random(),
-    });
-    Service::serve_schedule(move || {
-        let refresher = refresher.clone();
-        async move { refresher.run().await }
-    })
-    .await
+    let secrets = service.secrets(secrets);
+    let refresher = Refresher {
+        connections: Connections::new(service.table()),
+        providers: Providers::new(secrets.clone(), rules.clone(), service.clock()),
+        grants: Grants::new(rules, &service.settings().base_url, service.clock(), service.random()),
+        rings: KeyRings::new(secrets, service.clock()), // not warm: most runs find nothing due
+        clock: service.clock(),
+        random: service.random(),
+    };
+    service.serve_events(refresher, |refresher, Scheduled| refresher.run()).await
 }

@@ -1,17 +1,16 @@
 //! GET /.well-known/oauth-authorization-server: the token issuer's metadata (RFC 8414).
 
-use function::{Service, StartError};
-use gate::{Endpoint, Reply};
+use function::{Service, Settings, StartError};
+use gate::{Call, Reply, endpoints};
 use issuer::oauth::metadata::Metadata;
+use problem::Problem;
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    let auth_url = service.settings().auth_url.clone();
-    service
-        .serve(Endpoint::public(), move |_| {
-            let metadata = Reply::ok(&Metadata::of(&auth_url)).map(|reply| reply.cacheable(3600));
-            async move { metadata }
-        })
-        .await
+    service.serve(endpoints::TOKEN_METADATA, service.settings().clone(), show).await
+}
+
+async fn show(settings: &Settings, _: Call) -> Result<Reply, Problem> {
+    Ok(Reply::ok(&Metadata::of(&settings.auth_url))?.cacheable(3600))
 }

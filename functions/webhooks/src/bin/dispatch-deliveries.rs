@@ -1,6 +1,6 @@
 //! The queue of due deliveries: makes the attempts.
 
-use std::sync::Arc;
+use std::convert::Infallible;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use function::{Service, StartError};
@@ -23,27 +23,25 @@ type Settings = ((QueueSettings, ScheduleSettings, BreakerSettings), (SecretSett
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, ((queue, schedule, breaker), (secrets, rules))) = Service::start::<Settings>().await?;
-    let (table, clock, random) = (service.table(), service.clock().clone(), service.shared_random());
-    let secrets = service.secrets(secrets);
-    let dispatcher = Arc::new(Dispatcher {
-        deliveries: Deliveries::new(table.clone()),
-        events: Events::new(table.clone()),
-        webhooks: Webhooks::new(table.clone()),
+    let dispatcher = Dispatcher {
+        deliveries: Deliveries::new(service.table()),
+        events: Events::new(service.table()),
+        webhooks: Webhooks::new(service.table()),
         queue: Queue::connect(service.aws(), &queue),
         inboxes: Inbox::connect(service.aws(), &queue),
-        watch: Watch::new(table.clone(), breaker, random.clone()),
-        stats: Stats::new(table.clone()),
-        announcer: Announcer::new(table.clone()),
+        watch: Watch::new(service.table(), breaker, service.random()),
+        stats: Stats::new(service.table()),
+        announcer: Announcer::new(service.table()),
         outbound: Outbound::within(rules),
-        rings: KeyRings::warm(secrets, clock.clone()).await,
+        rings: KeyRings::warm(service.secrets(secrets), service.clock()).await,
         schedule: schedule.schedule,
-        clock,
-        random,
-    });
-    Service::serve_events(move |batch| dispatch(dispatcher.clone(), batch)).await
+        clock: service.clock(),
+        random: service.random(),
+    };
+    service.serve_events(dispatcher, dispatch).await
 }
 
-async fn dispatch(dispatcher: Arc<Dispatcher>, batch: SqsEvent) -> SqsBatchResponse {
+async fn dispatch(dispatcher: &Dispatcher, batch: SqsEvent) -> Result<SqsBatchResponse, Infallible> {
     let lane = dispatcher.lane(messages::queue_arn(&batch));
-    messages::again(dispatcher.dispatch(lane, messages::read(batch)).await)
+    Ok(messages::again(dispatcher.dispatch(lane, messages::read(batch)).await))
 }

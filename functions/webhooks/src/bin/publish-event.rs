@@ -1,38 +1,32 @@
 //! POST …/webhook/event: publishes an event to every webhook that wants it.
 
-use std::sync::Arc;
-
-use auth::scope::Scope;
 use function::{Service, StartError};
-use gate::{Endpoint, EntityCall, Reply};
-use http::{HeaderValue, StatusCode};
+use functions_webhooks::publisher;
+use gate::{EntityCall, Reply, endpoints};
+use http::HeaderValue;
 use problem::Problem;
-use webhooks::{
-    deliveries::{queue::QueueSettings, schedule::ScheduleSettings},
-    events::{
-        publish::{NewEvent, Publisher},
-        share::{PublishingShare, ShareSettings},
-    },
+use webhooks::events::{
+    publish::{NewEvent, Publisher},
+    share::PublishingShare,
 };
-
-const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsWrite).taking_json();
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
-    let (service, (queue, schedule, share)) =
-        Service::start::<(QueueSettings, ScheduleSettings, ShareSettings)>().await?;
-    let publisher = Arc::new(functions_webhooks::publisher(&service, (queue, schedule)));
-    let share = Arc::new(PublishingShare::new(service.table().clone(), service.clock().clone(), share));
-    service
-        .serve(ENDPOINT, move |call| {
-            let (publisher, share) = (publisher.clone(), share.clone());
-            async move { share.within(&call.entity, publish(&publisher, &call)).await }
-        })
-        .await
+    let (service, (queue, schedule, share)) = Service::start().await?;
+    let publisher = publisher(&service, &queue, schedule);
+    let share = PublishingShare::new(service.table(), service.clock(), share);
+    service.serve(endpoints::PUBLISH_EVENT, (publisher, share), publish_within_share).await
+}
+
+async fn publish_within_share(
+    (publisher, share): &(Publisher, PublishingShare),
+    call: EntityCall,
+) -> Result<Reply, Problem> {
+    share.within(&call.entity, publish(publisher, &call)).await
 }
 
 async fn publish(publisher: &Publisher, call: &EntityCall) -> Result<Reply, Problem> {
     let keys = call.headers().get_all("idempotency-key").iter().map(HeaderValue::as_bytes);
     let event = NewEvent::read(&call.body, keys)?;
-    Reply::json(StatusCode::ACCEPTED, &publisher.publish(&call.entity, event).await?)
+    Reply::accepted(&publisher.publish(&call.entity, event).await?)
 }

@@ -1,8 +1,7 @@
 //! A schedule: publishes the events in the outbox, announces overdue deliveries again, and works on jobs.
 
-use std::sync::Arc;
-
-use function::{Service, StartError};
+use function::{Scheduled, Service, StartError};
+use functions_webhooks::publisher;
 use webhooks::{
     deliveries::{
         Deliveries,
@@ -11,33 +10,31 @@ use webhooks::{
         schedule::ScheduleSettings,
         sweep::Sweeper,
     },
-    events::{outbox::Outbox, publish::Publisher},
+    events::outbox::Outbox,
     subscriptions::Webhooks,
 };
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, (queue, schedule)) = Service::start::<(QueueSettings, ScheduleSettings)>().await?;
-    let (table, queue) = (service.table(), Queue::connect(service.aws(), &queue));
-    let worker = Worker {
-        jobs: Jobs::new(table.clone()),
-        deliveries: Deliveries::new(table.clone()),
-        webhooks: Webhooks::new(table.clone()),
-        clock: service.clock().clone(),
-        random: service.shared_random(),
+    let sweeper = Sweeper {
+        outbox: Outbox::new(service.table()),
+        publisher: publisher(&service, &queue, schedule),
+        deliveries: Deliveries::new(service.table()),
+        worker: worker(&service),
+        webhooks: Webhooks::new(service.table()),
+        queue: Queue::connect(service.aws(), &queue),
+        clock: service.clock(),
     };
-    let sweeper = Arc::new(Sweeper {
-        outbox: Outbox::new(table.clone()),
-        publisher: Publisher::new(table, queue.clone(), schedule, service.clock_and_random()),
-        deliveries: Deliveries::new(table.clone()),
-        worker,
-        webhooks: Webhooks::new(table.clone()),
-        queue,
-        clock: service.clock().clone(),
-    });
-    Service::serve_schedule(move || {
-        let sweeper = sweeper.clone();
-        async move { sweeper.sweep().await }
-    })
-    .await
+    service.serve_events(sweeper, |sweeper, Scheduled| sweeper.sweep()).await
+}
+
+fn worker(service: &Service) -> Worker {
+    Worker {
+        jobs: Jobs::new(service.table()),
+        deliveries: Deliveries::new(service.table()),
+        webhooks: Webhooks::new(service.table()),
+        clock: service.clock(),
+        random: service.random(),
+    }
 }

@@ -1,30 +1,24 @@
 //! POST …/webhook/{webhookIdentifier}/test: sends a test event to one webhook.
 
-use std::sync::Arc;
-
-use auth::scope::Scope;
 use function::{Service, StartError};
-use functions_webhooks::webhook_id;
-use gate::{Endpoint, EntityCall, Reply};
-use http::StatusCode;
+use functions_webhooks::{publisher, webhook_id};
+use gate::{EntityCall, Reply, endpoints};
 use problem::{Problem, nothing_said};
 use webhooks::subscriptions::{Webhooks, test_event::Testing};
 
-const ENDPOINT: Endpoint<EntityCall> = Endpoint::needs(Scope::IntegrationsWrite).taking_json();
-
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
-    let (service, settings) = Service::start().await?;
-    let testing = Arc::new(Testing {
-        webhooks: Webhooks::new(service.table().clone()),
-        publisher: functions_webhooks::publisher(&service, settings),
-        clock: service.clock().clone(),
-        random: service.shared_random(),
-    });
-    service.serve(ENDPOINT, move |call| test(testing.clone(), call)).await
+    let (service, (queue, schedule)) = Service::start().await?;
+    let testing = Testing {
+        webhooks: Webhooks::new(service.table()),
+        publisher: publisher(&service, &queue, schedule),
+        clock: service.clock(),
+        random: service.random(),
+    };
+    service.serve(endpoints::TEST_WEBHOOK, testing, test).await
 }
 
-async fn test(testing: Arc<Testing>, call: EntityCall) -> Result<Reply, Problem> {
+async fn test(testing: &Testing, call: EntityCall) -> Result<Reply, Problem> {
     nothing_said(&call.body)?;
-    Reply::json(StatusCode::ACCEPTED, &testing.send(&call.entity, &webhook_id(&call)?).await?)
+    Reply::accepted(&testing.send(&call.entity, &webhook_id(&call)?).await?)
 }

@@ -8,7 +8,7 @@
 //! A round deletes the messages that it has received by itself. If it dies, its messages come again
 //! after their visibility time-out, like those of its batch, and the sweep is sooner.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use tokio::{
@@ -73,13 +73,13 @@ impl Dispatcher {
 
     /// Handles a batch of messages of a lane, and the messages that come while it has to wait for
     /// that; gives the identifiers of the messages of the batch that have to come again.
-    pub async fn dispatch(self: Arc<Self>, lane: Lane, batch: Vec<Handed>) -> Vec<String> {
+    pub async fn dispatch(&self, lane: Lane, batch: Vec<Handed>) -> Vec<String> {
         let [quick, slow] = &self.inboxes;
         let inbox = match lane {
             Lane::Quick => quick,
             Lane::Slow => slow,
         };
-        Round { dispatcher: &self, inbox, places: Places::new(lane) }.run(batch).await
+        Round { dispatcher: self, inbox, places: Places::new(lane) }.run(batch).await
     }
 }
 

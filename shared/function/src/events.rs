@@ -1,0 +1,96 @@
+//! Events that invoke a function, and results of their handlers, as Lambda sends and takes them.
+
+use std::{error::Error, future, sync::Arc};
+
+use futures::{FutureExt, future::BoxFuture};
+use lambda_http::request::LambdaRequest;
+use lambda_runtime::LambdaEvent;
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
+use serde_json::value::{RawValue, to_raw_value};
+
+use base::logging;
+
+/// A handler of events as the runtime calls it: JSON in, JSON out.
+pub(crate) type EventHandler = dyn Fn(LambdaEvent<Box<RawValue>>) -> BoxFuture<'static, Result<Box<RawValue>, lambda_runtime::Error>>
+    + Send
+    + Sync;
+
+/// The event of a schedule, with any content.
+#[derive(Debug, Clone, Copy)]
+pub struct Scheduled;
+
+impl<'de> Deserialize<'de> for Scheduled {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+/// The result of an event's handler.
+pub trait EventResult {
+    /// The result as Lambda takes it: JSON, or an error in words, with its causes.
+    fn into_response(self) -> Result<Box<RawValue>, lambda_runtime::Error>;
+}
+
+impl<R: Serialize, X: Error + 'static> EventResult for Result<R, X> {
+    fn into_response(self) -> Result<Box<RawValue>, lambda_runtime::Error> {
+        match self {
+            Ok(value) => Ok(to_raw_value(&value)?),
+            Err(error) => {
+                let error = logging::chain(&error);
+                tracing::error!(error, "an event could not be handled");
+                Err(error.into())
+            }
+        }
+    }
+}
+
+/// A handler of typed events as the runtime calls it.
+pub(crate) fn event_handler<S, E, A>(
+    state: &'static S,
+    handler: impl Fn(&'static S, E) -> A + Send + Sync + 'static,
+) -> Arc<EventHandler>
+where
+    S: Sync,
+    E: DeserializeOwned,
+    A: Future<Output: EventResult> + Send + 'static,
+{
+    Arc::new(move |event| match serde_json::from_str(event.payload.get()) {
+        Ok(event) => handler(state, event).map(EventResult::into_response).boxed(),
+        Err(error) => future::ready(Err(error.into())).boxed(),
+    })
+}
+
+/// The request in an event that came over HTTP, which has a request context; nothing for any other event.
+pub(crate) fn request_in(event: &RawValue) -> Option<serde_json::Result<LambdaRequest>> {
+    #[derive(Deserialize)]
+    struct Marked {
+        #[serde(rename = "requestContext")]
+        request_context: Option<IgnoredAny>,
+    }
+    let marked: Marked = serde_json::from_str(event.get()).ok()?;
+    marked.request_context.map(|_| serde_json::from_str(event.get()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_with_a_request_context_is_a_request_and_any_other_is_the_schedules() {
+        for (event, http) in [
+            (include_str!("../../../events/publish-event.json"), true),
+            (include_str!("../../../events/sweep-deliveries.json"), false),
+            ("{}", false),
+            ("null", false),
+            (r#""text""#, false),
+            (r#"{"requestContext": null}"#, false),
+        ] {
+            let raw: Box<RawValue> = serde_json::from_str(event).expect("JSON");
+            assert_eq!(request_in(&raw).map(|request| request.is_ok()), http.then_some(true), "{event}");
+            assert!(http || serde_json::from_str::<Scheduled>(raw.get()).is_ok(), "{event}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! How a function serves: an endpoint behind the gate, events, or both.
+//!
+//! A function's state is made once and leaked, since a function lives as long as its process: handlers borrow it and clone
+//! nothing. The runtime is compiled here, once, and not in each function: it knows handlers as trait objects only.
+
+use std::{convert::Infallible, sync::Arc};
+
+use futures::FutureExt;
+use http::Response;
+use lambda_http::{Adapter, Body, Request, Service as _, service_fn};
+use lambda_runtime::LambdaEvent;
+use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::{
+    Scheduled, Service, StartError,
+    events::{EventHandler, EventResult, event_handler, request_in},
+};
+use gate::{Admitted, Endpoint, Gate, Reply, gate::Handler};
+use problem::Problem;
+
+impl Service {
+    /// Serves an endpoint until Lambda ends the process.
+    pub async fn serve<S, C, A>(
+        &self,
+        endpoint: Endpoint<C>,
+        state: S,
+        handler: impl Fn(&'static S, C) -> A + Send + Sync + 'static,
+    ) -> Result<(), StartError>
+    where
+        S: Sync + 'static,
+        C: Admitted,
+        A: Future<Output = Result<Reply, Problem>> + Send + 'static,
+    {
+        run_http(self.gate(endpoint, leaked(state), handler).await).await
+    }
+
+    /// Serves events until Lambda ends the process: a queue's batches, an event bus, a schedule, Secrets Manager. Lambda or
+    /// the sender tries again after a failure.
+    pub async fn serve_events<S, E, A>(
+        &self,
+        state: S,
+        handler: impl Fn(&'static S, E) -> A + Send + Sync + 'static,
+    ) -> Result<(), StartError>
+    where
+        S: Sync + 'static,
+        E: DeserializeOwned,
+        A: Future<Output: EventResult> + Send + 'static,
+    {
+        run_events(event_handler(leaked(state), handler)).await
+    }
+
+    /// Serves an endpoint, and the events of a schedule, until Lambda ends the process. An event with a request context came
+    /// over HTTP; any other is the schedule's, and IAM decides who may send it.
+    pub async fn serve_with_schedule<S, C, A, B>(
+        &self,
+        endpoint: Endpoint<C>,
+        state: S,
+        handler: impl Fn(&'static S, C) -> A + Send + Sync + 'static,
+        job: impl Fn(&'static S, Scheduled) -> B + Send + Sync + 'static,
+    ) -> Result<(), StartError>
+    where
+        S: Sync + 'static,
+        C: Admitted,
+        A: Future<Output = Result<Reply, Problem>> + Send + 'static,
+        B: Future<Output: EventResult> + Send + 'static,
+    {
+        let state = leaked(state);
+        let gate = self.gate(endpoint, state, handler).await;
+        run_events(requests_or(gate, event_handler(state, job))).await
+    }
+
+    /// The gate before an endpoint, ready to verify tokens if the endpoint reads them.
+    async fn gate<S, C, A>(
+        &self,
+        endpoint: Endpoint<C>,
+        state: &'static S,
+        handler: impl Fn(&'static S, C) -> A + Send + Sync + 'static,
+    ) -> Arc<Gate>
+    where
+        S: Sync,
+        C: Admitted,
+        A: Future<Output = Result<Reply, Problem>> + Send + 'static,
+    {
+        let handler: Box<Handler> = Box::new(move |call, entity| match C::admit(call, entity) {
+            Ok(admitted) => handler(state, admitted).boxed(),
+            Err(problem) => std::future::ready(Err(problem)).boxed(),
+        });
+        let endpoint = endpoint.declaration();
+        if endpoint.access.reads_tokens() {
+            self.tokens().warm_up().await;
+        }
+        Arc::new(Gate {
+            endpoint,
+            handler,
+            tokens: self.tokens(),
+            clock: self.clock(),
+            random: self.random(),
+            base_url: self.settings().base_url.as_str().into(),
+            environment: self.settings().environment.clone(),
+        })
+    }
+}
+
+fn leaked<S>(state: S) -> &'static S {
+    Box::leak(Box::new(state))
+}
+
+async fn run_http(gate: Arc<Gate>) -> Result<(), StartError> {
+    let serve = move |request| handle(gate.clone(), request);
+    lambda_http::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime)
+}
+
+async fn run_events(handler: Arc<EventHandler>) -> Result<(), StartError> {
+    let serve = move |event: LambdaEvent<Box<RawValue>>| handler(event);
+    lambda_runtime::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime)
+}
+
+/// Sends requests through the gate, and other events to the schedule's handler.
+fn requests_or(gate: Arc<Gate>, schedule: Arc<EventHandler>) -> Arc<EventHandler> {
+    Arc::new(move |event| {
+        let Some(request) = request_in(&event.payload) else { return schedule(event) };
+        let gate = gate.clone();
+        async move {
+            let mut http = Adapter::from(service_fn(|request| handle(gate.clone(), request)));
+            let response = http.call(LambdaEvent::new(request?, event.context)).await?;
+            Ok(to_raw_value(&response)?)
+        }
+        .boxed()
+    })
+}
+
+async fn handle(gate: Arc<Gate>, request: Request) -> Result<Response<Body>, Infallible> {
+    Ok(gate.handle(request).await)
+}

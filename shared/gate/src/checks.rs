@@ -1,0 +1,151 @@
+//! The contract's checks of a request, one function each. The gate runs them in the contract's order.
+
+use http::{
+    Request,
+    header::{AUTHORIZATION, CONTENT_TYPE},
+};
+use lambda_http::{Body, RequestExt};
+use serde_json::json;
+
+use crate::{ACCEPTED_VERSIONS, SERVICE_VERSION_HEADER, routes};
+use auth::{
+    entity::{AuthorizedEntity, EntityId},
+    refusal,
+    scope::Scope,
+    token::{Claims, TokenFault},
+};
+use problem::{Problem, ProblemKind};
+
+/// The name of the path parameter that holds the managing entity.
+const ENTITY_PARAMETER: &str = "managingEntityIdentifier";
+
+/// The verb belongs to a route with this path. A gateway that matches path and verb together takes `DELETE …/webhook/list`
+/// for a request to `DELETE …/webhook/{webhookIdentifier}`, but that path is another route's.
+pub(crate) fn verb(request: &Request<Body>) -> Result<(), Problem> {
+    let allowed = routes::verbs_of(request.raw_http_path());
+    if allowed.is_empty() || allowed.contains(&request.method().as_str()) {
+        return Ok(());
+    }
+    Err(Problem::wrong_verb(request.method(), &allowed))
+}
+
+/// The request has one bearer token. A token of another scheme counts as none.
+pub(crate) fn token(request: &Request<Body>) -> Result<&str, Problem> {
+    let mut values = request.headers().get_all(AUTHORIZATION).iter();
+    let token = values.next().and_then(|value| bearer_token(value.to_str().ok()?)).ok_or_else(refusal::no_token)?;
+    if values.next().is_none() { Ok(token) } else { Err(refusal::bad_token(TokenFault::Malformed)) }
+}
+
+/// The token of `Bearer …`; the scheme's name is in any case (RFC 9110 §11.1).
+fn bearer_token(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start_matches(' '))
+}
+
+/// The token has the scope.
+pub(crate) fn scope(token: &Claims, scope: Scope) -> Result<(), Problem> {
+    if token.scopes.contains(scope) { Ok(()) } else { Err(refusal::lacks_scope(scope)) }
+}
+
+/// The token covers the managing entity in the path, if the path names one.
+pub(crate) fn coverage<'a>(token: &Claims, request: &'a Request<Body>) -> Result<Option<&'a str>, Problem> {
+    let entity = entity_in_path(request);
+    if entity.is_none_or(|entity| token.entities.cover(entity)) {
+        Ok(entity)
+    } else {
+        Err(refusal::entity_not_covered())
+    }
+}
+
+/// The managing entity in the path, as it came.
+pub(crate) fn entity_in_path(request: &Request<Body>) -> Option<&str> {
+    request.path_parameters_ref().and_then(|parameters| parameters.first(ENTITY_PARAMETER))
+}
+
+/// The managing entity is well-formed.
+pub(crate) fn entity(token: &Claims, entity: &str) -> Result<AuthorizedEntity, Problem> {
+    let entity =
+        EntityId::parse(entity).map_err(|error| Problem::invalid_value(ENTITY_PARAMETER, error.to_string()))?;
+    token.authorize(entity).ok_or_else(refusal::entity_not_covered)
+}
+
+/// The version is absent, or one that exists.
+pub(crate) fn version(request: &Request<Body>) -> Result<(), Problem> {
+    let mut versions = request.headers().get_all(SERVICE_VERSION_HEADER).iter();
+    match (versions.next(), versions.next()) {
+        (None, _) => Ok(()),
+        (Some(version), None) if ACCEPTED_VERSIONS.iter().any(|accepted| version == accepted) => Ok(()),
+        _ => Err(unsupported_version()),
+    }
+}
+
+fn unsupported_version() -> Problem {
+    let detail = format!("The header Service-Version must be absent or one of {}.", ACCEPTED_VERSIONS.join(", "));
+    Problem::new(ProblemKind::UnsupportedVersion, detail).with_property("supportedVersions", json!(ACCEPTED_VERSIONS))
+}
+
+/// The body is JSON by its media type. An absent body passes: the handler says which members are missing.
+pub(crate) fn media_type(request: &Request<Body>) -> Result<(), Problem> {
+    let Some(value) = request.headers().get(CONTENT_TYPE) else {
+        return if request.body().is_empty() { Ok(()) } else { Err(Problem::not_json()) };
+    };
+    let media_type = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if media_type.eq_ignore_ascii_case("application/json") { Ok(()) } else { Err(Problem::not_json()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verb_of_another_route_is_refused_with_the_verbs_of_the_path() {
+        let with = |method: &str, id: &str| {
+            let path = format!("/api/managing-entity/hotel/webhook/{id}");
+            let mut request = Request::new(Body::Empty).with_raw_http_path(&path);
+            *request.method_mut() = method.parse().expect("a verb");
+            verb(&request)
+        };
+        assert!(with("DELETE", "whk_1").is_ok() && with("GET", "list").is_ok() && with("DELETE", "").is_ok());
+        for name in ["list", "lis%74"] {
+            let refused = with("DELETE", name).expect_err("another path");
+            assert_eq!(refused.kind, ProblemKind::MethodNotAllowed);
+            assert_eq!(refused.headers[0].1, "GET");
+        }
+    }
+
+    #[test]
+    fn the_scheme_of_a_bearer_token_is_in_any_case() {
+        assert_eq!(bearer_token("Bearer abc"), Some("abc"));
+        assert_eq!(bearer_token("bEARER  abc"), Some("abc"));
+        assert_eq!(bearer_token("Bearer"), Some(""));
+        assert_eq!(bearer_token("Basic abc"), None);
+        assert_eq!(bearer_token("Bearerabc"), None);
+    }
+
+    #[test]
+    fn the_version_is_absent_or_one_that_exists() {
+        let with = |values: &[&str]| {
+            let mut request = Request::new(Body::Empty);
+            for value in values {
+                request.headers_mut().append(SERVICE_VERSION_HEADER, value.parse().expect("a value"));
+            }
+            version(&request).is_ok()
+        };
+        assert!(with(&[]) && with(&["2.0"]) && with(&["2.0.0"]));
+        assert!(!with(&[""]) && !with(&["2"]) && !with(&["1.0"]) && !with(&["2.0", "2.0"]) && !with(&["2.0,2.0"]));
+    }
+
+    #[test]
+    fn a_body_is_json_by_its_media_type_with_any_parameters() {
+        let with = |value: Option<&str>, body: &str| {
+            let mut request = Request::new(Body::from(body));
+            if let Some(value) = value {
+                request.headers_mut().insert(CONTENT_TYPE, value.parse().expect("a value"));
+            }
+            media_type(&request).is_ok()
+        };
+        assert!(with(Some("application/json"), "{}") && with(Some("Application/JSON; charset=utf-8"), "{}"));
+        assert!(with(None, ""));
+        assert!(!with(None, "{}") && !with(Some("text/plain"), "") && !with(Some("application/jsonp"), "{}"));
+    }
+}

@@ -1,0 +1,144 @@
+//! What an endpoint declares: who may call it, and in which form it takes requests and gives errors.
+
+use std::{marker::PhantomData, time::Duration};
+
+use auth::scope::Scope;
+use base::audit::Action;
+
+use crate::{Call, EntityCall};
+
+/// The longest that a request may take where its endpoint says nothing else: below the functions' own limit of 15 s, after
+/// which Lambda would answer in the function's place, and not with a Problem.
+const DEADLINE: Duration = Duration::from_secs(12);
+
+/// An endpoint. Its handler gets a `C`: an [`EntityCall`] where the path names a managing entity, else a [`Call`].
+#[derive(Debug)]
+pub struct Endpoint<C = Call> {
+    declaration: Declaration,
+    handler_gets: PhantomData<fn(C)>,
+}
+
+/// What an endpoint declares. A caller, a token or a body that it does not declare is refused.
+#[derive(Debug, Clone, Copy)]
+pub struct Declaration {
+    /// Who may call it.
+    pub access: Access,
+    /// Whether a body must be JSON by its media type.
+    pub takes_json: bool,
+    /// The form of its errors.
+    pub errors: ErrorStyle,
+    /// How long a request may take. The function's own limit is longer.
+    pub deadline: Duration,
+    /// What the audit trail calls a request, if every request is to be in it.
+    pub audited: Option<Action>,
+}
+
+/// Who may call an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Anyone, without a token; the version of the request is not checked either.
+    Public,
+    /// Anyone; but a token that comes with the request must be valid and have this scope.
+    OptionalToken(Scope),
+    /// The bearer of a valid token, with any scopes.
+    AnyScope,
+    /// The bearer of a valid token with this scope.
+    Scope(Scope),
+}
+
+/// How an endpoint words its errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorStyle {
+    /// `application/problem+json`.
+    Problem,
+    /// RFC 6749 §5.2, with the Problem's members beside it.
+    OAuth,
+    /// Problems, but for a 500, which is the empty object.
+    EmptyInternalError,
+}
+
+impl Access {
+    /// The scope that a token must have.
+    pub const fn scope(self) -> Option<Scope> {
+        match self {
+            Self::Scope(scope) | Self::OptionalToken(scope) => Some(scope),
+            Self::Public | Self::AnyScope => None,
+        }
+    }
+
+    /// Whether a request without a token is refused.
+    pub const fn needs_token(self) -> bool {
+        matches!(self, Self::Scope(_) | Self::AnyScope)
+    }
+
+    /// Whether the endpoint verifies tokens at all.
+    pub const fn reads_tokens(self) -> bool {
+        !matches!(self, Self::Public)
+    }
+}
+
+impl Endpoint<EntityCall> {
+    /// An endpoint that needs a token with this scope, for the path's managing entity.
+    pub const fn needs(scope: Scope) -> Self {
+        Self::open_to(Access::Scope(scope))
+    }
+}
+
+impl Endpoint<Call> {
+    /// An endpoint that needs a token, but no scope. Its path names no managing entity.
+    pub const fn any_scope() -> Self {
+        Self::open_to(Access::AnyScope)
+    }
+
+    /// An endpoint for everybody.
+    pub const fn public() -> Self {
+        Self::open_to(Access::Public)
+    }
+
+    /// An endpoint for everybody, that verifies a token if one comes. The handler checks which managing entities the token
+    /// covers, since a public path names none.
+    pub const fn optional_token(scope: Scope) -> Self {
+        Self::open_to(Access::OptionalToken(scope))
+    }
+}
+
+impl<C> Endpoint<C> {
+    const fn open_to(access: Access) -> Self {
+        let errors = ErrorStyle::Problem;
+        Self::declaring(Declaration { access, takes_json: false, errors, deadline: DEADLINE, audited: None })
+    }
+
+    const fn declaring(declaration: Declaration) -> Self {
+        Self { declaration, handler_gets: PhantomData }
+    }
+
+    /// What it declares, whatever its handler gets.
+    pub const fn declaration(self) -> Declaration {
+        self.declaration
+    }
+
+    /// The same with a body in JSON.
+    pub const fn taking_json(self) -> Self {
+        Self::declaring(Declaration { takes_json: true, ..self.declaration })
+    }
+
+    /// The same with errors as an OAuth 2 client expects them.
+    pub const fn with_oauth_errors(self) -> Self {
+        Self::declaring(Declaration { errors: ErrorStyle::OAuth, ..self.declaration })
+    }
+
+    /// The same with `{}` as the body of a 500.
+    pub const fn with_empty_internal_errors(self) -> Self {
+        Self::declaring(Declaration { errors: ErrorStyle::EmptyInternalError, ..self.declaration })
+    }
+
+    /// The same with so many seconds, for an endpoint that waits for another server.
+    pub const fn with_deadline(self, seconds: u64) -> Self {
+        Self::declaring(Declaration { deadline: Duration::from_secs(seconds), ..self.declaration })
+    }
+
+    /// The same with a line in the audit trail for every call, however it ends.
+    pub const fn audited(self, action: Action) -> Self {
+        Self::declaring(Declaration { audited: Some(action), ..self.declaration })
+    }
+}

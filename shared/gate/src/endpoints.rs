@@ -1,0 +1,92 @@
+//! Every endpoint of the service, in one table: who may call it, in which form it takes requests and gives errors, and what
+//! the audit trail calls it. Its path and verb stand in template.yaml, at the function of the same name.
+
+use auth::scope::Scope::{
+    AccountRead, AccountRemove, AccountWrite, IntegrationsRead, IntegrationsRemove, IntegrationsWrite, PaymentRead,
+    PaymentRemove, PaymentWrite,
+};
+use base::audit::Action;
+
+use crate::{Call, Endpoint, EntityCall, endpoint::Declaration};
+
+macro_rules! endpoints {
+    ($($(#[$doc:meta])* $name:ident: $call:ty = $function:literal, $endpoint:expr;)*) => {
+        $(
+            #[doc = concat!("The endpoint of the function `", $function, "`.")]
+            $(#[$doc])*
+            pub const $name: Endpoint<$call> = $endpoint;
+        )*
+
+        /// What each endpoint declares, by its function's name.
+        pub const ALL: &[(&str, Declaration)] = &[$(($function, $name.declaration()),)*];
+    };
+}
+
+endpoints! {
+    // The token issuer.
+    TOKEN: Call = "token", Endpoint::public().with_oauth_errors().audited(Action::IssueToken);
+    REVOKE_TOKEN: Call = "revoke-token", Endpoint::public().with_oauth_errors().audited(Action::RevokeToken);
+    INTROSPECT_TOKEN: Call = "introspect-token", Endpoint::public().with_oauth_errors().audited(Action::IntrospectToken);
+    TOKEN_METADATA: Call = "token-metadata", Endpoint::public();
+    TOKEN_KEYS: Call = "token-keys", Endpoint::public();
+
+    // Applications.
+    CREATE_APPLICATION: EntityCall = "create-application",
+        Endpoint::needs(AccountWrite).taking_json().audited(Action::CreateApplication);
+    LIST_APPLICATIONS: EntityCall = "list-applications", Endpoint::needs(AccountRead);
+    SHOW_APPLICATION: EntityCall = "show-application", Endpoint::needs(AccountRead);
+    REMOVE_APPLICATION: EntityCall = "remove-application",
+        Endpoint::needs(AccountRemove).audited(Action::RemoveApplication);
+    ADD_APPLICATION_SECRET: EntityCall = "add-application-secret",
+        Endpoint::needs(AccountWrite).taking_json().audited(Action::CreateSecret);
+    REMOVE_APPLICATION_SECRET: EntityCall = "remove-application-secret",
+        Endpoint::needs(AccountRemove).audited(Action::RemoveSecret);
+    ADD_APPLICATION_KEY: EntityCall = "add-application-key",
+        Endpoint::needs(AccountWrite).taking_json().audited(Action::CreateKey);
+    REMOVE_APPLICATION_KEY: EntityCall = "remove-application-key",
+        Endpoint::needs(AccountRemove).audited(Action::RemoveKey);
+
+    // Webhooks.
+    CREATE_WEBHOOK: EntityCall = "create-webhook", Endpoint::needs(IntegrationsWrite).taking_json();
+    LIST_WEBHOOKS: EntityCall = "list-webhooks", Endpoint::needs(IntegrationsRead);
+    SHOW_WEBHOOK: EntityCall = "show-webhook", Endpoint::needs(IntegrationsRead);
+    CHANGE_WEBHOOK: EntityCall = "change-webhook", Endpoint::needs(IntegrationsWrite).taking_json();
+    REMOVE_WEBHOOK: EntityCall = "remove-webhook", Endpoint::needs(IntegrationsRemove);
+    ROTATE_WEBHOOK_SECRET: EntityCall = "rotate-webhook-secret", Endpoint::needs(IntegrationsWrite).taking_json();
+    TEST_WEBHOOK: EntityCall = "test-webhook", Endpoint::needs(IntegrationsWrite).taking_json();
+    WEBHOOK_STATS: EntityCall = "webhook-stats", Endpoint::needs(IntegrationsRead);
+
+    // Events and their deliveries.
+    LIST_EVENTS: EntityCall = "list-events", Endpoint::needs(IntegrationsRead);
+    PUBLISH_EVENT: EntityCall = "publish-event", Endpoint::needs(IntegrationsWrite).taking_json();
+    LIST_DELIVERIES: EntityCall = "list-deliveries", Endpoint::needs(IntegrationsRead);
+    SHOW_DELIVERY: EntityCall = "show-delivery", Endpoint::needs(IntegrationsRead);
+    RESEND_DELIVERY: EntityCall = "resend-delivery", Endpoint::needs(IntegrationsWrite).taking_json();
+    RECOVER_DELIVERIES: EntityCall = "recover-deliveries", Endpoint::needs(IntegrationsWrite).taking_json();
+
+    // Payment provider links.
+    CONNECT_PROVIDER: EntityCall = "connect-provider", Endpoint::needs(PaymentWrite).taking_json();
+    /// The provider has 10 s of the deadline, and a refresh that is under way 5 s.
+    DISCONNECT_PROVIDER: EntityCall = "disconnect-provider", Endpoint::needs(PaymentRemove).with_deadline(25);
+    LIST_CONNECTIONS: EntityCall = "list-connections", Endpoint::needs(PaymentRead);
+    PROVIDER_START: Call = "provider-start", Endpoint::public();
+    /// The deadline is a second more than a callback takes at most (`payments::callback::LIMIT`).
+    PROVIDER_CALLBACK: Call = "provider-callback",
+        Endpoint::optional_token(PaymentWrite).with_empty_internal_errors().with_deadline(27);
+    PROVIDER_OUTCOME: Call = "provider-outcome", Endpoint::public();
+
+    // The geo-IP databases.
+    /// Providers of databases are slow. The deadline is below the API's limit of 30 s.
+    GEO_IP_UPDATE: Call = "geo-ip-update",
+        Endpoint::any_scope().taking_json().with_empty_internal_errors().with_deadline(27);
+
+    // The API as a whole.
+    OPENAPI: Call = "openapi", Endpoint::public();
+    PROBLEM_PAGE: Call = "problem-page", Endpoint::public();
+    FALLBACK: Call = "fallback", Endpoint::public();
+}
+
+/// The declaration of a function's endpoint.
+pub fn of_function(name: &str) -> Option<Declaration> {
+    ALL.iter().find(|(function, _)| *function == name).map(|(_, declaration)| *declaration)
+}

@@ -1,0 +1,154 @@
+//! The table of endpoints says the same as template.yaml, openapi.yaml and docs/operations.md.
+
+use std::{fs, path::Path, time::Duration};
+
+use deployment::{Function, Template, yaml_to_json};
+use gate::{
+    endpoint::{Access, Declaration, ErrorStyle},
+    endpoints,
+};
+use serde_json::{Value, json};
+
+const PROBLEM: &str = "application/problem+json";
+const JSON: &str = "application/json";
+
+fn text(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The functions that are invoked over HTTP.
+fn http_functions() -> Vec<Function> {
+    let template = Template::parse(&text("template.yaml")).expect("template.yaml is a template");
+    let functions = template.functions().iter().cloned();
+    functions.filter(|function| function.answers_unmatched || !function.routes.is_empty()).collect()
+}
+
+fn declaration(function: &str) -> Declaration {
+    endpoints::of_function(function).unwrap_or_else(|| panic!("shared/gate/src/endpoints.rs lacks `{function}`"))
+}
+
+/// Every operation of openapi.yaml with its name, and the declaration of its function's endpoint.
+fn operations() -> Vec<(String, Value, Declaration)> {
+    let document = yaml_to_json(&text("openapi.yaml")).expect("openapi.yaml is YAML");
+    let functions = http_functions();
+    let routes = functions.iter().flat_map(|function| &function.routes);
+    let operations: Vec<_> = routes
+        .map(|route| {
+            let mut operation = document["paths"][&route.path][route.method.to_lowercase()].clone();
+            for response in operation["responses"].as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
+                while let Some(pointer) = response["$ref"].as_str() {
+                    let target = document.pointer(pointer.trim_start_matches('#'));
+                    *response = target.expect("a reference leads somewhere").clone();
+                }
+            }
+            (route.function.clone(), operation, declaration(&route.function))
+        })
+        .collect();
+    assert!(operations.len() > 30, "{}", operations.len());
+    operations
+}
+
+#[test]
+fn every_function_behind_http_declares_one_endpoint_and_no_other_function_does() {
+    let mut deployed: Vec<_> = http_functions().into_iter().map(|function| function.name).collect();
+    let mut declared: Vec<_> = endpoints::ALL.iter().map(|(function, _)| (*function).to_owned()).collect();
+    deployed.sort();
+    declared.sort();
+    assert_eq!(declared, deployed);
+}
+
+#[test]
+fn every_function_serves_the_endpoint_of_its_own_name() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions");
+    let families = fs::read_dir(root).expect("a folder of the project").flatten();
+    let binaries = families.flat_map(|family| fs::read_dir(family.path().join("src/bin")).expect("binaries").flatten());
+    for path in binaries.map(|binary| binary.path()) {
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let source = fs::read_to_string(&path).expect("a file of the project");
+        let used: Vec<_> = source
+            .split("endpoints::")
+            .skip(1)
+            .map(|rest| rest.split(|letter: char| !letter.is_ascii_uppercase() && letter != '_').next())
+            .collect();
+        let own = name.replace('-', "_").to_uppercase();
+        let expected = endpoints::of_function(&name).map(|_| own.as_str());
+        assert_eq!(used, expected.map(Some).into_iter().collect::<Vec<_>>(), "{}", path.display());
+    }
+}
+
+#[test]
+fn openapi_yaml_names_the_tokens_that_each_endpoint_takes() {
+    for (name, operation, declaration) in operations() {
+        let security = operation["security"].as_array().expect("a list");
+        let tokens: Vec<_> = security.iter().filter_map(|way| way.get("oauth2")).collect();
+        let expected = match declaration.access {
+            Access::Public => vec![],
+            Access::AnyScope => vec![json!([])],
+            Access::Scope(scope) | Access::OptionalToken(scope) => vec![json!([scope.as_str()])],
+        };
+        assert_eq!(tokens, expected.iter().collect::<Vec<_>>(), "{name}");
+        let without = security.is_empty() || security.contains(&json!({}));
+        assert_eq!(without, !declaration.access.needs_token(), "{name}");
+    }
+}
+
+#[test]
+fn openapi_yaml_gives_each_endpoint_the_body_that_it_takes() {
+    for (name, operation, declaration) in operations() {
+        assert_eq!(operation["requestBody"]["content"].get(JSON).is_some(), declaration.takes_json, "{name}");
+    }
+}
+
+#[test]
+fn openapi_yaml_gives_each_endpoint_its_style_of_errors() {
+    for (name, operation, declaration) in operations() {
+        let responses = operation["responses"].as_object().expect("responses");
+        for (status, response) in responses.iter().filter(|(status, _)| status.starts_with(['4', '5'])) {
+            let expected = match (declaration.errors, status.as_str()) {
+                (_, "413") => PROBLEM, // the answer of a gateway, too
+                (ErrorStyle::OAuth, _) | (ErrorStyle::EmptyInternalError, "500") => JSON,
+                _ => PROBLEM,
+            };
+            let types: Vec<_> = response["content"].as_object().expect("a content").keys().collect();
+            assert_eq!(types, [expected], "{name} {status}");
+        }
+    }
+}
+
+#[test]
+fn every_deadline_is_below_the_limits_of_its_function_and_of_the_api() {
+    for function in http_functions() {
+        let deadline = declaration(&function.name).deadline;
+        let limit = function.timeout.min(Duration::from_secs(30));
+        assert!(deadline < limit, "{}: {deadline:?} of {limit:?}", function.name);
+    }
+    assert!(payments::callback::LIMIT < endpoints::PROVIDER_CALLBACK.declaration().deadline);
+}
+
+#[test]
+fn every_function_that_verifies_tokens_may_read_keys_and_revocations() {
+    let template = yaml_to_json(&text("template.yaml")).expect("template.yaml is YAML");
+    for function in http_functions() {
+        let policies = template["Resources"][&function.logical_id]["Properties"]["Policies"].to_string();
+        let reads = declaration(&function.name).access.reads_tokens();
+        assert!(!reads || policies.contains("TokenVerification"), "{}", function.name);
+    }
+}
+
+#[test]
+fn every_change_of_tokens_and_applications_is_audited_as_the_documents_say() {
+    let documents = text("docs/operations.md");
+    for function in http_functions() {
+        let audited = declaration(&function.name).audited;
+        for route in &function.routes {
+            let sensitive = route.path.starts_with("/oauth2/") || route.path.contains("/application");
+            assert_eq!(audited.is_some(), sensitive && route.method != "GET", "{}", function.name);
+        }
+        if let Some(name) = audited.map(|action| action.name()) {
+            let short = name.strip_prefix("application").unwrap_or(name);
+            let documented = [name, short].iter().any(|name| documents.contains(&format!("`{name}`")));
+            assert!(documented, "docs/operations.md does not name {name}");
+        }
+    }
+}
