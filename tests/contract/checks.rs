@@ -9,169 +9,81 @@ use crate::harness::{Answer, Api, Call, Forge, Suite, now, tests};
 tests![
     every_operation_under_api_stands_in_the_table,
     a_good_request_passes_every_check,
-    a_request_that_breaks_one_rule_is_told_which,
-    a_request_that_breaks_two_rules_is_told_the_first,
+    a_request_that_breaks_one_rule_is_refused_for_that_rule,
+    a_request_that_breaks_two_rules_is_refused_for_the_first,
 ];
 
-/// A well-formed identifier that no delivery has.
-const NO_DELIVERY: &str = "dlv_00000000000000000000000000";
-/// The same of webhooks.
-const NO_WEBHOOK: &str = "whk_00000000000000000000000000";
+/// The values of the paths' parameters: identifiers that are well-formed and that no delivery, webhook, application, secret or
+/// key has, and a payment provider that the tests' bundles have.
+const PARAMETERS: [(&str, &str); 6] = [
+    ("{deliveryIdentifier}", "dlv_00000000000000000000000000"),
+    ("{webhookIdentifier}", "whk_00000000000000000000000000"),
+    ("{clientId}", "app0000000000000000000000"),
+    ("{secretId}", "sec_00000000000000000000000000"),
+    ("{kid}", "no-key"),
+    ("{provider}", "sim-basic"),
+];
 
-/// The same of applications, of their secrets and their keys.
-const NO_APPLICATION: &str = "app0000000000000000000000";
-const NO_SECRET: &str = "sec_00000000000000000000000000";
-const NO_KEY: &str = "no-key";
+/// An operation under `/api`, with a good body if it takes one, and the status that answers a good request. That is 404 where
+/// check 8 finds no such delivery, webhook, application or connection.
+type Row = (&'static str, Option<fn() -> Value>, u16);
 
-/// One operation under `/api`, with a request that passes every check that can be passed without anything made before.
-struct Row {
-    operation: &'static str,
-    method: &'static str,
-    /// Below the managing entity.
-    path: &'static str,
-    /// A good body, when the operation takes one.
+/// Every operation under `/api` that has a managing entity. The first test fails while a new one is missing.
+const TABLE: &[Row] = &[
+    ("createApplication", Some(application), 201),
+    ("listApplications", None, 200),
+    ("showApplication", None, 404),
+    ("removeApplication", None, 404),
+    ("addApplicationSecret", Some(nothing), 404),
+    ("removeApplicationSecret", None, 404),
+    ("addApplicationKey", Some(public_key), 404),
+    ("removeApplicationKey", None, 404),
+    ("listEvents", None, 200),
+    ("publishEvent", Some(event), 202),
+    ("createWebhook", Some(webhook), 201),
+    ("listWebhooks", None, 200),
+    ("showWebhook", None, 404),
+    ("changeWebhook", Some(nothing), 404),
+    ("removeWebhook", None, 404),
+    ("rotateWebhookSecret", Some(nothing), 404),
+    ("testWebhook", Some(nothing), 404),
+    ("webhookStats", None, 404),
+    ("showDelivery", None, 404),
+    ("listDeliveries", None, 200),
+    ("resendDelivery", Some(nothing), 404),
+    ("recoverDeliveries", Some(range), 404),
+    ("connectProvider", Some(nothing), 201),
+    ("disconnectProvider", None, 404),
+    ("listConnections", None, 200),
+];
+
+/// A row of the table with what openapi.yaml says of its operation.
+struct Case {
+    operation: String,
+    method: String,
+    /// With a `{managingEntityIdentifier}`.
+    path: String,
+    scope: String,
     body: Option<fn() -> Value>,
-    /// What the good request is answered with.
     status: u16,
 }
 
-/// A payment provider that the tests' bundles have.
-const PROVIDER: &str = "sim-basic";
-
-/// Every operation under `/api` that has a managing entity. A new one goes in here, or the first test fails.
-const TABLE: &[Row] = &[
-    Row { operation: "createApplication", method: "POST", path: "/application", body: Some(application), status: 201 },
-    Row { operation: "listApplications", method: "GET", path: "/application/list", body: None, status: 200 },
-    // Check 8: there is no such application.
-    Row {
-        operation: "showApplication",
-        method: "GET",
-        path: "/application/app0000000000000000000000",
-        body: None,
-        status: 404,
-    },
-    Row {
-        operation: "removeApplication",
-        method: "DELETE",
-        path: "/application/app0000000000000000000000",
-        body: None,
-        status: 404,
-    },
-    Row {
-        operation: "addApplicationSecret",
-        method: "POST",
-        path: "/application/app0000000000000000000000/secret",
-        body: Some(nothing),
-        status: 404,
-    },
-    Row {
-        operation: "removeApplicationSecret",
-        method: "DELETE",
-        path: "/application/app0000000000000000000000/secret/sec_00000000000000000000000000",
-        body: None,
-        status: 404,
-    },
-    Row {
-        operation: "addApplicationKey",
-        method: "POST",
-        path: "/application/app0000000000000000000000/key",
-        body: Some(public_key),
-        status: 404,
-    },
-    Row {
-        operation: "removeApplicationKey",
-        method: "DELETE",
-        path: "/application/app0000000000000000000000/key/no-key",
-        body: None,
-        status: 404,
-    },
-    Row { operation: "listEvents", method: "GET", path: "/webhook/event/list", body: None, status: 200 },
-    Row { operation: "publishEvent", method: "POST", path: "/webhook/event", body: Some(event), status: 202 },
-    Row { operation: "createWebhook", method: "POST", path: "/webhook", body: Some(webhook), status: 201 },
-    Row { operation: "listWebhooks", method: "GET", path: "/webhook/list", body: None, status: 200 },
-    // Check 8: there is no such webhook.
-    Row {
-        operation: "showWebhook",
-        method: "GET",
-        path: "/webhook/whk_00000000000000000000000000",
-        body: None,
-        status: 404,
-    },
-    Row {
-        operation: "changeWebhook",
-        method: "PATCH",
-        path: "/webhook/whk_00000000000000000000000000",
-        body: Some(nothing),
-        status: 404,
-    },
-    Row {
-        operation: "removeWebhook",
-        method: "DELETE",
-        path: "/webhook/whk_00000000000000000000000000",
-        body: None,
-        status: 404,
-    },
-    Row {
-        operation: "rotateWebhookSecret",
-        method: "POST",
-        path: "/webhook/whk_00000000000000000000000000/secret",
-        body: Some(nothing),
-        status: 404,
-    },
-    Row {
-        operation: "testWebhook",
-        method: "POST",
-        path: "/webhook/whk_00000000000000000000000000/test",
-        body: Some(nothing),
-        status: 404,
-    },
-    Row {
-        operation: "webhookStats",
-        method: "GET",
-        path: "/webhook/whk_00000000000000000000000000/stats",
-        body: None,
-        status: 404,
-    },
-    // Check 8, the last that can be seen here: there is no such delivery.
-    Row {
-        operation: "showDelivery",
-        method: "GET",
-        path: "/webhook/delivery/dlv_00000000000000000000000000",
-        body: None,
-        status: 404,
-    },
-    Row { operation: "listDeliveries", method: "GET", path: "/webhook/delivery/list", body: None, status: 200 },
-    Row {
-        operation: "resendDelivery",
-        method: "POST",
-        path: "/webhook/delivery/dlv_00000000000000000000000000/resend",
-        body: Some(nothing),
-        status: 404,
-    },
-    Row {
-        operation: "recoverDeliveries",
-        method: "POST",
-        path: "/webhook/whk_00000000000000000000000000/recover",
-        body: Some(range),
-        status: 404,
-    },
-    Row {
-        operation: "connectProvider",
-        method: "POST",
-        path: "/payment/provider/sim-basic/connection",
-        body: Some(nothing),
-        status: 201,
-    },
-    // Check 8: nothing is connected.
-    Row {
-        operation: "disconnectProvider",
-        method: "DELETE",
-        path: "/payment/provider/sim-basic/connection",
-        body: None,
-        status: 404,
-    },
-    Row { operation: "listConnections", method: "GET", path: "/payment/provider/list", body: None, status: 200 },
-];
+fn cases(suite: &Suite) -> Vec<Case> {
+    let operations = suite.contract.operations();
+    let case = |(operation, body, status): &Row| {
+        let found =
+            operations.iter().find(|found| found.id == *operation).expect("the first test says that it is there");
+        Case {
+            operation: found.id.clone(),
+            method: found.method.clone(),
+            path: PARAMETERS.iter().fold(found.path.clone(), |path, (name, value)| path.replace(name, value)),
+            scope: found.scope.clone().expect("openapi.yaml names the scope of every operation under /api"),
+            body: *body,
+            status: *status,
+        }
+    };
+    TABLE.iter().map(case).collect()
+}
 
 /// The operations under `/api` without a managing entity: their callers have no token, and they have tests of their own.
 const PUBLIC: [&str; 2] = ["/api/public/{provider}/oauth2/callback", "/api/public/{provider}/oauth2/start"];
@@ -193,7 +105,7 @@ fn webhook() -> Value {
 }
 
 fn application() -> Value {
-    // What the token of this row has itself: nobody gives more.
+    // A scope of the token itself: an application gives no more than it has.
     json!({ "name": "table", "scopes": ["account.write"] })
 }
 
@@ -247,32 +159,33 @@ impl Breach {
         }
     }
 
-    /// Whether an operation has what this breaks.
-    fn applies_to(self, row: &Row) -> bool {
-        row.body.is_some() || !matches!(self, WrongContentType | UnknownMember)
+    /// Whether an operation has the rule that this breaks.
+    fn applies_to(self, case: &Case) -> bool {
+        case.body.is_some() || !matches!(self, WrongContentType | UnknownMember)
     }
 }
 
-/// A request to the row's operation with these faults in it, and no others.
-fn request(api: &Api, forge: &Forge, scope: &str, row: &Row, breaches: &[Breach]) -> Call {
+/// A request to an operation with these faults in it, and no others.
+fn request(api: &Api, forge: &Forge, case: &Case, breaches: &[Breach]) -> Call {
     let broken = |breach| breaches.contains(&breach);
     let mut claims = forge.claims();
     claims["managing_entities"] = json!(["covered"]);
-    claims["scope"] = if broken(MissingScope) { "booking.read".into() } else { scope.into() };
+    claims["scope"] = if broken(MissingScope) { "booking.read".into() } else { case.scope.as_str().into() };
     if broken(ExpiredToken) {
         claims["exp"] = (now() - 5).into();
     }
     let entity = if broken(ForeignEntity) { "foreign" } else { "covered" };
     let more = if broken(UnknownPath) { "/and/more" } else { "" };
-    let method = if broken(WrongVerb) { "PUT" } else { row.method };
-    let mut call = api.call(method, format!("/api/managing-entity/{entity}{}{more}", row.path));
+    let method = if broken(WrongVerb) { "PUT" } else { &case.method };
+    let path = case.path.replace("{managingEntityIdentifier}", entity);
+    let mut call = api.call(method, format!("{path}{more}"));
     if !broken(NoToken) {
         call = call.bearer(&forge.token(&forge.header(), &claims));
     }
     if broken(UnknownVersion) {
         call = call.header("service-version", "1.0");
     }
-    if let Some(body) = row.body {
+    if let Some(body) = case.body {
         let mut body = body();
         if broken(UnknownMember) {
             body["nonsense"] = 1.into();
@@ -282,83 +195,63 @@ fn request(api: &Api, forge: &Forge, scope: &str, row: &Row, breaches: &[Breach]
     call
 }
 
-fn scope_of(suite: &Suite, row: &Row) -> String {
-    let operation = suite.contract.operations().into_iter().find(|operation| operation.id == row.operation);
-    operation.and_then(|operation| operation.scope).expect("openapi.yaml names the scope of every operation under /api")
-}
-
 async fn every_operation_under_api_stands_in_the_table(suite: Arc<Suite>) {
-    let documented_as = |path: &str| {
-        path.replace(NO_DELIVERY, "{deliveryIdentifier}")
-            .replace(NO_WEBHOOK, "{webhookIdentifier}")
-            .replace(NO_APPLICATION, "{clientId}")
-            .replace(NO_SECRET, "{secretId}")
-            .replace(NO_KEY, "{kid}")
-            .replace(PROVIDER, "{provider}")
-    };
-    let table: BTreeSet<(&str, String)> = TABLE.iter().map(|row| (row.operation, documented_as(row.path))).collect();
+    let table: BTreeSet<&str> = TABLE.iter().map(|(operation, ..)| *operation).collect();
     let operations = suite.contract.operations();
-    let documented: BTreeSet<(&str, String)> = operations
-        .iter()
-        .filter_map(|operation| {
-            let below = operation.path.strip_prefix("/api/managing-entity/{managingEntityIdentifier}")?;
-            Some((operation.id.as_str(), below.to_owned()))
-        })
-        .collect();
-    assert_eq!(table, documented, "a new operation needs a row in TABLE");
     let under_api = operations
         .iter()
         .filter(|operation| operation.path.starts_with("/api/") && !PUBLIC.contains(&operation.path.as_str()));
-    assert_eq!(
-        under_api.count(),
-        TABLE.len(),
-        "an operation under /api has no managing entity: think about its checks"
-    );
+    let documented: BTreeSet<&str> = under_api
+        .map(|operation| {
+            let has_entity = operation.path.starts_with("/api/managing-entity/{managingEntityIdentifier}/");
+            assert!(has_entity, "{} has no managing entity: think about its checks", operation.id);
+            operation.id.as_str()
+        })
+        .collect();
+    assert_eq!(table, documented, "a new operation needs a row in TABLE");
 }
 
 async fn a_good_request_passes_every_check(suite: Arc<Suite>) {
     let forge = suite.forge();
-    for row in TABLE {
-        request(&suite.api, &forge, &scope_of(&suite, row), row, &[]).expect(row.status).await;
+    for case in cases(&suite) {
+        request(&suite.api, &forge, &case, &[]).expect(case.status).await;
     }
 }
 
-async fn a_request_that_breaks_one_rule_is_told_which(suite: Arc<Suite>) {
+async fn a_request_that_breaks_one_rule_is_refused_for_that_rule(suite: Arc<Suite>) {
     let forge = suite.forge();
-    for row in TABLE {
-        let scope = scope_of(&suite, row);
-        for breach in Breach::ALL.into_iter().filter(|breach| breach.applies_to(row)) {
-            let answer = request(&suite.api, &forge, &scope, row, &[breach]).send().await;
-            answered_as(&answer, breach, row, &[breach]);
-            told_how_to_authenticate(&answer, breach, &scope);
+    for case in cases(&suite) {
+        for breach in Breach::ALL.into_iter().filter(|breach| breach.applies_to(&case)) {
+            let answer = request(&suite.api, &forge, &case, &[breach]).send().await;
+            assert_answers(&answer, breach, &case, &[breach]);
+            assert_challenges(&answer, breach, &case.scope);
         }
     }
 }
 
-async fn a_request_that_breaks_two_rules_is_told_the_first(suite: Arc<Suite>) {
+async fn a_request_that_breaks_two_rules_is_refused_for_the_first(suite: Arc<Suite>) {
     let forge = suite.forge();
-    for row in TABLE {
-        let scope = scope_of(&suite, row);
-        let applying: Vec<Breach> = Breach::ALL.into_iter().filter(|breach| breach.applies_to(row)).collect();
+    for case in cases(&suite) {
+        let applying: Vec<Breach> = Breach::ALL.into_iter().filter(|breach| breach.applies_to(&case)).collect();
         for (position, first) in applying.iter().enumerate() {
             for second in &applying[position + 1..] {
                 let pair = [*first, *second];
-                let answer = request(&suite.api, &forge, &scope, row, &pair).send().await;
-                answered_as(&answer, *first, row, &pair);
+                let answer = request(&suite.api, &forge, &case, &pair).send().await;
+                assert_answers(&answer, *first, &case, &pair);
             }
         }
     }
 }
 
-fn answered_as(answer: &Answer, breach: Breach, row: &Row, breaches: &[Breach]) {
+fn assert_answers(answer: &Answer, breach: Breach, case: &Case, breaches: &[Breach]) {
     let (status, kind) = breach.answer();
     let problem = if answer.status == status { answer.json() } else { Value::Null };
     let of_kind = problem["type"].as_str().is_some_and(|url| url.ends_with(&format!("/problems/{kind}")));
-    assert!(of_kind, "{} with {breaches:?}: expected {status} {kind}: {}", row.operation, answer.exchange);
+    assert!(of_kind, "{} with {breaches:?}: expected {status} {kind}: {}", case.operation, answer.exchange);
 }
 
-/// RFC 6750 §3: no error where no token came, the scope where it is missing.
-fn told_how_to_authenticate(answer: &Answer, breach: Breach, scope: &str) {
+/// RFC 6750 §3: the challenge names no error where no token came, and the scope where it is missing.
+fn assert_challenges(answer: &Answer, breach: Breach, scope: &str) {
     let challenge = answer.header("www-authenticate");
     let as_it_should_be = match breach {
         NoToken => challenge.starts_with("Bearer") && !challenge.contains("error"),
