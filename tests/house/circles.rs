@@ -1,5 +1,5 @@
-//! Files of one crate that use each other in a circle. A re-export is seen through: who uses `crate::Thing` uses the file that
-//! has it, and the file that re-exports it uses nothing thereby.
+//! Files of one crate that use each other in a circle. A re-export is seen through: a file that uses `crate::Thing` uses the
+//! file that has `Thing`, and a file that re-exports a name uses nothing thereby.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -14,27 +14,27 @@ use syn::{
 
 type Module = Vec<String>;
 
-/// A crate's files by the module that each is.
+/// A crate's files, by module.
 struct Sources(BTreeMap<Module, Contents>);
 
 #[derive(Default)]
 struct Contents {
     /// The paths that its code names, absolute within the crate.
     named: Vec<Module>,
-    /// What it re-exports: the name, and the path behind it.
+    /// Its re-exports: the name, and the path behind it.
     reexported: BTreeMap<String, Module>,
-    /// Whether it re-exports everything of these modules.
+    /// The modules of which it re-exports everything.
     everything_of: Vec<Module>,
 }
 
-/// What one file names.
+/// Reads one file.
 struct Reader<'a> {
     module: &'a Module,
     contents: Contents,
 }
 
 impl Reader<'_> {
-    /// The path within the crate; nothing for one that leads elsewhere.
+    /// The path within the crate; `None` for a path that leads elsewhere.
     fn absolute(&self, path: &[String]) -> Option<Module> {
         let mut from = match path.first()?.as_str() {
             "crate" => Module::new(),
@@ -166,7 +166,7 @@ impl Sources {
         Self(sources)
     }
 
-    /// The file that has what a path names, through re-exports.
+    /// The file that has the thing at a path, through re-exports.
     fn home_of(&self, path: &Module, depth: usize) -> Option<Module> {
         let end = (0..=path.len()).rev().find(|end| self.0.contains_key(&path[..*end]))?;
         let (module, rest) = (path[..end].to_vec(), &path[end..]);
@@ -219,7 +219,7 @@ impl Sources {
     }
 }
 
-/// The module that a file is; nothing for one that is none of its crate's, such as tests in a file of their own.
+/// The module of a file; `None` for a file of tests and for `main.rs`.
 fn module_of(folder: &Path, path: &Path) -> Option<Module> {
     let inside = path.strip_prefix(folder).ok()?.with_extension("");
     let mut module: Module = inside.iter().map(|part| part.to_string_lossy().into_owned()).collect();
@@ -243,14 +243,14 @@ fn crates() -> Vec<PathBuf> {
 
 #[test]
 fn no_two_files_of_a_crate_use_each_other_in_a_circle() {
-    let mut told = Vec::new();
+    let mut found = Vec::new();
     for folder in crates() {
         let name = folder.file_name().expect("a name").to_string_lossy().into_owned();
         for circle in Sources::read(&folder.join("src")).circles() {
-            told.push(format!("{name}: {}", circle.join(" → ")));
+            found.push(format!("{name}: {}", circle.join(" → ")));
         }
     }
-    assert!(told.is_empty(), "files use each other in circles:\n{}", told.join("\n"));
+    assert!(found.is_empty(), "files use each other in circles:\n{}", found.join("\n"));
 }
 
 #[test]

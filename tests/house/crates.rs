@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const DOMAINS: [&str; 4] = ["geo-ip", "issuer", "payments", "webhooks"];
 
-/// What a crate may use of ours when it is built for production, beside itself.
+/// The crates of ours that a crate may use in production.
 fn allowed(name: &str) -> Vec<&'static str> {
     match name {
         "base" | "deployment" => vec![],
@@ -54,12 +54,12 @@ fn allowed(name: &str) -> Vec<&'static str> {
     }
 }
 
-/// The tests and what they measure with may use everything.
+/// Tests, doubles and measurements may use everything.
 fn is_for_tests(name: &str) -> bool {
     ["contract-tests", "doubles", "bench", "hello", "tokens"].contains(&name)
 }
 
-/// What each of our packages depends on in production: ours and others, by name.
+/// The names of the packages, ours and others, on which each of ours depends in production.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
     let metadata = Command::new(env!("CARGO"))

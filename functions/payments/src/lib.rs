@@ -9,7 +9,7 @@ use problem::Problem;
 pub mod outcome_page;
 pub mod start_page;
 
-/// The provider in the path; `None` where the text there can be no provider's name.
+/// The provider in the path; `None` where the path has no well-formed name.
 pub fn provider(call: &Call) -> Option<ProviderName> {
     ProviderName::parse(call.path("provider")).ok()
 }

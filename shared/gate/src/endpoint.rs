@@ -1,4 +1,4 @@
-//! What an endpoint declares: who may call it, and in which form it takes requests and gives errors.
+//! The declaration of an endpoint: who may call it, and in which form it takes requests and gives errors.
 
 use std::{marker::PhantomData, time::Duration};
 
@@ -18,7 +18,7 @@ pub struct Endpoint<C = Call> {
     handler_gets: PhantomData<fn(C)>,
 }
 
-/// What an endpoint declares. A caller, a token or a body that it does not declare is refused.
+/// The declaration of an endpoint. A request that it does not allow is refused.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
     /// Who may call it.
@@ -29,7 +29,7 @@ pub struct Declaration {
     pub errors: ErrorStyle,
     /// How long a request may take. The function's own limit is longer.
     pub deadline: Duration,
-    /// What the audit trail calls a request, if every request is to be in it.
+    /// The name of its requests in the audit trail, if it is audited.
     pub audited: Option<Action>,
 }
 
@@ -112,7 +112,7 @@ impl<C> Endpoint<C> {
         Self { declaration, handler_gets: PhantomData }
     }
 
-    /// What it declares, whatever its handler gets.
+    /// Its declaration, the same for both kinds of handler.
     pub const fn declaration(self) -> Declaration {
         self.declaration
     }
@@ -132,7 +132,7 @@ impl<C> Endpoint<C> {
         Self::declaring(Declaration { errors: ErrorStyle::EmptyInternalError, ..self.declaration })
     }
 
-    /// The same with so many seconds, for an endpoint that waits for another server.
+    /// The same with a deadline of so many seconds, for an endpoint that waits for another server.
     pub const fn with_deadline(self, seconds: u64) -> Self {
         Self::declaring(Declaration { deadline: Duration::from_secs(seconds), ..self.declaration })
     }

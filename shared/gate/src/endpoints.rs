@@ -1,5 +1,5 @@
-//! Every endpoint of the service, in one table: who may call it, in which form it takes requests and gives errors, and what
-//! the audit trail calls it. Its path and verb stand in template.yaml, at the function of the same name.
+//! Every endpoint of the service, in one table: who may call it, in which form it takes requests and gives errors, and its
+//! name in the audit trail. Its path and verb stand in template.yaml, at the function of the same name.
 
 use auth::scope::Scope::{
     AccountRead, AccountRemove, AccountWrite, IntegrationsRead, IntegrationsRemove, IntegrationsWrite, PaymentRead,
@@ -17,7 +17,7 @@ macro_rules! endpoints {
             pub const $name: Endpoint<$call> = $endpoint;
         )*
 
-        /// What each endpoint declares, by its function's name.
+        /// The declaration of each endpoint, by its function's name.
         pub const ALL: &[(&str, Declaration)] = &[$(($function, $name.declaration()),)*];
     };
 }

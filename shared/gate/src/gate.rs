@@ -30,7 +30,7 @@ use problem::Problem;
 
 /// The gate before an endpoint.
 pub struct Gate {
-    /// What the endpoint declares.
+    /// The declaration of the endpoint.
     pub endpoint: Declaration,
     /// Handles the calls that the gate admits.
     pub handler: Box<Handler>,
