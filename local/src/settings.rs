@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use deployment::{DurationError, ScheduleTrigger, Template, parse_duration};
+use base::wait::{Wait, WaitError};
+use deployment::{ScheduleTrigger, Template};
 use geo_ip::{StoreAddress, store::StoreAddressError};
 use outbound::addresses::AddressRules;
 
@@ -59,8 +60,8 @@ const SELDOM: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The interval.
-    #[error("the variable SWEEP_INTERVAL cannot be read")]
-    SweepInterval(#[source] DurationError),
+    #[error("the variable SWEEP_INTERVAL is `{0}`, which is {1}")]
+    SweepInterval(String, WaitError),
     /// The store.
     #[error("the variable GEO_IP_STORE cannot be read")]
     GeoIpStore(#[source] StoreAddressError),
@@ -76,10 +77,11 @@ impl Settings {
             }
         }
         let interval = variable("SWEEP_INTERVAL").unwrap_or_else(|| "1s".to_owned());
+        let sweep_interval = interval.parse::<Wait>().map_err(|error| SettingsError::SweepInterval(interval, error))?.0;
         let geo_ip_store = variable("GEO_IP_STORE").filter(|store| !store.is_empty());
         Ok(Self {
             parameters,
-            sweep_interval: parse_duration(&interval).map_err(SettingsError::SweepInterval)?,
+            sweep_interval,
             geo_ip_store: geo_ip_store.map(|store| store.parse()).transpose().map_err(SettingsError::GeoIpStore)?,
         })
     }

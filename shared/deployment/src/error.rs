@@ -1,6 +1,6 @@
 //! Why a text is not a template of the kind that this project uses.
 
-use crate::{DurationError, YamlError};
+use crate::{ScheduleError, YamlError};
 
 /// Why a text is not a template of the kind that this project uses.
 #[derive(Debug, thiserror::Error)]
@@ -19,9 +19,9 @@ pub enum TemplateError {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// A schedule without a fixed interval.
-    #[error("a schedule's expression is neither a rate nor once a day")]
-    Schedule(#[source] DurationError),
+    /// A schedule's expression is not understood.
+    #[error(transparent)]
+    Schedule(ScheduleError),
     /// A schedule's input is not JSON.
     #[error("a schedule's input is not JSON")]
     Input(#[source] serde_json::Error),

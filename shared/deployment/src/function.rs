@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Map, Value};
 
-use crate::{TemplateError, duration::parse_schedule};
+use crate::{TemplateError, schedule};
 
 /// One function: a binary of its own and what invokes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -141,7 +141,7 @@ impl Function {
                     .as_str()
                     .ok_or_else(|| fault("ScheduleV2 event's ScheduleExpression"))?;
                 self.schedule = Some(ScheduleTrigger {
-                    every: parse_schedule(every).map_err(TemplateError::Schedule)?,
+                    every: schedule::interval(every).map_err(TemplateError::Schedule)?,
                     input: properties["Input"]
                         .as_str()
                         .map(serde_json::from_str)
