@@ -17,7 +17,7 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
-use operator::Credentials;
+use operator::applications::Credentials;
 use serde_json::Value;
 use tokio::{task::JoinSet, time};
 

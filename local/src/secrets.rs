@@ -12,7 +12,10 @@ use base::{
     random::{self, SystemRandom},
 };
 use geo_ip::configuration::{self, Configuration, ConfigurationError};
-use operator::{Credentials, fresh_credentials, fresh_secrets, provider_secrets, renewed};
+use operator::{
+    applications::{Credentials, fresh_credentials},
+    provision::{fresh_secrets, provider_secrets, renewed},
+};
 use outbound::addresses::AddressRules;
 use payments::{ProviderError, providers};
 use serde_json::{Value, json};

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use operator::Credentials;
+use operator::applications::Credentials;
 
 use crate::{
-    aws::{Credentials as AwsCredentials, REGION},
+    aws::{Endpoints, REGION},
     bundle::ENVIRONMENT,
     data::DataFolder,
     table::TABLE_NAME,
@@ -24,14 +24,10 @@ pub struct ServiceEnv<'a> {
     pub platform: &'a Credentials,
     /// The key of operational tasks.
     pub task_key: &'a str,
-    /// Where the table is.
-    pub dynamodb_endpoint: &'a str,
-    /// Where queues and secrets are.
-    pub services_endpoint: &'a str,
     /// Where functions can be invoked directly.
     pub lambda_endpoint: &'a str,
-    /// What these ask for.
-    pub aws: &'a AwsCredentials,
+    /// The other stand-ins for AWS, and the credentials that all ask for.
+    pub aws: &'a Endpoints,
     /// Where geo-IP databases are published.
     pub geo_ip_store: &'a str,
 }
@@ -49,17 +45,17 @@ impl ServiceEnv<'_> {
             ("PLATFORM_CLIENT_SECRET", &self.platform.client_secret),
             ("TASK_KEY", self.task_key),
             ("ENVIRONMENT", ENVIRONMENT),
-            ("DYNAMODB_ENDPOINT", self.dynamodb_endpoint),
+            ("DYNAMODB_ENDPOINT", &self.aws.table),
             ("TABLE_NAME", TABLE_NAME),
             ("GEO_IP_STORE", self.geo_ip_store),
-            ("S3_ENDPOINT", self.services_endpoint),
-            ("SERVICES_ENDPOINT", self.services_endpoint),
+            ("S3_ENDPOINT", &self.aws.services),
+            ("SERVICES_ENDPOINT", &self.aws.services),
             ("LAMBDA_ENDPOINT", self.lambda_endpoint),
             // By the names that AWS SDKs and tools read, of which some know only one of the region's.
             ("AWS_REGION", REGION),
             ("AWS_DEFAULT_REGION", REGION),
-            ("AWS_ACCESS_KEY_ID", &self.aws.access_key_id),
-            ("AWS_SECRET_ACCESS_KEY", &self.aws.secret_access_key),
+            ("AWS_ACCESS_KEY_ID", &self.aws.credentials.access_key_id),
+            ("AWS_SECRET_ACCESS_KEY", &self.aws.credentials.secret_access_key),
         ];
         lines.iter().fold(String::new(), |mut content, (name, value)| {
             // Writing to a String cannot fail.

@@ -11,7 +11,7 @@ use tokio::time;
 use super::refusal::{self, Refusal};
 
 /// The largest body that API Gateway takes.
-pub const MAX_BODY: usize = 10 * 1024 * 1024;
+const MAX_BODY: usize = 10 * 1024 * 1024;
 
 /// How much is still read of a body that was refused, and how long: a client that is reset while it sends may never see the
 /// answer.
@@ -34,7 +34,7 @@ pub const PATIENCE: Patience = Patience { pause: Duration::from_secs(5), whole: 
 pub async fn read(headers: &HeaderMap, mut body: Body, patience: Patience) -> Result<Vec<u8>, Refusal> {
     let announced = body.size_hint().lower();
     let refusal = if announced > MAX_BODY as u64 {
-        refusal::of_large_body()
+        refusal::of_large_body(MAX_BODY)
     } else {
         let mut whole = Vec::new();
         match time::timeout(patience.whole, collect(&mut body, &mut whole, patience.pause)).await {
@@ -62,7 +62,7 @@ async fn collect(body: &mut Body, whole: &mut Vec<u8>, pause: Duration) -> Resul
         let Some(frame) = frame else { return Ok(()) };
         let Ok(data) = frame.map_err(refusal::broken_off)?.into_data() else { continue };
         if whole.len() + data.len() > MAX_BODY {
-            return Err(refusal::of_large_body());
+            return Err(refusal::of_large_body(MAX_BODY));
         }
         whole.extend_from_slice(&data);
     }

@@ -12,7 +12,6 @@ use http::{
 use problem::Problem;
 use serde_json::Value;
 
-use super::body::MAX_BODY;
 use crate::invoke::InvokeError;
 
 /// The functions whose internal errors say nothing, not even as a Problem.
@@ -85,8 +84,8 @@ impl Refusal {
 }
 
 /// A body of which the rest is thrown away.
-pub fn of_large_body() -> Refusal {
-    ending_the_connection(Problem::too_large("The request", MAX_BODY))
+pub fn of_large_body(limit: usize) -> Refusal {
+    ending_the_connection(Problem::too_large("The request", limit))
 }
 
 /// A body that does not come in time.

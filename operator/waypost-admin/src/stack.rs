@@ -1,63 +1,60 @@
-//! A stack on AWS. Its outputs name its table, its secrets and its settings. Credentials and region are found as by every
-//! AWS tool.
+//! Finding a stack on AWS by its name. Credentials and region are found as by every AWS tool.
 
-use std::{collections::BTreeMap, str::FromStr};
-
-use aws_config::SdkConfig;
 use aws_sdk_cloudformation::{
     Client,
     error::{DisplayErrorContext, ProvideErrorMetadata},
 };
+use operator::deployment::Stack;
 
-use super::DeploymentError;
-
-/// CloudFormation's answer to a name that no stack has.
+/// CloudFormation's error code for a name that no stack has.
 /// <https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html>
 const UNKNOWN: &str = "ValidationError";
 
-/// A stack, as CloudFormation describes it.
-#[derive(Debug)]
-pub struct Stack {
-    name: String,
-    outputs: BTreeMap<String, String>,
-    /// Credentials and region.
-    pub aws: SdkConfig,
+/// Why a stack was not found.
+#[derive(Debug, thiserror::Error)]
+pub enum StackError {
+    /// No region is configured.
+    #[error("no AWS region is configured; set AWS_REGION, or AWS_PROFILE to a profile that has one")]
+    NoRegion,
+    /// CloudFormation knows no stack of this name.
+    #[error(
+        "there is no stack {name} in {region} ({reason}); `aws cloudformation list-stacks` lists those that there are"
+    )]
+    NoStack {
+        /// The stack's name.
+        name: String,
+        /// The region in which it was looked for.
+        region: String,
+        /// CloudFormation's own words.
+        reason: String,
+    },
+    /// CloudFormation did not answer, or refused.
+    #[error("the outputs of the stack {name} cannot be read: {reason}")]
+    Outputs {
+        /// The stack's name.
+        name: String,
+        /// The words of CloudFormation or of the SDK.
+        reason: String,
+    },
 }
 
-impl Stack {
-    /// Reads all outputs of a stack in one call.
-    pub async fn read(name: &str) -> Result<Self, DeploymentError> {
-        let aws = aws_config::load_from_env().await;
-        let region = aws.region().ok_or(DeploymentError::NoRegion)?.to_string();
-        let described = Client::new(&aws).describe_stacks().stack_name(name).send().await;
-        let described = described.map_err(|error| match (error.code(), error.message()) {
+/// Reads all outputs of a stack in one call.
+pub async fn find(name: &str) -> Result<Stack, StackError> {
+    let aws = aws_config::load_from_env().await;
+    let region = aws.region().ok_or(StackError::NoRegion)?.to_string();
+    let described = Client::new(&aws).describe_stacks().stack_name(name).send().await;
+    let described = described.map_err(|error| {
+        let name = name.to_owned();
+        match (error.code(), error.message()) {
             (Some(UNKNOWN), reason) => {
-                let reason = reason.unwrap_or(UNKNOWN).to_owned();
-                DeploymentError::NoStack { name: name.to_owned(), region, reason }
+                StackError::NoStack { name, region, reason: reason.unwrap_or(UNKNOWN).to_owned() }
             }
-            (Some(code), Some(reason)) => {
-                DeploymentError::Outputs { name: name.to_owned(), reason: format!("{code}: {reason}") }
-            }
-            _ => {
-                let reason = DisplayErrorContext(&error).to_string();
-                DeploymentError::Outputs { name: name.to_owned(), reason }
-            }
-        })?;
-        let outputs =
-            described.stacks.unwrap_or_default().into_iter().flat_map(|stack| stack.outputs.unwrap_or_default());
-        let outputs = outputs.filter_map(|output| Some((output.output_key?, output.output_value?))).collect();
-        Ok(Self { name: name.to_owned(), outputs, aws })
-    }
-
-    /// The value of an output.
-    pub fn output(&self, output: &'static str) -> Result<&str, DeploymentError> {
-        let missing = || DeploymentError::NoOutput { stack: self.name.clone(), output };
-        self.outputs.get(output).map(String::as_str).ok_or_else(missing)
-    }
-
-    /// The value of an output, read as a type of its own.
-    pub fn parsed<T: FromStr>(&self, output: &'static str) -> Result<T, DeploymentError> {
-        let malformed = |_| DeploymentError::BadOutput { stack: self.name.clone(), output };
-        self.output(output)?.parse().map_err(malformed)
-    }
+            (Some(code), Some(reason)) => StackError::Outputs { name, reason: format!("{code}: {reason}") },
+            _ => StackError::Outputs { name, reason: DisplayErrorContext(&error).to_string() },
+        }
+    })?;
+    let stacks = described.stacks.unwrap_or_default();
+    let outputs = stacks.into_iter().flat_map(|stack| stack.outputs.unwrap_or_default());
+    let outputs = outputs.filter_map(|output| Some((output.output_key?, output.output_value?))).collect();
+    Ok(Stack::new(name, outputs, aws))
 }

@@ -16,9 +16,12 @@ use base::{
 use clap::{Args, Subcommand, error::ErrorKind};
 use issuer::applications::{
     Application,
+    credential_removal::{CredentialName, CredentialRemoved},
     new_application::{NewApplication, checked_entities, checked_entity, checked_name},
+    register,
+    secrets::AddedSecret,
 };
-use operator::applications::{NewSecret, OperatorsApplications};
+use operator::applications::OperatorsApplications;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 use storage::secrets::SecretText;
@@ -118,10 +121,7 @@ impl Arguments {
         let deployment = which.open().await?;
         let applications = OperatorsApplications::of(&deployment);
         match self.command {
-            Command::Create(registration) => {
-                let (application, secret) = applications.create(registration.wanted()?).await?;
-                output.write(&Created { application, secret })
-            }
+            Command::Create(registration) => output.write(&Created(applications.create(registration.wanted()?).await?)),
             Command::Show { client_id } => output.write(&Shown(applications.find(&client_id).await?)),
             Command::List { owner } => {
                 let found = applications.of_owner(&owner).await?;
@@ -132,12 +132,13 @@ impl Arguments {
                 output.write(&Added(applications.add_secret(&client_id, overlap).await?))
             }
             Command::RemoveSecret { client_id, secret_id } => {
-                let is_last = applications.remove_secret(&client_id, &secret_id).await?;
-                output.write(&Ended { client_id, credential: secret_id.to_string(), is_last })
+                let removed =
+                    applications.remove_credential(&client_id, CredentialName::Secret(secret_id.as_str())).await?;
+                output.write(&Ended::of(client_id, secret_id.to_string(), removed))
             }
             Command::RemoveKey { client_id, kid } => {
-                let is_last = applications.remove_key(&client_id, &kid).await?;
-                output.write(&Ended { client_id, credential: kid, is_last })
+                let removed = applications.remove_credential(&client_id, CredentialName::Key(&kid)).await?;
+                output.write(&Ended::of(client_id, kid, removed))
             }
             Command::Remove { client_id } => output.write(&Removed(applications.remove(&client_id).await?)),
         }
@@ -155,21 +156,18 @@ impl Registration {
     }
 }
 
-/// An application that was just made. Its text is that of `service.env`, for a shell to read.
-pub struct Created {
-    pub application: Application,
-    pub secret: Option<SecretText>,
-}
+/// A new application. Its text is that of `service.env`, for a shell to read.
+pub struct Created(pub register::Created);
 
 impl Serialize for Created {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.application.view(SystemClock.now(), self.secret.as_ref()).serialize(serializer)
+        self.0.view(SystemClock.now()).serialize(serializer)
     }
 }
 
 impl Display for Created {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        credentials(f, &self.application.client_id, self.secret.as_ref())
+        credentials(f, &self.0.application.client_id, self.0.secret.as_ref())
     }
 }
 
@@ -238,17 +236,9 @@ impl Display for Listed {
     }
 }
 
-/// A secret that was just added. Its text is that of `service.env`, with the old secret's end as a comment.
-struct Added(NewSecret);
-
-impl Serialize for Added {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let NewSecret { client_id, client_secret, previous_ends } = &self.0;
-        let secret = client_secret.expose();
-        json!({ "clientId": client_id, "clientSecret": secret, "previousSecretExpiresDate": previous_ends })
-            .serialize(serializer)
-    }
-}
+/// A new secret. Its text is that of `service.env`, with the old secret's end as a comment; its JSON is that of HTTP.
+#[derive(Serialize)]
+struct Added(AddedSecret);
 
 impl Display for Added {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -266,6 +256,12 @@ struct Ended {
     client_id: String,
     credential: String,
     is_last: bool,
+}
+
+impl Ended {
+    fn of(client_id: String, credential: String, removed: CredentialRemoved) -> Self {
+        Self { client_id, credential, is_last: removed.was_the_last }
+    }
 }
 
 impl Display for Ended {

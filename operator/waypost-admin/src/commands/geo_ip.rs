@@ -89,7 +89,7 @@ impl Arguments {
                 ErrorKind::ArgumentConflict,
                 "--environment goes with --store; a deployment knows its own name",
             )),
-            None => Ok(GeoIpDatabases::of(&which.target()?).await?),
+            None => which.open_databases().await,
         }
     }
 }

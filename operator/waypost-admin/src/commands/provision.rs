@@ -47,10 +47,7 @@ impl Arguments {
         let Place::Stack(stack) = &deployment.place else { return Ok(()) };
         let filled = provide(&deployment, stack).await?;
         let application = match wanted {
-            Some(wanted) => {
-                let (application, secret) = OperatorsApplications::of(&deployment).create(wanted).await?;
-                Some(Created { application, secret })
-            }
+            Some(wanted) => Some(Created(OperatorsApplications::of(&deployment).create(wanted).await?)),
             None => None,
         };
         output.write(&Provided { filled, application })
