@@ -38,7 +38,6 @@ pub enum PortError {
     /// The system refuses for another reason.
     #[error("port {port} cannot be used")]
     Refused {
-        /// The port.
         port: u16,
         /// The system's error.
         source: io::Error,

@@ -1,4 +1,4 @@
-//! `service.env`: what a client needs to know, in the contract's form.
+//! `service.env`: addresses and credentials for clients, in the contract's form.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use crate::{
 /// The managing entity of the demo application.
 pub const MANAGING_ENTITY: &str = "demo-hotel";
 
-/// What clients are told.
+/// The values of `service.env`.
 pub struct ServiceEnv<'a> {
     /// The address of API and issuer.
     pub base_url: &'a str,
@@ -51,7 +51,7 @@ impl ServiceEnv<'_> {
             ("S3_ENDPOINT", &self.aws.services),
             ("SERVICES_ENDPOINT", &self.aws.services),
             ("LAMBDA_ENDPOINT", self.lambda_endpoint),
-            // By the names that AWS SDKs and tools read, of which some know only one of the region's.
+            // The names that AWS SDKs and tools read. Some tools know only one of the two for the region.
             ("AWS_REGION", REGION),
             ("AWS_DEFAULT_REGION", REGION),
             ("AWS_ACCESS_KEY_ID", &self.aws.credentials.access_key_id),
@@ -65,7 +65,7 @@ impl ServiceEnv<'_> {
     }
 }
 
-/// What somebody who has just started the service wants to paste. The secret stays in the file.
+/// Commands for a first request, to be pasted into a shell. The secret stays in the file.
 pub fn greeting(base_url: &str, data: &DataFolder) -> String {
     let file = data.service_env();
     let file = file.display();

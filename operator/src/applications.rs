@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Deployment, DeploymentError, audit};
+use crate::{Deployment, audit};
 use auth::entity::EntityId;
 use base::{
     audit::{Action, Notes},
@@ -55,8 +55,8 @@ pub struct Credentials {
 #[derive(Debug, thiserror::Error)]
 pub enum ApplicationError {
     /// The key of the hashes of secrets has no value.
-    #[error(transparent)]
-    NoPepper(DeploymentError),
+    #[error("the secret {0} has no value; `waypost-admin provision` makes one")]
+    NoPepper(String),
     /// No application has this client identifier.
     #[error("there is no application {0}; `waypost-admin application list ENTITY` lists those of a managing entity")]
     NoApplication(String),
@@ -117,7 +117,7 @@ impl OperatorsApplications {
         let notes = Notes::default();
         let created = self.registration().create(&OPERATOR, new, &notes, SystemClock.now()).await;
         let created = created.map_err(|error| match error {
-            CreateError::Pepper(SecretError::Missing { name }) => no_pepper(name),
+            CreateError::Pepper(SecretError::Missing { name }) => ApplicationError::NoPepper(name),
             error => error.into(),
         })?;
         audit::write(&self.environment, Action::CreateApplication, &notes);
@@ -161,7 +161,7 @@ impl OperatorsApplications {
         let added = added.map_err(|error| match error {
             AddSecretError::Find(FindError::NotFound) => ApplicationError::NoApplication(client_id.to_owned()),
             AddSecretError::TooMany(TooMany(end)) => ApplicationError::TooManySecrets(end),
-            AddSecretError::Pepper(SecretError::Missing { name }) => no_pepper(name),
+            AddSecretError::Pepper(SecretError::Missing { name }) => ApplicationError::NoPepper(name),
             error => error.into(),
         })?;
         audit::write(&self.environment, Action::CreateSecret, &notes);
@@ -213,10 +213,6 @@ impl OperatorsApplications {
     fn pepper(&self) -> Pepper {
         Pepper::new(PepperSource(self.secrets.clone()), Arc::new(SystemClock))
     }
-}
-
-fn no_pepper(name: String) -> ApplicationError {
-    ApplicationError::NoPepper(DeploymentError::EmptySecret(name))
 }
 
 /// A fresh client identifier and secret.

@@ -1,4 +1,4 @@
-//! What a deployment needs before its first request: secrets with values, published keys, and a first application.
+//! Providing a deployment with what it needs before its first request: secrets with values, and published keys.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub enum ProvisionError {
     /// The signing key's secret is malformed.
     #[error(transparent)]
     SigningKey(#[from] BadSigningKey),
-    /// The signing keys were replaced in an emergency, and here are the old ones.
+    /// The signing keys were replaced in an emergency, and the secret has the old ones.
     #[error("the secret `signing-key` is an old one; put the present one in its place, or remove it for a new one")]
     Revoked(#[from] RevokedKey),
     /// The table could not be read or written.
@@ -104,20 +104,20 @@ pub fn fresh_secrets(algorithm: SigningAlgorithm) -> BTreeMap<&'static str, Valu
         (pepper::SECRET, json!({ "pepper": bytes() })),
         (sealing::SECRET, KeyRingSecret::new(SystemClock.now(), &SystemRandom).value()),
         ("task-key", json!({ "key": random::alphanumeric(&SystemRandom, 43) })),
-        // Which databases are kept is for the operator to say; until then, none.
+        // No databases are kept until the operator names some.
         (configuration::SECRET, json!({ "editions": [] })),
     ])
 }
 
-/// A secret of an earlier form in the present one; nothing, if it is in no earlier one.
+/// A secret of an earlier form in the present one; none, if it has no earlier form.
 pub fn renewed(name: &str, value: &Value, algorithm: SigningAlgorithm) -> Option<Value> {
     let secret = (name == signing::SECRET).then(|| SigningSecret::of_single_key(value, algorithm))?;
     secret.map(|secret| secret.value())
 }
 
 /// Fresh secrets of the built-in payment providers, by name: of the right form, and known to no provider. For one machine
-/// only, where each stands in for the real one until somebody puts that in its place. Only those that are missing are made:
-/// a key takes a noticeable part of a second.
+/// only, where an operator puts the real ones in their place. Only missing ones are made: a key takes a noticeable part of a
+/// second.
 pub fn provider_secrets(missing: impl Fn(&str) -> bool) -> BTreeMap<String, Value> {
     let secret = |built_in: &builtin::BuiltIn| {
         let client_id = random::alphanumeric(&SystemRandom, 22);

@@ -47,7 +47,7 @@ use storage::{
 const LIMIT: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Tokens live for this long at most, in seconds. A stack's output says for how long exactly.
+/// The longest lifetime of tokens, in seconds, where no stack's output says the exact one.
 const LONGEST_LIFETIME: u32 = 86_400;
 
 /// Why the keys are not replaced, or not all of it is done.

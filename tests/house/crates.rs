@@ -2,7 +2,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::Path,
+    fs,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -129,6 +130,24 @@ fn the_operators_program_needs_neither_a_database_nor_a_server() {
     assert!(tree.contains("aws-sdk-cloudformation"), "{tree:?}");
     for heavy in ["dynoxide-rs", "axum", "rusqlite"] {
         assert!(!tree.contains(heavy), "the operator's program is built with {heavy}");
+    }
+}
+
+/// The Rust files below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder of the project").flatten().map(|entry| entry.path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    let files = files.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    files.chain(folders.iter().flat_map(|folder| sources(folder))).collect()
+}
+
+#[test]
+fn no_function_acts_as_the_operator() {
+    let files = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions"));
+    assert!(files.len() > 40, "only {} files", files.len());
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a source is text");
+        assert!(!text.contains("of_operator"), "{}: only `operator` calls without a token", file.display());
     }
 }
 

@@ -81,15 +81,12 @@ pub enum DeploymentError {
     /// Another command holds the lock of rotations.
     #[error("another rotation is under way in {0}; wait until it has ended")]
     UnderWay(PathBuf),
-    /// A secret has no value yet.
-    #[error("the secret {0} has no value; `waypost-admin provision` makes one")]
-    EmptySecret(String),
 }
 
 impl DeploymentError {
     /// Whether the deployment that was named is not there. A repetition finds no other answer.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::NoOutput { .. } | Self::NoService(_) | Self::UnderWay(_) | Self::EmptySecret(_))
+        matches!(self, Self::NoOutput { .. } | Self::NoService(_) | Self::UnderWay(_))
     }
 }
 

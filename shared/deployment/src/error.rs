@@ -1,11 +1,11 @@
-//! Why a text is not a template of the kind that this project uses.
+//! The errors of reading a template.
 
 use crate::{ScheduleError, YamlError};
 
 /// Why a text is not a template of the kind that this project uses.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
-    /// It is not even YAML.
+    /// The text is not YAML.
     #[error("the template is not one YAML document")]
     Yaml(#[source] YamlError),
     /// A part that every template has is missing.
@@ -16,7 +16,7 @@ pub enum TemplateError {
     Member {
         /// The resource's logical id.
         resource: String,
-        /// What is wrong with it.
+        /// The member.
         what: &'static str,
     },
     /// A schedule's expression is not understood.

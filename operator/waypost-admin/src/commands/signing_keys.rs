@@ -1,10 +1,7 @@
 //! `waypost-admin signing-keys`: the keys that sign access tokens.
 
-use std::fmt::{self, Display};
-
 use clap::{Args, Subcommand};
 use operator::signing_keys::{Replaced, SigningKeysOf};
-use serde::Serialize;
 
 use crate::{arguments::Which, failure::Failure, output::Output};
 
@@ -41,21 +38,12 @@ impl Arguments {
         let deployment = which.open().await?;
         let keys = SigningKeysOf::open(&deployment)?;
         let Command::Rotate { emergency } = self.command;
-        output.write(&Done(if emergency { keys.replace().await? } else { keys.rotate().await? }))
-    }
-}
-
-/// The keys from now on.
-#[derive(Serialize)]
-struct Done(Replaced);
-
-impl Display for Done {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Replaced { current, next, revoked } = &self.0;
-        write!(f, "{current} signs from now on; {next} will be next")?;
+        let replaced = if emergency { keys.replace().await? } else { keys.rotate().await? };
+        let Replaced { current, next, revoked } = &replaced;
+        let mut text = format!("{current} signs from now on; {next} will be next");
         if !revoked.is_empty() {
-            write!(f, "\nevery token that {} signed is refused within a minute", revoked.join(", "))?;
+            text += &format!("\nevery token that {} signed is refused within a minute", revoked.join(", "));
         }
-        Ok(())
+        output.write(&replaced, text)
     }
 }
