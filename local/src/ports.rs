@@ -1,40 +1,88 @@
-//! Addresses: the one that clients know, and those of what stands behind it.
+//! The ports of the gateway and of the stand-ins for AWS.
 
 use std::{
     io,
-    net::{Ipv4Addr, TcpListener},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
 };
 
 use outbound::addresses::AddressRules;
 
+use crate::placement::Placement;
+
+/// A port on which this process listens.
+pub struct Port {
+    /// Takes connections.
+    pub listener: tokio::net::TcpListener,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+/// All ports that are taken before anything starts, so that each part can be given the addresses of the others.
+pub struct Ports {
+    /// The gateway's.
+    pub gateway: Port,
+    /// The table's.
+    pub table: Port,
+    /// Where queues and secrets are.
+    pub services: Port,
+    /// Where functions can be invoked directly.
+    pub lambda: Port,
+}
+
 /// A port that cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    /// Somebody else has it.
+    /// Another process has it.
     #[error("port {0} is taken; stop what listens there, or choose another one with PORT=")]
     Taken(u16),
-    /// The system refuses otherwise.
+    /// The system refuses for another reason.
     #[error("port {port} cannot be used")]
     Refused {
-        /// The port.
         port: u16,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Listens on this port, or on a free one where it is 0.
-pub fn listen(host: Ipv4Addr, port: u16) -> Result<tokio::net::TcpListener, PortError> {
-    let refused = |source: io::Error| match source.kind() {
-        io::ErrorKind::AddrInUse => PortError::Taken(port),
-        _ => PortError::Refused { port, source },
-    };
-    let listener = TcpListener::bind((host, port)).map_err(refused)?;
-    listener.set_nonblocking(true).map_err(refused)?;
-    tokio::net::TcpListener::from_std(listener).map_err(refused)
+impl Port {
+    /// Listens on this port, or on a free one where it is 0.
+    fn open(host: Ipv4Addr, port: u16) -> Result<Self, PortError> {
+        let open = || -> io::Result<Self> {
+            let listener = TcpListener::bind((host, port))?;
+            listener.set_nonblocking(true)?;
+            let (address, listener) = (listener.local_addr()?, tokio::net::TcpListener::from_std(listener)?);
+            Ok(Self { listener, address })
+        };
+        open().map_err(|source| match source.kind() {
+            io::ErrorKind::AddrInUse => PortError::Taken(port),
+            _ => PortError::Refused { port, source },
+        })
+    }
+
+    /// Its address as a URL.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
 }
 
-/// Where the stand-ins for AWS listen: on an address of this machine that no webhook may reach.
+impl Ports {
+    /// Takes this port of 127.0.0.1 for the gateway, and for the stand-ins those that a test places there, or free ones of
+    /// this other host.
+    pub fn open(gateway: u16, host: Ipv4Addr, placement: &Placement) -> Result<Self, PortError> {
+        let placed = |port: Option<u16>| match port {
+            Some(port) => Port::open(Ipv4Addr::LOCALHOST, port),
+            None => Port::open(host, 0),
+        };
+        Ok(Self {
+            gateway: Port::open(Ipv4Addr::LOCALHOST, gateway)?,
+            table: placed(placement.table_port)?,
+            services: placed(placement.services_port)?,
+            lambda: placed(None)?,
+        })
+    }
+}
+
+/// The host of the stand-ins for AWS: an address of this machine that no webhook may reach.
 ///
 /// Linux has all of 127.0.0.0/8. macOS has 127.0.0.1 alone, unless `ifconfig lo0 alias` gives it more; where webhooks may
 /// reach every address that there is, only the stand-ins' credentials keep them out.
