@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Api, Call, Forge, Suite, now, tests};
+use crate::harness::{Api, ApiResponse, Call, Forge, Suite, now, tests};
 
 tests![
     every_operation_under_api_stands_in_the_table,
@@ -350,7 +350,7 @@ async fn a_request_that_breaks_two_rules_is_told_the_first(suite: Arc<Suite>) {
     }
 }
 
-fn answered_as(answer: &Answer, breach: Breach, row: &Row, breaches: &[Breach]) {
+fn answered_as(answer: &ApiResponse, breach: Breach, row: &Row, breaches: &[Breach]) {
     let (status, kind) = breach.answer();
     let problem = if answer.status == status { answer.json() } else { Value::Null };
     let of_kind = problem["type"].as_str().is_some_and(|url| url.ends_with(&format!("/problems/{kind}")));
@@ -358,7 +358,7 @@ fn answered_as(answer: &Answer, breach: Breach, row: &Row, breaches: &[Breach]) 
 }
 
 /// RFC 6750 §3: no error where no token came, the scope where it is missing.
-fn told_how_to_authenticate(answer: &Answer, breach: Breach, scope: &str) {
+fn told_how_to_authenticate(answer: &ApiResponse, breach: Breach, scope: &str) {
     let challenge = answer.header("www-authenticate");
     let as_it_should_be = match breach {
         NoToken => challenge.starts_with("Bearer") && !challenge.contains("error"),

@@ -36,8 +36,8 @@ pub enum ReadAnswer {
 }
 
 impl Calls for Reads {
-    type Ask = Key;
-    type Answer = ReadAnswer;
+    type Request = Key;
+    type Response = ReadAnswer;
     /// A call takes 100, but answers with 16 MB at most: this many of the largest items that we write fit.
     const LIMIT: usize = 50;
 
@@ -92,13 +92,13 @@ pub struct Partitions {
 
 impl Calls for Partitions {
     /// The partition key, and what the sort keys begin with.
-    type Ask = (String, String);
-    type Answer = Result<Arc<Vec<Item>>, TableError>;
+    type Request = (String, String);
+    type Response = Result<Arc<Vec<Item>>, TableError>;
     /// Each is a query of its own; the limit is on those at once.
     const LIMIT: usize = 16;
 
-    async fn call(&self, asks: Vec<Self::Ask>) -> Vec<Self::Answer> {
-        let distinct: HashSet<&Self::Ask> = asks.iter().collect();
+    async fn call(&self, asks: Vec<Self::Request>) -> Vec<Self::Response> {
+        let distinct: HashSet<&Self::Request> = asks.iter().collect();
         let reads = distinct.into_iter().map(async |ask| (ask, self.query(ask).await.map(Arc::new)));
         let found: HashMap<_, _> = join_all(reads).await.into_iter().collect();
         asks.iter().map(|ask| found[ask].clone()).collect()

@@ -167,8 +167,8 @@ pub enum Answer {
 }
 
 impl Calls for Writes {
-    type Ask = Statement;
-    type Answer = Answer;
+    type Request = Statement;
+    type Response = Answer;
     const LIMIT: usize = 25;
 
     async fn call(&self, statements: Vec<Statement>) -> Vec<Answer> {
