@@ -1,5 +1,4 @@
-//! What the endpoints that manage applications share: the parameters of their paths, and the answer
-//! to a removed credential.
+#![doc = include_str!("../README.md")]
 
 use base::clock::Time;
 use gate::{EntityCall, Reply};

@@ -1,5 +1,4 @@
-//! The parts that several functions of payment provider links share: the provider in the path, the browser's cookie, and the
-//! pages that people see.
+#![doc = include_str!("../README.md")]
 
 use gate::{Call, Reply};
 use http::StatusCode;

@@ -1,5 +1,4 @@
-//! What the functions of the token issuer share: their wiring, what they read of a call, and how
-//! they answer.
+#![doc = include_str!("../README.md")]
 
 use function::Service;
 use gate::{Call, Reply};

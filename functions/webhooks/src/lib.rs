@@ -1,4 +1,4 @@
-//! What several functions of webhooks share: parameters of their paths, the publisher, and messages as AWS hands them over.
+#![doc = include_str!("../README.md")]
 
 pub mod bus;
 pub mod messages;

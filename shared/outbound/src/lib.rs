@@ -1,4 +1,4 @@
-//! Sending to strangers: which addresses may be dialled, and an HTTP exchange in which every step has a limit.
+#![doc = include_str!("../README.md")]
 
 pub mod addresses;
 #[cfg(test)]
