@@ -6,12 +6,12 @@ use std::time::Duration;
 use http::StatusCode;
 use libfuzzer_sys::fuzz_target;
 use base::clock::Time;
-use outbound::Answer;
+use outbound::HttpResponse;
 
 fuzz_target!(|input: (u32, &str)| {
     let (seconds, text) = input;
     let now = Time::from_millis(i64::from(seconds) * 1_000);
-    let answer = |status| Answer { status, retry_after: Some(text.to_owned()), body: Vec::new(), truncated: false };
+    let answer = |status| HttpResponse { status, retry_after: Some(text.to_owned()), body: Vec::new(), truncated: false };
     let pause = answer(StatusCode::TOO_MANY_REQUESTS).pause_asked_for(now);
     assert!(pause.is_none_or(|pause| pause <= Duration::from_secs(24 * 60 * 60)));
     assert_eq!(answer(StatusCode::SERVICE_UNAVAILABLE).pause_asked_for(now), pause);

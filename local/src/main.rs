@@ -1,8 +1,4 @@
-//! Runs the whole bundle on one machine, in the foreground, until SIGINT or SIGTERM: `make run`.
-//!
-//! The functions are the very binaries that are deployed, and template.yaml says what invokes them. Around them stand
-//! an embedded DynamoDB ([`table`]), queues and secrets ([`services`]), Lambda ([`runtime_api`], [`invoke`]), and what
-//! API Gateway ([`gateway`]), the event source mapping ([`queue_pump`]) and the scheduler ([`schedule_pump`]) do on AWS.
+#![doc = include_str!("../README.md")]
 
 mod aws;
 mod bundle;

@@ -1,9 +1,4 @@
-//! The work of operators on a deployment, on AWS or in a folder of this machine: they provide it with secrets and keys before
-//! its first request, and look after its keys, applications and data. Not part of any deployed binary.
-//!
-//! Each module is a use case without a terminal. The program `waypost-admin` (`operator/waypost-admin`) reads its arguments,
-//! calls one of them and prints the result. `local` calls the same ones when it starts.
-
+#![doc = include_str!("../README.md")]
 // Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
 #![recursion_limit = "256"]
 

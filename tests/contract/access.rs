@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Application, Suite, now, tests};
+use crate::harness::{ApiResponse, Application, Suite, now, tests};
 
 tests![
     a_token_that_the_issuer_did_not_make_is_refused,
@@ -15,7 +15,7 @@ tests![
 ];
 
 /// Fails unless the answer asks for a token and blames none (RFC 6750 §3).
-fn asked_for_a_token(answer: &Answer) {
+fn asked_for_a_token(answer: &ApiResponse) {
     let challenge = answer.header("www-authenticate");
     assert!(challenge.starts_with("Bearer") && !challenge.contains("error"), "{}", answer.exchange);
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::{
     applications::{KEY, Made, accepted, made, made_with, of, shown, text, token, violations},
-    harness::{Answer, Api, AwsCall, Call, Entity, LONG, Moment, Settings, Suite, now, tests, time, until},
+    harness::{Api, ApiResponse, AwsCall, Call, Entity, LONG, Moment, Settings, Suite, now, tests, time, until},
 };
 
 tests![
@@ -348,7 +348,8 @@ async fn of_fifty_rotations_at_once_one_is_made(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let application = made(&entity).await;
     let answers = join_all((0..50).map(|_| entity.post(&of(&application, "/secret")).json(&json!({})).send())).await;
-    let (made, refused): (Vec<&Answer>, Vec<&Answer>) = answers.iter().partition(|answer| answer.status == 200);
+    let (made, refused): (Vec<&ApiResponse>, Vec<&ApiResponse>) =
+        answers.iter().partition(|answer| answer.status == 200);
     assert_eq!(made.len(), 1);
     for answer in refused {
         assert_eq!(answer.status, 409, "{}", answer.exchange);

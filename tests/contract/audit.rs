@@ -4,7 +4,7 @@ use std::{fs, sync::Arc};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Application, Bundle, LONG, Suite, tests, until};
+use crate::harness::{ApiResponse, Application, Bundle, LONG, Suite, tests, until};
 
 tests![
     what_is_issued_revoked_and_asked_stands_in_the_trail,
@@ -14,7 +14,7 @@ tests![
 ];
 
 /// The line of the trail for a request, from the log of a function.
-async fn line(suite: &Suite, function: &str, answer: &Answer) -> Value {
+async fn line(suite: &Suite, function: &str, answer: &ApiResponse) -> Value {
     let log = suite.bundle.data().join(format!("logs/{function}.log"));
     let request = answer.header("x-request-id");
     until(&format!("{request} in the trail of {function}"), LONG, async || {

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Api, Call, Forge, Suite, now, tests};
+use crate::harness::{Api, ApiResponse, Call, Forge, Suite, now, tests};
 
 tests![
     every_operation_under_api_stands_in_the_table,
@@ -243,7 +243,7 @@ async fn a_request_that_breaks_two_rules_is_refused_for_the_first(suite: Arc<Sui
     }
 }
 
-fn assert_answers(answer: &Answer, breach: Breach, case: &Case, breaches: &[Breach]) {
+fn assert_answers(answer: &ApiResponse, breach: Breach, case: &Case, breaches: &[Breach]) {
     let (status, kind) = breach.answer();
     let problem = if answer.status == status { answer.json() } else { Value::Null };
     let of_kind = problem["type"].as_str().is_some_and(|url| url.ends_with(&format!("/problems/{kind}")));
@@ -251,7 +251,7 @@ fn assert_answers(answer: &Answer, breach: Breach, case: &Case, breaches: &[Brea
 }
 
 /// RFC 6750 §3: the challenge names no error where no token came, and the scope where it is missing.
-fn assert_challenges(answer: &Answer, breach: Breach, scope: &str) {
+fn assert_challenges(answer: &ApiResponse, breach: Breach, scope: &str) {
     let challenge = answer.header("www-authenticate");
     let as_it_should_be = match breach {
         NoToken => challenge.starts_with("Bearer") && !challenge.contains("error"),

@@ -10,7 +10,7 @@ use futures::future::join_all;
 use issuer::oauth::testing::AssertionKey;
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Api, Call, Suite, now, tests};
+use crate::harness::{Api, ApiResponse, Call, Suite, now, tests};
 
 tests![
     an_assertion_of_every_type_of_key_gets_a_token,
@@ -79,7 +79,7 @@ impl Client {
     }
 }
 
-async fn invalid_client(call: Call) -> Answer {
+async fn invalid_client(call: Call) -> ApiResponse {
     let answer = call.expect(401).await;
     assert_eq!(answer.json()["error"], "invalid_client", "{}", answer.exchange);
     answer

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
-    harness::{Answer, Behaviour, Entity, LONG, Receiver, Settings, Suite, account, tests, until},
+    harness::{ApiResponse, Behaviour, Entity, LONG, Receiver, Settings, Suite, account, tests, until},
     queue_chaos::for_bookings,
 };
 
@@ -28,13 +28,13 @@ async fn every_acknowledged_event_survives_power_cuts(suite: Arc<Suite>) {
 }
 
 /// Publishes under a key that is the event's own; nothing, if no answer came or the answer was not yet.
-async fn publish(entity: &Entity, number: usize) -> Option<Answer> {
+async fn publish(entity: &Entity, number: usize) -> Option<ApiResponse> {
     let body = json!({ "type": "booking.created", "data": { "number": number } });
     let call = entity.post("/webhook/event").header("idempotency-key", format!("event-{number}")).json(&body);
     call.attempt().await.ok().filter(|answer| answer.status == 202)
 }
 
-fn deliveries(answer: &Answer) -> Vec<String> {
+fn deliveries(answer: &ApiResponse) -> Vec<String> {
     let answer = answer.json();
     let deliveries = answer["deliveries"].as_array().expect("openapi.yaml says so");
     deliveries

@@ -6,7 +6,7 @@ use std::{net::Ipv4Addr, sync::Arc};
 use futures::{StreamExt, stream};
 use serde_json::json;
 
-use crate::harness::{Answer, Api, Call, Settings, Suite, tests};
+use crate::harness::{Api, ApiResponse, Call, Settings, Suite, tests};
 
 tests![
     guesses_at_one_client_end_for_that_client_and_address_alone,
@@ -28,7 +28,7 @@ fn good(api: &Api) -> Call {
     ask(api, &api.env["CLIENT_ID"], &api.env["CLIENT_SECRET"])
 }
 
-fn is_turned_away(answer: &Answer) {
+fn is_turned_away(answer: &ApiResponse) {
     let body = answer.json();
     assert_eq!(body["error"], "temporarily_unavailable", "{}", answer.exchange);
     assert!(body["type"].as_str().is_some_and(|kind| kind.ends_with("/problems/too-many-attempts")), "{body}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Api, Application, Suite, now, tests};
+use crate::harness::{Api, ApiResponse, Application, Suite, now, tests};
 
 tests![
     an_active_token_is_described_as_it_is,
@@ -15,7 +15,7 @@ tests![
     a_question_needs_a_token_and_an_authenticated_client,
 ];
 
-async fn introspect(api: &Api, application: Application, token: &str) -> Answer {
+async fn introspect(api: &Api, application: Application, token: &str) -> ApiResponse {
     let answer = api.as_client("/oauth2/introspect", application, &[("token", token)]).expect(200).await;
     assert_eq!(answer.header("cache-control"), "no-store", "{}", answer.exchange);
     assert_eq!(answer.header("pragma"), "no-cache", "{}", answer.exchange);

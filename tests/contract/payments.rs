@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use doubles::provider::{Kind, Outcome};
+use doubles::provider::{Kind, RequestOutcome};
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -80,7 +80,7 @@ async fn a_person_connects_any_provider(suite: Arc<Suite>) {
         assert_eq!(answer.header("cache-control"), "no-store");
         assert_eq!(answer.header("referrer-policy"), "no-referrer");
         assert!(answer.body.is_empty(), "{}", answer.exchange);
-        assert_eq!(suite.providers().exchanges(visit.code()), [Outcome::Done], "{provider}");
+        assert_eq!(suite.providers().exchanges(visit.code()), [RequestOutcome::Done], "{provider}");
 
         let connection = entity.connection(provider).await.expect("it is connected");
         assert_eq!((&connection["status"], &connection["account"]), (&json!("connected"), &json!(visit.account)));
@@ -189,7 +189,11 @@ async fn disconnecting_gives_access_back_and_removes_the_connection(suite: Arc<S
         assert_eq!((&answer["id"], &answer["success"]), (&connection["id"], &json!(true)), "{provider}: {answer:#}");
         assert!(suite.providers().has_ended(provider, &visit.account), "{provider} still gives access: {answer:#}");
         let revocations = suite.providers().of_account(Kind::Revocation, &visit.account);
-        assert_eq!(revocations.iter().filter(|outcome| **outcome == Outcome::Done).count(), 1, "{revocations:?}");
+        assert_eq!(
+            revocations.iter().filter(|outcome| **outcome == RequestOutcome::Done).count(),
+            1,
+            "{revocations:?}"
+        );
         assert_eq!(entity.connection(provider).await, None);
         entity.disconnect(provider).refused(404, "connection-not-found").await;
     }
@@ -215,7 +219,7 @@ async fn a_provider_that_fails_keeps_its_connection(suite: Arc<Suite>) {
         assert_eq!((&answer["id"], &answer["success"]), (&before["id"], &json!(false)), "{fate}: {answer:#}");
         let after = entity.connection("sim-basic").await.expect("kept");
         assert_eq!((&after["id"], &after["status"]), (&before["id"], &before["status"]), "{fate}");
-        assert_eq!(suite.providers().of_account(Kind::Revocation, &visit.account)[0], Outcome::Failed, "{fate}");
+        assert_eq!(suite.providers().of_account(Kind::Revocation, &visit.account)[0], RequestOutcome::Failed, "{fate}");
     }
 }
 

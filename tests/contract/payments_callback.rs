@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use doubles::provider::Outcome;
+use doubles::provider::RequestOutcome;
 use serde_json::json;
 
-use crate::harness::{Answer, Application, Choice, Entity, Suite, Visit, hash_of, now, outcome_of, tests};
+use crate::harness::{ApiResponse, Application, Choice, Entity, Suite, Visit, hash_of, now, outcome_of, tests};
 
 tests![
     values_that_are_missing_empty_doubled_or_too_long_are_refused_and_cost_nothing,
@@ -190,13 +190,13 @@ async fn of_fifty_callbacks_at_once_one_exchanges_the_code(suite: Arc<Suite>) {
             tokio::spawn(async move { visit.callback().send().await })
         })
         .collect();
-    let mut answers: Vec<Answer> = Vec::new();
+    let mut answers: Vec<ApiResponse> = Vec::new();
     for callback in callbacks {
         answers.push(callback.await.expect("it did not panic"));
     }
     let of_status = |status: u16| answers.iter().filter(|answer| answer.status == status).count();
     assert_eq!((of_status(302), of_status(400)), (1, 49), "{answers:#?}");
-    assert_eq!(suite.providers().exchanges(visit.code()), [Outcome::Done]);
+    assert_eq!(suite.providers().exchanges(visit.code()), [RequestOutcome::Done]);
 }
 
 async fn any_other_error_of_the_provider_is_a_failure(suite: Arc<Suite>) {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use doubles::provider::{Failure, Outcome, PROVIDERS_WORDS};
+use doubles::provider::{Failure, PROVIDERS_WORDS, RequestOutcome};
 
-use crate::harness::{Answer, Choice, Entity, Suite, new_account, tests};
+use crate::harness::{ApiResponse, Choice, Entity, Suite, new_account, tests};
 
 tests![
     whatever_goes_wrong_at_the_provider_is_a_500_that_says_nothing,
@@ -13,7 +13,7 @@ tests![
 ];
 
 /// What every failed callback has in common.
-fn says_nothing(answer: &Answer) {
+fn says_nothing(answer: &ApiResponse) {
     assert_eq!((answer.status, answer.body.as_slice()), (500, &b"{}"[..]), "{}", answer.exchange);
     assert!(answer.header("content-type").starts_with("application/json"), "{}", answer.exchange);
     assert_eq!(answer.header("location"), "", "{}", answer.exchange);
@@ -25,7 +25,7 @@ async fn fails(suite: Arc<Suite>, entity: Entity, provider: &'static str, name: 
     let answer = visit.callback().send().await;
     says_nothing(&answer);
     // One try: a code that is presented twice can end what it led to.
-    assert_eq!(suite.providers().exchanges(visit.code()), [Outcome::Failed], "{name}");
+    assert_eq!(suite.providers().exchanges(visit.code()), [RequestOutcome::Failed], "{name}");
     visit.callback().refused(400, "invalid-state").await;
     assert_eq!(suite.providers().exchanges(visit.code()).len(), 1, "{name}");
     assert!(entity.connections().await.is_empty(), "{name}");

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use doubles::provider::{Entry, Kind, Outcome};
+use doubles::provider::{Entry, Kind, RequestOutcome};
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -43,7 +43,7 @@ async fn make_due(table: &Table, entity: &Entity, provider: &str) {
 }
 
 /// Waits until so many refreshes of an account were asked for, and returns what came of them.
-async fn refreshes(suite: &Suite, account: &str, count: usize) -> Vec<Outcome> {
+async fn refreshes(suite: &Suite, account: &str, count: usize) -> Vec<RequestOutcome> {
     until(&format!("{count} refreshes of {account}"), LONG, async || {
         Some(suite.providers().of_account(Kind::Refresh, account)).filter(|outcomes| outcomes.len() >= count)
     })
@@ -106,7 +106,7 @@ async fn is_refreshed_in_time(suite: &Suite, entity: &Entity, provider: &str) {
     assert!(time(&after["expiresDate"]) > time(&before["expiresDate"]), "{provider}");
     assert_eq!(after["connectedDate"], before["connectedDate"]);
     assert_ne!(after["lastUpdate"], before["lastUpdate"]);
-    assert_eq!(suite.providers().of_account(Kind::Refresh, &visit.account), [Outcome::Done], "{provider}");
+    assert_eq!(suite.providers().of_account(Kind::Refresh, &visit.account), [RequestOutcome::Done], "{provider}");
 }
 
 async fn refresh_twice(suite: &Suite, provider: &str) {
@@ -115,7 +115,7 @@ async fn refresh_twice(suite: &Suite, provider: &str) {
     for count in 1..=3 {
         make_due(&table, &entity, provider).await;
         let outcomes = refreshes(suite, &visit.account, count).await;
-        assert_eq!(outcomes, vec![Outcome::Done; count], "{provider}");
+        assert_eq!(outcomes, vec![RequestOutcome::Done; count], "{provider}");
         until_recorded(&table, &entity, provider).await;
     }
     assert_eq!(entity.connection(provider).await.expect("kept")["status"], "connected");
@@ -189,12 +189,16 @@ async fn a_failure_is_tried_again_and_breaks_nothing(suite: Arc<Suite>) {
         let (entity, table) = (suite.entity().await, suite.table());
         let visit = entity.link("sim-basic", Choice::leading_to(&format!("refresh-{name}-once"))).await;
         make_due(&table, &entity, "sim-basic").await;
-        assert_eq!(refreshes(&suite, &visit.account, 1).await, [Outcome::Failed], "{name}");
+        assert_eq!(refreshes(&suite, &visit.account, 1).await, [RequestOutcome::Failed], "{name}");
         let item = until_recorded(&table, &entity, "sim-basic").await;
         assert_eq!(item["failures"]["N"], "1", "{name}: {item:#}");
         assert_eq!(entity.connection("sim-basic").await.expect("kept")["status"], "connected", "{name}");
         make_due(&table, &entity, "sim-basic").await;
-        assert_eq!(refreshes(&suite, &visit.account, 2).await, [Outcome::Failed, Outcome::Done], "{name}");
+        assert_eq!(
+            refreshes(&suite, &visit.account, 2).await,
+            [RequestOutcome::Failed, RequestOutcome::Done],
+            "{name}"
+        );
         let item = until_recorded(&table, &entity, "sim-basic").await;
         assert_eq!(item["failures"]["N"], "0", "{name}: {item:#}");
     }
@@ -209,7 +213,7 @@ async fn an_answer_that_was_lost_costs_no_connection(suite: Arc<Suite>) {
         until_recorded(&table, &entity, "sim-basic").await;
     }
     let outcomes = suite.providers().of_account(Kind::Refresh, &visit.account);
-    assert_eq!(outcomes, [Outcome::Failed, Outcome::Done, Outcome::Done]);
+    assert_eq!(outcomes, [RequestOutcome::Failed, RequestOutcome::Done, RequestOutcome::Done]);
     assert_eq!(entity.connection("sim-basic").await.expect("kept")["status"], "connected");
 }
 
@@ -223,7 +227,7 @@ async fn a_broken_connection_is_mended_by_connecting_again(suite: Arc<Suite>) {
     visit.arrive("connected").await;
     assert_eq!(entity.connection("sim-basic").await.expect("there")["status"], "connected");
     make_due(&table, &entity, "sim-basic").await;
-    assert_eq!(refreshes(&suite, &visit.account, 2).await.last(), Some(&Outcome::Done));
+    assert_eq!(refreshes(&suite, &visit.account, 2).await.last(), Some(&RequestOutcome::Done));
 }
 
 async fn a_row_that_was_copied_to_another_entity_is_of_no_use(suite: Arc<Suite>) {
@@ -250,7 +254,7 @@ async fn a_row_that_was_copied_to_another_entity_is_of_no_use(suite: Arc<Suite>)
     }
 
     make_due(&table, &owner, "sim-basic").await;
-    assert_eq!(refreshes(&suite, &visit.account, 1).await, [Outcome::Done]);
+    assert_eq!(refreshes(&suite, &visit.account, 1).await, [RequestOutcome::Done]);
     assert_eq!(owner.connection("sim-basic").await.expect("kept")["status"], "connected");
 }
 
@@ -329,8 +333,10 @@ async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: A
         assert!(connections.iter().all(|connection| connection["status"] == "connected"), "{connections:#?}");
     }
     let outcomes = |account: &String| suite.providers().of_account(Kind::Refresh, account);
-    let refused: Vec<_> =
-        accounts.iter().filter(|account| outcomes(account).iter().any(|outcome| *outcome != Outcome::Done)).collect();
+    let refused: Vec<_> = accounts
+        .iter()
+        .filter(|account| outcomes(account).iter().any(|outcome| *outcome != RequestOutcome::Done))
+        .collect();
     assert!(
         refused.is_empty(),
         "the provider refused: {:#?}",

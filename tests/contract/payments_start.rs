@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::harness::{
-    Answer, Choice, Entity, Suite, Visit, choose, cookie_of, go_on, hash_of, link_of, new_account, query, state_of,
-    tests,
+    ApiResponse, Choice, Entity, Suite, Visit, choose, cookie_of, go_on, hash_of, link_of, new_account, query,
+    state_of, tests,
 };
 
 tests![
@@ -24,7 +24,7 @@ fn path<'a>(suite: &Suite, address: &'a str) -> &'a str {
     address.strip_prefix(suite.api.base_url()).expect("it is the service's own")
 }
 
-async fn open(suite: &Suite, start: &str) -> Answer {
+async fn open(suite: &Suite, start: &str) -> ApiResponse {
     suite.api.get(path(suite, start)).expect(200).await
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Application, Behaviour, Entity, Receiver, Suite, now, send_raw, tests};
+use crate::harness::{ApiResponse, Application, Behaviour, Entity, Receiver, Suite, now, send_raw, tests};
 
 tests![
     an_event_goes_to_exactly_the_webhooks_that_ask_for_it,
@@ -35,17 +35,17 @@ tests![
 
 const ID: usize = "evt_00000000000000000000000000".len();
 
-fn deliveries(answer: &Answer) -> Vec<Value> {
+fn deliveries(answer: &ApiResponse) -> Vec<Value> {
     answer.json()["deliveries"].as_array().expect("openapi.yaml says so").clone()
 }
 
-fn webhooks(answer: &Answer) -> BTreeSet<String> {
+fn webhooks(answer: &ApiResponse) -> BTreeSet<String> {
     let webhook = |delivery: &Value| delivery["webhookIdentifier"].as_str().expect("openapi.yaml says so").to_owned();
     deliveries(answer).iter().map(webhook).collect()
 }
 
 /// Publishes with a key; the data tell requests apart.
-async fn publish_with_key(entity: &Entity, key: &str, data: Value) -> Answer {
+async fn publish_with_key(entity: &Entity, key: &str, data: Value) -> ApiResponse {
     let body = json!({ "type": "booking.created", "data": data });
     entity.post("/webhook/event").header("idempotency-key", key).json(&body).send().await
 }

@@ -12,7 +12,7 @@ use std::{
 use serde_json::json;
 
 use crate::harness::{
-    Answer, Application, AwsCall, Behaviour, Bus, Call, Entity, Receiver, Settings, Suite, Table, now, tests,
+    ApiResponse, Application, AwsCall, Behaviour, Bus, Call, Entity, Receiver, Settings, Suite, Table, now, tests,
 };
 
 tests![
@@ -26,7 +26,7 @@ fn event(entity: &Entity, number: usize) -> Call {
     entity.post("/webhook/event").json(&json!({ "type": "booking.created", "data": { "number": number } }))
 }
 
-fn is_refusal(answer: &Answer, limit: usize) {
+fn is_refusal(answer: &ApiResponse, limit: usize) {
     let problem = answer.json();
     assert_eq!(answer.status, 429, "{}", answer.exchange);
     assert!(problem["type"].as_str().is_some_and(|kind| kind.ends_with("/problems/too-many-events")), "{problem}");
@@ -35,7 +35,7 @@ fn is_refusal(answer: &Answer, limit: usize) {
     assert!((1..=60).contains(&wait), "{}", answer.exchange);
 }
 
-fn one_is_a_refusal(answers: &[Answer], limit: usize) {
+fn one_is_a_refusal(answers: &[ApiResponse], limit: usize) {
     is_refusal(answers.iter().find(|answer| answer.status == 429).expect("one is refused"), limit);
 }
 

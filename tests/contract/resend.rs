@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Behaviour, Entity, Receiver, Settings, Suite, now, tests, time};
+use crate::harness::{ApiResponse, Behaviour, Entity, Receiver, Settings, Suite, now, tests, time};
 
 tests![
     a_failed_delivery_gets_a_fresh_schedule_and_goes_on_to_be_delivered,
@@ -24,7 +24,7 @@ tests![
     nothing_needs_to_be_said_and_nothing_else_may_be,
 ];
 
-async fn resend(entity: &Entity, id: &str) -> Answer {
+async fn resend(entity: &Entity, id: &str) -> ApiResponse {
     entity.post(&format!("/webhook/delivery/{id}/resend")).send().await
 }
 

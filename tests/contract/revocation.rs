@@ -9,7 +9,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::harness::{Answer, Api, Application, Call, Suite, now, tests};
+use crate::harness::{Api, ApiResponse, Application, Call, Suite, now, tests};
 
 tests![
     a_revoked_token_is_refused_by_every_operation_within_a_minute,
@@ -33,7 +33,7 @@ async fn is_active(api: &Api, token: &str) -> bool {
 }
 
 /// Fails unless an answer says nothing, and is kept out of caches.
-fn says_nothing(answer: &Answer) {
+fn says_nothing(answer: &ApiResponse) {
     assert!(answer.body.is_empty(), "{}", answer.exchange);
     assert_eq!(answer.header("cache-control"), "no-store", "{}", answer.exchange);
     assert_eq!(answer.header("pragma"), "no-cache", "{}", answer.exchange);

@@ -9,7 +9,7 @@ use base64::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Api, Application, Call, Suite, now, tests};
+use crate::harness::{Api, ApiResponse, Application, Call, Suite, now, tests};
 
 tests![
     a_client_may_authenticate_in_the_form_or_with_basic,
@@ -69,7 +69,7 @@ fn parts(token: &str) -> (Value, Value) {
 }
 
 /// Fails unless the answer is an error of this code, with the headers that keep it out of caches.
-async fn refused(call: Call, status: u16, code: &str) -> Answer {
+async fn refused(call: Call, status: u16, code: &str) -> ApiResponse {
     let answer = call.expect(status).await;
     assert_eq!(answer.json()["error"], code, "{}", answer.exchange);
     assert_eq!(answer.header("cache-control"), "no-store", "{}", answer.exchange);

@@ -310,7 +310,7 @@ async fn of_fifty_changes_of_one_version_one_is_made(suite: Arc<Suite>) {
     });
     let answers = join_all(changes).await;
     let made: Vec<Value> =
-        answers.iter().filter(|answer| answer.status == 200).map(crate::harness::Answer::json).collect();
+        answers.iter().filter(|answer| answer.status == 200).map(crate::harness::ApiResponse::json).collect();
     let refused = answers.iter().filter(|answer| answer.status == 409).count();
     assert_eq!((made.len(), refused), (1, 49));
     assert_eq!(entity.webhook(&hook.id).await, made[0]);

@@ -72,7 +72,7 @@ async fn open_deliveries_of_a_removed_webhook_become_cancelled_soon_and_others_s
     };
     let published =
         join_all((0..20).map(|number| entity.publish_of_type("booking.created", json!({ "number": number })))).await;
-    let published: Vec<Value> = published.iter().map(crate::harness::Answer::json).collect();
+    let published: Vec<Value> = published.iter().map(crate::harness::ApiResponse::json).collect();
     for event in &published {
         for webhook in [&removed, &kept] {
             let waits = "waits for hours";
@@ -211,7 +211,7 @@ async fn many_removals_of_one_entity_take_no_more_than_its_turn(suite: Arc<Suite
     let hooks = join_all((0..WEBHOOKS).map(|_| hook_for_bookings(&busy, &url))).await;
     let events = (0..EVENTS).map(|number| busy.publish_of_type("booking.created", json!({ "number": number })));
     let events = join_all(events).await;
-    let events: Vec<Value> = events.iter().map(crate::harness::Answer::json).collect();
+    let events: Vec<Value> = events.iter().map(crate::harness::ApiResponse::json).collect();
     let ids: Vec<&str> = events
         .iter()
         .flat_map(|event| event["deliveries"].as_array().into_iter().flatten())

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use serde_json::{Map, Value, json};
 
 use crate::harness::{
-    Answer, Behaviour, Entity, Received, Receiver, Suite, is_signed_by, now, python, secret_of, tests, time,
+    ApiResponse, Behaviour, Entity, Received, Receiver, Suite, is_signed_by, now, python, secret_of, tests, time,
 };
 
 tests![
@@ -140,7 +140,8 @@ async fn of_twenty_rotations_at_once_as_many_are_made_as_there_is_room_for(suite
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let answers = join_all((0..20).map(|_| entity.rotate(&hook.id).send())).await;
-    let (made, refused): (Vec<&Answer>, Vec<&Answer>) = answers.iter().partition(|answer| answer.status == 200);
+    let (made, refused): (Vec<&ApiResponse>, Vec<&ApiResponse>) =
+        answers.iter().partition(|answer| answer.status == 200);
     assert_eq!(made.len(), 4, "one secret there is, and five there may be");
     for answer in refused {
         assert_eq!(answer.status, 409, "{}", answer.exchange);

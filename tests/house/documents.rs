@@ -1,26 +1,88 @@
-//! The documents name files that exist.
+//! The documents: files that they name exist, each crate's README names its modules, and lines of prose are short.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The longest line of prose.
+const COLUMNS: usize = 100;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+/// The folders of the crates that are deployed, or run beside them.
+fn crates() -> Vec<PathBuf> {
+    let families = ["shared", "functions"].into_iter().flat_map(|folder| entries(&root().join(folder)));
+    families.chain(["operator", "local"].map(|name| root().join(name))).collect()
+}
+
+/// The documents of the project, with their texts.
+fn documents() -> Vec<(PathBuf, String)> {
+    let readmes = crates().into_iter().chain([root(), root().join("tests")]).map(|folder| folder.join("README.md"));
+    let documents = entries(&root().join("docs")).into_iter().chain(readmes).chain([root().join("SECURITY.md")]);
+    documents
+        .map(|path| {
+            let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            (path, text)
+        })
+        .collect()
+}
 
 #[test]
 fn every_path_that_a_document_names_exists() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let docs = fs::read_dir(root.join("docs")).expect("a folder of the project").flatten().map(|entry| entry.path());
     let (mut named, mut missing) = (0, Vec::new());
-    for document in docs.chain([root.join("README.md"), root.join("SECURITY.md")]) {
-        let text = fs::read_to_string(&document).expect("a document is text");
+    for (document, text) in documents() {
         for code in text.split('`').skip(1).step_by(2) {
             let ours =
                 ["shared/", "functions/", "operator/", "local/", "tests/"].iter().any(|top| code.starts_with(top));
             let plain = code.chars().all(|letter| letter.is_ascii_alphanumeric() || "/._-".contains(letter));
             if ours && plain {
                 named += 1;
-                if !root.join(code).exists() {
+                if !root().join(code).exists() {
                     missing.push(format!("{}: {code}", document.display()));
                 }
             }
         }
     }
-    assert!(named > 20, "only {named} paths are named");
+    assert!(named > 10, "only {named} paths are named");
     assert!(missing.is_empty(), "documents name files that do not exist: {missing:#?}");
+}
+
+#[test]
+fn the_readme_of_a_crate_names_its_modules_and_binaries() {
+    let mut missing = Vec::new();
+    for folder in crates() {
+        let readme = fs::read_to_string(folder.join("README.md")).expect("each crate has a README");
+        for path in entries(&folder.join("src")).into_iter().chain(entries(&folder.join("src/bin"))) {
+            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            let tests = name == "tests" || name.ends_with("_tests");
+            if !tests && !["lib", "main", "bin"].contains(&&*name) && !readme.contains(&format!("`{name}`")) {
+                missing.push(path);
+            }
+        }
+    }
+    assert!(missing.is_empty(), "READMEs do not name {missing:#?}");
+}
+
+/// Tables, code and words that cannot be broken are as long as they are.
+#[test]
+fn prose_has_at_most_100_columns() {
+    let mut long = Vec::new();
+    for (document, text) in documents() {
+        let mut code = false;
+        for (number, line) in text.lines().enumerate() {
+            code ^= line.trim_start().starts_with("```");
+            let prose = !code && !line.starts_with('|') && line.trim().contains(' ');
+            if prose && line.chars().count() > COLUMNS {
+                long.push(format!("{}:{}", document.display(), number + 1));
+            }
+        }
+    }
+    assert!(long.is_empty(), "prose is longer than {COLUMNS} columns: {long:#?}");
 }

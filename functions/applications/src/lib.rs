@@ -1,5 +1,4 @@
-//! What the functions that manage applications share: the caller, the parameters of their paths, and the removal of a
-//! credential.
+#![doc = include_str!("../README.md")]
 
 use gate::{EntityCall, Reply};
 use issuer::applications::{

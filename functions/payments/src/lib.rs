@@ -1,4 +1,4 @@
-//! What the functions of payment provider links share: the provider in the path, the browser's cookie, and the pages for people.
+#![doc = include_str!("../README.md")]
 
 use gate::{Call, Reply};
 use http::StatusCode;

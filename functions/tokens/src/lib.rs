@@ -1,4 +1,4 @@
-//! What the functions of the token issuer share: the authentication of clients, and the form of a call.
+#![doc = include_str!("../README.md")]
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the functions of webhooks share: the parameters of their paths, the publisher, and events and messages as AWS sends them.
+#![doc = include_str!("../README.md")]
 
 pub mod bus;
 pub mod messages;

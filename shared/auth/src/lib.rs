@@ -1,4 +1,4 @@
-//! Who calls, and what they may do: scopes, tokens and the keys that vouch for them, entities.
+#![doc = include_str!("../README.md")]
 
 pub mod entity;
 pub mod jws;

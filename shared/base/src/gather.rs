@@ -19,17 +19,17 @@ const CALLS_AT_ONCE: usize = 2;
 /// A kind of call that carries several asks.
 pub trait Calls: Send + Sync + 'static {
     /// What is asked for.
-    type Ask: Send + 'static;
+    type Request: Send + 'static;
     /// What comes of it.
-    type Answer: Send + 'static;
+    type Response: Send + 'static;
     /// As many asks as one call takes.
     const LIMIT: usize;
 
     /// Makes the call; gives one answer for each ask, in the same order.
-    fn call(&self, asks: Vec<Self::Ask>) -> impl Future<Output = Vec<Self::Answer>> + Send;
+    fn call(&self, asks: Vec<Self::Request>) -> impl Future<Output = Vec<Self::Response>> + Send;
 
     /// What no two asks of one call may have in common; by default they may have everything.
-    fn place(_ask: &Self::Ask) -> Option<&str> {
+    fn place(_ask: &Self::Request) -> Option<&str> {
         None
     }
 }
@@ -53,8 +53,8 @@ struct Desk<C: Calls> {
 }
 
 struct Waiting<C: Calls> {
-    ask: C::Ask,
-    answer: oneshot::Sender<C::Answer>,
+    ask: C::Request,
+    answer: oneshot::Sender<C::Response>,
 }
 
 impl<C: Calls> Gather<C> {
@@ -65,7 +65,7 @@ impl<C: Calls> Gather<C> {
     }
 
     /// Asks, and waits for the answer. Whoever stops waiting takes back what no call carries yet, and stops no call.
-    pub async fn ask(&self, ask: C::Ask) -> Result<C::Answer, Unanswered> {
+    pub async fn ask(&self, ask: C::Request) -> Result<C::Response, Unanswered> {
         let (answer, answered) = oneshot::channel();
         let another_caller = {
             let mut desk = self.desk();
@@ -175,8 +175,8 @@ mod tests {
     struct Doubling(Arc<Mutex<Vec<Vec<u32>>>>);
 
     impl Calls for Doubling {
-        type Ask = (u32, String);
-        type Answer = u32;
+        type Request = (u32, String);
+        type Response = u32;
         const LIMIT: usize = 10;
 
         async fn call(&self, asks: Vec<(u32, String)>) -> Vec<u32> {

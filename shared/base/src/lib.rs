@@ -1,6 +1,4 @@
-//! What everything else stands on: identifiers, time, randomness, the environment, logs.
-//!
-//! The clock, the dice and the environment are read in [`clock`], [`random`] and [`environment`] only, so that tests can set them.
+#![doc = include_str!("../README.md")]
 
 pub mod audit;
 pub mod clock;

@@ -1,8 +1,4 @@
-//! Reads template.yaml and openapi.yaml, so that routes, settings and the table's shape stand in one place.
-//!
-//! Three readers share it: `local`, which runs what the template declares; the build scripts of functions that need the
-//! routes or the contract at compile time; and the tests that hold template, contract and functions to each other. It
-//! is pure (text in, values out) and small, because a build script pays for every dependency twice.
+#![doc = include_str!("../README.md")]
 
 mod error;
 mod function;

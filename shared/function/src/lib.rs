@@ -1,5 +1,4 @@
-//! What a function's `main.rs` uses: start, and serve an endpoint or events.
-
+#![doc = include_str!("../README.md")]
 // Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
 #![recursion_limit = "256"]
 

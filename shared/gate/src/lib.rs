@@ -1,6 +1,4 @@
-//! HTTP as the contract wants it: the endpoints and what each declares, the gate with its order of checks, calls, replies and
-//! pages.
-
+#![doc = include_str!("../README.md")]
 // Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
 #![recursion_limit = "256"]
 

@@ -8,7 +8,7 @@ use tokio::{fs::File, io::AsyncWriteExt};
 use url::Url;
 
 use crate::hash::Sha256;
-use outbound::{AttemptError, EndpointSettings, Opened, StreamLimits, addresses::AddressRules, stream};
+use outbound::{AttemptError, EndpointSettings, ResponseStream, StreamLimits, addresses::AddressRules, stream};
 
 /// Most redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
@@ -161,7 +161,7 @@ impl Web {
         url: &Url,
         headers: &[(HeaderName, HeaderValue)],
         authorization: Option<&HeaderValue>,
-    ) -> Result<Opened, DownloadError> {
+    ) -> Result<ResponseStream, DownloadError> {
         let (mut url, mut authorization) = (url.clone(), authorization);
         for _ in 0..=MAX_REDIRECTS {
             let mut sent = headers.to_vec();
@@ -186,7 +186,7 @@ impl Web {
 }
 
 /// A header that is one text of sensible length.
-fn header_text(answer: &Opened, name: &HeaderName) -> Option<String> {
+fn header_text(answer: &ResponseStream, name: &HeaderName) -> Option<String> {
     let value = answer.head().headers.get(name)?.to_str().ok()?;
     (value.len() <= 8192).then(|| value.to_owned())
 }

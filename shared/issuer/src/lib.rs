@@ -1,6 +1,4 @@
-//! The token issuer: applications and their credentials, grants, and the keys that sign tokens and
-//! their rotation.
-
+#![doc = include_str!("../README.md")]
 // Futures within futures: from the runtime down to the SDK's innermost they are deeper than the
 // compiler expects.
 #![recursion_limit = "256"]

@@ -44,7 +44,7 @@ pub(crate) struct Connection<'a> {
 
 /// An answer of which the head was read.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct IncomingResponse {
     /// Status and headers.
     pub head: response::Parts,
     body: Incoming,
@@ -111,7 +111,7 @@ pub(crate) async fn connect<'a>(
 
 impl Connection<'_> {
     /// Sends a request, over TLS where the URL says so, and reads the head of the answer, of so many bytes at most.
-    pub(crate) async fn send(self, request: Sent, max_head: usize) -> Result<Answered, Unanswered> {
+    pub(crate) async fn send(self, request: Sent, max_head: usize) -> Result<IncomingResponse, Unanswered> {
         let Self { stream, url } = self;
         if url.scheme() == "https" {
             converse(dial::secure(stream, url).await?, request, max_head).await
@@ -121,7 +121,7 @@ impl Connection<'_> {
     }
 }
 
-async fn converse<S>(stream: S, mut request: Sent, max_head: usize) -> Result<Answered, Unanswered>
+async fn converse<S>(stream: S, mut request: Sent, max_head: usize) -> Result<IncomingResponse, Unanswered>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -135,7 +135,7 @@ where
         () = too_many_interim.notified() => return Err(Unanswered::TooManyInterim),
     };
     let (head, body) = response.into_parts();
-    Ok(Answered { head, body, _driver: driver })
+    Ok(IncomingResponse { head, body, _driver: driver })
 }
 
 /// Counts the interim answers to a request, which hyper skips for as long as they come, and notifies when there are too many.
@@ -150,7 +150,7 @@ fn limit_interim(request: &mut Sent) -> Arc<Notify> {
     limit
 }
 
-impl Answered {
+impl IncomingResponse {
     /// The next piece of the body; `None` when the body is complete.
     pub(crate) async fn piece(&mut self) -> Result<Option<Bytes>, Unanswered> {
         while let Some(frame) = self.body.frame().await {

@@ -15,7 +15,7 @@ use url::Url;
 use crate::{
     addresses::AddressRules,
     attempt_error::AttemptError,
-    client::{self, Answered, Unanswered},
+    client::{self, IncomingResponse, Unanswered},
     dial::{SharedResolver, SystemResolver},
 };
 use base::clock::Time;
@@ -63,7 +63,7 @@ impl Default for Outbound {
 
 /// An answer, as far as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct HttpResponse {
     /// Its status.
     pub status: StatusCode,
     /// Its `Retry-After`, when it is one text.
@@ -87,7 +87,7 @@ impl Outbound {
         url: &Url,
         headers: &[(HeaderName, HeaderValue)],
         body: Bytes,
-    ) -> Result<Answer, AttemptError> {
+    ) -> Result<HttpResponse, AttemptError> {
         let exchange = async {
             let connecting = client::connect(url, &self.rules, &*self.resolver);
             let connection = timeout(self.limits.connect, connecting).await;
@@ -102,7 +102,7 @@ impl Outbound {
     }
 }
 
-async fn read(mut answered: Answered, kept: usize) -> Result<Answer, Unanswered> {
+async fn read(mut answered: IncomingResponse, kept: usize) -> Result<HttpResponse, Unanswered> {
     let mut body = Vec::new();
     // One byte more than is kept is enough to know that the rest does not matter.
     while body.len() <= kept {
@@ -113,7 +113,7 @@ async fn read(mut answered: Answered, kept: usize) -> Result<Answer, Unanswered>
     body.truncate(kept);
     let retry_after = answered.head.headers.get(header::RETRY_AFTER);
     let retry_after = retry_after.and_then(|value| value.to_str().ok()).map(str::to_owned);
-    Ok(Answer { status: answered.head.status, retry_after, body, truncated })
+    Ok(HttpResponse { status: answered.head.status, retry_after, body, truncated })
 }
 
 fn in_words(unanswered: Unanswered) -> AttemptError {
@@ -127,7 +127,7 @@ fn in_words(unanswered: Unanswered) -> AttemptError {
     }
 }
 
-impl Answer {
+impl HttpResponse {
     /// The body as text: cut at the boundary of a character, and what is no UTF-8 replaced by U+FFFD.
     pub fn text(&self) -> String {
         let end = match std::str::from_utf8(&self.body) {
@@ -155,7 +155,7 @@ impl Answer {
     }
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for HttpResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} with {} bytes", self.status, self.body.len())
     }
@@ -166,8 +166,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn answer(body: &[u8], truncated: bool) -> Answer {
-        Answer { status: StatusCode::OK, retry_after: None, body: body.to_vec(), truncated }
+    fn answer(body: &[u8], truncated: bool) -> HttpResponse {
+        HttpResponse { status: StatusCode::OK, retry_after: None, body: body.to_vec(), truncated }
     }
 
     #[test]

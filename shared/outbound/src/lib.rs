@@ -1,4 +1,4 @@
-//! Sending to strangers: which addresses may be dialled, and an HTTP exchange in which every step has a limit.
+#![doc = include_str!("../README.md")]
 
 pub mod addresses;
 #[cfg(test)]
@@ -18,8 +18,8 @@ mod trust;
 pub use addresses::EndpointSettings;
 pub use attempt_error::AttemptError;
 pub use dial::{Resolver, SharedResolver, SystemResolver};
-pub use exchange::{Answer, Limits, Outbound};
-pub use stream::{Opened, StreamLimits};
+pub use exchange::{HttpResponse, Limits, Outbound};
+pub use stream::{ResponseStream, StreamLimits};
 
 /// The name under which this service sends.
 pub const USER_AGENT: &str = concat!("Waypost/", env!("CARGO_PKG_VERSION"));

@@ -12,7 +12,7 @@ use crate::{
     USER_AGENT,
     addresses::AddressRules,
     attempt_error::AttemptError,
-    client::{self, Answered, Unanswered},
+    client::{self, IncomingResponse, Unanswered},
     dial::SystemResolver,
 };
 
@@ -39,12 +39,12 @@ impl Default for StreamLimits {
 
 /// An answer of which the head was read.
 #[derive(Debug)]
-pub struct Opened {
-    answered: Answered,
+pub struct ResponseStream {
+    answered: IncomingResponse,
     idle: Duration,
 }
 
-impl Opened {
+impl ResponseStream {
     /// Status and headers.
     pub fn head(&self) -> &response::Parts {
         &self.answered.head
@@ -64,12 +64,12 @@ pub async fn get(
     headers: &[(HeaderName, HeaderValue)],
     rules: &AddressRules,
     limits: StreamLimits,
-) -> Result<Opened, AttemptError> {
+) -> Result<ResponseStream, AttemptError> {
     let answered = match attempt(url, headers, rules, limits).await {
         Err(Unanswered::Broken) => attempt(url, headers, rules, limits).await,
         answered => answered,
     };
-    Ok(Opened { answered: answered.map_err(in_words)?, idle: limits.idle })
+    Ok(ResponseStream { answered: answered.map_err(in_words)?, idle: limits.idle })
 }
 
 async fn attempt(
@@ -77,7 +77,7 @@ async fn attempt(
     headers: &[(HeaderName, HeaderValue)],
     rules: &AddressRules,
     limits: StreamLimits,
-) -> Result<Answered, Unanswered> {
+) -> Result<IncomingResponse, Unanswered> {
     let mut sent = vec![
         (header::USER_AGENT, HeaderValue::from_static(USER_AGENT)),
         (header::ACCEPT_ENCODING, HeaderValue::from_static("identity")),

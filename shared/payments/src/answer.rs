@@ -15,7 +15,7 @@ use crate::{
     provider::{Expiry, ExpiryForm, Reading},
 };
 use base::clock::Time;
-use outbound::Answer;
+use outbound::HttpResponse;
 use storage::secrets::SecretText;
 
 /// The longest life of an access token that is believed: ten years.
@@ -27,7 +27,7 @@ const MAX_SCOPES: usize = 200;
 const MAX_SCOPE: usize = 255;
 
 /// Reads a grant, or the refusal of one.
-pub fn read(answer: &Answer, reading: &Reading, asked: &[String], now: Time) -> Result<Granted, GrantError> {
+pub fn read(answer: &HttpResponse, reading: &Reading, asked: &[String], now: Time) -> Result<Granted, GrantError> {
     if !answer.status.is_success() {
         return Err(refusal(answer, reading, now));
     }
@@ -39,7 +39,7 @@ pub fn read(answer: &Answer, reading: &Reading, asked: &[String], now: Time) -> 
 
 /// Reads new tokens. A malformed member beside them is passed over: the old refresh token may be worth
 /// nothing any more, and tokens that are thrown away cost the connection.
-pub fn read_renewed(answer: &Answer, reading: &Reading, now: Time) -> Result<Granted, GrantError> {
+pub fn read_renewed(answer: &HttpResponse, reading: &Reading, now: Time) -> Result<Granted, GrantError> {
     if !answer.status.is_success() {
         return Err(refusal(answer, reading, now));
     }
@@ -151,7 +151,7 @@ fn account(value: &Value) -> Option<String> {
 
 /// What an answer without success means. Only a client error that names its reason is a refusal; what an overloaded or
 /// broken server says of a grant proves nothing.
-fn refusal(answer: &Answer, reading: &Reading, now: Time) -> GrantError {
+fn refusal(answer: &HttpResponse, reading: &Reading, now: Time) -> GrantError {
     let status = answer.status;
     let passing = matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
     match error_code(answer, &reading.error_fields) {
@@ -164,14 +164,14 @@ fn refusal(answer: &Answer, reading: &Reading, now: Time) -> GrantError {
 }
 
 /// The code of an error, where RFC 6749 has it or where the description says. It is compared, and never kept.
-pub(super) fn error_code(answer: &Answer, fields: &[String]) -> Option<String> {
+pub(super) fn error_code(answer: &HttpResponse, fields: &[String]) -> Option<String> {
     let body = error_body(answer)?;
     let known = std::iter::once("/error").chain(fields.iter().map(String::as_str));
     known.filter_map(|field| body.pointer(field)?.as_str()).map(str::to_owned).next()
 }
 
 /// The body of an error, where it is a JSON object.
-pub(super) fn error_body(answer: &Answer) -> Option<Value> {
+pub(super) fn error_body(answer: &HttpResponse) -> Option<Value> {
     let Members { members, doubled } = serde_json::from_slice(&answer.body).ok()?;
     (!doubled && !answer.truncated).then_some(Value::Object(members))
 }
@@ -214,9 +214,9 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn answer(status: u16, body: &[u8]) -> Answer {
+    fn answer(status: u16, body: &[u8]) -> HttpResponse {
         let status = StatusCode::from_u16(status).expect("a status");
-        Answer { status, retry_after: Some("7".into()), body: body.to_vec(), truncated: false }
+        HttpResponse { status, retry_after: Some("7".into()), body: body.to_vec(), truncated: false }
     }
 
     fn square_like() -> Reading {

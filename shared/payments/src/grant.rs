@@ -14,7 +14,7 @@ use base::{
     clock::{SharedClock, Time},
     random::SharedRandom,
 };
-use outbound::{Answer, addresses::AddressRules};
+use outbound::{HttpResponse, addresses::AddressRules};
 use storage::secrets::SecretText;
 
 /// The parameters that this module sets, so that no description may set them.
@@ -64,7 +64,7 @@ impl Grants {
     }
 
     /// The answer, and when it was asked for: no token is to be believed to live longer than it does.
-    async fn ask(&self, provider: &Provider, own: &[(&str, &str)]) -> Result<(Answer, Time), GrantError> {
+    async fn ask(&self, provider: &Provider, own: &[(&str, &str)]) -> Result<(HttpResponse, Time), GrantError> {
         let asked_at = self.0.now();
         let request = self.prepare(provider, own).map_err(GrantError::Client)?;
         Ok((self.0.send(request).await.map_err(GrantError::Unreachable)?, asked_at))

@@ -1,9 +1,4 @@
-//! Payment providers: a managing entity's connection to its account there, by OAuth 2 (RFC 6749).
-//!
-//! An entity asks to be connected ([`connect`]), a person sees who asks ([`start`]), gives the permission at the provider and
-//! comes back ([`callback`]), a schedule keeps the tokens fresh ([`refresh`]), and the entity gives the permission back
-//! ([`disconnect`]). What differs from provider to provider is a description ([`provider`]); no code knows one by its name.
-
+#![doc = include_str!("../README.md")]
 // Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
 #![recursion_limit = "256"]
 

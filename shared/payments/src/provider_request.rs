@@ -16,7 +16,7 @@ use base::{
     clock::{SharedClock, Time},
     random::SharedRandom,
 };
-use outbound::{Answer, AttemptError, Limits, Outbound, USER_AGENT, addresses::AddressRules};
+use outbound::{AttemptError, HttpResponse, Limits, Outbound, USER_AGENT, addresses::AddressRules};
 
 /// A token is some kilobytes at most; whatever is much longer is none.
 pub(super) const LIMITS: Limits =
@@ -63,7 +63,7 @@ impl ProviderRequests {
     }
 
     /// Sends a request and reads the answer.
-    pub(super) async fn send(&self, request: Prepared) -> Result<Answer, AttemptError> {
+    pub(super) async fn send(&self, request: Prepared) -> Result<HttpResponse, AttemptError> {
         self.outbound.send(request.method, &request.url, &request.headers, request.body).await
     }
 }

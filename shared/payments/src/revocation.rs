@@ -10,7 +10,7 @@ use crate::{
     provider_request::{Prepared, ProviderRequests},
 };
 use base::{clock::SharedClock, random::SharedRandom};
-use outbound::{Answer, AttemptError, addresses::AddressRules};
+use outbound::{AttemptError, HttpResponse, addresses::AddressRules};
 use storage::secrets::SecretText;
 
 /// Gives access back at providers.
@@ -118,7 +118,7 @@ fn rfc_7009(token: &SecretText, hint: &str) -> Vec<(&'static str, String)> {
 }
 
 /// Whether a refusal says that the access is gone already. What could as well be our own mistake does not.
-fn says_gone(answer: &Answer, revocation: &Revocation, error_fields: &[String]) -> bool {
+fn says_gone(answer: &HttpResponse, revocation: &Revocation, error_fields: &[String]) -> bool {
     if !answer.status.is_client_error() {
         return false;
     }

@@ -1,4 +1,4 @@
-//! Problems (RFC 9457), and the reading of typed input, member by member, with all its violations at once.
+#![doc = include_str!("../README.md")]
 
 pub mod json_body;
 pub mod kind;

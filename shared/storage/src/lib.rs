@@ -1,4 +1,4 @@
-//! Where everything that lasts is kept: the table, secrets, and what is sealed before it is stored.
+#![doc = include_str!("../README.md")]
 
 pub mod allowance;
 pub mod aws;

@@ -1,5 +1,4 @@
-//! Events, webhooks (subscriptions of endpoints), and the delivery of every event to every webhook that wants it.
-
+#![doc = include_str!("../README.md")]
 // Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
 #![recursion_limit = "256"]
 

@@ -15,7 +15,10 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-/// More than any answer takes that is still one.
+/// The result of a client that runs as a task.
+pub type TaskResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// The longest wait for an answer.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// An open connection to one server.
@@ -25,7 +28,7 @@ pub struct Connection {
 }
 
 /// An answer, and how long it took.
-pub struct Answer {
+pub struct TimedResponse {
     /// Its status.
     pub status: StatusCode,
     /// Its body.
@@ -39,7 +42,7 @@ pub type Headers<'a> = &'a [(&'a str, &'a str)];
 
 impl Connection {
     /// Connects to the server of this address.
-    pub async fn open(address: &str) -> Result<Self, Box<dyn Error + Send + Sync>> {
+    pub async fn open(address: &str) -> TaskResult<Self> {
         let address: Uri = address.parse()?;
         let server = address.authority().ok_or("an address without a server")?.to_string();
         let stream = TcpStream::connect(&server).await?;
@@ -55,7 +58,7 @@ impl Connection {
         path: &str,
         headers: Headers<'_>,
         body: impl Into<Bytes>,
-    ) -> Result<Answer, Box<dyn Error + Send + Sync>> {
+    ) -> TaskResult<TimedResponse> {
         let mut request = Request::builder().method(Method::POST).uri(path).header(HOST, &self.server);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -69,6 +72,6 @@ impl Connection {
             Ok::<_, hyper::Error>((status, answer.into_body().collect().await?.to_bytes()))
         };
         let (status, body) = tokio::time::timeout(LIMIT, answer).await??;
-        Ok(Answer { status, body, time: began.elapsed() })
+        Ok(TimedResponse { status, body, time: began.elapsed() })
     }
 }

@@ -2,7 +2,6 @@
 //! the emulators', and what is ours.
 
 use std::{
-    error::Error,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -13,7 +12,10 @@ use std::{
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::{connection::Connection, stand::Stand};
+use crate::{
+    connection::{Connection, TaskResult},
+    stand::Stand,
+};
 
 const CLIENTS: usize = 32;
 const TIME: Duration = Duration::from_secs(4);
@@ -31,8 +33,6 @@ pub struct Measured {
     /// The same, ten in a call.
     pub batched_messages: f64,
 }
-
-type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// An emulator, and the credentials that it asks for.
 #[derive(Clone)]
@@ -53,7 +53,7 @@ impl Emulator {
 }
 
 /// Measures both while nothing else uses them.
-pub async fn measure(stand: &Stand) -> Outcome<Measured> {
+pub async fn measure(stand: &Stand) -> TaskResult<Measured> {
     let name = stand.var("TABLE_NAME");
     let (table, services) = (&Emulator::of(stand, "DYNAMODB_ENDPOINT"), &Emulator::of(stand, "SERVICES_ENDPOINT"));
     let (table_name, text) = (name.to_owned(), "x".repeat(450));
@@ -103,7 +103,7 @@ impl Work {
 }
 
 /// How many things a second, when all clients do such work for a while.
-async fn rate(emulator: &Emulator, work: impl Fn(u64) -> Work + Send + Sync + 'static) -> Outcome<f64> {
+async fn rate(emulator: &Emulator, work: impl Fn(u64) -> Work + Send + Sync + 'static) -> TaskResult<f64> {
     let (work, number, began) = (Arc::new(work), Arc::new(AtomicU64::new(0)), Instant::now());
     let mut clients = JoinSet::new();
     for _ in 0..CLIENTS {
@@ -118,14 +118,14 @@ async fn rate(emulator: &Emulator, work: impl Fn(u64) -> Work + Send + Sync + 's
                 }
                 done += work.parts;
             }
-            Outcome::Ok(done)
+            TaskResult::Ok(done)
         });
     }
     sum(clients, began).await
 }
 
 /// How many messages a second go through the queue, when all clients send, receive and delete so many in a call.
-async fn queue_rate(emulator: &Emulator, queue: &str, batch: usize) -> Outcome<f64> {
+async fn queue_rate(emulator: &Emulator, queue: &str, batch: usize) -> TaskResult<f64> {
     let (queue, began) = (queue.to_owned(), Instant::now());
     let mut clients = JoinSet::new();
     for _ in 0..CLIENTS {
@@ -149,13 +149,13 @@ async fn queue_rate(emulator: &Emulator, queue: &str, batch: usize) -> Outcome<f
                 }
                 done += u64::try_from(received.len())?;
             }
-            Outcome::Ok(done)
+            TaskResult::Ok(done)
         });
     }
     sum(clients, began).await
 }
 
-async fn sum(mut clients: JoinSet<Outcome<u64>>, began: Instant) -> Outcome<f64> {
+async fn sum(mut clients: JoinSet<TaskResult<u64>>, began: Instant) -> TaskResult<f64> {
     let mut done = 0;
     while let Some(client) = clients.join_next().await {
         done += client??;
@@ -169,7 +169,7 @@ pub async fn call(
     connection: &mut Connection,
     operation: &str,
     request: &Value,
-) -> Outcome<Value> {
+) -> TaskResult<Value> {
     let headers = [
         ("content-type", "application/x-amz-json-1.0"),
         ("x-amz-target", operation),

@@ -1,7 +1,6 @@
 //! Publishing over HTTP as clients do: as fast as the service acknowledges, or at a steady rate.
 
 use std::{
-    error::Error,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -16,7 +15,11 @@ use tokio::{
     time::{self, MissedTickBehavior},
 };
 
-use crate::{connection::Connection, endpoint::MARK, stand::Stand};
+use crate::{
+    connection::{Connection, TaskResult},
+    endpoint::MARK,
+    stand::Stand,
+};
 
 const CLIENTS: usize = 32;
 
@@ -42,8 +45,6 @@ pub struct Published {
     pub acknowledged: Duration,
 }
 
-type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
-
 impl Publisher {
     /// Somebody who publishes events of this size for a managing entity; `next` numbers them.
     pub fn new(stand: &Stand, entity: &str, size: usize, next: &Arc<AtomicUsize>) -> Self {
@@ -57,7 +58,7 @@ impl Publisher {
     }
 
     /// All clients publish as fast as they are answered, so many events in all, or for this long.
-    pub async fn at_full_speed(&self, events: usize, limit: Duration) -> Outcome<Vec<Published>> {
+    pub async fn at_full_speed(&self, events: usize, limit: Duration) -> TaskResult<Vec<Published>> {
         let (left, began) = (Arc::new(AtomicUsize::new(events)), Instant::now());
         let mut clients = JoinSet::new();
         for _ in 0..CLIENTS.min(events) {
@@ -71,14 +72,14 @@ impl Publisher {
                 {
                     published.push(publisher.publish(&mut connection).await?);
                 }
-                Outcome::Ok(published)
+                TaskResult::Ok(published)
             });
         }
         all(clients).await
     }
 
     /// Publishes so many events a second, whether or not those before are acknowledged.
-    pub async fn at_rate(&self, rate: u32, events: usize) -> Outcome<Vec<Published>> {
+    pub async fn at_rate(&self, rate: u32, events: usize) -> TaskResult<Vec<Published>> {
         let (ticks, ticking) = mpsc::unbounded_channel();
         let ticking = Arc::new(Mutex::new(ticking));
         let mut clients = JoinSet::new();
@@ -89,7 +90,7 @@ impl Publisher {
                 let mut published = Vec::new();
                 loop {
                     let tick = ticking.lock().await.recv().await;
-                    let Some(()) = tick else { return Outcome::Ok(published) };
+                    let Some(()) = tick else { return TaskResult::Ok(published) };
                     published.push(publisher.publish(&mut connection).await?);
                 }
             });
@@ -107,7 +108,7 @@ impl Publisher {
         all(clients).await
     }
 
-    async fn publish(&self, connection: &mut Connection) -> Outcome<Published> {
+    async fn publish(&self, connection: &mut Connection) -> TaskResult<Published> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let headers = [("authorization", self.authorization.as_ref()), ("content-type", "application/json")];
         let began = Instant::now();
@@ -127,7 +128,7 @@ impl Publisher {
     }
 }
 
-async fn all(mut clients: JoinSet<Outcome<Vec<Published>>>) -> Outcome<Vec<Published>> {
+async fn all(mut clients: JoinSet<TaskResult<Vec<Published>>>) -> TaskResult<Vec<Published>> {
     let mut published = Vec::new();
     while let Some(client) = clients.join_next().await {
         published.extend(client??);

@@ -14,7 +14,7 @@ use std::{
 use tokio::task::JoinSet;
 
 use crate::{
-    connection::Connection,
+    connection::{Connection, TaskResult},
     function::Subject,
     memory_table::MemoryTable,
     process::computed,
@@ -75,8 +75,6 @@ pub struct Load {
     /// What was computed meanwhile.
     pub usage: Usage,
 }
-
-type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Measures and prints it all.
 pub async fn measure() -> Result<(), Box<dyn Error>> {
@@ -139,7 +137,7 @@ async fn alone(stand: &Stand) -> Result<Alone, Box<dyn Error>> {
 }
 
 /// All clients ask as fast as they are answered.
-async fn load(stand: &Stand, limit: Duration) -> Outcome<Load> {
+async fn load(stand: &Stand, limit: Duration) -> TaskResult<Load> {
     let (form, mut clients) = (stand.token_form(), JoinSet::new());
     let usage = || Usage::of(stand.bundle).map_err(|error| error.to_string());
     let (before, began) = (usage()?, Instant::now());
@@ -155,7 +153,7 @@ async fn load(stand: &Stand, limit: Duration) -> Outcome<Load> {
                 }
                 times.push(answer.time);
             }
-            Outcome::Ok(times)
+            TaskResult::Ok(times)
         });
     }
     let mut times = Vec::new();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::{sync::SemaphorePermit, task::JoinHandle};
 
 use crate::harness::{
-    Answer, Api, AwsCall, Behaviour, Bundle, Entity, Held, Hook, Interposed, Interposer, LONG, Moment, Received,
+    Api, ApiResponse, AwsCall, Behaviour, Bundle, Entity, Held, Hook, Interposed, Interposer, LONG, Moment, Received,
     Receiver, Settings, Suite, Table, unrecorded, until, until_gone,
 };
 
@@ -54,13 +54,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Scene {
     /// Asks once to publish; the client has its own key, which stays the same.
-    pub fn publish(&self) -> JoinHandle<Option<Answer>> {
+    pub fn publish(&self) -> JoinHandle<Option<ApiResponse>> {
         let scene = self.clone();
         tokio::spawn(async move { scene.publish_once().await })
     }
 
     /// An answer that acknowledges, if one comes.
-    pub async fn publish_once(&self) -> Option<Answer> {
+    pub async fn publish_once(&self) -> Option<ApiResponse> {
         let body = json!({ "type": "booking.created", "data": { "scene": self.entity.id } });
         let call = self.entity.post("/webhook/event").header("idempotency-key", &self.entity.id).json(&body);
         call.attempt().await.ok().filter(|answer| answer.status == 202)
@@ -74,7 +74,7 @@ impl Scene {
 }
 
 /// The deliveries that an answer names.
-pub fn deliveries(answer: &Answer) -> Vec<String> {
+pub fn deliveries(answer: &ApiResponse) -> Vec<String> {
     let answer = answer.json();
     let deliveries = answer["deliveries"].as_array().expect("openapi.yaml says so");
     let identifiers = deliveries.iter().map(|delivery| delivery["deliveryIdentifier"].as_str().expect("a text"));
@@ -162,7 +162,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Publishes, and holds the first announcement until the delivery's next steps can be waited for by name.
-    pub async fn publish_and_hold(&self, scene: &Scene) -> (String, Held, JoinHandle<Option<Answer>>) {
+    pub async fn publish_and_hold(&self, scene: &Scene) -> (String, Held, JoinHandle<Option<ApiResponse>>) {
         let webhook = scene.hooks[0].id.clone();
         let announced = {
             let webhook = webhook.clone();

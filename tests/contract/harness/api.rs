@@ -37,7 +37,7 @@ pub struct Call {
 
 /// An answer, which is as openapi.yaml says.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ApiResponse {
     /// The request's verb and path, and the whole answer, for messages.
     pub exchange: String,
     /// The status.
@@ -162,7 +162,7 @@ impl Call {
     }
 
     /// Sends it, and fails unless the answer has this status.
-    pub async fn expect(self, status: u16) -> Answer {
+    pub async fn expect(self, status: u16) -> ApiResponse {
         let answer = self.send().await;
         assert!(answer.status == status, "expected {status}: {}", answer.exchange);
         answer
@@ -178,13 +178,13 @@ impl Call {
     }
 
     /// Sends it, and fails unless there is an answer and it is as openapi.yaml says.
-    pub async fn send(self) -> Answer {
+    pub async fn send(self) -> ApiResponse {
         let exchange = format!("{} {}", self.method, self.path);
         self.attempt().await.unwrap_or_else(|error| panic!("{exchange}: no answer: {error:?}"))
     }
 
     /// The same where the service may be gone: nothing is said of an answer that does not come.
-    pub async fn attempt(self) -> Result<Answer, reqwest::Error> {
+    pub async fn attempt(self) -> Result<ApiResponse, reqwest::Error> {
         let url = format!("{}{}", self.api.base_url(), self.path);
         let mut request = self.api.http.request(self.method.clone(), url).headers(self.headers);
         if let Some(body) = self.body {
@@ -211,11 +211,11 @@ impl Call {
             faults.push("the body of a failed callback or task is not {}".to_owned());
         }
         assert!(faults.is_empty(), "the answer breaks the contract: {faults:#?}\n{exchange}");
-        Ok(Answer { exchange, status, headers, body })
+        Ok(ApiResponse { exchange, status, headers, body })
     }
 }
 
-impl Answer {
+impl ApiResponse {
     /// The body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("not JSON ({error}): {}", self.exchange))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Api, Application, Call, LONG, until};
+use super::{Api, ApiResponse, Application, Call, LONG, until};
 
 /// An event type that the tests publish when the type does not matter.
 const SOME_TYPE: &str = "booking.created";
@@ -88,7 +88,7 @@ impl Entity {
     }
 
     /// Publishes an event.
-    pub async fn publish_of_type(&self, kind: &str, data: Value) -> Answer {
+    pub async fn publish_of_type(&self, kind: &str, data: Value) -> ApiResponse {
         self.post("/webhook/event").json(&json!({ "type": kind, "data": data })).expect(202).await
     }
 

@@ -14,7 +14,7 @@ use doubles::{
 use geo_ip::testing::DatabaseBuilder;
 use serde_json::{Value, json};
 
-use super::{Admin, Answer, Api, Application, Table, aws_variables, now};
+use super::{Admin, Api, ApiResponse, Application, Table, aws_variables, now};
 
 /// Every file of a store, by its path in it.
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
@@ -54,12 +54,12 @@ pub fn maxmind(edition: &str, server: &UpdateServer) -> Value {
 }
 
 /// Calls the task with the right key.
-pub async fn call(api: &Api, query: &str) -> Answer {
+pub async fn call(api: &Api, query: &str) -> ApiResponse {
     task(api, query).await.expect("an answer")
 }
 
 /// The same where the service may be gone.
-pub async fn task(api: &Api, query: &str) -> Option<Answer> {
+pub async fn task(api: &Api, query: &str) -> Option<ApiResponse> {
     let token = api.token(Application::Demo, "").await;
     let body = json!({ "key": api.env["TASK_KEY"], "environment": api.env["ENVIRONMENT"] });
     let call = api.post(format!("/task/geo-ip-update{query}")).bearer(&token).json(&body);
@@ -67,7 +67,7 @@ pub async fn task(api: &Api, query: &str) -> Option<Answer> {
 }
 
 /// What the task says: whether all is well, and a line about each edition.
-pub fn told(answer: &Answer) -> (bool, String) {
+pub fn told(answer: &ApiResponse) -> (bool, String) {
     assert_eq!(answer.status, 200, "{}", answer.exchange);
     let answer = answer.json();
     (answer["success"] == true, answer["message"].as_str().expect("openapi.yaml says so").to_owned())

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Answer, Call, Entity};
+use super::{ApiResponse, Call, Entity};
 
 impl Entity {
     /// The webhook of this identifier, as it is shown.
@@ -42,6 +42,6 @@ impl Entity {
 }
 
 /// The signing secret in an answer.
-pub fn secret_of(answer: &Answer) -> String {
+pub fn secret_of(answer: &ApiResponse) -> String {
     answer.json()["signingSecret"].as_str().expect("openapi.yaml says so").to_owned()
 }

@@ -6,7 +6,7 @@ use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
-use super::{Answer, Api, Call, Choice, Departure, Entity, Return, choose, go_on, query};
+use super::{Api, ApiResponse, Call, Choice, Departure, Entity, Return, choose, go_on, query};
 
 /// A person's way through a provider, up to the callback.
 #[derive(Clone)]
@@ -39,7 +39,7 @@ impl Visit {
     }
 
     /// Calls the callback, which must lead to this outcome.
-    pub async fn arrive(&self, outcome: &str) -> Answer {
+    pub async fn arrive(&self, outcome: &str) -> ApiResponse {
         let answer = self.callback().expect(302).await;
         assert_eq!(outcome_of(&answer), outcome, "{}", answer.exchange);
         answer
@@ -110,7 +110,7 @@ pub fn new_account() -> String {
 }
 
 /// The outcome with which a person is sent to the panel.
-pub fn outcome_of(answer: &Answer) -> String {
+pub fn outcome_of(answer: &ApiResponse) -> String {
     let outcome = query(answer.header("location")).into_iter().find(|(name, _)| name == "outcome");
     outcome.map(|(_, outcome)| outcome).unwrap_or_default()
 }

@@ -25,7 +25,7 @@ mod table;
 
 pub use account::{Account, account, unrecorded};
 pub use admin::{Admin, admin};
-pub use api::{Answer, Api, Call};
+pub use api::{Api, ApiResponse, Call};
 pub use aws::{aws_authorization, aws_authorization_of, aws_variables, invocation};
 pub use bundle::{Bundle, Settings, free_port, local, project};
 pub use bus::Bus;

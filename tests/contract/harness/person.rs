@@ -3,7 +3,7 @@
 use http::Method;
 use reqwest::{Client, redirect::Policy};
 
-use super::{Answer, Api};
+use super::{Api, ApiResponse};
 
 /// What a person does on the consent page.
 #[derive(Debug, Clone, Copy)]
@@ -76,14 +76,14 @@ pub async fn go_on(api: &Api, authorization_url: &str, cookie: Option<&str>) -> 
 }
 
 /// The cookie that an answer sets, as a browser sends it back.
-pub fn cookie_of(answer: &Answer) -> String {
+pub fn cookie_of(answer: &ApiResponse) -> String {
     let cookie = answer.header("set-cookie").split(';').next().unwrap_or_default();
     assert!(cookie.starts_with("__Host-"), "{}", answer.exchange);
     cookie.to_owned()
 }
 
 /// Where the one link of a page leads that stands at this path.
-pub fn link_of(page: &Answer, path: &str) -> String {
+pub fn link_of(page: &ApiResponse, path: &str) -> String {
     let text = page.text();
     let mut links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
     let (link, more) = (links.next().expect("the page has a link"), links.next());

@@ -148,7 +148,7 @@ struct State {
     seen: Mutex<Vec<AwsCall>>,
 }
 
-struct Answer {
+struct ProxyResponse {
     status: u16,
     headers: Vec<(String, Vec<u8>)>,
     body: Vec<u8>,
@@ -249,7 +249,7 @@ async fn converse(stream: TcpStream, state: Arc<State>) -> io::Result<()> {
 
 impl State {
     /// The answer; nothing, when the connection is to end without one.
-    async fn pass(self: &Arc<Self>, received: &Received) -> Option<Answer> {
+    async fn pass(self: &Arc<Self>, received: &Received) -> Option<ProxyResponse> {
         let call = AwsCall::of(received);
         locked(&self.seen).push(call.clone());
         let mut trap = self.trap(&call);
@@ -264,7 +264,7 @@ impl State {
             }
         }
         let answer = match self.treatment(&call) {
-            Some(Treatment::Refuse(code)) => Some(Answer::refusal(code)),
+            Some(Treatment::Refuse(code)) => Some(ProxyResponse::refusal(code)),
             Some(Treatment::Scatter(copies)) => Some(self.scatter(received, &call, &copies)),
             Some(Treatment::Delay(by)) => {
                 sleep(by).await;
@@ -299,7 +299,7 @@ impl State {
     }
 
     /// What is behind it answers; nothing, when it is down.
-    async fn forward(&self, received: &Received, body: Vec<u8>) -> Option<Answer> {
+    async fn forward(&self, received: &Received, body: Vec<u8>) -> Option<ProxyResponse> {
         let url = format!("http://{}{}", self.upstream, received.path);
         let method = received.method.parse().ok()?;
         let mut request = self.http.request(method, url).body(body);
@@ -312,11 +312,11 @@ impl State {
         let status = answer.status().as_u16();
         let headers = answer.headers().iter();
         let headers = headers.map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect();
-        Some(Answer { status, headers, body: answer.bytes().await.ok()?.to_vec() })
+        Some(ProxyResponse { status, headers, body: answer.bytes().await.ok()?.to_vec() })
     }
 
     /// Thanks for the messages of a batch, of which copies will arrive one by one.
-    fn scatter(self: &Arc<Self>, received: &Received, call: &AwsCall, copies: &Scatter) -> Answer {
+    fn scatter(self: &Arc<Self>, received: &Received, call: &AwsCall, copies: &Scatter) -> ProxyResponse {
         let mut taken = Vec::new();
         for entry in call.body["Entries"].as_array().into_iter().flatten() {
             let text = entry["MessageBody"].as_str().unwrap_or_default();
@@ -332,7 +332,7 @@ impl State {
                 });
             }
         }
-        Answer::json(200, &json!({ "Successful": taken, "Failed": [] }))
+        ProxyResponse::json(200, &json!({ "Successful": taken, "Failed": [] }))
     }
 }
 
@@ -344,7 +344,7 @@ impl Trap {
     }
 }
 
-impl Answer {
+impl ProxyResponse {
     fn json(status: u16, body: &Value) -> Self {
         let headers = vec![("content-type".to_owned(), b"application/x-amz-json-1.0".to_vec())];
         Self { status, headers, body: body.to_string().into_bytes() }

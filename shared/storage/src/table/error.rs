@@ -1,6 +1,6 @@
 //! Why the table did not do what it was asked: the only translation of DynamoDB's errors.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata, SdkError};
 use problem::Problem;
@@ -94,21 +94,11 @@ impl TableError {
 
 /// Whether a reason code of a batch or a transaction says "not now". They are spelt unlike the errors of single calls.
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchStatementError.html>
-pub(super) fn passing_code(code: &str) -> bool {
+fn passing_code(code: &str) -> bool {
     const REASONS: [&str; 4] =
         ["ProvisionedThroughputExceeded", "RequestLimitExceeded", "ThrottlingError", "TransactionConflict"];
     REASONS.contains(&code) || PASSING.contains(&code)
 }
-
-/// The pauses before a batch or a transaction is tried again whose answer said "not now": the SDK tries only calls that
-/// fail as a whole again.
-pub(super) const PAUSES: [Duration; 5] = [
-    Duration::from_millis(10),
-    Duration::from_millis(30),
-    Duration::from_millis(90),
-    Duration::from_millis(270),
-    Duration::from_millis(810),
-];
 
 impl From<TableError> for Problem {
     fn from(error: TableError) -> Self {

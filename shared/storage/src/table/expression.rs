@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{
+    condition::Condition,
     value::{Path, Value},
-    write::{Assignment, Condition},
+    write::Assignment,
 };
 
 /// The names and values that expressions of one call stand for.
@@ -128,7 +129,10 @@ impl Expressions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::write::{Change, absent, at_most, begins_with, contains, differs, exists, is};
+    use crate::table::{
+        condition::{absent, at_most, begins_with, contains, differs, exists, is},
+        write::Change,
+    };
 
     #[test]
     fn a_change_is_written_with_placeholders_for_every_name_and_value() {

@@ -5,10 +5,10 @@ use aws_sdk_dynamodb::{Client, operation::query::builders::QueryFluentBuilder};
 use base::clock::Time;
 
 use super::{
+    condition::Condition,
     expression::Expressions,
     key::{Item, Key},
     value::Value,
-    write::Condition,
 };
 
 /// What is looked for: a partition of the table or of an index, and a range of its sort key.

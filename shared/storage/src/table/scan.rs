@@ -4,7 +4,13 @@ use aws_sdk_dynamodb::{Client, operation::scan::builders::ScanFluentBuilder};
 use serde::de::DeserializeOwned;
 
 use super::{
-    Item, Table, TableError, expression::Expressions, key::Key, query::Place, value::read_item, write::Condition,
+    Table,
+    condition::Condition,
+    error::TableError,
+    expression::Expressions,
+    key::{Item, Key},
+    query::Place,
+    value::read_item,
 };
 
 /// What is looked for in the whole table, consistently.
@@ -63,7 +69,7 @@ mod tests {
     use aws_sdk_dynamodb::config::{BehaviorVersion, Config};
 
     use super::*;
-    use crate::table::write::{begins_with, contains, is};
+    use crate::table::condition::{begins_with, contains, is};
 
     #[test]
     fn a_scan_sees_every_acknowledged_write_and_filters_where_the_items_are() {

@@ -3,10 +3,12 @@
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html>
 
 use super::{
+    condition::{Condition, is_new},
     error::TableError,
     key::Item,
+    retry::TableResponse::{self, Decided},
     value::Path,
-    write::{Assignment, Change, Condition, Put, Write, is_new},
+    write::{Assignment, Change, Put, Write, Written},
 };
 use aws_sdk_dynamodb::{
     Client,
@@ -36,15 +38,6 @@ pub struct Statement {
 enum Verb {
     Insert,
     Update,
-}
-
-/// How a write ended that was not refused as such.
-#[derive(Debug, Clone)]
-pub enum Executed {
-    /// It is written. An update gives the item as it is now.
-    Done(Option<Item>),
-    /// Its condition did not hold, and nothing was written; the item as it is, if there is one. An insertion gives none.
-    ConditionLost(Option<Item>),
 }
 
 impl Statement {
@@ -156,30 +149,21 @@ pub struct Writes {
     pub(super) table: String,
 }
 
-/// What a call says of one of its writes.
-#[derive(Debug)]
-pub enum Answer {
-    /// It is decided.
-    Decided(Result<Executed, TableError>),
-    /// "Not now", of this write alone. The SDK tries only calls that fail as a whole again, and the others of this call
-    /// must not wait for it.
-    NotNow(TableError),
-}
-
 impl Calls for Writes {
-    type Ask = Statement;
-    type Answer = Answer;
+    type Request = Statement;
+    /// The item as an update left it, or as it was when a condition did not hold. Insertions give no item.
+    type Response = TableResponse<Written<Item>>;
     const LIMIT: usize = 25;
 
-    async fn call(&self, statements: Vec<Statement>) -> Vec<Answer> {
+    async fn call(&self, statements: Vec<Statement>) -> Vec<Self::Response> {
         match self.send(&statements).await {
-            Ok(answers) => {
-                let mut answers: Vec<_> = answers.into_iter().map(answer).collect();
-                let missing = || Answer::Decided(Err(TableError::Missing("the outcome of a statement")));
-                answers.resize_with(statements.len(), missing);
-                answers
+            Ok(responses) => {
+                let mut responses: Vec<_> = responses.into_iter().map(response).collect();
+                let missing = || Decided(Err(TableError::Missing("the outcome of a statement")));
+                responses.resize_with(statements.len(), missing);
+                responses
             }
-            Err(error) => statements.iter().map(|_| Answer::Decided(Err(error.clone()))).collect(),
+            Err(error) => statements.iter().map(|_| Decided(Err(error.clone()))).collect(),
         }
     }
 
@@ -196,15 +180,12 @@ impl Writes {
     }
 }
 
-fn answer(answer: BatchStatementResponse) -> Answer {
+fn response(response: BatchStatementResponse) -> TableResponse<Written<Item>> {
     use BatchStatementErrorCodeEnum::{ConditionalCheckFailed, DuplicateItem};
-    let Some(error) = answer.error else { return Answer::Decided(Ok(Executed::Done(answer.item))) };
+    let Some(error) = response.error else { return Decided(Ok(Written::Done(response.item.unwrap_or_default()))) };
     match error.code {
-        Some(ConditionalCheckFailed | DuplicateItem) => Answer::Decided(Ok(Executed::ConditionLost(error.item))),
-        code => match TableError::code(WRITING, code.as_ref().map_or("no code", |code| code.as_str())) {
-            error @ TableError::Unavailable { .. } => Answer::NotNow(error),
-            error => Answer::Decided(Err(error)),
-        },
+        Some(ConditionalCheckFailed | DuplicateItem) => Decided(Ok(Written::Lost(error.item))),
+        code => TableResponse::refused(WRITING, code.as_ref().map_or("no code", |code| code.as_str())),
     }
 }
 
@@ -212,7 +193,10 @@ fn answer(answer: BatchStatementResponse) -> Answer {
 mod tests {
     use super::*;
     use crate::table::value::Value;
-    use crate::table::write::{Delete, absent, at_most, is};
+    use crate::table::{
+        condition::{absent, at_most, is},
+        write::Delete,
+    };
 
     fn text(value: &str) -> AttributeValue {
         Value::text(value).0

@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use super::*;
+use super::{retry::PAUSES, *};
 use crate::aws::{Aws, AwsSettings};
 
 const HELD: (u16, &str) = (400, r#"{"__type":"com.amazonaws.dynamodb.v20120810#TransactionConflictException"}"#);

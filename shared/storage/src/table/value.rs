@@ -181,4 +181,28 @@ mod tests {
         assert_eq!(Value::from(None::<u16>), Value(AttributeValue::Null(true)));
         assert_eq!(Value::from(Some(5_u16)), Value::number(5));
     }
+
+    /// Stores read rows whose attributes are named by what they count.
+    #[test]
+    fn numbers_reach_flattened_members_as_numbers() {
+        #[derive(serde::Deserialize)]
+        struct Row {
+            sk: String,
+            #[serde(flatten)]
+            health: Health,
+            #[serde(flatten)]
+            rest: HashMap<String, serde_json::Value>,
+        }
+        #[derive(serde::Deserialize, Default)]
+        #[serde(default)]
+        struct Health {
+            failures: u32,
+            since: Option<String>,
+        }
+        let mut row = Item::from([("sk".to_owned(), Value::from("HEAD").0)]);
+        row.extend([("failures".to_owned(), Value::number(5).0), ("d14".to_owned(), Value::number(7).0)]);
+        let row: Row = read_item(row, "reading").expect("read");
+        assert_eq!((row.sk.as_str(), row.health.failures, row.health.since), ("HEAD", 5, None));
+        assert_eq!(row.rest["d14"].as_u64(), Some(7));
+    }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::subscriptions::breaker::AttemptOutcome;
 use base::clock::Time;
-use outbound::{Answer, AttemptError};
+use outbound::{AttemptError, HttpResponse};
 
 /// An attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ impl Attempt {
     }
 
     /// The memory of an exchange.
-    pub fn of(number: u32, began: Time, ended: Time, outcome: &Result<Answer, AttemptError>) -> Self {
+    pub fn of(number: u32, began: Time, ended: Time, outcome: &Result<HttpResponse, AttemptError>) -> Self {
         let duration_ms = u64::try_from(ended.since(began).as_millis()).unwrap_or(u64::MAX);
         let attempt = Self {
             attempt_date: began,

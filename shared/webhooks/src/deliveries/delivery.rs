@@ -116,7 +116,7 @@ pub fn delivery_not_found() -> Problem {
 mod tests {
     use super::*;
     use base::testing::CountingRandom;
-    use outbound::Answer;
+    use outbound::HttpResponse;
 
     #[test]
     fn as_many_attempts_as_there_can_be_fit_into_one_answer_whatever_the_endpoint_said() {
@@ -129,7 +129,8 @@ mod tests {
         let now = Time::from_millis(1_795_167_900_000);
         // Nothing grows more on its way, since the answer is a text within JSON: a NUL takes seven
         // bytes there, a quote four.
-        let answer = Answer { status: http::StatusCode::OK, retry_after: None, body: vec![0; 4_096], truncated: true };
+        let answer =
+            HttpResponse { status: http::StatusCode::OK, retry_after: None, body: vec![0; 4_096], truncated: true };
         let outcome = Ok(answer);
         let event = format!("[{}]", vec!["\"\""; 256 * 1024 / 3].join(","));
         let random = CountingRandom::default();

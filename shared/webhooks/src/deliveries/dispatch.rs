@@ -46,7 +46,7 @@ use base::{
     random::{self, SharedRandom},
     version::{SERVICE_VERSION, SERVICE_VERSION_HEADER},
 };
-use outbound::{Answer, AttemptError, Outbound, USER_AGENT};
+use outbound::{AttemptError, HttpResponse, Outbound, USER_AGENT};
 use storage::{
     sealing::{KeyRings, SealError},
     table::{TableError, Written},
@@ -339,7 +339,7 @@ impl Dispatcher {
     /// Decides what follows from the outcome. An attempt that was asked for by hand neither takes
     /// one away from the schedule nor moves it, but a pause that the endpoint asks for counts all
     /// the same.
-    fn next(&self, claimed: &Claimed, outcome: &Result<Answer, AttemptError>, now: Time) -> Next {
+    fn next(&self, claimed: &Claimed, outcome: &Result<HttpResponse, AttemptError>, now: Time) -> Next {
         let dice = random::unit(&*self.random);
         let next = self.schedule.next(claimed.attempt_in_schedule(), outcome, now, dice);
         match (claimed.resumes_at(), next) {
@@ -410,7 +410,7 @@ impl Dispatcher {
     }
 
     /// One exchange with the endpoint.
-    async fn send(&self, prepared: Prepared) -> Result<Answer, AttemptError> {
+    async fn send(&self, prepared: Prepared) -> Result<HttpResponse, AttemptError> {
         match prepared {
             Prepared::Request { url, headers, body } => {
                 self.outbound.send(Method::POST, url.url(), &headers, body).await

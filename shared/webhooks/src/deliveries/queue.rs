@@ -175,11 +175,11 @@ struct Messages {
 }
 
 impl Calls for Messages {
-    type Ask = Announcement;
-    type Answer = Result<(), QueueError>;
+    type Request = Announcement;
+    type Response = Result<(), QueueError>;
     const LIMIT: usize = MESSAGES_AT_ONCE;
 
-    async fn call(&self, announcements: Vec<Announcement>) -> Vec<Self::Answer> {
+    async fn call(&self, announcements: Vec<Announcement>) -> Vec<Self::Response> {
         let entries: Vec<_> =
             announcements.iter().enumerate().filter_map(|(number, announcement)| announcement.entry(number)).collect();
         let answer = self.client.send_message_batch().queue_url(&self.url).set_entries(Some(entries)).send().await;
@@ -287,11 +287,11 @@ struct Deletions {
 }
 
 impl Calls for Deletions {
-    type Ask = String;
-    type Answer = Result<(), QueueError>;
+    type Request = String;
+    type Response = Result<(), QueueError>;
     const LIMIT: usize = MESSAGES_AT_ONCE;
 
-    async fn call(&self, receipts: Vec<String>) -> Vec<Self::Answer> {
+    async fn call(&self, receipts: Vec<String>) -> Vec<Self::Response> {
         let entries = receipts.iter().enumerate().filter_map(|(number, receipt)| {
             DeleteMessageBatchRequestEntry::builder().id(number.to_string()).receipt_handle(receipt).build().ok()
         });

@@ -9,7 +9,7 @@ use base::{
     environment::{Environment, FromEnvironment},
     wait::{self, Wait},
 };
-use outbound::{Answer, AttemptError};
+use outbound::{AttemptError, HttpResponse};
 
 /// The longest that a schedule may be, and any one wait: longer than anybody waits for an answer.
 const LONGEST: Duration = Duration::from_secs(45 * 24 * 60 * 60);
@@ -63,7 +63,7 @@ impl RetrySchedule {
 
     /// What follows from the outcome of an attempt, of which so many were made in this schedule,
     /// this one included.
-    pub fn next(&self, made: u32, outcome: &Result<Answer, AttemptError>, now: Time, dice: f64) -> Next {
+    pub fn next(&self, made: u32, outcome: &Result<HttpResponse, AttemptError>, now: Time, dice: f64) -> Next {
         let answer = outcome.as_ref().ok();
         match answer.map(|answer| answer.status) {
             Some(status) if status.is_success() => return Next::Delivered,
@@ -136,12 +136,12 @@ mod tests {
 
     const NOW: Time = Time::from_millis(1_795_167_900_000); // 2026-11-20T09:45:00Z, a Friday
 
-    fn answer(status: u16, retry_after: Option<&str>) -> Result<Answer, AttemptError> {
+    fn answer(status: u16, retry_after: Option<&str>) -> Result<HttpResponse, AttemptError> {
         let status = StatusCode::from_u16(status).expect("a status");
-        Ok(Answer { status, retry_after: retry_after.map(str::to_owned), body: Vec::new(), truncated: false })
+        Ok(HttpResponse { status, retry_after: retry_after.map(str::to_owned), body: Vec::new(), truncated: false })
     }
 
-    fn wait(made: u32, outcome: &Result<Answer, AttemptError>, dice: f64) -> Duration {
+    fn wait(made: u32, outcome: &Result<HttpResponse, AttemptError>, dice: f64) -> Duration {
         match RetrySchedule::default().next(made, outcome, NOW, dice) {
             Next::RetryAt(time) => time.since(NOW),
             other => panic!("{other:?}"),

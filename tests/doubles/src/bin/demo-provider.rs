@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use doubles::provider::{Authentication, Entry, Kind, Outcome, Providers, Setup};
+use doubles::provider::{Authentication, Entry, Kind, Providers, RequestOutcome, Setup};
 
 /// Serves the payment provider `demo` on 127.0.0.1 until Ctrl-C.
 #[derive(Parser)]
@@ -63,10 +63,10 @@ fn tell(entry: &Entry) {
         Kind::Revocation => "access given back",
     };
     let outcome = match &entry.outcome {
-        Outcome::Done => "done".to_owned(),
-        Outcome::Declined => "declined".to_owned(),
-        Outcome::Refused(reason) => format!("refused: {reason}"),
-        Outcome::Failed => "failed, as it was to".to_owned(),
+        RequestOutcome::Done => "done".to_owned(),
+        RequestOutcome::Declined => "declined".to_owned(),
+        RequestOutcome::Refused(reason) => format!("refused: {reason}"),
+        RequestOutcome::Failed => "failed, as it was to".to_owned(),
     };
     println!("  {}: {what}: {outcome}", entry.account.as_deref().unwrap_or("no account"));
 }

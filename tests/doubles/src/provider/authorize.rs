@@ -3,7 +3,7 @@
 use super::{
     book::{Book, Code, random_text},
     failure::{Failure, Fate},
-    log::{Kind, Outcome},
+    log::{Kind, RequestOutcome},
     page::{consent_page, fault_page},
     request::Parameters,
     setup::{Authentication, Setup},
@@ -100,11 +100,11 @@ pub(crate) fn answer(book: &mut Book, setup: &Setup, issuer: &str, received: &Re
                     grant: None,
                 },
             );
-            book.note(setup, Kind::Consent, &code, Some(account), Outcome::Done);
+            book.note(setup, Kind::Consent, &code, Some(account), RequestOutcome::Done);
             vec![("code", code)]
         }
         Some("deny") => {
-            book.note(setup, Kind::Consent, "", Some(account), Outcome::Declined);
+            book.note(setup, Kind::Consent, "", Some(account), RequestOutcome::Declined);
             vec![("error", "access_denied".to_owned()), ("error_description", "The person said no.".to_owned())]
         }
         _ => return page(400, &fault_page("`decision` is neither `allow` nor `deny`.")),

@@ -10,7 +10,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
 use super::{
     failure::Fate,
-    log::{Entry, Kind, Outcome},
+    log::{Entry, Kind, RequestOutcome},
     setup::{Rotation, Setup},
 };
 
@@ -73,7 +73,14 @@ pub(crate) struct Book {
 
 impl Book {
     /// Writes down what came of a request.
-    pub(crate) fn note(&mut self, setup: &Setup, kind: Kind, presented: &str, account: Option<&str>, outcome: Outcome) {
+    pub(crate) fn note(
+        &mut self,
+        setup: &Setup,
+        kind: Kind,
+        presented: &str,
+        account: Option<&str>,
+        outcome: RequestOutcome,
+    ) {
         self.log.push(Entry {
             provider: setup.name.clone(),
             kind,

@@ -17,7 +17,7 @@ pub enum Kind {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// It was done.
     Done,
     /// The person said no.
@@ -40,7 +40,7 @@ pub struct Entry {
     /// The account, where what was presented belongs to one.
     pub account: Option<String>,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: RequestOutcome,
     /// When it was complete.
     pub at: Instant,
 }

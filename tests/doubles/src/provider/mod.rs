@@ -28,7 +28,7 @@ use crate::{Behaviour, Received, http::serve, locked};
 use book::Book;
 
 pub use failure::{Failure, Fate, PROVIDERS_WORDS};
-pub use log::{Entry, Kind, Outcome};
+pub use log::{Entry, Kind, RequestOutcome};
 pub use setup::{Authentication, Revocation, Rotation, Setup, Shape};
 
 /// What is told of each request that was decided upon.
@@ -77,12 +77,12 @@ impl Providers {
     }
 
     /// How often a code was presented, and what came of it.
-    pub fn exchanges(&self, code: &str) -> Vec<Outcome> {
+    pub fn exchanges(&self, code: &str) -> Vec<RequestOutcome> {
         self.outcomes(|entry| entry.kind == Kind::Exchange && entry.presented == code)
     }
 
     /// What was asked for an account, and what came of it.
-    pub fn of_account(&self, kind: Kind, account: &str) -> Vec<Outcome> {
+    pub fn of_account(&self, kind: Kind, account: &str) -> Vec<RequestOutcome> {
         self.outcomes(|entry| entry.kind == kind && entry.account.as_deref() == Some(account))
     }
 
@@ -116,7 +116,7 @@ impl Providers {
         locked(&self.desk.book).strays.clone()
     }
 
-    fn outcomes(&self, of: impl Fn(&Entry) -> bool) -> Vec<Outcome> {
+    fn outcomes(&self, of: impl Fn(&Entry) -> bool) -> Vec<RequestOutcome> {
         locked(&self.desk.book).log.iter().filter(|entry| of(entry)).map(|entry| entry.outcome.clone()).collect()
     }
 }

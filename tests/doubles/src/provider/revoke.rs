@@ -6,7 +6,7 @@ use super::{
     book::Book,
     client,
     failure::Fate,
-    log::{Kind, Outcome},
+    log::{Kind, RequestOutcome},
     request::Parameters,
     setup::{Authentication, Revocation, Setup},
 };
@@ -23,7 +23,7 @@ pub(crate) fn answer(book: &mut Book, setup: &Setup, audiences: [&str; 2], recei
     let subject = match read(setup, audiences, received) {
         Ok(subject) => subject,
         Err(fault) => {
-            book.note(setup, Kind::Revocation, "", None, Outcome::Refused(fault.clone()));
+            book.note(setup, Kind::Revocation, "", None, RequestOutcome::Refused(fault.clone()));
             return json_answer(401, &json!({ "error": "invalid_client", "error_description": fault }));
         }
     };
@@ -40,13 +40,13 @@ pub(crate) fn answer(book: &mut Book, setup: &Setup, audiences: [&str; 2], recei
     let grant = grant.map(|number| &mut book.grants[number]);
     let account = grant.as_ref().map(|grant| grant.account.clone());
     let (behaviour, outcome) = match grant {
-        None => (gone(setup, &presented), Outcome::Refused("nothing to give back".to_owned())),
+        None => (gone(setup, &presented), RequestOutcome::Refused("nothing to give back".to_owned())),
         Some(grant) => match Fate::of(&grant.fate) {
-            Some(Fate::Revoke(failure)) => (failure.behaviour(&presented), Outcome::Failed),
-            _ if grant.ended => (gone(setup, &presented), Outcome::Refused("given back before".to_owned())),
+            Some(Fate::Revoke(failure)) => (failure.behaviour(&presented), RequestOutcome::Failed),
+            _ if grant.ended => (gone(setup, &presented), RequestOutcome::Refused("given back before".to_owned())),
             _ => {
                 grant.ended = true;
-                (done(setup, &grant.account), Outcome::Done)
+                (done(setup, &grant.account), RequestOutcome::Done)
             }
         },
     };

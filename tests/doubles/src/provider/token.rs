@@ -8,7 +8,7 @@ use super::{
     book::{Book, Tokens},
     client,
     failure::{Failure, Fate},
-    log::{Kind, Outcome},
+    log::{Kind, RequestOutcome},
     request::Parameters,
     setup::{Authentication, Setup, Shape},
 };
@@ -36,7 +36,7 @@ pub(crate) fn answer(book: &mut Book, setup: &Setup, audience: &str, received: &
     let parameters = match parameters {
         Ok(parameters) => parameters,
         Err(fault) => {
-            book.note(setup, Kind::Exchange, "", None, Outcome::Refused(fault.clone()));
+            book.note(setup, Kind::Exchange, "", None, RequestOutcome::Refused(fault.clone()));
             return refusal(setup, &Refusal::request(fault));
         }
     };
@@ -57,18 +57,18 @@ pub(crate) fn answer(book: &mut Book, setup: &Setup, audience: &str, received: &
         _ => exchange(book, setup, &parameters, &presented),
     });
     let (behaviour, outcome) = match answered {
-        Ok(Answered::Granted(behaviour)) => (behaviour, Outcome::Done),
-        Ok(Answered::Failed(failure)) => {
+        Ok(TokenOutcome::Granted(behaviour)) => (behaviour, RequestOutcome::Done),
+        Ok(TokenOutcome::Failed(failure)) => {
             let leak = book.secret("leak", "ok");
-            (failure.behaviour(&leak), Outcome::Failed)
+            (failure.behaviour(&leak), RequestOutcome::Failed)
         }
-        Err(refused) => (refusal(setup, &refused), Outcome::Refused(refused.1)),
+        Err(refused) => (refusal(setup, &refused), RequestOutcome::Refused(refused.1)),
     };
     book.note(setup, kind, &presented, account.as_deref(), outcome);
     behaviour
 }
 
-enum Answered {
+enum TokenOutcome {
     Granted(Behaviour),
     Failed(Failure),
 }
@@ -89,7 +89,7 @@ fn known_client(
     }
 }
 
-fn exchange(book: &mut Book, setup: &Setup, parameters: &Parameters, presented: &str) -> Result<Answered, Refusal> {
+fn exchange(book: &mut Book, setup: &Setup, parameters: &Parameters, presented: &str) -> Result<TokenOutcome, Refusal> {
     let grant_type = parameters.need("grant_type").map_err(Refusal::request)?;
     if grant_type != "authorization_code" {
         return Err(Refusal("unsupported_grant_type", format!("the grant type {grant_type}")));
@@ -98,7 +98,7 @@ fn exchange(book: &mut Book, setup: &Setup, parameters: &Parameters, presented: 
     let Some(code) = book.codes.get(presented).filter(|code| code.provider == setup.name) else {
         return match fate {
             // A code that somebody made up to see this failure.
-            Some(Fate::Exchange(failure)) => Ok(Answered::Failed(failure)),
+            Some(Fate::Exchange(failure)) => Ok(TokenOutcome::Failed(failure)),
             _ => Err(Refusal::grant("a code that was never issued")),
         };
     };
@@ -127,12 +127,12 @@ fn exchange(book: &mut Book, setup: &Setup, parameters: &Parameters, presented: 
     let lifetime = code.first_lifetime.or(setup.lifetime);
     let (grant, tokens) = book.grant(setup, presented).ok_or_else(|| Refusal::grant("a code that is gone"))?;
     if let Some(Fate::Exchange(failure)) = fate {
-        return Ok(Answered::Failed(failure));
+        return Ok(TokenOutcome::Failed(failure));
     }
-    Ok(Answered::Granted(granted(book, setup, grant, &tokens, lifetime)))
+    Ok(TokenOutcome::Granted(granted(book, setup, grant, &tokens, lifetime)))
 }
 
-fn refresh(book: &mut Book, setup: &Setup, presented: &str) -> Result<Answered, Refusal> {
+fn refresh(book: &mut Book, setup: &Setup, presented: &str) -> Result<TokenOutcome, Refusal> {
     let number = book.grant_of(presented).filter(|number| book.grants[*number].provider == setup.name);
     let number = number.ok_or_else(|| Refusal::grant("a refresh token that was never issued"))?;
     let grant = &mut book.grants[number];
@@ -143,12 +143,12 @@ fn refresh(book: &mut Book, setup: &Setup, presented: &str) -> Result<Answered, 
     };
     grant.failed_once = true;
     if let Some(failure) = failure.filter(|failure| *failure != Failure::Lost) {
-        return Ok(Answered::Failed(failure));
+        return Ok(TokenOutcome::Failed(failure));
     }
     let tokens = book.refresh(setup, number, presented).map_err(Refusal::grant)?;
     match failure {
-        Some(lost) => Ok(Answered::Failed(lost)),
-        None => Ok(Answered::Granted(granted(book, setup, number, &tokens, setup.lifetime))),
+        Some(lost) => Ok(TokenOutcome::Failed(lost)),
+        None => Ok(TokenOutcome::Granted(granted(book, setup, number, &tokens, setup.lifetime))),
     }
 }
 

@@ -1,0 +1,117 @@
+//! What must hold of an item: for a write, or for an item that a query or a scan gives.
+
+use super::value::{Path, Value};
+
+/// What must hold for a write. One that does not hold loses the write, and nothing is written.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Condition {
+    /// An attribute is there and compares so with a value.
+    Is(Path, Comparison, Value),
+    /// A text begins so.
+    BeginsWith(Path, Value),
+    /// A text contains another.
+    Contains(Path, Value),
+    /// An attribute is not there.
+    Absent(Path),
+    /// An attribute is there.
+    Present(Path),
+    /// One of these holds.
+    Any(Vec<Condition>),
+    /// All of these hold.
+    All(Vec<Condition>),
+}
+
+/// How an attribute compares with a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// It is equal.
+    Equal,
+    /// It is another.
+    Different,
+    /// It is less.
+    Less,
+    /// It is less or equal.
+    AtMost,
+    /// It is more.
+    More,
+    /// It is more or equal.
+    AtLeast,
+}
+
+impl Comparison {
+    pub(super) fn sign(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::Different => "<>",
+            Self::Less => "<",
+            Self::AtMost => "<=",
+            Self::More => ">",
+            Self::AtLeast => ">=",
+        }
+    }
+}
+
+/// The item exists.
+pub fn exists() -> Condition {
+    present("pk")
+}
+
+/// The item does not exist.
+pub fn is_new() -> Condition {
+    absent("pk")
+}
+
+/// The attribute is there.
+pub fn present(attribute: impl Into<Path>) -> Condition {
+    Condition::Present(attribute.into())
+}
+
+/// The attribute is not there.
+pub fn absent(attribute: impl Into<Path>) -> Condition {
+    Condition::Absent(attribute.into())
+}
+
+/// The attribute is a text that begins so.
+pub fn begins_with(attribute: impl Into<Path>, prefix: impl Into<Value>) -> Condition {
+    Condition::BeginsWith(attribute.into(), prefix.into())
+}
+
+/// The attribute is a text that contains this one.
+pub fn contains(attribute: impl Into<Path>, part: impl Into<Value>) -> Condition {
+    Condition::Contains(attribute.into(), part.into())
+}
+
+macro_rules! comparisons {
+    ($($(#[$doc:meta])* $name:ident = $comparison:ident,)+) => {
+        $($(#[$doc])*
+        pub fn $name(attribute: impl Into<Path>, value: impl Into<Value>) -> Condition {
+            Condition::Is(attribute.into(), Comparison::$comparison, value.into())
+        })+
+    };
+}
+comparisons! {
+    /// The attribute has this value.
+    is = Equal,
+    /// The attribute has another value.
+    differs = Different,
+    /// The attribute is less than this value.
+    less = Less,
+    /// The attribute is this value or less.
+    at_most = AtMost,
+    /// The attribute is more than this value.
+    more = More,
+    /// The attribute is this value or more.
+    at_least = AtLeast,
+}
+
+impl Condition {
+    /// This one or another.
+    pub fn or(self, other: Condition) -> Condition {
+        Self::Any(vec![self, other])
+    }
+
+    /// This one and another.
+    pub fn and(self, other: Condition) -> Condition {
+        Self::All(vec![self, other])
+    }
+}

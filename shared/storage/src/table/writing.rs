@@ -1,0 +1,198 @@
+//! Writing: one item in a call of its own, one item together with others of the same moment, or several in a transaction.
+
+use aws_sdk_dynamodb::{
+    error::BuildError,
+    operation::{
+        delete_item::DeleteItemError,
+        put_item::PutItemError,
+        transact_write_items::TransactWriteItemsError,
+        update_item::{UpdateItemError, UpdateItemOutput},
+    },
+    types::{self as transact, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update},
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{
+    Table,
+    error::TableError,
+    expression::Expressions,
+    key::Item,
+    retry::{
+        TableResponse::{self, Decided, NotNow},
+        until_decided,
+    },
+    statement::Statement,
+    value::read_item,
+    write::{Change, Delete, Put, Transaction, Write, Written},
+};
+
+/// Gives a call, or a part of a transaction, its condition and what the placeholders stand for.
+macro_rules! conditional {
+    ($call:expr, $expressions:ident, $conditions:expr) => {{
+        let condition = $expressions.condition($conditions);
+        let (names, values) = $expressions.into_maps();
+        let call = $call.set_condition_expression(condition).set_expression_attribute_names(names);
+        call.set_expression_attribute_values(values)
+    }};
+}
+
+/// How a call of its own ended. A transaction that holds the item at that moment refuses the call: nothing was written, and a
+/// repetition checks the condition anew.
+macro_rules! written {
+    ($sent:expr, $error:ident, $doing:expr, $item:expr) => {
+        match $sent {
+            Ok(done) => Decided(Ok(Written::Done($item(done)))),
+            Err(error) => match error.as_service_error() {
+                Some($error::ConditionalCheckFailedException(lost)) => Decided(Ok(Written::Lost(lost.item().cloned()))),
+                Some($error::TransactionConflictException(_)) => NotNow(TableError::sdk($doing)(error)),
+                _ => Decided(Err(TableError::sdk($doing)(error))),
+            },
+        }
+    };
+}
+
+impl Table {
+    /// Writes one item in a call of its own.
+    pub async fn write(&self, write: impl Into<Write>, doing: &'static str) -> Result<Written<()>, TableError> {
+        Ok(unread(self.write_alone(&write.into(), false, doing).await?))
+    }
+
+    /// The same, and the item as it is then: with the change, or as it was found when a condition did not hold.
+    pub async fn write_and_read<T: DeserializeOwned>(
+        &self,
+        change: Change,
+        doing: &'static str,
+    ) -> Result<Written<T>, TableError> {
+        read_back(self.write_alone(&change.into(), true, doing).await?, doing)
+    }
+
+    /// Writes a whole item in a call of its own. Done gives the item as it was written, and lost the item that stands in its
+    /// place.
+    pub async fn put_and_read<T: DeserializeOwned>(
+        &self,
+        put: Put,
+        doing: &'static str,
+    ) -> Result<Written<T>, TableError> {
+        read_back(self.write_alone(&put.into(), true, doing).await?, doing)
+    }
+
+    /// Writes one item, whatever was there before.
+    pub async fn put(&self, item: &impl Serialize, doing: &'static str) -> Result<(), TableError> {
+        self.write(Put::item(item, doing)?, doing).await.map(drop)
+    }
+
+    /// Writes one item together with whatever else is written at this moment, which saves round trips under load and costs
+    /// the same. A write that PartiQL cannot express goes alone.
+    pub async fn write_together(
+        &self,
+        write: impl Into<Write>,
+        doing: &'static str,
+    ) -> Result<Written<()>, TableError> {
+        Ok(unread(self.together(&write.into(), false, doing).await?))
+    }
+
+    /// The same, and the item as it is then.
+    pub async fn write_together_and_read<T: DeserializeOwned>(
+        &self,
+        change: Change,
+        doing: &'static str,
+    ) -> Result<Written<T>, TableError> {
+        read_back(self.together(&change.into(), true, doing).await?, doing)
+    }
+
+    async fn together(&self, write: &Write, read: bool, doing: &'static str) -> Result<Written<Item>, TableError> {
+        match Statement::of(write) {
+            Some(statement) => {
+                until_decided(|| async { TableResponse::carried(self.writes.ask(statement.clone()).await) }).await
+            }
+            None => self.write_alone(write, read, doing).await,
+        }
+    }
+
+    async fn write_alone(&self, write: &Write, read: bool, doing: &'static str) -> Result<Written<Item>, TableError> {
+        until_decided(|| self.write_once(write, read, doing)).await
+    }
+
+    async fn write_once(&self, write: &Write, read: bool, doing: &'static str) -> TableResponse<Written<Item>> {
+        let mut expressions = Expressions::default();
+        let on_loss = read.then_some(ReturnValuesOnConditionCheckFailure::AllOld);
+        match write {
+            Write::Change(Change { key, assignments, conditions }) => {
+                let call = self.client.update_item().table_name(&self.name).set_key(Some(key.attributes()));
+                let call = call.set_update_expression(expressions.update(assignments));
+                let call = conditional!(call, expressions, conditions);
+                let call = call.set_return_values(read.then_some(ReturnValue::AllNew));
+                let sent = call.set_return_values_on_condition_check_failure(on_loss).send().await;
+                written!(sent, UpdateItemError, doing, |done: UpdateItemOutput| done.attributes.unwrap_or_default())
+            }
+            Write::Put(Put { item, conditions }) => {
+                let call = self.client.put_item().table_name(&self.name).set_item(Some(item.clone()));
+                let call = conditional!(call, expressions, conditions);
+                let sent = call.set_return_values_on_condition_check_failure(on_loss).send().await;
+                written!(sent, PutItemError, doing, |_| if read { item.clone() } else { Item::new() })
+            }
+            Write::Delete(Delete { key, conditions }) => {
+                let call = self.client.delete_item().table_name(&self.name).set_key(Some(key.attributes()));
+                let sent = conditional!(call, expressions, conditions).send().await;
+                written!(sent, DeleteItemError, doing, |_| Item::new())
+            }
+        }
+    }
+
+    /// Writes all of it or nothing. Another write to one of the items at this very moment cancels a transaction, so that one
+    /// is tried again; the conditions in it must make that harmless.
+    pub async fn write_all(&self, writes: Transaction, doing: &'static str) -> Result<Written<()>, TableError> {
+        let parts = writes.0.iter().map(|write| self.in_transaction(write)).collect::<Result<Vec<_>, _>>();
+        let parts = parts.map_err(TableError::unbuilt(doing))?;
+        until_decided(|| async {
+            let call = self.client.transact_write_items().set_transact_items(Some(parts.clone()));
+            let Err(error) = call.send().await else { return Decided(Ok(Written::Done(()))) };
+            let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error()
+            else {
+                return Decided(Err(TableError::sdk(doing)(error)));
+            };
+            let mut codes = cancelled.cancellation_reasons().iter().filter_map(|reason| reason.code());
+            match codes.find(|code| !["None", "ConditionalCheckFailed"].contains(code)) {
+                Some(code) => TableResponse::refused(doing, code),
+                None => Decided(Ok(Written::Lost(None))),
+            }
+        })
+        .await
+    }
+
+    fn in_transaction(&self, write: &Write) -> Result<TransactWriteItem, BuildError> {
+        let mut expressions = Expressions::default();
+        let whole = TransactWriteItem::builder();
+        let whole = match write {
+            Write::Change(Change { key, assignments, conditions }) => {
+                let part = Update::builder().table_name(&self.name).set_key(Some(key.attributes()));
+                let part = part.set_update_expression(expressions.update(assignments));
+                whole.update(conditional!(part, expressions, conditions).build()?)
+            }
+            Write::Put(Put { item, conditions }) => {
+                let part = transact::Put::builder().table_name(&self.name).set_item(Some(item.clone()));
+                whole.put(conditional!(part, expressions, conditions).build()?)
+            }
+            Write::Delete(Delete { key, conditions }) => {
+                let part = transact::Delete::builder().table_name(&self.name).set_key(Some(key.attributes()));
+                whole.delete(conditional!(part, expressions, conditions).build()?)
+            }
+        };
+        Ok(whole.build())
+    }
+}
+
+/// The same without an item.
+fn unread(written: Written<Item>) -> Written<()> {
+    match written {
+        Written::Done(_) => Written::Done(()),
+        Written::Lost(_) => Written::Lost(None),
+    }
+}
+
+fn read_back<T: DeserializeOwned>(written: Written<Item>, doing: &'static str) -> Result<Written<T>, TableError> {
+    Ok(match written {
+        Written::Done(item) => Written::Done(read_item(item, doing)?),
+        Written::Lost(item) => Written::Lost(item.map(|item| read_item(item, doing)).transpose()?),
+    })
+}
