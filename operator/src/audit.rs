@@ -2,7 +2,7 @@
 //! standard error, since standard output holds the result.
 
 use base::{
-    audit::{Action, Entry, Notes, Outcome},
+    audit::{Action, AuditOutcome, Entry, Notes},
     clock::{Clock, SystemClock},
 };
 
@@ -10,6 +10,6 @@ use base::{
 pub fn write(environment: &str, action: Action, subject: &str) {
     let notes = Notes::default();
     notes.subject(subject);
-    let entry = Entry { action, outcome: Outcome::Done, notes: &notes, environment, at: SystemClock.now() };
+    let entry = Entry { action, outcome: AuditOutcome::Done, notes: &notes, environment, at: SystemClock.now() };
     eprintln!("{}", entry.text());
 }

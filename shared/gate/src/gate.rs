@@ -26,7 +26,7 @@ use auth::{
     verifier::Verifier,
 };
 use base::{
-    audit::{Action, Entry, Notes, Outcome},
+    audit::{Action, AuditOutcome, Entry, Notes},
     clock::SharedClock,
     logging,
     random::{self, SharedRandom},
@@ -355,11 +355,11 @@ fn notes_of(request: &Request, request_id: &str) -> Notes {
 
 fn audit(gate: &Gate, action: Action, outcome: &Result<Reply, Problem>, notes: &Notes) {
     let outcome = match outcome {
-        Ok(_) => Outcome::Done,
-        Err(problem) => Outcome::of_problem(problem.kind.slug(), problem.kind.status()),
+        Ok(_) => AuditOutcome::Done,
+        Err(problem) => AuditOutcome::of_problem(problem.kind.slug(), problem.kind.status()),
     };
     let environment = &gate.environment;
-    Entry { action, outcome, notes, environment, at: gate.clock.now() }.tell();
+    Entry { action, outcome, notes, environment, at: gate.clock.now() }.log();
 }
 
 fn refuse(gate: &Gate, endpoint: Checks, problem: Problem, request_id: &str) -> Response<Body> {

@@ -21,7 +21,8 @@ use crate::{
 use base::clock::pause;
 use base::{
     clock::{SharedClock, Time},
-    logging::{self, Metric},
+    logging,
+    metric::Metric,
     random::SharedRandom,
 };
 use problem::{JsonBody, Problem, ProblemKind};
@@ -324,6 +325,6 @@ impl Task {
             dimensions: &[("Environment", &self.updater.environment), ("Edition", configured.edition.as_str())],
             at: now,
         }
-        .tell();
+        .publish();
     }
 }

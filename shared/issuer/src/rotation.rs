@@ -27,7 +27,7 @@ use auth::{
     signing::{BadSigningKey, SECRET, SigningKey, SigningKeys, SigningSecret},
 };
 use base::{
-    audit::{Action, Entry, Notes, Outcome},
+    audit::{Action, AuditOutcome, Entry, Notes},
     clock::{SharedClock, Time},
 };
 use storage::{
@@ -204,7 +204,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         };
         match &outcome {
             Ok(()) => tracing::info!(step = step.as_str(), version = id, "a step of the rotation is done"),
-            Err(error) => self.audit(Outcome::Failed(error.reason()), &Notes::default()),
+            Err(error) => self.audit(AuditOutcome::Failed(error.reason()), &Notes::default()),
         }
         outcome
     }
@@ -258,7 +258,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         if made.is(PENDING) {
             let notes = Notes::default();
             notes.subject(keys.current.kid());
-            self.audit(Outcome::Done, &notes);
+            self.audit(AuditOutcome::Done, &notes);
             self.secret.take_label(id, PENDING).await?;
         }
         Ok(())
@@ -308,9 +308,9 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         if ready <= now { Ok(()) } else { Err(RotationError::TooYoung { kid: kid.to_owned(), ready }) }
     }
 
-    fn audit(&self, outcome: Outcome<'_>, notes: &Notes) {
+    fn audit(&self, outcome: AuditOutcome<'_>, notes: &Notes) {
         let (environment, at) = (&self.environment, self.clock.now());
-        Entry { action: Action::RotateSigningKey, outcome, notes, environment, at }.tell();
+        Entry { action: Action::RotateSigningKey, outcome, notes, environment, at }.log();
     }
 }
 

@@ -23,6 +23,7 @@ use futures::{
     StreamExt, TryStreamExt,
     stream::{self, BoxStream},
 };
+use serde_json::{Value, json};
 
 use crate::{
     connection::{BROKEN, BreakReason, Connection},
@@ -41,6 +42,7 @@ use base::clock::pause;
 use base::{
     clock::{SharedClock, Time},
     logging,
+    metric::Metric,
     random::{self, SharedRandom},
 };
 use storage::{
@@ -77,6 +79,8 @@ pub struct Refresher {
     pub clock: SharedClock,
     /// Makes the names of leases and spreads due times.
     pub random: SharedRandom,
+    /// The deployment's name, a dimension of the metrics.
+    pub environment: String,
 }
 
 /// Why a refresh did not give new tokens, this time.
@@ -198,7 +202,7 @@ impl Refresher {
             Attempted::Refreshed(after) => {
                 let written = self.keep(held, &after).await?;
                 if written.is_done() {
-                    tracing::info!(metric = "ConnectionsRefreshed", connectionId = %id, %provider, "refreshed");
+                    self.count("ConnectionsRefreshed", json!({ "connectionId": id, "provider": provider }));
                 }
                 written
             }
@@ -207,7 +211,8 @@ impl Refresher {
                 let announcement = Announcement::new(BROKEN, owner, &event, now, &*self.random);
                 let written = self.connections.break_off(held, now, &announcement).await?;
                 if written.is_done() {
-                    tracing::warn!(metric = "ConnectionsBroken", connectionId = %id, %provider, ?reason, "broken");
+                    let line = json!({ "connectionId": id, "provider": provider, "reason": reason });
+                    self.count("ConnectionsBroken", line);
                 }
                 written
             }
@@ -215,7 +220,8 @@ impl Refresher {
                 let (error, retry_after) = (logging::chain(&error), error.retry_after());
                 let due = retry_at(before.failures, now, before.connection.expires_date, retry_after);
                 let failures = before.failures.saturating_add(1);
-                tracing::warn!(metric = "RefreshFailures", connectionId = %id, %provider, failures, error, "not refreshed");
+                let line = json!({ "connectionId": id, "provider": provider, "failures": failures, "error": error });
+                self.count("RefreshFailures", line);
                 self.connections.postpone(held, failures, due).await?
             }
         };
@@ -223,6 +229,12 @@ impl Refresher {
             tracing::warn!(connectionId = %id, %provider, "made anew, taken over, or written by a try without an answer");
         }
         Ok(())
+    }
+
+    /// Counts one refresh in a metric, in the line that says which connection it was.
+    fn count(&self, name: &str, refresh: Value) {
+        let dimensions = [("Environment", self.environment.as_str())];
+        Metric { name, value: 1.0, dimensions: &dimensions, at: self.clock.now() }.publish_beside("refresh", &refresh);
     }
 
     /// Keeps new tokens. The old ones may be worth nothing any more, so a table that does not answer is asked again until

@@ -17,6 +17,7 @@ async fn main() -> Result<(), StartError> {
         providers: Providers::new(secrets.clone(), rules.clone(), clock.clone()),
         grants: Grants::new(rules, base_url, clock.clone(), service.shared_random()),
         rings: KeyRings::new(secrets, clock.clone()), // mostly nothing is due, and nothing to be opened
+        environment: service.settings().environment.clone(),
         clock,
         random: service.shared_random(),
     });
