@@ -9,15 +9,15 @@ const MAX_VALUE: usize = 4096;
 /// spent.
 #[cfg_attr(test, derive(Debug, PartialEq, Eq))]
 pub struct Brought<'a> {
-    pub(super) state: &'a str,
-    pub(super) answer: ProviderAnswer<'a>,
+    pub(crate) state: &'a str,
+    pub(crate) answer: ProviderAnswer<'a>,
     /// The provider's own name for itself (RFC 9207).
-    pub(super) issuer: Option<&'a str>,
+    pub(crate) issuer: Option<&'a str>,
 }
 
 /// The provider's answer: a code to be exchanged, or the code of an error.
 #[cfg_attr(test, derive(Debug, PartialEq, Eq))]
-pub(super) enum ProviderAnswer<'a> {
+pub(crate) enum ProviderAnswer<'a> {
     Code(&'a str),
     Error(&'a str),
 }
@@ -42,7 +42,7 @@ impl<'a> Brought<'a> {
 }
 
 /// The one value of a parameter. An empty one is none, where none is needed.
-pub(super) fn single<'a>(
+pub(crate) fn single<'a>(
     name: &'static str,
     values: &[&'a str],
     needed: bool,

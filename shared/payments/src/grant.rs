@@ -1,4 +1,4 @@
-//! The token endpoint: a code for tokens (RFC 6749 §4.1.3), a refresh token for new ones (§6).
+//! Requests to the token endpoint: a code for tokens (RFC 6749 §4.1.3), a refresh token for new ones (§6).
 
 use http::Method;
 
@@ -18,7 +18,7 @@ use outbound::{Answer, addresses::AddressRules};
 use storage::secrets::SecretText;
 
 /// The parameters that this module sets, so that no description may set them.
-pub(super) const OWN_PARAMETERS: [&str; 9] = [
+pub const OWN_PARAMETERS: [&str; 9] = [
     "grant_type",
     "code",
     "redirect_uri",
@@ -35,7 +35,7 @@ pub(super) const OWN_PARAMETERS: [&str; 9] = [
 pub struct Grants(ProviderRequests);
 
 impl Grants {
-    /// Asks where the rules allow, in the name of the service at this address.
+    /// Asks where the rules allow, as the service at this address.
     pub fn new(rules: AddressRules, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
         Self(ProviderRequests::new(rules, base_url, clock, random))
     }
@@ -63,7 +63,7 @@ impl Grants {
         answer::read_renewed(&answer, &provider.reading, asked_at)
     }
 
-    /// The answer, and when it was asked for: no token is to be believed to live longer than it does.
+    /// The answer, and when it was asked for, from which the life of a token is counted.
     async fn ask(&self, provider: &Provider, own: &[(&str, &str)]) -> Result<(Answer, Time), GrantError> {
         let asked_at = self.0.now();
         let request = self.prepare(provider, own).map_err(GrantError::Client)?;

@@ -71,7 +71,7 @@ impl Arrival<'_> {
     }
 
     /// The address of the page for this browser, in the admin panel that stands at `panel`.
-    pub(super) fn address(&self, panel: &str, browser: &Browser) -> String {
+    pub(crate) fn address(&self, panel: &str, browser: &Browser) -> String {
         let mut query = Serializer::new(String::new());
         query.append_pair("outcome", self.outcome.as_str()).append_pair("entity", self.entity);
         if let Some(account) = self.account {

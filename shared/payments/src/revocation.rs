@@ -20,33 +20,26 @@ pub struct Revocations(ProviderRequests);
 /// How the provider answered a revocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revoked {
-    /// The provider took it back.
     Done,
-    /// The provider says that there was nothing to take back any more.
+    /// The provider says that the access had ended before.
     AlreadyGone,
-    /// The provider has no address for this: it must be done there, by a person.
+    /// The provider has no address for this, so a person must do it there.
     NotOffered,
 }
 
 /// Why access could not be given back.
 #[derive(Debug, thiserror::Error)]
 pub enum RevokeError {
-    /// There was no complete answer.
     #[error("the provider gave no answer")]
     Unreachable(#[source] AttemptError),
-    /// The provider failed, or refused.
     #[error("the provider answered {status}")]
-    Status {
-        /// With this status.
-        status: StatusCode,
-    },
-    /// The request could not be signed.
+    Status { status: StatusCode },
     #[error("the request to the provider could not be signed")]
     Client(#[source] SigningError),
 }
 
 impl Revocations {
-    /// Asks where the rules allow, in the name of the service at this address.
+    /// Asks where the rules allow, as the service at this address.
     pub fn new(rules: AddressRules, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
         Self(ProviderRequests::new(rules, base_url, clock, random))
     }

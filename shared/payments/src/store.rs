@@ -51,11 +51,9 @@ pub enum Purpose {
 /// How a claim ended.
 #[derive(Debug)]
 pub enum Claim {
-    /// The caller holds the connection.
     Held(Box<HeldConnection>),
     /// Another caller holds it, or it is not due.
     Busy,
-    /// There is none.
     Missing,
 }
 

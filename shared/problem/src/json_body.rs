@@ -138,9 +138,13 @@ impl<'a> JsonBody<'a> {
     }
 }
 
-struct Members<'a> {
-    members: Vec<(String, &'a RawValue)>,
-    doubled: Vec<String>,
+/// The members of a JSON object as they were sent. Of a name that comes twice the first counts.
+#[derive(Debug)]
+pub struct Members<'a> {
+    /// The names and values, in their order.
+    pub members: Vec<(String, &'a RawValue)>,
+    /// The names that come twice.
+    pub doubled: Vec<String>,
 }
 
 impl<'de> Deserialize<'de> for Members<'de> {
