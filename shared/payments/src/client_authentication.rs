@@ -25,7 +25,7 @@ use storage::secrets::SecretText;
 
 /// How long an assertion is good: time enough for one request.
 const ASSERTION_LIFE: Duration = Duration::from_secs(120);
-/// What an assertion is called on the wire (RFC 7523 §2.2).
+/// The `client_assertion_type` of an assertion (RFC 7523 §2.2).
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// The ways of a client to authenticate, as descriptions name them.

@@ -40,8 +40,7 @@ impl Grants {
         Self(ProviderRequests::new(rules, base_url, clock, random))
     }
 
-    /// Exchanges a code for tokens. One try: a code is good once, and some providers take back what they gave for it when
-    /// it comes again.
+    /// Exchanges a code for tokens. One try: a code is good once, and some providers revoke its tokens when it comes again.
     pub async fn exchange(
         &self,
         provider: &Provider,
@@ -136,7 +135,7 @@ mod tests {
         assert!(signed.starts_with(&expected) && !signed.contains("hunter2"), "{signed}");
     }
 
-    /// A provider on this machine that answers so, and what it was asked.
+    /// Asks a provider on this machine that gives this answer. Returns the result, and the request that came.
     async fn ask(members: Value, raw: Vec<u8>, refresh: bool) -> (Result<Granted, GrantError>, String) {
         let (address, asked) = answering(raw);
         let mut provider = provider(members);

@@ -40,7 +40,7 @@ pub struct ConnectionItem {
     pub connection: Connection,
     sealed_tokens: String,
     failures: u32,
-    /// Both attributes of the index of what is due, or neither.
+    /// Both attributes of the index `byDue`, or neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     due_shard: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

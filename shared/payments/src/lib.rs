@@ -2,17 +2,17 @@
 //!
 //! An entity asks to be connected ([`connect`]), a person sees who asks ([`start`]), gives the permission at the provider and
 //! comes back ([`callback`]), a schedule keeps the tokens fresh ([`refresh`]), and the entity gives the permission back
-//! ([`disconnect`]). What differs from provider to provider is a description ([`provider`]); no code knows one by its name.
+//! ([`disconnect`]). Providers differ in their descriptions (`provider`) alone; no code knows one by its name.
 
 // Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
 #![recursion_limit = "256"]
 
 mod answer;
 mod authorization_url;
-pub mod brought;
 pub mod browser;
 pub mod builtin;
 pub mod callback;
+pub mod callback_query;
 mod client_authentication;
 pub mod connect;
 mod connection;

@@ -95,9 +95,9 @@ pub struct Reading {
     pub expiry: Option<Expiry>,
     /// JSON pointers (RFC 6901) to an error's code, beside `/error`; the first that is there counts.
     pub error_fields: Vec<String>,
-    /// The codes that mean what RFC 6749 calls `invalid_grant`.
+    /// The provider's own codes for RFC 6749's `invalid_grant`.
     pub dead_grant_codes: Vec<String>,
-    /// What may stand between scopes, beside a space.
+    /// A text that may stand between scopes, beside a space.
     pub scope_separator: String,
 }
 
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_is_what_the_rfc_or_the_description_says() {
+    fn the_rfc_and_the_description_name_the_codes_of_a_denial() {
         let provider = provider(json!({ "denialCodes": ["user_cancelled"] }));
         assert!(provider.is_denial("access_denied") && provider.is_denial("user_cancelled"));
         assert!(!provider.is_denial("server_error") && !provider.is_denial(""));

@@ -1,13 +1,13 @@
 //! Refreshing: tokens are replaced before they end.
 //!
-//! Claim, ask the provider once, write where the connection stands. What is on disk after a crash, and what happens then:
+//! Claim, ask the provider once, write the result. After a crash:
 //!
-//! - not claimed: the connection, due. The next run takes it.
-//! - claimed, the provider not asked: a lease, and the due time at its end. It is due again then.
-//! - asked, not written: the same, with tokens that the provider may have replaced. Then it is asked with the old refresh
-//!   token: most providers take it, and one that does not says so, the connection breaks and its owner connects again.
-//!   That is why the write is tried again for as long as the lease lasts.
-//! - written: the new tokens and due time, or the end of it and an event in the outbox; one transaction.
+//! - not claimed: the connection is due, and the next run takes it.
+//! - claimed, the provider not asked: the connection has a lease, and is due again at its end.
+//! - asked, not written: the same, and the provider may have replaced the tokens. The next refresh asks with the old refresh
+//!   token. Most providers take it; with one that refuses, the connection breaks and its owner connects again. So the write
+//!   is tried again for as long as the lease lasts.
+//! - written: the table has the new tokens and due time, or in one transaction the break and its event in the outbox.
 //!
 //! A connection breaks only when the provider says that its refresh token is dead, or when a token ends that cannot be
 //! refreshed. Every other failure may pass, or the operator can put it right: the refresh is tried again.
@@ -62,7 +62,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(40);
 const UNREACHABLE_IN_ROW: u32 = 5;
 /// The pause before new tokens are written again that the table did not take.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
-/// How long before the end of a lease no write is begun any more: one takes ten seconds at most.
+/// How long before the end of a lease the last write begins: a write takes ten seconds at most.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
 /// Everything that refreshing needs.
@@ -111,8 +111,8 @@ enum Attempted {
 }
 
 impl Refresher {
-    /// Refreshes everything that is due; gives the number of connections that were attempted. One that fails leaves the
-    /// others alone; an error of the table is returned when all others were attempted.
+    /// Refreshes all connections that are due, and returns how many were attempted. A failure does not stop the others; an
+    /// error of the table is returned after all were attempted.
     pub async fn run(&self) -> Result<usize, TableError> {
         let (began, silent) = (self.clock.now(), SilentProviders::default());
         let silent = &silent;
@@ -127,8 +127,8 @@ impl Refresher {
         Ok(attempted.into_iter().filter(|attempted| *attempted).count())
     }
 
-    /// Everything that is due. Pages are read as they are needed, so that a slow provider at the end of one does not hold up
-    /// the next.
+    /// All connections that are due. Pages are read as they are needed, so that a slow provider at the end of one page does
+    /// not hold up the next.
     fn due(&self, now: Time) -> BoxStream<'_, Result<DueConnection, TableError>> {
         let pages = stream::try_unfold(Some(None), move |start| async move {
             let Some(start) = start else { return Ok(None) };
@@ -138,8 +138,8 @@ impl Refresher {
         pages.try_flatten().boxed()
     }
 
-    /// Whether the refresh was attempted: not when another caller holds the connection, it is no longer due, or its provider
-    /// does not answer at the moment.
+    /// Returns whether the refresh was attempted: not when another caller holds the connection, when it is no longer due, or
+    /// when its provider does not answer at the moment.
     async fn one(&self, due: DueConnection, silent: &SilentProviders) -> Result<bool, TableError> {
         let DueConnection { entity, provider: name } = due;
         if silent.include(&name) {
@@ -186,7 +186,7 @@ impl Refresher {
         let expires = granted.expires.or(expiry_as_before(now, before.expires_date, before.last_update));
         let new = ProviderTokens::after(&granted, Some(refresh));
         Ok(Attempted::Refreshed(StoredConnection {
-            // The scopes stay: what is refreshed has those of the first grant (RFC 6749 §6).
+            // Refreshed tokens have the scopes of the first grant (RFC 6749 §6).
             connection: Connection { expires_date: expires, last_update: now, ..before.clone() },
             sealed_tokens: new.seal(&ring, &*self.random, owner, &provider.name),
             failures: 0,
@@ -237,8 +237,8 @@ impl Refresher {
         Metric { name, value: 1.0, dimensions: &dimensions, at: self.clock.now() }.publish_beside("refresh", &refresh);
     }
 
-    /// Keeps new tokens. The old ones may be worth nothing any more, so a table that does not answer is asked again until
-    /// another caller could claim the connection.
+    /// Keeps new tokens. The old ones may be worthless, so the write is repeated until another caller could claim the
+    /// connection.
     async fn keep(&self, held: &HeldConnection, after: &StoredConnection) -> Result<Written<()>, TableError> {
         loop {
             match self.connections.refreshed(held, after).await {
@@ -254,7 +254,7 @@ impl Refresher {
     }
 }
 
-/// How many connections of each provider failed in a row, in this run, because it did not answer.
+/// How many connections of each provider failed in a row, in this run, because the provider did not answer.
 #[derive(Debug, Default)]
 struct SilentProviders(Mutex<HashMap<ProviderName, u32>>);
 
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_provider_that_does_not_answer_is_left_alone_until_it_does() {
+    fn connections_of_a_silent_provider_are_skipped_until_it_answers() {
         let name = |text| ProviderName::parse(text).expect("a name");
         let silent = SilentProviders::default();
         for _ in 0..UNREACHABLE_IN_ROW {

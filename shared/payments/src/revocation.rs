@@ -1,4 +1,4 @@
-//! Giving access back at the provider: RFC 7009, or what the provider's description says instead.
+//! Giving access back at the provider, by RFC 7009 or as the provider's description says.
 
 use http::{HeaderValue, StatusCode};
 
@@ -89,7 +89,7 @@ impl Revocations {
             None => self.0.carried(client, url)?,
         };
         let described: Vec<(&str, String)> = match &revocation.parameters {
-            // What there is no value for is left out.
+            // A parameter without a value is left out.
             Some(parameters) => {
                 parameters.iter().filter_map(|(name, template)| Some((name.as_str(), template.fill(value)?))).collect()
             }
@@ -110,7 +110,7 @@ fn rfc_7009(token: &SecretText, hint: &str) -> Vec<(&'static str, String)> {
     vec![("token", token.expose().to_owned()), ("token_type_hint", hint.to_owned())]
 }
 
-/// Whether a refusal says that the access is gone already. What could as well be our own mistake does not.
+/// Whether a refusal says that the access is gone already. A refusal that could be our own mistake does not.
 fn says_gone(answer: &Answer, revocation: &Revocation, error_fields: &[String]) -> bool {
     if !answer.status.is_client_error() {
         return false;
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_refresh_token_the_access_token_is_revoked_and_what_has_no_value_is_left_out() {
+    fn without_a_refresh_token_the_access_token_is_revoked_and_parameters_without_a_value_are_left_out() {
         let body = |members: Value| {
             let provider = provider(members);
             let request = Revocations(requests()).prepare(&provider, &SecretText::new("at"), None, None);

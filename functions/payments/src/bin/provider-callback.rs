@@ -8,8 +8,8 @@ use gate::{Call, Endpoint, Reply};
 use outbound::EndpointSettings;
 use payments::{
     Connections, Grants, PendingAuthorizations, Providers,
-    brought::Brought,
     callback::{self, Callback, CallbackError},
+    callback_query::CallbackQuery,
     panel::PanelSettings,
 };
 use problem::Problem;
@@ -42,9 +42,9 @@ async fn main() -> Result<(), StartError> {
 }
 
 async fn come_back(callback: Arc<Callback>, call: Call) -> Result<Reply, Problem> {
-    let brought = Brought::read(|name| call.query(name))?;
+    let query = CallbackQuery::read(|name| call.query(name))?;
     let provider = functions_payments::provider(&call).ok_or(CallbackError::InvalidState)?;
     let browser = functions_payments::browser(&call);
-    let answered = callback.take(&provider, &brought, browser, call.claims.as_ref()).await?;
+    let answered = callback.take(&provider, &query, browser, call.claims.as_ref()).await?;
     functions_payments::redirect(&answered.address)
 }
