@@ -1,4 +1,4 @@
-//! Who calls, and what they may do: scopes, tokens and the keys that vouch for them, entities.
+//! Callers and their rights: access tokens, the keys that vouch for them, revocations, scopes, managing entities.
 
 pub mod entity;
 pub mod jws;

@@ -70,7 +70,7 @@ impl fmt::Display for Scope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scopes(u32);
 
-/// A name that is no scope's.
+/// A text that names no scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no scope `{0}`")]
 pub struct UnknownScope(pub String);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_read_whole_or_refused_by_the_first_stranger() {
+    fn a_list_is_read_whole_or_refused_by_its_first_unknown_name() {
         let scopes = Scopes::parse("mcp.read account.read mcp.read").expect("two scopes");
         assert_eq!(scopes.to_string(), "account.read mcp.read");
         assert_eq!(Scopes::parse("account.read Account.read"), Err(UnknownScope("Account.read".into())));
