@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 macro_rules! scopes {
     ($($variant:ident = $name:literal,)*) => {
         /// One scope.
@@ -67,7 +69,8 @@ impl fmt::Display for Scope {
 }
 
 /// A set of scopes. Its text is a list with a space between, in the order of the contract's table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Scopes(u32);
 
 /// A text that names no scope.
@@ -105,6 +108,20 @@ impl Scopes {
     /// The scopes, in the order of the contract's table.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         Scope::ALL.into_iter().filter(move |scope| self.contains(*scope))
+    }
+}
+
+impl TryFrom<String> for Scopes {
+    type Error = UnknownScope;
+
+    fn try_from(list: String) -> Result<Self, UnknownScope> {
+        Self::parse(&list)
+    }
+}
+
+impl From<Scopes> for String {
+    fn from(scopes: Scopes) -> Self {
+        scopes.to_string()
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     guesses::{GuessSettings, Guesses},
     pepper::{Pepper, PepperSource},
 };
-use crate::applications::{application::Application, store::Applications};
+use crate::applications::{Application, Applications};
 use auth::{entity::Entities, scope::Scope, token::Claims};
 use base::{
     audit::Notes,

@@ -8,9 +8,12 @@ use std::{
 use serde_json::Value;
 
 use super::*;
-use auth::{keys::last_token_of_a_retired_key, signing::SigningAlgorithm};
+use auth::{jws::JwsFault, keys::last_token_of_a_retired_key, signing::SigningAlgorithm};
 use base::{clock::Clock, testing::FixedClock};
-use storage::secrets::versions::CURRENT;
+use storage::{
+    secrets::{SecretError, versions::CURRENT},
+    table::TableError,
+};
 
 const START: Time = Time::from_millis(1_795_167_900_123);
 const LEAD: Duration = Duration::from_secs(600);
