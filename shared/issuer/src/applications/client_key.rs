@@ -27,7 +27,7 @@ pub const MAX_KEYS: usize = 5;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientKey {
-    /// Its name: what the application gave, or the thumbprint of RFC 7638.
+    /// Its name: the one that the application gave, or the thumbprint of RFC 7638.
     pub kid: String,
     jwk: Jwk,
     /// When it was registered.
@@ -76,7 +76,7 @@ impl ClientKey {
     /// The key as a public JSON Web Key, with its name.
     pub fn to_jwk(&self) -> Map<String, Value> {
         let mut members = Map::from_iter([("kid".to_owned(), Value::from(self.kid.as_str()))]);
-        // Texts only: writing them as JSON cannot fail, and what is not an object there cannot be.
+        // A struct of texts can always be written as a JSON object.
         if let Ok(Value::Object(jwk)) = serde_json::to_value(&self.jwk) {
             members.extend(jwk);
         }

@@ -62,7 +62,7 @@ fn the_name_is_the_given_one_or_the_thumbprint() {
 }
 
 #[test]
-fn a_private_key_is_refused_whatever_else_it_is() {
+fn a_private_key_is_refused_whatever_its_type() {
     for (jwk, member) in [
         (AssertionKey::generate("ES256").jwk(), "d"),
         (AssertionKey::generate("PS256").jwk(), "qi"),

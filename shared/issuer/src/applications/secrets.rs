@@ -42,7 +42,7 @@ const MAX_OVERLAP: u32 = 7 * 24 * 60 * 60;
 pub struct SecretAddition {
     /// Where applications are kept.
     pub applications: Applications,
-    /// Counts what is made in an hour.
+    /// Counts credentials by the hour.
     pub allowances: Allowances,
     /// The key of the hashes of secrets.
     pub pepper: Pepper,

@@ -74,14 +74,14 @@ fn without_an_overlap_the_old_secret_ends_at_that_very_moment() {
 }
 
 #[test]
-fn a_secret_too_many_is_told_when_there_is_room() {
+fn the_refusal_of_a_third_secret_says_when_there_is_room() {
     let both = added(&[secret("a", after(0))], "b", hour(24), after(0));
     assert_eq!(rotated(&both, "c", hour(1), after(1)), Err(TooMany(after(24))));
     assert_eq!(added(&both, "c", hour(1), after(24)).len(), 3, "the first has ended, and is kept");
 }
 
 #[test]
-fn a_secret_can_go_for_as_long_as_it_is_kept() {
+fn a_secret_can_be_removed_for_as_long_as_it_is_kept() {
     let (first, other) = (secret("a", after(0)), secret("c", after(9)));
     let both = added(slice::from_ref(&first), "b", hour(2), after(1));
     let new = both[0].clone();
@@ -127,7 +127,7 @@ fn the_secret_that_ended_first_goes_with_its_tokens_where_too_many_are_kept() {
 }
 
 #[test]
-fn only_a_secret_that_was_accepted_until_now_is_one_that_is_replaced() {
+fn a_secret_that_has_ended_is_not_reported_as_replaced() {
     let both = added(&[secret("a", after(0))], "b", hour(1), after(1));
     let ended = without(&application(both.clone()), &both[0].id, after(3)).expect("it is there").secrets;
     assert_eq!(rotated(&ended, "c", hour(1), after(4)).expect("room").previous_ends, None);

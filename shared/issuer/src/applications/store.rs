@@ -167,7 +167,7 @@ fn credential_change(read: &Application, left: &Left, now: Time, doing: &'static
     Ok(days.fold(change, |change, credential| change.remove(("lastUsed", credential))))
 }
 
-/// The credentials whose last use is noted although the application does not have them any more.
+/// The removed credentials whose last use is still noted.
 fn days_of_removed<'a>(last_used: &'a BTreeMap<String, String>, left: &'a Left) -> impl Iterator<Item = &'a str> {
     let kept = |credential: &str| {
         left.secrets.iter().any(|secret| secret.id.as_str() == credential)

@@ -41,7 +41,7 @@ const CLOCK_SKEW: f64 = 60.0;
 /// How long an identifier is remembered: longer than any assertion that bears it is good.
 const MEMORY: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// An assertion whose form is right. Nothing of it is proven before its signature is.
+/// An assertion of the right form. Nothing of it is to be trusted before the signature is verified.
 #[derive(Debug)]
 pub struct ClientAssertion {
     text: SecretText,
@@ -161,7 +161,7 @@ pub fn prepare() {
     LazyLock::force(&DECOYS);
 }
 
-/// Public keys whose private halves do not exist any more, one of each type.
+/// Public keys without private halves, one of each type.
 static DECOYS: LazyLock<Vec<ClientKey>> = LazyLock::new(|| {
     let keys: Vec<_> = serde_json::from_str(include_str!("decoys.json")).unwrap_or_default();
     keys.iter().filter_map(|key| ClientKey::parse(key, Time::from_millis(0)).ok()).collect()
@@ -194,7 +194,7 @@ impl UsedAssertions {
             request: request_id,
             expires_at: (now + MEMORY).as_seconds(),
         };
-        // The same request may write again what it has written, when only the answer was lost.
+        // The same request may write again when only the answer was lost.
         let put = Put::item(&used, DOING)?.only_if(is_new().or(is("request", request_id)));
         self.0.write(put, DOING).await
     }

@@ -90,7 +90,7 @@ fn as_many_keys_are_tried_for_every_client() {
 }
 
 #[test]
-fn it_calls_itself_what_an_assertion_may_and_never_an_access_token() {
+fn an_assertion_has_a_type_of_its_own_and_never_an_access_tokens() {
     let key = AssertionKey::generate("EdDSA");
     let typed = |typ: &str| key.sign(&json!({ "alg": "EdDSA", "typ": typ }).to_string(), &good().to_string());
     for typ in ["JWT", "jwt", "client-authentication+jwt", "application/client-authentication+jwt"] {

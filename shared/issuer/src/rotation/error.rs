@@ -14,28 +14,20 @@ use storage::{
 /// Why a step was not done. Secrets Manager or the operator tries again.
 #[derive(Debug, thiserror::Error)]
 pub enum RotationError {
-    /// The event is about something else.
     #[error("this function rotates the secret `{SECRET}` of its own deployment, and no other")]
     Foreign,
-    /// Secrets Manager failed.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// The table failed.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// This program did not write the secret.
     #[error(transparent)]
     Key(#[from] BadSigningKey),
-    /// The steps did not come in their order, or the rotation was given up.
     #[error("no version of this name is labelled {PENDING} and follows the current one; begin with createSecret")]
     NotPending,
-    /// The keys were replaced in an emergency.
     #[error(transparent)]
     Revoked(#[from] RevokedKey),
-    /// A key that is to sign is not published.
     #[error("the key {0} is not published, or not any more, and can sign nothing")]
     NotPublished(String),
-    /// A key that is to sign was published too short a time ago for all verifiers to know it.
     #[error("the key {kid} is published, but not for long enough: it can sign from {ready} on")]
     TooYoung {
         /// The key.
@@ -43,10 +35,8 @@ pub enum RotationError {
         /// When it will be old enough.
         ready: Time,
     },
-    /// The cryptographic library failed.
     #[error("the key {0} cannot sign")]
     CannotSign(String),
-    /// The private key is not that of the published one.
     #[error("what the key {kid} signs cannot be verified with what is published")]
     Unverifiable {
         /// The key.

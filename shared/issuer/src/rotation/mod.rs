@@ -40,7 +40,7 @@ use storage::{
     table::Table,
 };
 
-pub use error::RotationError;
+use error::RotationError;
 pub use event::{RotationEvent, Step};
 use publication::Publication;
 
