@@ -36,22 +36,16 @@ pub struct Expanded {
 /// Why there is no database in what was served.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// It is damaged, or not what it seems.
     #[error("what was served is damaged: it could not be unpacked")]
     Damaged(#[source] io::Error),
-    /// It unpacks to too much.
     #[error("what was served unpacks to more than {} MB", .0 / (1024 * 1024))]
     TooLarge(u64),
-    /// It is empty.
     #[error("what was served is empty")]
     Empty,
-    /// It has no database, or several.
     #[error("the archive has {0} databases instead of one")]
     Databases(usize),
-    /// It has something that such an archive never has.
     #[error("the archive has {0}")]
     Suspicious(&'static str),
-    /// The disk does not take it.
     #[error("{}", super::download::on_disk(.0))]
     Disk(#[source] io::Error),
 }

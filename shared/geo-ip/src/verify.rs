@@ -43,16 +43,12 @@ pub struct Facts {
 /// Why a database is not published.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// It cannot be read.
     #[error("{}", super::download::on_disk(.0))]
     Disk(#[source] std::io::Error),
-    /// It is no database, or a damaged one.
     #[error("what was served is no MaxMind database, or a damaged one")]
     Damaged(#[source] MaxMindDbError),
-    /// It holds nothing, or not what it seems to.
     #[error("the database is implausible: {0}")]
     Implausible(String),
-    /// It is another database.
     #[error("the database calls itself `{found}` instead of {wanted}")]
     Type {
         /// What it calls itself.
@@ -60,7 +56,6 @@ pub enum VerifyError {
         /// What it should.
         wanted: DatabaseType,
     },
-    /// It is older than what is published, or as old.
     #[error("build {offered} is not newer than the published one, {published}")]
     NotNewer {
         /// Its day.
@@ -68,7 +63,6 @@ pub enum VerifyError {
         /// The published one's.
         published: String,
     },
-    /// It was built at a strange time.
     #[error("build {0} is {1}")]
     Time(String, &'static str),
 }

@@ -67,7 +67,6 @@ pub enum DatabaseType {
 /// Why a source could not be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// There was no answer, or none that helps.
     #[error("{asking}")]
     Download {
         /// What was asked for.
@@ -75,7 +74,6 @@ pub enum SourceError {
         /// How the download failed.
         source: DownloadError,
     },
-    /// The answer is not what it should be.
     #[error("{asking}: the answer is {what}")]
     Answer {
         /// What was asked for.
