@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout};
 
 use crate::edition::EditionName;
-use base::clock::pause;
 use base::{
-    clock::{SharedClock, Time},
+    clock::{SharedClock, Time, pause},
     logging,
     random::{self, SharedRandom},
 };

@@ -36,9 +36,8 @@ use crate::{
     tokens::ProviderTokens,
 };
 use auth::{entity::AuthorizedEntity, refusal, token::Claims};
-use base::clock::pause;
 use base::{
-    clock::SharedClock,
+    clock::{SharedClock, pause},
     ids::ConnectionId,
     logging,
     random::{self, SharedRandom},

@@ -21,9 +21,8 @@ use crate::{
     tokens::ProviderTokens,
 };
 use auth::entity::AuthorizedEntity;
-use base::clock::pause;
 use base::{
-    clock::SharedClock,
+    clock::{SharedClock, pause},
     ids::ConnectionId,
     logging,
     random::{self, SharedRandom},

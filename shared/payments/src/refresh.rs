@@ -38,9 +38,8 @@ use crate::{
     tokens::ProviderTokens,
 };
 use auth::entity::AuthorizedEntity;
-use base::clock::pause;
 use base::{
-    clock::{SharedClock, Time},
+    clock::{SharedClock, Time, pause},
     logging,
     metric::Metric,
     random::{self, SharedRandom},
