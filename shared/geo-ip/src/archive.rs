@@ -33,7 +33,7 @@ pub struct Expanded {
     pub licence: Option<String>,
 }
 
-/// Why there is no database in what was served.
+/// Why the served file gives no database.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     #[error("what was served is damaged: it could not be unpacked")]
@@ -64,7 +64,7 @@ pub fn expand(served: &Path, into: &Path, limit: u64) -> Result<Expanded, Archiv
     let mut content = (&beginning[..]).chain(unzipped);
     if beginning.get(257..262) == Some(b"ustar") {
         let expanded = untar(&mut content, into);
-        // What comes after the archive's end is zeros, and then the checksum that the unpacking has yet to see.
+        // The archive's end is followed by zeros, and then by the checksum that the unpacking has yet to see.
         let rest = io::copy(&mut content, &mut io::sink());
         let (_, unzipped) = content.into_inner();
         let expanded = expanded.map_err(|error| unzipped.found(error))?;

@@ -1,5 +1,5 @@
-//! Fetching from a provider: redirects are followed here, few and never to less security; credentials go to the first
-//! server only; and what is downloaded goes to a file piece by piece, hashed on its way and bounded in size.
+//! Fetching from a provider. Few redirects are followed, never to less security, and credentials go to the first server
+//! only. A download goes to a file piece by piece, hashed on its way and bounded in size.
 
 use std::{io, path::Path};
 
@@ -19,10 +19,10 @@ pub const MAX_SERVED: u64 = 300 * 1024 * 1024;
 /// How much is downloaded between two lines in the log.
 const PROGRESS: u64 = 16 * 1024 * 1024;
 
-/// The way to the providers.
+/// Fetches from providers.
 #[derive(Debug, Clone, Default)]
 pub struct Web {
-    /// Whereto connections may be made.
+    /// The addresses that connections may be made to.
     pub rules: AddressRules,
     /// How long each step may take.
     pub limits: StreamLimits,
@@ -35,7 +35,7 @@ pub struct Served {
     pub size: u64,
     /// Its SHA-256.
     pub sha256: String,
-    /// What the server calls this state of it.
+    /// The server's tag for this state of the file.
     pub etag: Option<String>,
     /// When the server says it last changed.
     pub last_modified: Option<String>,
@@ -55,7 +55,7 @@ pub enum Downloaded {
 pub enum DownloadError {
     #[error(transparent)]
     Exchange(#[from] AttemptError),
-    #[error("{}", told(.0))]
+    #[error("{}", refusal(.0))]
     Status(StatusCode),
     #[error("there were more than {MAX_REDIRECTS} redirects")]
     TooManyRedirects,
@@ -69,7 +69,7 @@ pub enum DownloadError {
     Disk(#[source] io::Error),
 }
 
-fn told(status: &StatusCode) -> String {
+fn refusal(status: &StatusCode) -> String {
     let meaning = match status.as_u16() {
         401 | 403 => "the server refuses the credentials, or there are none",
         404 | 410 => "the server has no such file",
@@ -80,7 +80,7 @@ fn told(status: &StatusCode) -> String {
     format!("{meaning} (status {})", status.as_u16())
 }
 
-/// What a disk did not do, in words.
+/// A sentence about an error of the disk.
 pub(super) fn on_disk(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "there is no room left on the disk".to_owned(),
@@ -89,7 +89,7 @@ pub(super) fn on_disk(error: &io::Error) -> String {
 }
 
 impl Web {
-    /// A way within these rules.
+    /// Fetches within these rules.
     pub fn within(rules: EndpointSettings) -> Self {
         Self { rules, limits: StreamLimits::default() }
     }
@@ -127,10 +127,10 @@ impl Web {
         }
         let announced = header_text(&answer, &header::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
         if announced.is_some_and(|length| length > limit) {
-            return Err(DownloadError::TooLarge(limit)); // said before the first byte is paid for
+            return Err(DownloadError::TooLarge(limit)); // before the first byte is paid for
         }
         let mut file = File::create(into).await.map_err(DownloadError::Disk)?;
-        let (mut size, mut hash, mut told) = (0, Sha256::new(), 0);
+        let (mut size, mut hash, mut logged) = (0, Sha256::new(), 0);
         while let Some(piece) = answer.piece().await? {
             size += piece.len() as u64;
             if size > limit {
@@ -138,8 +138,8 @@ impl Web {
             }
             hash.update(&piece);
             file.write_all(&piece).await.map_err(DownloadError::Disk)?;
-            if size - told >= PROGRESS {
-                told = size;
+            if size - logged >= PROGRESS {
+                logged = size;
                 tracing::info!(size, of = announced, "downloading a geo-IP database");
             }
         }

@@ -15,7 +15,7 @@ fn basic() -> HeaderValue {
 }
 
 #[tokio::test]
-async fn who_asks_is_told_to_the_first_server_only() {
+async fn credentials_go_to_the_first_server_only() {
     let other = Server::start(|_| Answering::ok("there")).await;
     let (elsewhere, back) = (other.url("/there"), other.url("/back"));
     let first = Server::start(move |request| match request.path.as_str() {
@@ -26,8 +26,8 @@ async fn who_asks_is_told_to_the_first_server_only() {
     })
     .await;
     assert_eq!(web().text(&first.url("/same"), Some(&basic())).await.expect("a text"), "there");
-    let told: Vec<_> = first.requests().iter().map(|request| request.header("authorization")).collect();
-    assert_eq!(told, [Some("Basic c2VjcmV0".to_owned()), Some("Basic c2VjcmV0".to_owned())]);
+    let sent: Vec<_> = first.requests().iter().map(|request| request.header("authorization")).collect();
+    assert_eq!(sent, [Some("Basic c2VjcmV0".to_owned()), Some("Basic c2VjcmV0".to_owned())]);
     assert_eq!(other.requests()[0].header("authorization"), None);
     assert_eq!(web().text(&first.url("/away"), Some(&basic())).await.expect("a text"), "there");
     assert_eq!(other.requests()[1].header("authorization"), None);
@@ -58,7 +58,7 @@ async fn a_refusal_is_asked_once_and_a_broken_connection_twice() {
 }
 
 #[tokio::test]
-async fn what_is_cut_off_or_too_large_is_no_download() {
+async fn a_file_that_is_cut_off_or_too_large_is_no_download() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("served");
     let server = Server::start(|request| match request.path.as_str() {
@@ -82,7 +82,7 @@ async fn what_is_cut_off_or_too_large_is_no_download() {
 }
 
 #[tokio::test]
-async fn a_server_that_has_nothing_new_is_believed_only_when_it_was_asked_so() {
+async fn not_modified_is_an_answer_to_a_condition_only() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("served");
     let server = Server::start(|_| Answering::status(304)).await;

@@ -1,5 +1,5 @@
-//! The last step of an update: the pointer is moved to a release that is in the store, and releases that no reader and no
-//! rollback needs are removed.
+//! The last step of an update: the pointer moves to a release in the store, and releases that neither a reader nor a rollback
+//! needs are removed.
 
 use crate::{
     edition::EditionName,
@@ -46,7 +46,7 @@ impl Updater {
         let folder = format!("{}/{edition}/", self.environment);
         let removed = async {
             let keys = self.store.list(&folder).await?;
-            // Read after the list was made, so that what was published meanwhile is not in it or is named.
+            // Read after the list, so that a release of a later pointer is named, or not in the list.
             let Some((pointer, _)) = self.pointer(edition).await? else { return Ok(()) };
             for key in keys {
                 let file = key.strip_prefix(&folder).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The steps from a provider's file to a published release. Each failure has its own sentence, and leaves the pointer alone.
+//! The steps from a provider's file to a published release. Each failure has its own sentence and leaves the pointer unchanged.
 
 use std::{io, path::PathBuf};
 
@@ -25,13 +25,13 @@ use storage::table::TableError;
 /// Updates editions.
 #[derive(Clone)]
 pub struct Updater {
-    /// Where they are published.
+    /// The store with the releases.
     pub store: Store,
-    /// For which deployment.
+    /// The deployment's name.
     pub environment: String,
-    /// The way to the providers.
+    /// Fetches from providers.
     pub web: Web,
-    /// Where files may be put for the time of an update.
+    /// A folder for temporary files.
     pub scratch: PathBuf,
     /// The largest database: it is verified in memory.
     pub largest: u64,
@@ -71,12 +71,12 @@ pub enum UpdateError {
 }
 
 impl UpdateError {
-    /// Whether the fault is ours, and nothing about the provider or its file.
+    /// Whether the fault is this deployment's own, and not the provider's.
     pub const fn is_ours(&self) -> bool {
         matches!(self, Self::Store(_) | Self::Scratch(_) | Self::Table(_))
     }
 
-    /// Whether the fault is this one run's alone, and another one may do better.
+    /// Whether the fault is of this run alone, so that another one may succeed.
     pub const fn is_passing(&self) -> bool {
         matches!(self, Self::Late | Self::LeaseLost)
     }
@@ -123,7 +123,7 @@ impl Updater {
         let Some(prepared) = prepared.await.map_err(|_| UpdateError::Late)?? else {
             return match pointer {
                 Some(pointer) => Ok(Ready::Done(UpdateOutcome::UpToDate(Box::new(pointer.current)))),
-                // Only what is published can be unchanged.
+                // Only a published release can be unchanged.
                 None => Err(UpdateError::PointerMoved),
             };
         };
@@ -140,7 +140,7 @@ impl Updater {
         Ok(self.store.pointer(&self.environment, edition, None).await?.found())
     }
 
-    /// Everything up to a database that may be published; nothing when there is nothing new.
+    /// Prepares a database that may be published; `None` when there is nothing new.
     async fn prepare(
         &self,
         configured: &ConfiguredEdition,

@@ -28,12 +28,12 @@ pub enum Store {
     S3(S3Store),
 }
 
-/// Where a store is: `file:///folder` or `s3://bucket/prefix`.
+/// The address of a store: `file:///folder` or `s3://bucket/prefix`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreAddress {
     /// The folder's absolute path.
     Folder(PathBuf),
-    /// The bucket, and what all keys begin with.
+    /// The bucket, and the prefix of all keys.
     S3 {
         /// Its name.
         bucket: String,

@@ -51,7 +51,7 @@ pub enum Put {
 /// How a swap ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Swap {
-    /// The object is what it should become.
+    /// The object has the new content.
     Swapped,
     /// Another writer changed it first.
     Lost,
