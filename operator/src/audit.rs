@@ -2,12 +2,12 @@
 //! to standard error, since standard output holds the result.
 
 use base::{
-    audit::{Action, Entry, Notes, Outcome},
+    audit::{Action, AuditOutcome, Entry, Notes},
     clock::{Clock, SystemClock},
 };
 
 /// Writes the line of an action that was done.
 pub fn write(environment: &str, action: Action, notes: &Notes) {
-    let entry = Entry { action, outcome: Outcome::Done, notes, environment, at: SystemClock.now() };
+    let entry = Entry { action, outcome: AuditOutcome::Done, notes, environment, at: SystemClock.now() };
     eprintln!("{}", entry.text());
 }

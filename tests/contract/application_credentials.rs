@@ -1,4 +1,4 @@
-//! The secrets and keys of applications: how they are replaced, and what ends with them.
+//! The secrets and keys of applications: how they are replaced, and the tokens that end with them.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ tests![
     a_third_secret_is_refused_while_two_are_live,
     an_overlap_is_seven_days_at_most,
     a_removed_secret_ends_at_once_even_the_last,
-    keys_are_told_apart_by_their_names_and_limited,
+    keys_differ_in_their_names_and_are_limited,
     an_application_may_have_keys_alone,
     the_day_of_the_last_use_is_shown_and_is_no_change,
     of_fifty_rotations_at_once_one_is_made,
@@ -47,7 +47,16 @@ async fn an_application_that_removes_its_own_last_credential_is_asked_to_confirm
     assert!(text(&removed, "message").contains("the last"), "{removed:#}");
 }
 
-/// What introspection says of a token.
+/// Waits until a token is refused, and fails if that takes more than a minute from then on.
+async fn is_refused_within_a_minute(api: &Api, path: &str, token: &str, then: Instant) {
+    until("the token is refused", Duration::from_secs(70), async || {
+        (api.get(path).bearer(token).send().await.status == 401).then_some(())
+    })
+    .await;
+    assert!(then.elapsed() < Duration::from_secs(60), "it took {:?}", then.elapsed());
+}
+
+/// The answer of introspection about a token.
 pub async fn introspected(api: &Api, token: &str) -> Value {
     let platform = crate::harness::Application::Platform;
     api.as_client("/oauth2/introspect", platform, &[("token", token)]).expect(200).await.json()
@@ -81,11 +90,7 @@ async fn the_tokens_that_were_got_with_a_removed_secret_end_within_a_minute_and_
     for (token, active) in [(&leaked, false), (&before, false), (&good, true), (&neighbours, true)] {
         assert_eq!(introspected(api, token).await["active"], active, "{token}");
     }
-    until("the token is refused", Duration::from_secs(70), async || {
-        (api.get(&path).bearer(&leaked).send().await.status == 401).then_some(())
-    })
-    .await;
-    assert!(removed.elapsed() < Duration::from_secs(60), "it took {:?}", removed.elapsed());
+    is_refused_within_a_minute(api, &path, &leaked, removed).await;
     api.get(&path).bearer(&before).expect(401).await;
     api.get(&path).bearer(&good).expect(200).await;
 }
@@ -149,11 +154,7 @@ async fn the_tokens_of_a_secret_that_has_ended_can_be_ended_after_further_rotati
     }
     remove().refused(404, "credential-not-found").await;
     assert_eq!(listed(&entity, &application).await, secrets[..3]);
-    until("the token is refused", Duration::from_secs(70), async || {
-        (api.get(&path).bearer(&leaked).send().await.status == 401).then_some(())
-    })
-    .await;
-    assert!(removed.elapsed() < Duration::from_secs(60), "it took {:?}", removed.elapsed());
+    is_refused_within_a_minute(api, &path, &leaked, removed).await;
     for token in [&of_second, &good] {
         api.get(&path).bearer(token).expect(200).await;
     }
@@ -274,7 +275,7 @@ async fn a_removed_secret_ends_at_once_even_the_last(suite: Arc<Suite>) {
     assert!(accepted(api, &application.id, &text(&answer, "clientSecret")).await);
 }
 
-async fn keys_are_told_apart_by_their_names_and_limited(suite: Arc<Suite>) {
+async fn keys_differ_in_their_names_and_are_limited(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let application = made(&entity).await;
     let add = |jwk: Value| entity.post(&of(&application, "/key")).json(&json!({ "publicKey": jwk }));
@@ -337,7 +338,7 @@ async fn the_day_of_the_last_use_is_shown_and_is_no_change(suite: Arc<Suite>) {
     after["secrets"][0].as_object_mut().expect("an object").remove("lastUsedDate");
     assert_eq!(after, before);
 
-    // What was known of a removed credential goes with it.
+    // The last use of a removed credential is forgotten with it.
     let id = text(&before["secrets"][0], "id");
     entity.call("DELETE", &of(&application, &format!("/secret/{id}"))).expect(200).await;
     let item = suite.table().item(&format!("APP#{}", application.id), "APP").await.expect("it is there");

@@ -10,13 +10,13 @@ use crate::{
 };
 
 tests![
-    nobody_gives_scopes_that_their_own_token_lacks,
-    nobody_gives_entities_that_their_own_token_does_not_cover,
-    nobody_gets_at_an_application_that_can_do_more_than_their_token,
-    nobody_removes_an_application_or_its_credentials_that_can_do_more_than_their_token,
+    a_caller_gives_no_scope_that_its_token_lacks,
+    a_caller_gives_no_entity_that_its_token_does_not_cover,
+    a_caller_cannot_change_an_application_that_can_do_more_than_its_token,
+    a_caller_cannot_remove_an_application_or_credential_that_can_do_more_than_its_token,
 ];
 
-async fn nobody_gives_scopes_that_their_own_token_lacks(suite: Arc<Suite>) {
+async fn a_caller_gives_no_scope_that_its_token_lacks(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let token = forged(&suite, "account.write booking.read", &[&entity.id]);
     let ask = |body: &Value| suite.api.post(entity.path("/application")).bearer(&token).json(body);
@@ -25,14 +25,14 @@ async fn nobody_gives_scopes_that_their_own_token_lacks(suite: Arc<Suite>) {
     let challenge = answer.header("www-authenticate");
     assert!(challenge.contains(r#"error="insufficient_scope", scope="booking.write mcp.read""#), "{challenge}");
     assert_eq!(answer.json()["properties"]["requiredScope"], "booking.write mcp.read");
-    // What is wrong with the values is told first.
+    // Violations of values come first.
     let wrong = json!({ "name": "", "scopes": ["booking.write"] });
     ask(&wrong).refused(400, "invalid-request").await;
     ask(&json!({ "name": "n", "scopes": ["account.write", "booking.read"] })).expect(201).await;
     assert_eq!(entity.get("/application/list").expect(200).await.json().as_array().map(Vec::len), Some(1));
 }
 
-async fn nobody_gives_entities_that_their_own_token_does_not_cover(suite: Arc<Suite>) {
+async fn a_caller_gives_no_entity_that_its_token_does_not_cover(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let ask = |token: &str, entities: &[&str]| {
         let body = json!({ "name": "n", "scopes": ["account.write"], "managingEntities": entities });
@@ -48,7 +48,7 @@ async fn nobody_gives_entities_that_their_own_token_does_not_cover(suite: Arc<Su
     ask(&platform, &["third", "*"]).expect(201).await;
 }
 
-async fn nobody_gets_at_an_application_that_can_do_more_than_their_token(suite: Arc<Suite>) {
+async fn a_caller_cannot_change_an_application_that_can_do_more_than_its_token(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let body =
         json!({ "name": "n", "scopes": ["account.write", "payment.write"], "managingEntities": [entity.id, "b"] });
@@ -70,8 +70,8 @@ async fn nobody_gets_at_an_application_that_can_do_more_than_their_token(suite: 
     assert_eq!((&after["version"], after["secrets"].as_array().map(Vec::len)), (&json!(3), Some(2)), "{after:#}");
 }
 
-/// A token for little once removed what others work with: an entity's widest application, and with it all that depends on it.
-async fn nobody_removes_an_application_or_its_credentials_that_can_do_more_than_their_token(suite: Arc<Suite>) {
+/// A token with few rights once removed an entity's widest application, and with it all that depends on it.
+async fn a_caller_cannot_remove_an_application_or_credential_that_can_do_more_than_its_token(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let key = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "key" });
     let wide = json!({

@@ -1,4 +1,4 @@
-//! The operator's command for applications, and what a restart leaves of them.
+//! The operator's command for applications, and that a restart keeps them.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::{
 tests![
     an_operator_makes_and_looks_after_applications,
     an_operator_ends_one_secret_or_key_at_once,
-    what_its_owner_has_changed_of_the_demo_application_outlives_a_restart,
+    changes_of_the_demo_application_by_its_owner_outlive_a_restart,
 ];
 
-async fn what_its_owner_has_changed_of_the_demo_application_outlives_a_restart(suite: Arc<Suite>) {
+async fn changes_of_the_demo_application_by_its_owner_outlive_a_restart(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let entity = Entity::new(&api, api.env["MANAGING_ENTITY"].clone()).await;
     let demo = Made { id: api.env["CLIENT_ID"].clone(), secret: api.env["CLIENT_SECRET"].clone() };
@@ -42,7 +42,7 @@ async fn what_its_owner_has_changed_of_the_demo_application_outlives_a_restart(s
     assert!(bundle.stop().await.success());
 }
 
-/// Runs the operator's command against the bundle; what it says, if it succeeds.
+/// Runs the operator's command against the bundle; returns its output if it succeeds.
 async fn operator(suite: &Suite, arguments: &[&str]) -> Result<String, String> {
     let run = admin(&suite.bundle, &[&["application"], arguments].concat()).await;
     if run.code == Some(0) { Ok(run.out) } else { Err(run.err) }
@@ -88,7 +88,7 @@ async fn an_operator_makes_and_looks_after_applications(suite: Arc<Suite>) {
     assert!(!accepted(api, &id, &new).await);
     assert!(operator(&suite, &["show", &id]).await.expect_err("gone").contains(&id));
 
-    // What is for every entity is nobody's, unless the operator says whose.
+    // An application for every entity has no owner, unless the operator names one.
     let said = operator(&suite, &["create", "--name", "All", "--entity", "*"]).await.expect("made");
     let [id, secret] = <[String; 2]>::try_from(values(&said)).expect("an identifier and a secret");
     assert_eq!(claims(&token(api, &id, &secret).await)["managing_entities"], json!(["*"]));

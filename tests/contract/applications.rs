@@ -1,4 +1,4 @@
-//! Applications: who may make them and with what, what they are limited to, and how they end.
+//! Applications: how they are made, their bounds, and how they end.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,12 +17,12 @@ tests![
     an_entity_has_a_hundred_applications_at_most,
     an_application_gets_tokens_with_a_secret_that_is_shown_once,
     an_application_is_for_the_entity_of_the_path_unless_others_are_said,
-    every_violation_is_told_at_once,
-    what_an_application_is_made_of_has_bounds,
+    every_violation_is_reported_at_once,
+    the_parts_of_an_application_have_bounds,
     an_application_with_all_that_may_be_gets_a_token_that_is_accepted,
     an_application_that_removes_itself_is_asked_to_confirm,
-    a_removal_is_not_refused_because_somebody_changes_the_application_meanwhile,
-    what_an_entity_makes_in_an_hour_is_limited_and_what_it_removes_is_not,
+    a_removal_is_not_refused_because_of_a_change_meanwhile,
+    an_entity_may_make_so_many_credentials_in_an_hour_and_remove_any_number,
     an_application_that_is_made_with_credentials_counts_for_each_of_them,
     another_entitys_application_looks_like_a_missing_one,
     a_list_has_the_newest_first_and_no_secrets,
@@ -56,7 +56,7 @@ pub async fn made(entity: &Entity) -> Made {
     made_with(entity, json!({ "name": "test", "scopes": ["account.read", "integrations.read"] })).await
 }
 
-/// The path of an application, and what follows it.
+/// The path of an application with this ending.
 pub fn of(application: &Made, rest: &str) -> String {
     format!("/application/{}{rest}", application.id)
 }
@@ -149,7 +149,7 @@ async fn an_application_is_for_the_entity_of_the_path_unless_others_are_said(sui
     }
 }
 
-async fn every_violation_is_told_at_once(suite: Arc<Suite>) {
+async fn every_violation_is_reported_at_once(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let key = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY });
     for (body, fields) in [
@@ -184,7 +184,7 @@ async fn every_violation_is_told_at_once(suite: Arc<Suite>) {
     }
 }
 
-async fn what_an_application_is_made_of_has_bounds(suite: Arc<Suite>) {
+async fn the_parts_of_an_application_have_bounds(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let ids = |count: usize, length: usize| -> Vec<String> { (0..count).map(|n| format!("{n:0length$}")).collect() };
     let keys = |count: usize| -> Vec<Value> {
@@ -242,7 +242,7 @@ async fn an_application_that_removes_itself_is_asked_to_confirm(suite: Arc<Suite
     assert!(!accepted(api, &application.id, &application.secret).await);
 }
 
-async fn a_removal_is_not_refused_because_somebody_changes_the_application_meanwhile(suite: Arc<Suite>) {
+async fn a_removal_is_not_refused_because_of_a_change_meanwhile(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let entity = Entity::new(&stood.api, "busy".to_owned()).await;
     let application = made(&entity).await;
@@ -262,20 +262,23 @@ async fn a_removal_is_not_refused_because_somebody_changes_the_application_meanw
     assert!(stood.bundle.stop().await.success());
 }
 
+/// Sets how much of an account's allowance is spent, in this hour and in the next.
+pub async fn spend(suite: &Suite, account: &str, count: u32) {
+    let hour = now() - now() % 3600;
+    for hour in [hour, hour + 3600] {
+        let (pk, sk) = (format!("ALLOWANCE#{account}"), format!("{hour:010}"));
+        let spent = json!({ "pk": { "S": pk }, "sk": { "S": sk }, "count": { "N": count.to_string() } });
+        suite.table().put(spent).await;
+    }
+}
+
 /// Each application, secret and key is an entry in the list of revocations when it is removed, and every function reads that list.
-async fn what_an_entity_makes_in_an_hour_is_limited_and_what_it_removes_is_not(suite: Arc<Suite>) {
+async fn an_entity_may_make_so_many_credentials_in_an_hour_and_remove_any_number(suite: Arc<Suite>) {
     let (entity, neighbour) = (suite.entity().await, suite.entity().await);
     let body = json!({ "name": "n", "scopes": ["account.read"] });
     let application = made_with(&entity, body.clone()).await;
     let secret = text(&shown(&entity, &application).await["secrets"][0], "id");
-    let hour = now() - now() % 3600;
-    for hour in [hour, hour + 3600] {
-        let spent = json!({
-            "pk": { "S": format!("ALLOWANCE#credentials#{}", entity.id) }, "sk": { "S": format!("{hour:010}") },
-            "count": { "N": "1000" },
-        });
-        suite.table().put(spent).await;
-    }
+    spend(&suite, &format!("credentials#{}", entity.id), 1000).await;
     let key = json!({ "publicKey": { "kty": "OKP", "crv": "Ed25519", "x": KEY } });
     for (path, body) in [
         ("/application".to_owned(), &body),
@@ -295,24 +298,15 @@ async fn what_an_entity_makes_in_an_hour_is_limited_and_what_it_removes_is_not(s
 
 /// Each of them is an entry in the list of revocations when it is removed.
 async fn an_application_that_is_made_with_credentials_counts_for_each_of_them(suite: Arc<Suite>) {
-    let (entity, table) = (suite.entity().await, suite.table());
+    let entity = suite.entity().await;
     let body = json!({
         "name": "n", "scopes": ["account.read"], "publicKeys": [{ "kty": "OKP", "crv": "Ed25519", "x": KEY }],
     });
-    let hour = now() - now() % 3600;
-    let spend = async |count: u32| {
-        for hour in [hour, hour + 3600] {
-            let spent = json!({
-                "pk": { "S": format!("ALLOWANCE#credentials#{}", entity.id) }, "sk": { "S": format!("{hour:010}") },
-                "count": { "N": count.to_string() },
-            });
-            table.put(spent).await;
-        }
-    };
+    let account = format!("credentials#{}", entity.id);
     // Three are made: the application, its secret and its key.
-    spend(998).await;
+    spend(&suite, &account, 998).await;
     entity.post("/application").json(&body).expect(429).await;
-    spend(997).await;
+    spend(&suite, &account, 997).await;
     entity.post("/application").json(&body).expect(201).await;
 }
 
@@ -336,7 +330,7 @@ async fn another_entitys_application_looks_like_a_missing_one(suite: Arc<Suite>)
         }
     }
     assert!(accepted(&suite.api, &application.id, &application.secret).await);
-    // What is beside it is something else.
+    // The list beside it is no application.
     let answer = entity.call("DELETE", "/application/list").expect(405).await;
     assert_eq!(answer.header("allow"), "GET");
 }

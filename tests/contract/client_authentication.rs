@@ -1,4 +1,4 @@
-//! Applications that prove with a key of their own who they are (`private_key_jwt`, RFC 7523), at every endpoint where a
+//! Applications that authenticate with a key of their own (`private_key_jwt`, RFC 7523), at every endpoint where a
 //! client authenticates.
 
 use std::sync::{

@@ -1,4 +1,4 @@
-//! POST /task/geo-ip-update: who may call it and how. What it does with a provider's file is tested where it is decided.
+//! POST /task/geo-ip-update: its credentials and its request. The handling of a provider's file is tested beside its code.
 
 use std::sync::Arc;
 

@@ -29,7 +29,7 @@ async fn read(api: &Api, name: &str) -> Option<Vec<u8>> {
     Some(answer.error_for_status().expect("it is there").bytes().await.expect("a whole object").to_vec())
 }
 
-/// The pointer, which names what is there.
+/// The pointer, which names the releases.
 async fn pointer(api: &Api) -> Option<Value> {
     let pointer: Value = serde_json::from_slice(&read(api, "current.json").await?).expect("a pointer is JSON");
     for release in ["current", "previous"] {

@@ -1,4 +1,4 @@
-//! Updates that are killed: the next one takes over within seconds, and what is published is whole at every moment.
+//! Updates that are killed: the next one takes over within seconds, and the published release is whole at every moment.
 
 use std::{
     fs::{self, File},
@@ -27,7 +27,7 @@ fn database(days_ago: i64) -> Vec<u8> {
     database_of(CITY, days_ago, 20_000)
 }
 
-/// A bundle, what it asks, and where it publishes.
+/// A bundle, its provider, and its store.
 struct World {
     bundle: Bundle,
     api: Api,
@@ -44,7 +44,7 @@ impl World {
         database
     }
 
-    /// What is published, and is this.
+    /// Fails unless this is published.
     fn expect(&self, database: &[u8]) {
         let files = files(&self.store);
         assert!(published(&files, CITY).as_deref() == Some(database), "another release is published");
@@ -60,14 +60,14 @@ impl World {
         self.folder().join(format!("{}.mmdb", sha256(database)))
     }
 
-    /// As long as somebody else changes the pointer, an update waits with its own change.
+    /// The lock of a change of the pointer, for which an update waits.
     fn pointer_lock(&self) -> File {
         let lock = File::open(self.folder().join("current.json.lock")).expect("it was made by the first release");
         lock.lock().expect("nobody has it");
         lock
     }
 
-    /// Kills the function, and waits for the next process: what is asked for in between may go to the dying one.
+    /// Kills the function, and waits for the next process: a request in between may go to the dying one.
     async fn kill(&self) {
         let process = self.bundle.process(FUNCTION).await;
         process.kill();

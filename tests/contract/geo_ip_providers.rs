@@ -1,4 +1,4 @@
-//! What providers serve, right and wrong: what is right is published, and nothing else ever is.
+//! Files of providers, right and wrong: the right ones are published, and no other.
 
 use std::{
     collections::BTreeMap,
@@ -17,9 +17,9 @@ use crate::harness::{
     tests,
 };
 
-tests![only_what_is_right_is_published_and_whatever_is_wrong_is_told];
+tests![good_databases_alone_are_published_and_every_fault_has_a_sentence];
 
-/// Editions of MaxMind's: how each goes wrong with the second release, and what is said.
+/// Editions of MaxMind's: the fault of each one's second release, and a part of the sentence about it.
 const MAXMIND: [(&str, &str); 8] = [
     ("WrongChecksum", "the checksum of what was served is not the one that the provider gives"),
     ("FlippedBit", "the checksum of what was served is not the one that the provider gives"),
@@ -167,7 +167,7 @@ fn second_release(server: &UpdateServer, other: &UpdateServer) {
     }
 }
 
-async fn only_what_is_right_is_published_and_whatever_is_wrong_is_told(suite: Arc<Suite>) {
+async fn good_databases_alone_are_published_and_every_fault_has_a_sentence(suite: Arc<Suite>) {
     let (server, other) = (UpdateServer::start().await, UpdateServer::start().await);
     first_release(&server);
     let secrets = [("geo-ip", configuration(&server))];
@@ -175,9 +175,9 @@ async fn only_what_is_right_is_published_and_whatever_is_wrong_is_told(suite: Ar
 
     a_dry_run_changes_nothing(&api, "", "the first").await;
     ten_runs_at_once_are_one(&api, &server).await;
-    what_is_published_is_not_downloaded_again(&api, &server).await;
+    a_published_release_is_not_downloaded_again(&api, &server).await;
     second_release(&server, &other);
-    only_what_is_right_is_published(&api, &server, &other).await;
+    good_databases_alone_are_published(&api, &server, &other).await;
     assert!(bundle.stop().await.success());
 }
 
@@ -219,7 +219,7 @@ fn released(files: &Files, edition: &str, days_ago: i64) -> Vec<u8> {
     published(files, edition).expect("there is a pointer")
 }
 
-async fn what_is_published_is_not_downloaded_again(api: &Api, server: &UpdateServer) {
+async fn a_published_release_is_not_downloaded_again(api: &Api, server: &UpdateServer) {
     let before = files(&folder(api));
     for query in ["?live=true", "?live=false"] {
         server.forget();
@@ -227,7 +227,7 @@ async fn what_is_published_is_not_downloaded_again(api: &Api, server: &UpdateSer
         assert!(success, "{message}");
         for (name, line) in lines(&message) {
             assert!(line.contains(&format!("is up to date: build {}", day(8))), "{line}");
-            // An address is asked, and has nothing new; what has a checksum beside it need not be.
+            // An address is asked, and has nothing new; one with a checksum beside it need not be asked.
             let asked = usize::from(!of_maxmind(name) && name != "WrongSha256");
             assert_eq!(downloads(server, name), asked, "{name}");
         }
@@ -235,7 +235,7 @@ async fn what_is_published_is_not_downloaded_again(api: &Api, server: &UpdateSer
     assert_eq!(files(&folder(api)), before);
 }
 
-async fn only_what_is_right_is_published(api: &Api, server: &UpdateServer, other: &UpdateServer) {
+async fn good_databases_alone_are_published(api: &Api, server: &UpdateServer, other: &UpdateServer) {
     let store = folder(api);
     let before = files(&store);
     server.forget();

@@ -1,5 +1,5 @@
-//! Guessing at the token issuer: failed attempts are limited by client identifier and address, without anybody being locked
-//! out who comes from elsewhere, and without a write for those who succeed.
+//! Guessing at the token issuer: failed attempts are limited by client identifier and address. Clients at other addresses are
+//! not locked out, and a successful attempt writes nothing.
 
 use std::{net::Ipv4Addr, sync::Arc};
 
@@ -11,10 +11,10 @@ use crate::harness::{Api, ApiResponse, Call, Settings, Suite, tests};
 tests![
     guesses_at_one_client_end_for_that_client_and_address_alone,
     guesses_at_many_clients_end_for_the_address,
-    what_nobody_can_read_is_a_guess_as_well,
+    unreadable_credentials_are_a_guess_as_well,
     guesses_that_come_all_at_once_are_limited_all_the_same,
     a_guess_that_cannot_be_counted_is_not_answered,
-    who_succeeds_writes_nothing,
+    a_successful_attempt_writes_nothing,
 ];
 
 const GRANT: (&str, &str) = ("grant_type", "client_credentials");
@@ -54,7 +54,7 @@ async fn guesses_at_one_client_end_for_that_client_and_address_alone(suite: Arc<
         let form = [("token", "x"), ("client_id", victim.as_str()), ("client_secret", "guess")];
         turned_away(attacker.post(path).form(&form)).await;
     }
-    // The header that proxies write is anybody's word.
+    // Any client can write the header of proxies.
     turned_away(good(&attacker).header("x-forwarded-for", "192.0.2.1")).await;
     good(api).expect(200).await;
     good(&api.at_address(Ipv4Addr::new(127, 0, 0, 8))).expect(200).await;
@@ -78,13 +78,13 @@ async fn guesses_at_many_clients_end_for_the_address(suite: Arc<Suite>) {
     let basic = attacker.post("/oauth2/token").header("authorization", "Basic YTpi").form(&[GRANT]);
     turned_away(basic).await;
     good(&api).expect(200).await;
-    // What is malformed is no guess, and says so.
+    // A malformed request is no guess, and is answered so.
     let malformed = [GRANT, ("client_id", "a"), ("client_secret", "b"), ("client_assertion", "c")];
     attacker.post("/oauth2/token").form(&malformed).expect(400).await;
     assert!(bundle.stop().await.success());
 }
 
-async fn what_nobody_can_read_is_a_guess_as_well(suite: Arc<Suite>) {
+async fn unreadable_credentials_are_a_guess_as_well(suite: Arc<Suite>) {
     let settings = Settings::default().with("TOKEN_GUESSES_PER_ADDRESS", "7").with("TOKEN_GUESSES_PER_CLIENT", "3");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
     let attacker = api.at_address(Ipv4Addr::new(127, 0, 0, 11));
@@ -134,7 +134,7 @@ async fn a_guess_that_cannot_be_counted_is_not_answered(suite: Arc<Suite>) {
     assert!(stood.bundle.stop().await.success());
 }
 
-async fn who_succeeds_writes_nothing(suite: Arc<Suite>) {
+async fn a_successful_attempt_writes_nothing(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let id = stood.api.env["CLIENT_ID"].clone();
     good(&stood.api).expect(200).await; // the first of the day is noted

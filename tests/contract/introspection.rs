@@ -1,4 +1,4 @@
-//! Introspection: what a token is good for, for those who may know.
+//! Introspection: the claims of a token, for clients that may see them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::harness::{Api, ApiResponse, Application, Suite, now, tests};
 
 tests![
     an_active_token_is_described_as_it_is,
-    of_a_token_that_is_not_active_nothing_is_told,
+    the_answer_about_an_inactive_token_has_no_other_member,
     another_applications_token_looks_inactive,
     a_platform_wide_application_sees_others_tokens_only_with_the_scope_to_read_accounts,
     a_question_needs_a_token_and_an_authenticated_client,
@@ -49,7 +49,7 @@ async fn an_active_token_is_described_as_it_is(suite: Arc<Suite>) {
     );
 }
 
-async fn of_a_token_that_is_not_active_nothing_is_told(suite: Arc<Suite>) {
+async fn the_answer_about_an_inactive_token_has_no_other_member(suite: Arc<Suite>) {
     let (api, forge) = (&suite.api, suite.forge());
     let revoked = api.new_token(Application::Demo, "").await;
     api.as_client("/oauth2/revoke", Application::Demo, &[("token", &revoked)]).expect(200).await;
@@ -112,7 +112,7 @@ async fn a_question_needs_a_token_and_an_authenticated_client(suite: Arc<Suite>)
         let refused = api.post("/oauth2/introspect").form(&form).refused(401, "invalid-client").await;
         assert_eq!(refused["error"], "invalid_client");
     }
-    // Who asks with a token only is nobody, as with GET.
+    // A token is no credential here, as with GET.
     api.post("/oauth2/introspect").bearer(&token).form(&[("token", &token)]).refused(401, "invalid-client").await;
     api.get(format!("/oauth2/introspect?token={token}")).refused(405, "method-not-allowed").await;
     api.as_client("/oauth2/introspect", Application::Demo, &[]).refused(400, "invalid-token-request").await;

@@ -29,7 +29,7 @@ const BASIC: &str = "client_secret_basic";
 const POST: &str = "client_secret_post";
 const PRIVATE_KEY: &str = "private_key_jwt";
 
-/// What every attempt asks for, and what suffices for the list of event types.
+/// The scope of every attempt, which suffices for the list of event types.
 const SCOPE: &str = "integrations.read";
 
 /// An attempt to get a token, by the demo application.
@@ -112,7 +112,7 @@ async fn the_oauth2_crate_gets_tokens_and_understands_errors(suite: Arc<Suite>) 
     are_right(&suite.api, &outcomes.into()).await;
 }
 
-/// What the scripts do with their libraries.
+/// The same as the scripts do with their libraries.
 async fn outcome_with_the_oauth2_crate(attempt: &Value) -> Value {
     let text = |name: &str| attempt[name].as_str().unwrap_or_default().to_owned();
     let client = BasicClient::new(ClientId::new(text("clientId")))

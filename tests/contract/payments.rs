@@ -15,17 +15,17 @@ tests![
     a_person_connects_any_provider,
     every_request_for_a_connection_has_a_state_of_its_own,
     a_connection_is_asked_for_without_a_body_or_with_an_empty_one,
-    an_unknown_provider_is_told,
+    an_unknown_provider_is_not_found,
     connections_are_listed_by_provider_and_never_show_a_token,
-    a_provider_that_tells_no_expiry_makes_a_connection_without_one,
+    a_provider_without_an_expiry_makes_a_connection_without_one,
     a_person_who_declines_connects_nothing,
     disconnecting_gives_access_back_and_removes_the_connection,
-    disconnecting_what_the_provider_has_ended_already_removes_the_connection,
+    disconnecting_after_the_provider_ended_the_access_removes_the_connection,
     a_provider_that_fails_keeps_its_connection,
     a_broken_connection_can_be_removed_whatever_the_provider_says,
     a_provider_whose_secret_was_deleted_is_unknown,
     an_entity_has_connections_of_its_own,
-    webhooks_are_told_of_connections_and_their_end,
+    events_of_connections_and_their_end_reach_webhooks,
     the_outcome_page_says_the_outcome_in_words_and_runs_nothing,
     a_request_without_the_scope_is_refused,
 ];
@@ -123,7 +123,7 @@ async fn a_connection_is_asked_for_without_a_body_or_with_an_empty_one(suite: Ar
     entity.post(path).body("text/plain", "{}").refused(415, "unsupported-media-type").await;
 }
 
-async fn an_unknown_provider_is_told(suite: Arc<Suite>) {
+async fn an_unknown_provider_is_not_found(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for name in ["unknown", "sim", "SQUARE", "a..b", "a%2Fb", "sim-basic%00", &"x".repeat(200)] {
         let call = entity.post(&format!("/payment/provider/{name}/connection"));
@@ -152,7 +152,7 @@ async fn connections_are_listed_by_provider_and_never_show_a_token(suite: Arc<Su
     }
 }
 
-async fn a_provider_that_tells_no_expiry_makes_a_connection_without_one(suite: Arc<Suite>) {
+async fn a_provider_without_an_expiry_makes_a_connection_without_one(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (provider, seconds) in [("stripe", None), ("square", Some(30 * 24 * 3_600)), ("sim-basic", Some(3_600))] {
         entity.link(provider, Choice::ALLOW).await;
@@ -199,7 +199,7 @@ async fn disconnecting_gives_access_back_and_removes_the_connection(suite: Arc<S
     }
 }
 
-async fn disconnecting_what_the_provider_has_ended_already_removes_the_connection(suite: Arc<Suite>) {
+async fn disconnecting_after_the_provider_ended_the_access_removes_the_connection(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for provider in ["sim-basic", "square", "stripe"] {
         let visit = entity.link(provider, Choice::ALLOW).await;
@@ -239,7 +239,7 @@ async fn a_broken_connection_can_be_removed_whatever_the_provider_says(suite: Ar
 
 async fn a_provider_whose_secret_was_deleted_is_unknown(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    // Deleted as operators do: for some days it can still be restored, and nobody can read it.
+    // Deleted as operators do: for some days it can be restored, and cannot be read.
     let request = json!({ "SecretId": "waypost/local/provider-adyen", "RecoveryWindowInDays": 7 });
     let answer = reqwest::Client::new()
         .post(&suite.api.env["SERVICES_ENDPOINT"])
@@ -263,7 +263,7 @@ async fn an_entity_has_connections_of_its_own(suite: Arc<Suite>) {
     assert_eq!(mine.connections().await.len(), 1);
 }
 
-async fn webhooks_are_told_of_connections_and_their_end(suite: Arc<Suite>) {
+async fn events_of_connections_and_their_end_reach_webhooks(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let url = receiver.on("/", [Behaviour::status(200)]);
     let types = json!(["payment.connection.established", "payment.connection.removed"]);

@@ -1,4 +1,4 @@
-//! The callback: what it refuses, and what each refusal leaves as it was.
+//! The callback: its refusals, and the state that each leaves.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -129,7 +129,7 @@ async fn a_bad_access_token_is_refused_and_costs_nothing(suite: Arc<Suite>) {
     ] {
         visit.callback().header("authorization", &authorization).refused(401, "unauthorized").await;
     }
-    // What the token is for comes before what the request says (the contract's checks 3, 4 and 7).
+    // The token's scope and entity come before the values of the request (the contract's checks 3, 4 and 7).
     let mut claims = forge.claims();
     claims["scope"] = "payment.read payment.remove".into();
     let token = forge.token(&forge.header(), &claims);

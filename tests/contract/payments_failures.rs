@@ -7,12 +7,12 @@ use doubles::provider::{Failure, PROVIDERS_WORDS, RequestOutcome};
 use crate::harness::{ApiResponse, Choice, Entity, Suite, new_account, tests};
 
 tests![
-    whatever_goes_wrong_at_the_provider_is_a_500_that_says_nothing,
+    every_failure_at_the_provider_is_a_500_with_an_empty_object,
     a_code_that_the_provider_does_not_know_connects_nothing,
     a_failure_leaves_an_older_connection_as_it_was,
 ];
 
-/// What every failed callback has in common.
+/// Fails unless the callback failed like every other.
 fn says_nothing(answer: &ApiResponse) {
     assert_eq!((answer.status, answer.body.as_slice()), (500, &b"{}"[..]), "{}", answer.exchange);
     assert!(answer.header("content-type").starts_with("application/json"), "{}", answer.exchange);
@@ -24,14 +24,14 @@ async fn fails(suite: Arc<Suite>, entity: Entity, provider: &'static str, name: 
     let visit = entity.visit(provider, Choice::leading_to(&format!("fail-{name}"))).await;
     let answer = visit.callback().send().await;
     says_nothing(&answer);
-    // One try: a code that is presented twice can end what it led to.
+    // One try: a code that is presented twice can end its connection.
     assert_eq!(suite.providers().exchanges(visit.code()), [RequestOutcome::Failed], "{name}");
     visit.callback().refused(400, "invalid-state").await;
     assert_eq!(suite.providers().exchanges(visit.code()).len(), 1, "{name}");
     assert!(entity.connections().await.is_empty(), "{name}");
 }
 
-async fn whatever_goes_wrong_at_the_provider_is_a_500_that_says_nothing(suite: Arc<Suite>) {
+async fn every_failure_at_the_provider_is_a_500_with_an_empty_object(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     // At the same time, since some take as long as the service waits.
     let failures: Vec<_> = Failure::ALL

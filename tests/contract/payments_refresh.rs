@@ -20,8 +20,8 @@ tests![
     tokens_are_refreshed_before_they_expire,
     the_rotated_token_is_the_one_that_is_used_next,
     a_provider_that_keeps_its_refresh_token_is_asked_with_it_again,
-    a_grant_that_has_ended_breaks_the_connection_and_webhooks_are_told,
-    what_cannot_be_refreshed_breaks_when_it_expires,
+    a_grant_that_has_ended_breaks_the_connection_and_an_event_says_so,
+    a_connection_that_cannot_be_refreshed_breaks_when_it_expires,
     a_failure_is_tried_again_and_breaks_nothing,
     an_answer_that_was_lost_costs_no_connection,
     a_broken_connection_is_mended_by_connecting_again,
@@ -42,7 +42,7 @@ async fn make_due(table: &Table, entity: &Entity, provider: &str) {
     until("nobody holds the connection", LONG, async || table.set(&pk, &sk, "dueAt", PAST).await.then_some(())).await;
 }
 
-/// Waits until so many refreshes of an account were asked for, and returns what came of them.
+/// Waits until so many refreshes of an account were asked for, and returns their outcomes.
 async fn refreshes(suite: &Suite, account: &str, count: usize) -> Vec<RequestOutcome> {
     until(&format!("{count} refreshes of {account}"), LONG, async || {
         Some(suite.providers().of_account(Kind::Refresh, account)).filter(|outcomes| outcomes.len() >= count)
@@ -119,7 +119,7 @@ async fn refresh_twice(suite: &Suite, provider: &str) {
         until_recorded(&table, &entity, provider).await;
     }
     assert_eq!(entity.connection(provider).await.expect("kept")["status"], "connected");
-    // And what is kept is good for giving access back.
+    // The kept tokens are good for giving access back.
     assert_eq!(entity.disconnect(provider).expect(200).await.json()["success"], true);
     assert!(suite.providers().has_ended(provider, &visit.account));
 }
@@ -136,7 +136,7 @@ async fn a_provider_that_keeps_its_refresh_token_is_asked_with_it_again(suite: A
     refresh_twice(&suite, "sim-json").await;
 }
 
-/// A webhook for broken connections; what it receives is at `/` of the receiver.
+/// A webhook for broken connections; its requests are at `/` of the receiver.
 async fn watch(entity: &Entity) -> Receiver {
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
@@ -145,7 +145,7 @@ async fn watch(entity: &Entity) -> Receiver {
     receiver
 }
 
-async fn told(receiver: &Receiver, connection: &Value, visit: &Visit, provider: &str, reason: &str) {
+async fn event_arrives(receiver: &Receiver, connection: &Value, visit: &Visit, provider: &str, reason: &str) {
     let event = receiver.until("/", 1).await[0].json();
     let data = json!({
         "connectionIdentifier": connection["id"], "provider": provider, "account": visit.account, "reason": reason,
@@ -153,7 +153,7 @@ async fn told(receiver: &Receiver, connection: &Value, visit: &Visit, provider: 
     assert_eq!((&event["type"], &event["data"]), (&json!("payment.connection.broken"), &data), "{event:#}");
 }
 
-async fn a_grant_that_has_ended_breaks_the_connection_and_webhooks_are_told(suite: Arc<Suite>) {
+async fn a_grant_that_has_ended_breaks_the_connection_and_an_event_says_so(suite: Arc<Suite>) {
     for provider in ["sim-basic", "square"] {
         let (entity, table) = (suite.entity().await, suite.table());
         let receiver = watch(&entity).await;
@@ -162,8 +162,8 @@ async fn a_grant_that_has_ended_breaks_the_connection_and_webhooks_are_told(suit
         make_due(&table, &entity, provider).await;
         let broken =
             until_listed(&entity, provider, "it is broken", |connection| connection["status"] == "broken").await;
-        told(&receiver, &broken, &visit, provider, "refused").await;
-        // Nobody tries again what cannot succeed.
+        event_arrives(&receiver, &broken, &visit, provider, "refused").await;
+        // A refresh that cannot succeed is not tried again.
         let (pk, sk) = key(&entity, provider);
         let item = table.item(&pk, &sk).await.expect("kept");
         assert!(item["dueAt"].is_null() && item["dueShard"].is_null(), "{item:#}");
@@ -172,14 +172,14 @@ async fn a_grant_that_has_ended_breaks_the_connection_and_webhooks_are_told(suit
     }
 }
 
-async fn what_cannot_be_refreshed_breaks_when_it_expires(suite: Arc<Suite>) {
+async fn a_connection_that_cannot_be_refreshed_breaks_when_it_expires(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = watch(&entity).await;
     let visit = entity.link("sim-basic", Choice { first_lifetime: Some(4), ..Choice::leading_to("no-refresh") }).await;
     assert_eq!(entity.connection("sim-basic").await.expect("connected")["status"], "connected");
     let broken =
         until_listed(&entity, "sim-basic", "it is broken", |connection| connection["status"] == "broken").await;
-    told(&receiver, &broken, &visit, "sim-basic", "expired").await;
+    event_arrives(&receiver, &broken, &visit, "sim-basic", "expired").await;
     assert_eq!(suite.providers().of_account(Kind::Refresh, &visit.account), []);
 }
 
@@ -235,7 +235,7 @@ async fn a_row_that_was_copied_to_another_entity_is_of_no_use(suite: Arc<Suite>)
     let visit = owner.link("sim-basic", Choice::ALLOW).await;
     let (pk, sk) = key(&owner, "sim-basic");
     let row = table.item(&pk, &sk).await.expect("it is there");
-    // Whether or not the copy still says whose it was.
+    // With and without the former owner in the copy.
     for said in [&thief.id, &owner.id] {
         let mut copy = row.clone();
         copy["pk"]["S"] = key(&thief, "sim-basic").0.into();
@@ -306,7 +306,7 @@ async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: A
     })
     .await;
     kill_refreshers(&bundle).await;
-    // What is held now was perhaps under way, and its holder is gone.
+    // The refreshes with a lease were perhaps under way, and their function is dead.
     let held: BTreeSet<String> = table
         .scan()
         .await

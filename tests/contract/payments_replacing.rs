@@ -17,13 +17,13 @@ tests![
 
 const PATH: &str = "/payment/provider/sim-basic/connection";
 
-/// Makes sure that the person's account was not connected, that they were told so, and that the access was given back.
+/// Fails unless the person's account was not connected and the page says so.
 async fn was_not_connected(suite: &Suite, visit: &Visit) {
     let answer = visit.arrive("other-account").await;
     let address = answer.header("location").strip_prefix(suite.api.base_url()).expect("the panel is the service's own");
     let page = visit.at(address).expect(200).await.text();
     assert!(page.contains(&visit.account) && page.contains("was not connected"), "{page}");
-    // Another entity may be connected to that account, whose access most providers would end as well.
+    // Another entity may be connected to that account, and most providers would end its access as well.
     assert_eq!(suite.providers().of_account(Kind::Revocation, &visit.account), []);
     visit.callback().refused(400, "invalid-state").await;
 }

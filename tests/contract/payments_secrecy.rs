@@ -1,4 +1,4 @@
-//! What nobody but the service and the provider may see is seen nowhere.
+//! Secrets of the service and the provider appear nowhere else.
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
@@ -20,7 +20,7 @@ fn spellings(secret: &str) -> BTreeSet<String> {
     [secret.to_owned(), escaped, percent, twice.trim_matches('"').to_owned(), json, base64].into()
 }
 
-/// What a browser is known by, without its name.
+/// The value of a browser's cookie.
 fn value(cookie: &str) -> String {
     cookie.split_once('=').map_or("", |(_, value)| value).to_owned()
 }
@@ -39,7 +39,7 @@ fn logs(bundle: &Bundle) -> Vec<(String, String)> {
 
 async fn no_secret_stands_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    // Everything that there is to go right or wrong, beside what other tests do meanwhile.
+    // Every way to succeed or fail, beside the other tests.
     let mut states = Vec::new();
     for provider in PROVIDERS {
         let waiting = entity.visit(provider, Choice::ALLOW).await;
@@ -70,7 +70,7 @@ async fn no_secret_stands_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc
     let answers = suite.api.seen();
     let in_answers = found(&answers, &secrets);
     assert!(in_answers.is_empty(), "in an answer: {in_answers:#?}");
-    // A state is told to the client that asked for the connection, a cookie to its browser, and both on the start page only.
+    // The client that asked for the connection gets the state, its browser the cookie, and both on the start page only.
     secrets.extend(states);
     for (path, text) in &answers {
         if let Ok(body) = serde_json::from_str::<Value>(text.split_once('\n').map_or("", |(_, body)| body))

@@ -8,7 +8,7 @@ use crate::harness::{
 };
 
 tests![
-    the_start_page_names_the_entity_the_provider_and_what_is_asked_for,
+    the_start_page_names_the_entity_the_provider_and_the_scopes,
     a_victim_does_not_complete_a_strangers_connection,
     a_callback_of_another_browser_is_refused_and_costs_nothing,
     only_the_page_itself_leads_on_from_it,
@@ -34,7 +34,7 @@ async fn still_works(suite: &Suite, visit: &Visit) {
     visit.arrive("connected").await;
 }
 
-async fn the_start_page_names_the_entity_the_provider_and_what_is_asked_for(suite: Arc<Suite>) {
+async fn the_start_page_names_the_entity_the_provider_and_the_scopes(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (provider, label) in [("sim-basic", "sim-basic"), ("stripe", "Stripe")] {
         let start = entity.authorization_url(provider).await;
@@ -99,7 +99,7 @@ async fn only_the_page_itself_leads_on_from_it(suite: Arc<Suite>) {
     let start = entity.authorization_url("sim-basic").await;
     let page = open(&suite, &start).await;
     let (cookie, link) = (cookie_of(&page), link_of(&page, path(&suite, &start)));
-    // What a stranger who has the address knows: the link of a browser of their own.
+    // A stranger with the address has the link of a browser of their own.
     let strangers = link_of(&open(&suite, &start).await, path(&suite, &start));
     let another = entity.authorization_url("sim-basic").await;
     let of_another = link_of(&suite.api.get(path(&suite, &another)).header("cookie", &cookie).expect(200).await, &link);

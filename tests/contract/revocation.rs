@@ -9,7 +9,10 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::harness::{Api, ApiResponse, Application, Call, Suite, now, tests};
+use crate::{
+    applications::spend,
+    harness::{Api, ApiResponse, Application, Call, Suite, now, tests},
+};
 
 tests![
     a_revoked_token_is_refused_by_every_operation_within_a_minute,
@@ -41,7 +44,7 @@ fn says_nothing(answer: &ApiResponse) {
 
 async fn a_revoked_token_is_refused_by_every_operation_within_a_minute(suite: Arc<Suite>) {
     let api = &suite.api;
-    // A scope that no operation wants: whoever believes the token says that its scope does not do, and does nothing.
+    // With a scope that no operation wants, an operation that accepts the token does nothing.
     let [token, spared] =
         [api.new_token(Application::Demo, "mcp.read").await, api.new_token(Application::Demo, "mcp.read").await];
     let operations: Vec<_> =
@@ -166,17 +169,10 @@ async fn a_stolen_application_that_revokes_without_end_takes_nothing_from_others
         claims["iat"] = (now() - seconds_ago).into();
         forge.token(&forge.header(), &claims)
     };
-    // Two are left of its own allowance and two of what it shares, whether or not an hour ends meanwhile.
-    let hour = now() - now() % 3600;
-    for (account, spent) in [
-        (format!("own-tokens#{}", stolen["clientId"].as_str().expect("a text")), "48"),
-        (format!("shared-tokens#{}", entity.id), "998"),
-    ] {
-        for hour in [hour, hour + 3600] {
-            let (pk, sk) = (format!("ALLOWANCE#{account}"), format!("{hour:010}"));
-            suite.table().put(json!({ "pk": { "S": pk }, "sk": { "S": sk }, "count": { "N": spent } })).await;
-        }
-    }
+    // Two are left of its own allowance and two of the shared one, whether or not an hour ends meanwhile.
+    let own = format!("own-tokens#{}", stolen["clientId"].as_str().expect("a text"));
+    spend(&suite, &own, 48).await;
+    spend(&suite, &format!("shared-tokens#{}", entity.id), 998).await;
     for number in 0..20 {
         revokes(api, &stolen, &token(&stolen, &number.to_string(), 60)).expect(200).await;
     }

@@ -25,7 +25,7 @@ tests![
     a_rotation_that_is_cut_off_anywhere_leaves_a_service_that_issues_and_verifies,
     a_deployment_chooses_its_algorithm_and_may_change_it,
     a_key_that_would_end_before_its_token_signs_nothing_and_the_next_one_does,
-    a_key_that_nobody_knows_is_no_fault_of_the_token_while_the_table_is_out_of_reach,
+    an_unknown_key_is_no_fault_of_the_token_while_the_table_is_out_of_reach,
 ];
 
 const GRANT: (&str, &str) = ("grant_type", "client_credentials");
@@ -38,7 +38,7 @@ fn without_lead() -> Settings {
     Settings::default().with("SIGNING_KEY_LEAD", "0s")
 }
 
-/// Runs the operator's program, which must succeed; what it says at the end.
+/// Runs the operator's program, which must succeed; returns its last output.
 async fn rotate(bundle: &Bundle, options: &[&str]) -> String {
     admin(bundle, &[&["signing-keys", "rotate"], options].concat()).await.done()
 }
@@ -70,7 +70,7 @@ impl Client {
         until("a token", LONG, async || self.issue().await?["access_token"].as_str().map(str::to_owned)).await
     }
 
-    /// What comes of asking for a token, if anything does.
+    /// Asks for a token; `None` without an answer.
     async fn issue(&self) -> Option<Value> {
         let form = [GRANT, ("scope", "integrations.read")];
         let request = self.http.post(format!("{}/oauth2/token", self.env["AUTH_URL"])).form(&form);
@@ -78,7 +78,7 @@ impl Client {
         sent.await.ok()?.json().await.ok()
     }
 
-    /// What becomes of a request with this token.
+    /// The status of a request with this token.
     async fn uses(&self, token: &str) -> StatusCode {
         let path = format!("api/managing-entity/{}/webhook/event/list", self.env["MANAGING_ENTITY"]);
         let request = self.http.get(format!("{}/{path}", self.env["BASE_URL"])).bearer_auth(token);
@@ -189,7 +189,7 @@ async fn in_an_emergency_every_token_of_the_old_keys_is_refused_within_a_minute(
     })
     .await;
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
-    // Neither what the key signed before nor what a thief signs with it now.
+    // A thief's token of that key is refused as well.
     let stolen = forge.token(&forge.header(), &forge.claims());
     assert_eq!(client.uses(&stolen).await, 401);
 
@@ -236,7 +236,7 @@ async fn a_rotation_that_is_cut_off_anywhere_leaves_a_service_that_issues_and_ve
         }
     }
 
-    // The command finishes what it began, and what it says holds after the next start.
+    // The command finishes a rotation that was begun, and its result holds after the next start.
     let [_, next] = kept(&bundle);
     let said = rotate(&bundle, &[]).await;
     assert!(said.starts_with(&format!("{next} signs from now on")), "{said}");
@@ -317,7 +317,7 @@ async fn a_key_that_would_end_before_its_token_signs_nothing_and_the_next_one_do
     assert!(bundle.stop().await.success());
 }
 
-async fn a_key_that_nobody_knows_is_no_fault_of_the_token_while_the_table_is_out_of_reach(suite: Arc<Suite>) {
+async fn an_unknown_key_is_no_fault_of_the_token_while_the_table_is_out_of_reach(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let (client, forge) = (Client::of(&stood.api), Forge::of(&stood.bundle));
     let token = client.token().await;

@@ -1,4 +1,4 @@
-//! Managing entities: whose data a call is about, and the proof that the caller may touch it.
+//! Managing entities, and the proof that a caller may touch the data of one.
 
 use std::fmt;
 
@@ -52,46 +52,45 @@ impl fmt::Display for EntityId {
     }
 }
 
-/// A managing entity on whose behalf something may be done. The stores take nothing less, so that
-/// code which has not asked whether it may cannot even be written.
+/// A managing entity for which the caller may act. The stores take this type, so that code without
+/// the check does not compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthorizedEntity(EntityId);
 
 impl AuthorizedEntity {
-    /// For verified claims alone: an entity that they cover.
+    /// An entity that verified claims cover.
     pub(crate) fn by_token(entity: EntityId) -> Self {
         Self(entity)
     }
 
-    /// The entity that owns a delivery: what the dispatcher acts for, with IAM as its credential.
+    /// The owner of a delivery, for the dispatcher. IAM is its credential.
     pub fn owning_delivery(entity: EntityId) -> Self {
         Self(entity)
     }
 
-    /// The entity that an event of the platform's own is about: what the sweep acts for when it
-    /// publishes one.
+    /// The entity of an event in the outbox, for the sweep that publishes it.
     pub fn owning_announcement(entity: EntityId) -> Self {
         Self(entity)
     }
 
-    /// The entity whose token asked for a payment provider's permission: what the callback acts
-    /// for, with the unguessable state as its credential.
+    /// The entity that asked for a payment provider's permission, for the callback. The unguessable
+    /// state is its credential.
     pub fn by_state(entity: EntityId) -> Self {
         Self(entity)
     }
 
-    /// The entity that owns a connection: what refreshing acts for, with IAM as its credential.
+    /// The owner of a connection, for refreshing. IAM is its credential.
     pub fn owning_connection(entity: EntityId) -> Self {
         Self(entity)
     }
 
-    /// The entity that an event of the bus names: what publishing acts for, with IAM as its
-    /// credential, which says who may put events there.
+    /// The entity that an event of the bus names, for publishing. IAM is the credential: it admits
+    /// the senders of the bus.
     pub fn by_bus(entity: EntityId) -> Self {
         Self(entity)
     }
 
-    /// Its identifier.
+    /// The entity's identifier.
     pub fn id(&self) -> &EntityId {
         &self.0
     }
@@ -110,7 +109,7 @@ impl Entities {
         Self(identifiers.into_iter().collect())
     }
 
-    /// Them all, in their order.
+    /// All of them, in their order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }

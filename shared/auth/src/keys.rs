@@ -13,15 +13,15 @@ use base::{
 };
 use storage::table::{Put, Table, TableError, Written, absent, is};
 
-/// How soon it may be read again for the sake of an unknown key: forged tokens must not become load
-/// on the table. A new key is published long before it signs, so no valid token meets this pause.
+/// How often the set is read again for unknown keys: forged tokens must not become load on the
+/// table. A new key is published long before it signs, so no valid token meets this pause.
 const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(5);
 
-/// How often a change is tried again that another one came before. Changes are made once a month.
+/// How often a change is tried when other changes come first. Changes are made once a month.
 const CHANGES: u32 = 10;
 
-/// How long a revoked key is remembered: much longer than any function goes on with a set that it
-/// read before.
+/// How long a revoked key is remembered: much longer than any function uses a set that it read
+/// before.
 const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The answer of `/oauth2/jwks`.
@@ -37,10 +37,10 @@ pub struct PublishedKey {
     /// The key.
     #[serde(flatten)]
     pub key: PublicKey,
-    /// When it was published: long ago, where nothing is said of it.
+    /// When it was published; long ago, where the item has no date.
     #[serde(rename = "publishedDate", default = "long_ago")]
     pub published: Time,
-    /// From when it vouches for nothing any more; never, when absent.
+    /// From when it vouches for no token; never, when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
 }
@@ -62,7 +62,7 @@ struct Tombstone {
     until: Time,
 }
 
-/// A key was to be published that was revoked in an emergency.
+/// A key that was to be published was revoked in an emergency.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the key {0} was revoked, and is never published again")]
 pub struct RevokedKey(String);
@@ -72,8 +72,8 @@ pub struct RevokedKey(String);
 pub struct Published {
     /// In the order of their publication.
     pub keys: Vec<PublishedKey>,
-    /// Those that were revoked of late. They stand in the same item, so that no write that is under
-    /// way brings one back.
+    /// Keys that were revoked of late. They stand in the same item, so that a write that is under
+    /// way cannot bring one back.
     revoked: Vec<Tombstone>,
     /// Counts the changes; 0 before the first.
     version: u64,
@@ -86,7 +86,7 @@ impl Published {
         JsonWebKeys { keys: alive.map(|published| published.key.clone()).collect() }
     }
 
-    /// The key of this name, if it vouches for something.
+    /// The key of this name, if it still vouches for tokens.
     pub fn get(&self, kid: &str, now: Time) -> Option<&PublishedKey> {
         self.keys.iter().find(|published| published.key.kid() == kid && published.lives(now))
     }
@@ -134,9 +134,9 @@ impl Published {
         self.revoked.retain(|revoked| now < revoked.until);
     }
 
-    /// Takes back every key but these two at once, and sees to it that none of them is published
-    /// again, nor one of these others. The two are published for good, even if a rotation that knew
-    /// nothing of the emergency gave them an end.
+    /// Revokes every key but these two at once, and also these others. None of them is published
+    /// again. The two are published without an end, even if a rotation that knew nothing of the
+    /// emergency gave them one.
     pub fn revoke_others(&mut self, staying: &SigningKeys, others: &[String], now: Time) -> Result<(), RevokedKey> {
         let kids = [staying.current.kid(), staying.next.kid()];
         kids.iter().try_for_each(|kid| self.check(kid))?;
@@ -154,19 +154,18 @@ impl Published {
     }
 }
 
-/// When every token is over that a key may have signed which signs no more from now on: functions
-/// that are warm go on with it for five minutes, and a minute is for clocks and for an answer that
-/// is late.
+/// When the last token ends of a key that is replaced now. Warm functions sign with it for five
+/// minutes more, and a minute is for clocks and late answers.
 pub fn last_token_of_a_retired_key(lifetime: u32, now: Time) -> Time {
     now + Duration::from_secs(6 * 60 + u64::from(lifetime))
 }
 
-/// The keys, by name.
+/// Keys by their names.
 #[derive(Debug, Default)]
 pub struct KeySet(HashMap<String, PublishedKey>);
 
 impl KeySet {
-    /// These keys, each for ever.
+    /// These keys, without an end.
     pub fn of(keys: impl IntoIterator<Item = PublicKey>) -> Self {
         let published = long_ago();
         Self::published(keys.into_iter().map(|key| PublishedKey { key, published, until: None }))
@@ -228,8 +227,8 @@ impl PublishedKeys {
     }
 
     /// Changes the set on condition that it is as it was read, so that no change undoes another.
-    /// `change` is called again, on what was read anew, when another change came first; the result
-    /// is that of its last call.
+    /// `change` is called again on a new reading when another change came first; the result is that
+    /// of its last call.
     pub async fn change<C>(&self, change: impl Fn(&mut Published) -> C) -> Result<C, TableError> {
         for _ in 0..CHANGES {
             let mut published = self.read().await?;
@@ -273,120 +272,13 @@ impl KeyCache {
         self.0.warm_up().await;
     }
 
-    /// The keys to check a token with that names this one. A known key keeps working from memory
-    /// while the table is out of reach; an unknown key is an error then.
+    /// The keys for a token that names this one. A known key works from memory while the table is
+    /// out of reach; an unknown key is an error then.
     pub async fn for_key(&self, kid: &str) -> Result<Arc<KeySet>, TableError> {
         self.0.suitable(UNKNOWN_KEY_PAUSE, |keys| keys.knows(kid)).await
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::signing::{SigningAlgorithm, SigningKey, SigningSecret};
-
-    const NOW: Time = Time::from_millis(1_795_167_900_123);
-
-    fn keys() -> SigningKeys {
-        SigningSecret::fresh(SigningAlgorithm::EdDsa).keys().expect("keys")
-    }
-
-    #[test]
-    fn a_key_vouches_until_its_end_and_is_shown_no_longer() {
-        let (old, new) = (keys(), keys());
-        let mut published = Published::default();
-        published.settle(&old, 60, NOW).expect("none is revoked");
-        published.settle(&new, 60, NOW).expect("none is revoked");
-        let end = NOW + Duration::from_secs(7 * 60);
-        let last = end - Duration::from_millis(1);
-        assert_eq!(published.alive(last).keys.len(), 4);
-        let left: Vec<_> = published.alive(end).keys.iter().map(|key| key.kid().to_owned()).collect();
-        assert_eq!(left, [new.current.kid(), new.next.kid()]);
-
-        let set = KeySet::published(published.keys.clone());
-        assert!(set.get(old.current.kid(), last).is_some() && set.get(old.current.kid(), end).is_none());
-        assert!(set.knows(old.current.kid()) && set.get(new.next.kid(), end).is_some());
-        assert!(!set.knows("another"));
-
-        published.settle(&new, 60, end).expect("none is revoked");
-        assert_eq!(published.keys.len(), 2);
-    }
-
-    #[test]
-    fn the_end_of_a_key_is_never_put_off_and_a_key_that_is_needed_again_has_none() {
-        let (old, new) = (keys(), keys());
-        let mut published = Published::default();
-        published.settle(&old, 60, NOW).expect("none is revoked");
-        published.settle(&new, 60, NOW).expect("none is revoked");
-        let end = |published: &Published, key: &SigningKey| published.get(key.kid(), NOW).expect("published").until;
-        let first = end(&published, &old.current);
-        published.settle(&new, 60, NOW + Duration::from_secs(60)).expect("none is revoked");
-        assert_eq!(end(&published, &old.current), first);
-        published.settle(&old, 60, NOW + Duration::from_secs(60)).expect("none is revoked");
-        assert_eq!(end(&published, &old.current), None);
-        assert!(end(&published, &new.current).is_some());
-    }
-
-    #[test]
-    fn a_key_is_published_in_the_form_of_its_rfc_and_read_back() {
-        for (algorithm, members) in [
-            (SigningAlgorithm::Es256, vec!["alg", "crv", "kid", "kty", "use", "x", "y"]),
-            (SigningAlgorithm::EdDsa, vec!["alg", "crv", "kid", "kty", "use", "x"]),
-        ] {
-            let key = SigningKey::generate(algorithm).public_key();
-            let jwk = serde_json::to_value(&key).expect("JSON");
-            assert_eq!(jwk.as_object().expect("an object").keys().collect::<Vec<_>>(), members);
-            let item = Put::item(&PublishedKey { key, published: NOW, until: Some(NOW) }, "a key").expect("an item");
-            let read: PublishedKey = item.read_back("a key").expect("a key");
-            assert_eq!(serde_json::to_value(&read.key).expect("JSON"), jwk);
-            assert_eq!((read.published, read.until, read.key.algorithm()), (NOW, Some(NOW), algorithm));
-        }
-    }
-
-    #[test]
-    fn a_key_that_was_revoked_is_not_published_again_and_who_wants_it_changes_nothing() {
-        let (old, new, unpublished) = (keys(), keys(), keys());
-        let mut published = Published::default();
-        published.settle(&old, 60, NOW).expect("none is revoked");
-        published.settle(&new, 60, NOW).expect("none is revoked");
-        // A rotation that knows nothing of the emergency yet gives the new keys an end.
-        published.settle(&old, 60, NOW).expect("not yet revoked");
-        let others = [unpublished.next.kid(), new.next.kid()].map(str::to_owned);
-        published.revoke_others(&new, &others, NOW).expect("the new ones are good");
-        let is_as_it_should_be = |published: &Published| {
-            let left: Vec<_> = published.keys.iter().map(|key| (key.key.kid(), key.until)).collect();
-            assert_eq!(left, [(new.current.kid(), None), (new.next.kid(), None)]);
-        };
-        is_as_it_should_be(&published);
-
-        // Remembered in the item, across a repetition, and for as long as a function could go on
-        // with a set that it read before.
-        published.revoke_others(&new, &others, NOW).expect("again");
-        let (pk, sk) = (PK.to_owned(), SK.to_owned());
-        let item = KeysItem { pk, sk, keys: published.keys, revoked: published.revoked, version: 1 };
-        let item: KeysItem = Put::item(&item, "keys").expect("an item").read_back("keys").expect("keys");
-        let mut published = Published::from(item);
-        let later = NOW + REMEMBERED - Duration::from_millis(1);
-        for revoked in [&old.current, &old.next, &unpublished.next] {
-            let refused = published.add(revoked.public_key(), later).expect_err("revoked");
-            assert_eq!(refused, RevokedKey(revoked.kid().to_owned()));
-        }
-        assert_eq!(published.settle(&old, 60, later), Err(RevokedKey(old.current.kid().to_owned())));
-        assert!(published.revoke_others(&old, &[], later).is_err());
-        is_as_it_should_be(&published);
-        assert_eq!(published.revoked.len(), 3);
-        published.settle(&new, 60, NOW + REMEMBERED).expect("the new ones are good");
-        assert!(published.revoked.is_empty());
-    }
-
-    #[test]
-    fn what_was_published_when_keys_had_neither_dates_nor_versions_is_read() {
-        let key = keys().current.public_key();
-        let item = serde_json::json!({ "pk": PK, "sk": SK, "keys": [key] });
-        let item = Put::item(&item, "keys").expect("an item");
-        let item: KeysItem = item.read_back("keys").expect("the earlier form");
-        let published = Published::from(item);
-        let read = published.get(key.kid(), NOW).expect("it vouches");
-        assert_eq!((read.published, read.until, published.version), (Time::from_millis(0), None, 0));
-    }
-}
+#[path = "keys_tests.rs"]
+mod tests;

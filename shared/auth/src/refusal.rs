@@ -1,25 +1,25 @@
-//! The answers to a caller whose token, or lack of one, does not let it in (RFC 6750 §3).
+//! The answers to a caller without a token, or with one that is not enough (RFC 6750 §3).
 
 use http::header::WWW_AUTHENTICATE;
 use problem::{Problem, ProblemKind};
 
 use crate::{scope::Scope, token::TokenFault};
 
-/// No token came.
+/// The request has no token.
 pub fn no_token() -> Problem {
     let detail = "Send an access token in the header `Authorization: Bearer …`.";
     // RFC 6750 §3.1: no error code when the request lacks any authentication information.
     Problem::new(ProblemKind::Unauthorized, detail).with_header(WWW_AUTHENTICATE, "Bearer")
 }
 
-/// A token came that is not accepted.
+/// The token is not accepted.
 pub fn bad_token(fault: TokenFault) -> Problem {
-    let told = match fault {
+    let description = match fault {
         TokenFault::Expired => "The access token has expired",
         _ => "The access token is not valid here",
     };
-    Problem::new(ProblemKind::Unauthorized, format!("{told}; get a new one from the token endpoint."))
-        .with_header(WWW_AUTHENTICATE, format!(r#"Bearer error="invalid_token", error_description="{told}""#))
+    Problem::new(ProblemKind::Unauthorized, format!("{description}; get a new one from the token endpoint."))
+        .with_header(WWW_AUTHENTICATE, format!(r#"Bearer error="invalid_token", error_description="{description}""#))
         .caused_by(fault)
 }
 

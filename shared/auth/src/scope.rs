@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 macro_rules! scopes {
     ($($variant:ident = $name:literal,)*) => {
         /// One scope.
@@ -67,10 +69,11 @@ impl fmt::Display for Scope {
 }
 
 /// A set of scopes. Its text is a list with a space between, in the order of the contract's table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Scopes(u32);
 
-/// A name that is no scope's.
+/// A text that names no scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no scope `{0}`")]
 pub struct UnknownScope(pub String);
@@ -105,6 +108,20 @@ impl Scopes {
     /// The scopes, in the order of the contract's table.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         Scope::ALL.into_iter().filter(move |scope| self.contains(*scope))
+    }
+}
+
+impl TryFrom<String> for Scopes {
+    type Error = UnknownScope;
+
+    fn try_from(list: String) -> Result<Self, UnknownScope> {
+        Self::parse(&list)
+    }
+}
+
+impl From<Scopes> for String {
+    fn from(scopes: Scopes) -> Self {
+        scopes.to_string()
     }
 }
 
@@ -152,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_read_whole_or_refused_by_the_first_stranger() {
+    fn a_list_is_read_whole_or_refused_by_its_first_unknown_name() {
         let scopes = Scopes::parse("mcp.read account.read mcp.read").expect("two scopes");
         assert_eq!(scopes.to_string(), "account.read mcp.read");
         assert_eq!(Scopes::parse("account.read Account.read"), Err(UnknownScope("Account.read".into())));

@@ -1,6 +1,5 @@
-//! The issuer's private keys. They live in Secrets Manager as `signing-key`, the one that signs and
-//! the one that will sign next; only the `token` function signs with them, and only
-//! `rotate-signing-key` replaces them.
+//! The issuer's private keys. The secret `signing-key` in Secrets Manager holds the current key and
+//! the next. Only the `token` function signs with them, and only `rotate-signing-key` replaces them.
 
 use std::fmt;
 
@@ -34,9 +33,9 @@ enum Pair {
 /// The keys of a deployment.
 #[derive(Debug)]
 pub struct SigningKeys {
-    /// Signs.
+    /// The key that signs.
     pub current: SigningKey,
-    /// Will sign after the next rotation, and is published already.
+    /// The key that will sign after the next rotation; it is published already.
     pub next: SigningKey,
 }
 
@@ -57,7 +56,7 @@ struct KeySecret {
     pkcs8: String,
 }
 
-/// A signing key that is not what this program writes. Says nothing of its content.
+/// A secret that this program did not write. The error shows nothing of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the secret `signing-key` does not hold a current and a next key, each ES256 or EdDSA in PKCS #8; to a single one, as it \
@@ -76,15 +75,15 @@ impl SigningSecret {
         Self::deserialize(value).map_err(|_| BadSigningKey)
     }
 
-    /// What there was before keys rotated, a single key, with a new one to be the next; nothing, if
-    /// it is something else.
+    /// The secret of a release without rotation, a single key, with a new key as the next; `None`
+    /// for any other JSON.
     pub fn of_single_key(value: &serde_json::Value, algorithm: SigningAlgorithm) -> Option<Self> {
         let current = KeySecret::deserialize(value).ok()?;
         current.key().ok()?;
         Some(Self { current, next: KeySecret::fresh(algorithm) })
     }
 
-    /// Whether a rotation of that secret may have made this one.
+    /// Whether a rotation of that secret can have made this one.
     pub fn follows(&self, replaced: &Self) -> bool {
         self.current == replaced.next
     }
@@ -101,8 +100,7 @@ impl SigningSecret {
 
     /// The JSON for Secrets Manager.
     pub fn value(&self) -> serde_json::Value {
-        let key = |key: &KeySecret| serde_json::json!({ "kid": key.kid, "algorithm": key.algorithm.as_str(), "pkcs8": key.pkcs8 });
-        serde_json::json!({ "current": key(&self.current), "next": key(&self.next) })
+        serde_json::to_value(self).expect("texts can be written as JSON")
     }
 }
 
@@ -199,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_key_of_earlier_signs_on_and_gets_one_to_follow() {
+    fn a_single_key_of_an_earlier_release_signs_on_and_gets_a_next_one() {
         let single = SigningSecret::fresh(SigningAlgorithm::Es256).value()["current"].clone();
         let refused = SigningSecret::read(&single).expect_err("the earlier form").to_string();
         assert!(refused.contains("make provision"), "{refused}");
@@ -212,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_of_this_form_is_refused() {
+    fn a_secret_of_another_form_is_refused() {
         let good = SigningSecret::fresh(SigningAlgorithm::Es256).value();
         let with = |member: &str, value: serde_json::Value| {
             let mut secret = good.clone();

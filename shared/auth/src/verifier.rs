@@ -1,5 +1,4 @@
-//! Whether a token is good: its form, its signature and its claims are right, and it is not
-//! revoked.
+//! The verification of a token: form, signature, claims, and that it is not revoked.
 
 use super::{
     keys::KeyCache,

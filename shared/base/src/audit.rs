@@ -1,9 +1,9 @@
-//! The audit trail: one line of the log for whatever is done to tokens, keys and applications, or was refused: who, what, from
-//! where, and how it ended. The line is a metric of CloudWatch's as well, for the alarms.
+//! The audit trail: one line of the log for each action on tokens, keys and applications, refused ones included. It says which
+//! client did what, from which address, and how it ended. The line is a metric as well, for the alarms.
 //!
-//! An endpoint that is in the trail says so in its declaration (`Endpoint::audited`), and the gate tells its every call,
-//! those included that it refuses itself. What only a handler knows, it notes on the way: `call.notes.client(id)`. There is
-//! no place for a secret or a token here.
+//! An endpoint that is in the trail says so in its declaration (`Endpoint::audited`), and the gate logs each of its calls, also
+//! those that the gate refuses. A handler notes what only it knows: `call.notes.client(id)`. A line has no member for a secret
+//! or a token.
 
 use std::{
     net::IpAddr,
@@ -13,18 +13,18 @@ use std::{
 use http::StatusCode;
 use serde::Serialize;
 
-use crate::{clock::Time, logging::Metric};
+use crate::{clock::Time, metric::Metric};
 
 macro_rules! actions {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
-        /// What is done.
+        /// An action of the trail.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Action {
             $($(#[$doc])* $variant,)*
         }
 
         impl Action {
-            /// Its name in the trail.
+            /// The action's name in the trail.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
@@ -57,19 +57,19 @@ actions! {
     ReplaceSigningKeys = "signing-key.replace",
 }
 
-/// How it ended.
+/// How an action ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome<'a> {
+pub enum AuditOutcome<'a> {
     /// It was done.
     Done,
     /// It was refused, for this reason: a Problem's slug.
     Refused(&'a str),
-    /// It could not be done, for this reason: a Problem's slug.
+    /// It failed, for this reason: a Problem's slug.
     Failed(&'a str),
 }
 
-impl<'a> Outcome<'a> {
-    /// The outcome that a Problem of this slug and status is.
+impl<'a> AuditOutcome<'a> {
+    /// The outcome of an action that a Problem with this slug and status answers.
     pub fn of_problem(slug: &'a str, status: StatusCode) -> Self {
         if status.is_server_error() { Self::Failed(slug) } else { Self::Refused(slug) }
     }
@@ -90,57 +90,51 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// What is known of an action beside its outcome. Identifiers only.
+/// The identifiers that are known of an action. `client` is proven unless the outcome says otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Noted {
-    /// The request's own identifier.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
-    /// Where it came from.
     #[serde(skip_serializing_if = "Option::is_none")]
     source_address: Option<IpAddr>,
-    /// Who: a client identifier, proven unless the outcome says that it could not be.
     #[serde(skip_serializing_if = "Option::is_none")]
     client: Option<String>,
-    /// With which of its credentials: a secret's or a key's identifier.
     #[serde(skip_serializing_if = "Option::is_none")]
     credential: Option<String>,
-    /// For which managing entity.
     #[serde(skip_serializing_if = "Option::is_none")]
     entity: Option<String>,
-    /// To what: the identifier of a token, an application, a secret or a key.
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
 }
 
-/// What is noted of an action while it is under way. Clones share it.
+/// Takes notes of an action while it is under way. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Notes(Arc<Mutex<Noted>>);
 
 impl Notes {
-    /// For a request with this identifier, that came from there.
+    /// The notes of a request with this identifier, from this address.
     pub fn of_request(id: &str, source: Option<IpAddr>) -> Self {
         let noted = Noted { request_id: Some(id.to_owned()), source_address: source, ..Noted::default() };
         Self(Arc::new(Mutex::new(noted)))
     }
 
-    /// Who does it. What has not the form of a client identifier is not noted: people put their secret there by mistake.
+    /// Notes the client, if the text has the form of a client identifier: people put their secret there by mistake.
     pub fn client(&self, id: &str) {
         self.note(|noted| noted.client = is_client_id(id).then(|| id.to_owned()));
     }
 
-    /// With which of its credentials: the identifier of a secret or a key, never the secret.
+    /// Notes the client's credential by the identifier of the secret or key, never the secret itself.
     pub fn credential(&self, id: &str) {
         self.note(|noted| noted.credential = Some(id.to_owned()));
     }
 
-    /// For which managing entity.
+    /// Notes the managing entity.
     pub fn entity(&self, id: &str) {
         self.note(|noted| noted.entity = Some(id.to_owned()));
     }
 
-    /// To what: the identifier of a token (its `jti`), an application, a secret or a key.
+    /// Notes what the action is done to, by the identifier of a token (its `jti`), an application, a secret or a key.
     pub fn subject(&self, id: &str) {
         self.note(|noted| noted.subject = Some(id.to_owned()));
     }
@@ -162,11 +156,11 @@ fn is_client_id(text: &str) -> bool {
 /// One line of the trail.
 #[derive(Debug)]
 pub struct Entry<'a> {
-    /// What was done.
+    /// The action.
     pub action: Action,
     /// How it ended.
-    pub outcome: Outcome<'a>,
-    /// By whom and to what.
+    pub outcome: AuditOutcome<'a>,
+    /// The client, its credential, and what the action was done to.
     pub notes: &'a Notes,
     /// The deployment's name.
     pub environment: &'a str,
@@ -187,15 +181,15 @@ struct Line<'a> {
 }
 
 impl Entry<'_> {
-    /// Tells it, whatever the level of the log is.
-    pub fn tell(self) {
+    /// Writes the line, whatever the level of the log is.
+    pub fn log(self) {
         let (action, outcome) = (self.action.name(), self.outcome.name());
         let dimensions = [("Environment", self.environment), ("Action", action), ("Outcome", outcome)];
         let metric = Metric { name: "Audited", value: 1.0, dimensions: &dimensions, at: self.at };
-        metric.tell_beside("audit", &self.line());
+        metric.publish_beside("audit", &self.line());
     }
 
-    /// The same without the metric, for a program whose log is no function's: `{"Environment": …, "audit": {…}}`.
+    /// The line without the metric, for a program whose log CloudWatch does not read: `{"Environment": …, "audit": {…}}`.
     pub fn text(&self) -> String {
         serde_json::json!({ "Environment": self.environment, "audit": self.line() }).to_string()
     }
@@ -216,21 +210,21 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn line(notes: &Notes, outcome: Outcome<'_>) -> serde_json::Value {
+    fn line(notes: &Notes, outcome: AuditOutcome<'_>) -> serde_json::Value {
         let at = Time::from_millis(1_795_167_900_123);
         let entry = Entry { action: Action::RevokeToken, outcome, notes, environment: "staging", at };
         serde_json::to_value(entry.line()).expect("a line")
     }
 
     #[test]
-    fn a_line_says_who_did_what_from_where_and_how_it_ended() {
+    fn a_line_names_client_action_address_and_outcome() {
         let notes = Notes::of_request("0193f6d2", Some([127, 0, 0, 1].into()));
         notes.client("app0123456789abcdefghijkl");
         notes.subject("jti");
         notes.credential("sec_1");
         notes.entity("hotel");
         assert_eq!(
-            line(&notes, Outcome::Refused("foreign-token")),
+            line(&notes, AuditOutcome::Refused("foreign-token")),
             json!({
                 "time": "2026-11-20T09:45:00.123Z", "action": "token.revoke", "outcome": "refused", "reason": "foreign-token",
                 "requestId": "0193f6d2", "sourceAddress": "127.0.0.1", "client": "app0123456789abcdefghijkl",
@@ -240,8 +234,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_there() {
-        let line = line(&Notes::default(), Outcome::Done);
+    fn a_line_has_no_member_for_an_unknown_identifier() {
+        let line = line(&Notes::default(), AuditOutcome::Done);
         let names: Vec<_> = line.as_object().expect("an object").keys().cloned().collect();
         assert_eq!(names, ["action", "outcome", "time"]);
     }
@@ -249,13 +243,13 @@ mod tests {
     #[test]
     fn a_secret_in_the_place_of_the_client_identifier_is_not_noted() {
         let notes = Notes::default();
-        notes.client("a-secret-that-somebody-pasted-into-the-wrong");
-        assert!(!line(&notes, Outcome::Refused("invalid-client")).to_string().contains("secret"));
+        notes.client("a-secret-that-was-pasted-into-the-wrong-field");
+        assert!(!line(&notes, AuditOutcome::Refused("invalid-client")).to_string().contains("secret"));
     }
 
     #[test]
-    fn what_is_the_services_own_fault_has_failed_and_anything_else_was_refused() {
-        let of = |status| Outcome::of_problem("x", status).name();
+    fn a_fault_of_the_service_is_a_failure_and_any_other_a_refusal() {
+        let of = |status| AuditOutcome::of_problem("x", status).name();
         assert_eq!((of(StatusCode::SERVICE_UNAVAILABLE), of(StatusCode::TOO_MANY_REQUESTS)), ("failed", "refused"));
     }
 }

@@ -6,6 +6,7 @@ pub mod environment;
 pub mod gather;
 pub mod ids;
 pub mod logging;
+pub mod metric;
 pub mod random;
 pub mod refreshed;
 #[cfg(any(test, feature = "testing"))]

@@ -1,88 +1,59 @@
 //! Logs: one JSON object a line, each with the request's id from the span that the gate opens.
 
-use std::{
-    error::Error,
-    fmt::Write as _,
-    io::{Write as _, stdout},
-};
+use std::{error::Error, fmt::Write as _, io::stdout};
 
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use tracing::{Metadata, Subscriber};
 use tracing_subscriber::{
     Layer,
-    filter::{LevelFilter, Targets},
+    filter::{LevelFilter, filter_fn},
+    fmt::MakeWriter,
     layer::SubscriberExt,
     util::SubscriberInitExt,
 };
 
-use crate::clock::Time;
 use crate::environment::{Environment, FromEnvironment};
+
+/// The crates whose lines follow `LOG_LEVEL`: the libraries of this project. A test of the workspace keeps the list complete.
+pub const OWN_CRATES: [&str; 12] = [
+    "auth",
+    "base",
+    "deployment",
+    "function",
+    "gate",
+    "geo_ip",
+    "issuer",
+    "outbound",
+    "payments",
+    "problem",
+    "storage",
+    "webhooks",
+];
 
 /// Starts logging to standard output, where Lambda collects it. A level that cannot be read counts as `info`.
 ///
-/// The level is for this project's own code. Libraries log at `info` at most, since some of them write whole requests,
-/// with every secret in them, where more is asked for.
+/// The level is for this project's own crates. Other libraries log at `info` at most, since some of them write whole
+/// requests with every secret at lower levels.
 pub fn start(level: &str) {
+    // A second start in one process (two tests) keeps the first one's settings.
+    drop(subscriber(level, stdout).try_init());
+}
+
+fn subscriber<W>(level: &str, writer: W) -> impl Subscriber + Send + Sync
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
     let own: LevelFilter = level.parse().unwrap_or(LevelFilter::INFO);
-    let filter = Targets::new().with_default(own.min(LevelFilter::INFO)).with_target("shared", own);
+    let others = own.min(LevelFilter::INFO);
+    let wanted = move |line: &Metadata<'_>| *line.level() <= if is_own(line) { own } else { others };
     let lines =
         tracing_subscriber::fmt::layer().json().flatten_event(true).with_current_span(true).with_span_list(false);
-    // A second start in one process (two tests) keeps the first one's settings.
-    drop(tracing_subscriber::registry().with(lines.with_filter(filter)).try_init());
+    let filter = filter_fn(wanted).with_max_level_hint(own);
+    tracing_subscriber::registry().with(lines.with_writer(writer).with_filter(filter))
 }
 
-/// A number that CloudWatch makes a metric of, for alarms: the namespace is `Waypost`, and it is counted by all dimensions
-/// together and by the first alone.
-#[derive(Debug, Clone, Copy)]
-pub struct Metric<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// The number.
-    pub value: f64,
-    /// What it is told apart by, each with a name and a value; at least one.
-    pub dimensions: &'a [(&'a str, &'a str)],
-    /// When it was true.
-    pub at: Time,
-}
-
-impl Metric<'_> {
-    /// Tells it, in a line of the log of its own.
-    pub fn tell(self) {
-        write(self.line());
-    }
-
-    /// Tells it, in a line that has one more member.
-    pub fn tell_beside(self, name: &str, member: &impl Serialize) {
-        let mut line = self.line();
-        // What is told beside a metric is made of texts, which can always be written.
-        line.insert(name.to_owned(), serde_json::to_value(member).unwrap_or_default());
-        write(line);
-    }
-
-    /// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
-    fn line(self) -> Map<String, Value> {
-        let names: Vec<_> = self.dimensions.iter().map(|(name, _)| *name).collect();
-        let mut line = Map::new();
-        line.insert(
-            "_aws".into(),
-            json!({
-                "Timestamp": self.at.as_millis(),
-                "CloudWatchMetrics": [{
-                    "Namespace": "Waypost",
-                    "Dimensions": [names, &names[..names.len().min(1)]],
-                    "Metrics": [{ "Name": self.name, "Unit": "None" }],
-                }],
-            }),
-        );
-        line.extend(self.dimensions.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
-        line.insert(self.name.into(), self.value.into());
-        line
-    }
-}
-
-fn write(line: Map<String, Value>) {
-    // Beside the lines of the log, which have no place for members of this form. Nobody can be told that it failed.
-    let _ = writeln!(stdout().lock(), "{}", Value::from(line));
+fn is_own(line: &Metadata<'_>) -> bool {
+    // The whole name: `base64` is not `base`.
+    line.target().split("::").next().is_some_and(|name| OWN_CRATES.contains(&name))
 }
 
 /// An error with everything that caused it, in one line: each `Display` says its own stage only.
@@ -112,27 +83,50 @@ impl FromEnvironment for LogSettings {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io,
+        sync::{Arc, Mutex},
+    };
+
     use super::*;
 
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("no test panics while it writes").write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The lines that are logged at this level, of six that are offered.
+    fn logged(level: &str) -> Vec<String> {
+        let written = Written::default();
+        let writer = written.clone();
+        tracing::subscriber::with_default(subscriber(level, move || writer.clone()), || {
+            tracing::trace!(target: "webhooks::deliveries", "own trace");
+            tracing::debug!("own debug");
+            tracing::info!(target: "geo_ip", "own info");
+            tracing::info!(target: "hyper::client", "foreign info");
+            tracing::debug!(target: "base64::engine", "foreign debug");
+            tracing::trace!(target: "aws_smithy_runtime::client", "foreign trace");
+        });
+        let bytes = written.0.lock().expect("no test panics while it writes").clone();
+        let lines = String::from_utf8(bytes).expect("text");
+        let message = |line| serde_json::from_str::<serde_json::Value>(line).expect("JSON")["message"].clone();
+        lines.lines().map(|line| message(line).as_str().expect("text").to_owned()).collect()
+    }
+
     #[test]
-    fn a_metric_is_one_line_in_the_form_that_cloudwatch_reads() {
-        let dimensions = [("Environment", "staging"), ("Edition", "GeoLite2-City")];
-        let metric = Metric { name: "Age", value: 1.5, dimensions: &dimensions, at: Time::from_millis(7) };
-        assert_eq!(
-            Value::from(metric.line()),
-            json!({
-                "_aws": {
-                    "Timestamp": 7,
-                    "CloudWatchMetrics": [{
-                        "Namespace": "Waypost",
-                        "Dimensions": [["Environment", "Edition"], ["Environment"]],
-                        "Metrics": [{ "Name": "Age", "Unit": "None" }],
-                    }],
-                },
-                "Environment": "staging",
-                "Edition": "GeoLite2-City",
-                "Age": 1.5,
-            })
-        );
+    fn the_level_is_for_our_own_crates_and_other_libraries_log_at_info_at_most() {
+        assert_eq!(logged("trace"), ["own trace", "own debug", "own info", "foreign info"]);
+        assert_eq!(logged("debug"), ["own debug", "own info", "foreign info"]);
+        assert_eq!(logged("info"), ["own info", "foreign info"]);
+        assert_eq!(logged("loud"), ["own info", "foreign info"]);
+        assert!(logged("warn").is_empty());
     }
 }

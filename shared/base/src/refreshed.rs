@@ -1,5 +1,5 @@
-//! What is read once and used for a while: kept in memory, read again when it is old, and kept still for as long as it
-//! cannot be read again.
+//! A value that is read once and used for a while. It is read again when it is old, and the old value stays in use for as
+//! long as that fails.
 
 use std::{
     error::Error,
@@ -15,70 +15,70 @@ use crate::{
     logging,
 };
 
-/// How long what was read is used before it is read again, so that a rotation reaches warm functions.
+/// The age at which a value is read again, so that a rotation reaches warm functions.
 const REFRESH_AFTER: Duration = Duration::from_secs(300);
-/// How long nothing is tried after a failure, for as long as there is something old to use.
+/// How long the old value is used after a failure before another reading.
 const FAILURE_PAUSE: Duration = Duration::from_secs(30);
-/// How long a request may be held up for something newer when there is something old to use.
+/// How long a request waits for a new value while there is an old one.
 const REFRESH_LIMIT: Duration = Duration::from_secs(2);
 
-/// Something that can be read.
+/// Where a value is read.
 pub trait Source: Send + Sync {
-    /// What is read.
+    /// The value.
     type Value: Send + Sync;
     /// Why it could not be read.
     type Error: Error + Send + 'static;
 
-    /// Reads it.
+    /// Reads the value.
     fn load(&self) -> impl Future<Output = Result<Self::Value, Self::Error>> + Send;
 }
 
-/// What was read last.
+/// A value in memory, and where it is read.
 pub struct Refreshed<S: Source> {
     source: S,
     clock: SharedClock,
     cached: RwLock<Option<Cached<S::Value>>>,
-    /// Held by the one who reads. In it, when it was last read because what there was did not do.
+    /// Held by the call that reads. It holds when `suitable` last read.
     reading: Mutex<Option<Time>>,
 }
 
 struct Cached<V> {
     value: Arc<V>,
     read: Time,
-    /// Until then nobody tries to read again.
+    /// No reading before this time, after one has failed.
     rest: Time,
 }
 
 impl<S: Source> Refreshed<S> {
-    /// Nothing was read yet; the first request reads.
+    /// A value that the first request reads.
     pub fn new(source: S, clock: SharedClock) -> Self {
         Self { source, clock, cached: RwLock::new(None), reading: Mutex::new(None) }
     }
 
-    /// Reads at once, so that the first request need not. A failure is logged, and tried again by the first request.
+    /// A value that is read now, as by `warm_up`.
     pub async fn warm(source: S, clock: SharedClock) -> Self {
         let refreshed = Self::new(source, clock);
         refreshed.warm_up().await;
         refreshed
     }
 
-    /// Reads before the first request. A failure is logged, and tried again by the first request.
+    /// Reads before the first request. A failure is logged, and the first request reads again.
     pub async fn warm_up(&self) {
         if let Err(error) = self.get().await {
-            tracing::warn!(error = %logging::chain(&error), "what is needed could not be read at the start");
+            tracing::warn!(error = %logging::chain(&error), "a value could not be read at the start");
         }
     }
 
-    /// What was read last, if it is not too old; else what is read now; else, for as long as that fails, the old.
+    /// Returns the cached value if it is younger than five minutes; otherwise reloads, and returns the old one if that fails.
     pub async fn get(&self) -> Result<Arc<S::Value>, S::Error> {
         self.younger_than(REFRESH_AFTER).await
     }
 
-    /// The same for somebody who wants it younger.
+    /// The same with another age.
     ///
-    /// While one reads, the others go on with the old at once, and wait only where there is none. Whoever reads gives up
-    /// soon when there is something old, and then nobody tries for a while: an outage must not hold up what needs
-    /// nothing new.
+    /// While one call reads, the others go on with the old value, and wait only where there is none. With an old value a
+    /// reading ends after two seconds, and a failed one is not repeated for half a minute: an outage must not hold up
+    /// requests.
     pub async fn younger_than(&self, age: Duration) -> Result<Arc<S::Value>, S::Error> {
         if let Some(value) = self.usable(age) {
             return Ok(value);
@@ -86,7 +86,7 @@ impl<S: Source> Refreshed<S> {
         let Some(old) = self.last() else {
             let _one_at_a_time = self.reading.lock().await;
             return match self.last() {
-                Some(value) => Ok(value), // somebody else just read it
+                Some(value) => Ok(value), // another call just read it
                 None => self.source.load().await.map(|value| self.keep(value)),
             };
         };
@@ -98,32 +98,32 @@ impl<S: Source> Refreshed<S> {
                     |late| late.to_string(),
                     |failed| failed.err().map(|error| logging::chain(&error)).unwrap_or_default(),
                 );
-                tracing::warn!(error, "what is needed could not be refreshed; the old is used");
+                tracing::warn!(error, "a value could not be refreshed; the old one is used");
                 self.rest();
                 Ok(old)
             }
         }
     }
 
-    /// What was read last, if it will do; else what is read now, but for this reason not again within the pause. Whether
-    /// that does is for the caller to see.
+    /// Returns the cached value if `accept` holds; otherwise reloads, at most once per `min_interval`. The result may still
+    /// not be acceptable.
     ///
-    /// Unlike those who want something younger, whoever comes here cannot go on with the old: all wait for the one who
-    /// reads, and a failure is theirs.
+    /// A caller cannot go on with a value that it does not accept, so all wait for the call that reads, and a failure is an
+    /// error.
     pub async fn suitable(
         &self,
-        pause: Duration,
-        does: impl Fn(&S::Value) -> bool + Send,
+        min_interval: Duration,
+        accept: impl Fn(&S::Value) -> bool + Send,
     ) -> Result<Arc<S::Value>, S::Error> {
         let value = self.get().await?;
-        if does(&value) {
+        if accept(&value) {
             return Ok(value);
         }
         let mut last_read = self.reading.lock().await;
         let now = self.clock.now();
         match self.last() {
-            // Somebody else just read it, or did so in vain.
-            Some(value) if does(&value) || last_read.is_some_and(|read| now.since(read) < pause) => Ok(value),
+            // Another call just read it.
+            Some(value) if accept(&value) || last_read.is_some_and(|read| now.since(read) < min_interval) => Ok(value),
             _ => {
                 let value = self.keep(self.source.load().await?);
                 *last_read = Some(now);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_old_is_used_until_it_is_old_and_while_nothing_new_can_be_read() {
+    async fn an_old_value_stays_in_use_while_no_new_one_can_be_read() {
         let clock = FixedClock::at(Time::from_millis(0));
         let refreshed = Refreshed::warm(Counting::default(), Arc::new(clock.clone())).await;
         assert_eq!(*refreshed.get().await.expect("read at the start"), 1);
@@ -192,19 +192,19 @@ mod tests {
         assert_eq!(*refreshed.get().await.expect("still young"), 1);
         clock.set(Time::from_millis(300_000));
         assert_eq!(*refreshed.get().await.expect("kept, since reading fails"), 1);
-        assert_eq!(*refreshed.get().await.expect("nobody tries again so soon"), 1);
+        assert_eq!(*refreshed.get().await.expect("no second try so soon"), 1);
         clock.set(Time::from_millis(330_000));
         assert_eq!(*refreshed.get().await.expect("read again"), 3);
     }
 
     #[tokio::test]
-    async fn what_does_not_do_is_read_again_at_once_but_not_again_and_again() {
+    async fn an_unacceptable_value_is_read_again_at_once_and_then_not_within_the_interval() {
         let clock = FixedClock::at(Time::from_millis(0));
         let refreshed = Refreshed::warm(Counting::default(), Arc::new(clock.clone())).await;
         let pause = Duration::from_secs(5);
         let at_least = |least: u32| refreshed.suitable(pause, move |count| *count >= least);
         assert_eq!(*at_least(1).await.expect("the first does"), 1);
-        assert!(at_least(2).await.is_err(), "the failure of the second reading is told");
+        assert!(at_least(2).await.is_err(), "the second reading fails");
         assert_eq!(*at_least(2).await.expect("tried again at once"), 3);
         assert_eq!(*at_least(4).await.expect("read just now"), 3);
         clock.set(Time::from_millis(5_000));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn while_one_waits_for_something_newer_the_others_go_on_with_the_old() {
+    async fn while_one_call_reads_the_others_go_on_with_the_old_value() {
         let clock = FixedClock::at(Time::from_millis(0));
         let refreshed = Refreshed::warm(Hanging(AtomicU32::new(0)), Arc::new(clock.clone())).await;
         clock.set(Time::from_millis(300_000));

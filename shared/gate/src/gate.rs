@@ -21,7 +21,7 @@ use auth::{
     verifier::Verifier,
 };
 use base::{
-    audit::{Action, Entry, Notes, Outcome},
+    audit::{Action, AuditOutcome, Entry, Notes},
     clock::SharedClock,
     logging,
     random::{self, SharedRandom},
@@ -136,10 +136,10 @@ impl Gate {
 
     fn audit(&self, action: Action, outcome: &Result<Reply, Problem>, notes: &Notes) {
         let outcome = match outcome {
-            Ok(_) => Outcome::Done,
-            Err(problem) => Outcome::of_problem(problem.kind.slug(), problem.kind.status()),
+            Ok(_) => AuditOutcome::Done,
+            Err(problem) => AuditOutcome::of_problem(problem.kind.slug(), problem.kind.status()),
         };
-        Entry { action, outcome, notes, environment: &self.environment, at: self.clock.now() }.tell();
+        Entry { action, outcome, notes, environment: &self.environment, at: self.clock.now() }.log();
     }
 }
 

@@ -33,25 +33,19 @@ pub struct Expanded {
     pub licence: Option<String>,
 }
 
-/// Why there is no database in what was served.
+/// Why the served file gives no database.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// It is damaged, or not what it seems.
     #[error("what was served is damaged: it could not be unpacked")]
     Damaged(#[source] io::Error),
-    /// It unpacks to too much.
     #[error("what was served unpacks to more than {} MB", .0 / (1024 * 1024))]
     TooLarge(u64),
-    /// It is empty.
     #[error("what was served is empty")]
     Empty,
-    /// It has no database, or several.
     #[error("the archive has {0} databases instead of one")]
     Databases(usize),
-    /// It has something that such an archive never has.
     #[error("the archive has {0}")]
     Suspicious(&'static str),
-    /// The disk does not take it.
     #[error("{}", super::download::on_disk(.0))]
     Disk(#[source] io::Error),
 }
@@ -70,7 +64,7 @@ pub fn expand(served: &Path, into: &Path, limit: u64) -> Result<Expanded, Archiv
     let mut content = (&beginning[..]).chain(unzipped);
     if beginning.get(257..262) == Some(b"ustar") {
         let expanded = untar(&mut content, into);
-        // What comes after the archive's end is zeros, and then the checksum that the unpacking has yet to see.
+        // The archive's end is followed by zeros, and then by the checksum that the unpacking has yet to see.
         let rest = io::copy(&mut content, &mut io::sink());
         let (_, unzipped) = content.into_inner();
         let expanded = expanded.map_err(|error| unzipped.found(error))?;

@@ -1,4 +1,4 @@
-//! What archives of strangers may and may not do.
+//! Archives of strangers: what is unpacked, and every attempt that is refused.
 
 use std::path::PathBuf;
 
@@ -88,7 +88,7 @@ fn an_archive_has_exactly_one_database() {
 }
 
 #[test]
-fn what_leads_out_of_an_archive_is_refused() {
+fn a_member_that_leads_out_of_an_archive_is_refused() {
     let folder = Folder::new();
     for name in ["/etc/a.mmdb", "../a.mmdb", "a/../../a.mmdb", "a\\..\\a.mmdb"] {
         let archive = tar(&[file(name, b"a")]);
@@ -144,7 +144,7 @@ fn a_bomb_is_stopped_at_the_limit() {
 }
 
 #[test]
-fn what_is_cut_off_or_damaged_is_refused() {
+fn a_file_that_is_cut_off_or_damaged_is_refused() {
     let folder = Folder::new();
     let content: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
     for whole in [gzip(&content), gzip(&tar(&[file("a.mmdb", &content)]))] {

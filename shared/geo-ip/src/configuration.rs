@@ -1,18 +1,19 @@
-//! The secret `geo-ip`: which databases are kept, and where they come from. Everything that is wrong with it is found at
-//! once and named by its place; no value of it is ever repeated, since some are secret.
+//! The secret `geo-ip`: the databases that are kept, and their sources. All its faults are found at once and named by their
+//! places. No value is repeated, since some are secret.
 
 use std::collections::HashSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use url::Url;
 
 use super::{edition::EditionName, source::Source};
+use problem::{JsonBody, Violation, Violations};
 use storage::secrets::SecretText;
 
 /// The secret's name.
 pub const SECRET: &str = "geo-ip";
 
-/// What is kept up to date.
+/// The editions that are kept up to date.
 #[derive(Debug, Clone)]
 pub struct Configuration {
     /// The editions, in the order in which they are updated.
@@ -24,11 +25,11 @@ pub struct Configuration {
 pub struct ConfiguredEdition {
     /// Its name here and with its provider; the type that its database must have.
     pub edition: EditionName,
-    /// Where it comes from.
+    /// Its source.
     pub source: Source,
 }
 
-/// What is wrong with a configuration: all of it, each with its place.
+/// The faults of a configuration, each with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the secret `geo-ip` is not as it should be: {}", .0.join("; "))]
 pub struct ConfigurationError(pub Vec<String>);
@@ -36,19 +37,17 @@ pub struct ConfigurationError(pub Vec<String>);
 impl Configuration {
     /// Reads the secret's value.
     pub fn read(value: &Value) -> Result<Self, ConfigurationError> {
-        let mut faults = Vec::new();
-        let Some(mut members) = Members::of(value, "", &mut faults) else { return Err(ConfigurationError(faults)) };
-        let list = members.take("editions");
-        members.finish(&mut faults);
-        let mut editions = Vec::new();
-        match list {
-            Some(Value::Array(list)) => {
-                for (position, entry) in list.iter().enumerate() {
-                    editions.extend(read_edition(entry, &format!("editions[{position}]"), &mut faults));
-                }
-            }
-            _ => faults.push("`editions` must be a list".to_owned()),
-        }
+        let (mut faults, text) = (Vec::new(), value.to_string());
+        let Ok(mut body) = JsonBody::read(text.as_bytes()) else {
+            return Err(ConfigurationError(vec!["it must be an object".to_owned()]));
+        };
+        let list = body.required::<Vec<Value>>("editions", "a list").unwrap_or_default();
+        report("", body.into_violations(), &mut faults);
+        let editions: Vec<_> = list
+            .iter()
+            .enumerate()
+            .filter_map(|(position, entry)| read_edition(entry, &format!("editions[{position}]"), &mut faults))
+            .collect();
         let mut names = HashSet::new();
         for ConfiguredEdition { edition, .. } in &editions {
             // Keys of objects differ in case, but folders of some machines do not.
@@ -60,130 +59,82 @@ impl Configuration {
     }
 }
 
-fn read_edition(value: &Value, place: &str, faults: &mut Vec<String>) -> Option<ConfiguredEdition> {
-    let mut members = Members::of(value, place, faults)?;
-    let edition = members.text("edition", faults).and_then(|name| {
-        let edition = EditionName::parse(&name);
-        if edition.is_none() {
-            faults.push(format!("`{place}.edition` must be {}", EditionName::FORM));
-        }
-        edition
-    });
-    let kind = members.text("source", faults);
-    let source = match kind.as_deref() {
-        Some("maxmind") => {
-            let server = members.optional_address("url", faults);
-            let (account_id, license_key) = (members.account("accountId", faults), members.text("licenseKey", faults));
-            account_id.zip(license_key).map(|(account_id, license_key)| Source::MaxMind {
-                server,
-                account_id,
-                license_key: SecretText::new(license_key),
-            })
-        }
-        Some("url") => {
-            let url = members.address("url", faults);
-            let sha256_url = members.optional_address("sha256Url", faults);
-            url.map(|url| Source::Plain { url, sha256_url })
-        }
-        Some("db-ip-lite") => Some(Source::DbIpLite { server: members.optional_address("url", faults) }),
-        Some("ipinfo-lite") => {
-            let server = members.optional_address("url", faults);
-            members.text("token", faults).map(|token| Source::IpInfoLite { server, token: SecretText::new(token) })
-        }
-        Some(_) => {
-            faults.push(format!("`{place}.source` must be `maxmind`, `url`, `db-ip-lite` or `ipinfo-lite`"));
-            return None; // what else may stand beside it depends on it
-        }
-        None => return None,
+/// Notes violations by their places, each of which begins with this one.
+fn report(place: &str, violations: Violations, faults: &mut Vec<String>) {
+    let fault = |violation: Violation| format!("`{place}{}` {}", violation.field, violation.message);
+    faults.extend(violations.into_list().into_iter().map(fault));
+}
+
+fn read_edition(entry: &Value, place: &str, faults: &mut Vec<String>) -> Option<ConfiguredEdition> {
+    let text = entry.to_string();
+    let Ok(mut body) = JsonBody::read(text.as_bytes()) else {
+        faults.push(format!("{place} must be an object"));
+        return None;
     };
-    members.finish(faults);
-    let (edition, source) = edition.zip(source)?;
-    if let Some(editions) = source.editions()
+    let name = body.required_text("edition");
+    let edition = name.and_then(|name| {
+        let edition = EditionName::parse(&name).ok_or_else(|| format!("must be {}", EditionName::FORM));
+        body.violations.note("edition", edition)
+    });
+    let kind = body.required_text("source");
+    let source = kind.and_then(|kind| read_source(&kind, &mut body));
+    if let (Some(edition), Some(editions)) = (&edition, source.as_ref().and_then(Source::editions))
         && !editions.contains(&edition.as_str())
     {
-        faults.push(format!("`{place}.edition` must be one of {}", editions.join(", ")));
+        body.violations.add("edition", format!("must be one of {}", editions.join(", ")));
     }
-    Some(ConfiguredEdition { edition, source })
+    report(&format!("{place}."), body.into_violations(), faults);
+    Some(ConfiguredEdition { edition: edition?, source: source? })
 }
 
-/// An object whose members are taken one by one; a member that is left is unknown.
-struct Members {
-    place: String,
-    members: Map<String, Value>,
+fn read_source(kind: &str, body: &mut JsonBody<'_>) -> Option<Source> {
+    let secret = |body: &mut JsonBody<'_>, name| body.required_text(name).map(SecretText::new);
+    match kind {
+        "maxmind" => {
+            let (server, account_id) = (optional_address("url", body), account("accountId", body));
+            let license_key = secret(body, "licenseKey");
+            Some(Source::MaxMind { server, account_id: account_id?, license_key: license_key? })
+        }
+        "url" => {
+            let (url, sha256_url) = (body.required_text("url"), optional_address("sha256Url", body));
+            let url = url.and_then(|text| body.violations.note("url", address(&text)))?;
+            Some(Source::Plain { url, sha256_url })
+        }
+        "db-ip-lite" => Some(Source::DbIpLite { server: optional_address("url", body) }),
+        "ipinfo-lite" => {
+            let (server, token) = (optional_address("url", body), secret(body, "token"));
+            Some(Source::IpInfoLite { server, token: token? })
+        }
+        _ => {
+            body.violations.add("source", "must be `maxmind`, `url`, `db-ip-lite` or `ipinfo-lite`");
+            None
+        }
+    }
 }
 
-impl Members {
-    fn of(value: &Value, place: &str, faults: &mut Vec<String>) -> Option<Self> {
-        let Value::Object(members) = value else {
-            faults.push(format!("{} must be an object", if place.is_empty() { "it" } else { place }));
-            return None;
-        };
-        let place = if place.is_empty() { String::new() } else { format!("{place}.") };
-        Some(Self { place, members: members.clone() })
-    }
+/// An account's number, which people write as a number or as a text.
+fn account(name: &str, body: &mut JsonBody<'_>) -> Option<String> {
+    let account = match body.required::<Value>(name, "a number or a text")? {
+        // A colon would end the user's name in HTTP Basic.
+        Value::String(text) if !text.is_empty() && !text.contains(':') => Ok(text),
+        Value::Number(number) if number.is_u64() => Ok(number.to_string()),
+        _ => Err("must be a number, or a text that is not empty and has no colon"),
+    };
+    body.violations.note(name, account)
+}
 
-    /// A member that is there and not null.
-    fn take(&mut self, name: &str) -> Option<Value> {
-        self.members.remove(name).filter(|value| !value.is_null())
-    }
+fn optional_address(name: &str, body: &mut JsonBody<'_>) -> Option<Url> {
+    let text = body.optional::<Option<String>>(name, "a text")??;
+    body.violations.note(name, address(&text))
+}
 
-    fn text(&mut self, name: &str, faults: &mut Vec<String>) -> Option<String> {
-        match self.take(name) {
-            Some(Value::String(text)) if !text.is_empty() => Some(text),
-            Some(_) => {
-                faults.push(format!("`{}{name}` must be a text that is not empty", self.place));
-                None
-            }
-            None => {
-                faults.push(format!("`{}{name}` is missing", self.place));
-                None
-            }
-        }
-    }
-
-    /// An account's number, which people write as a number or as a text.
-    fn account(&mut self, name: &str, faults: &mut Vec<String>) -> Option<String> {
-        match self.members.get(name) {
-            Some(Value::Number(number)) if number.is_u64() => self.take(name).map(|number| number.to_string()),
-            _ => {
-                let text = self.text(name, faults)?;
-                // A colon would end the user's name in HTTP Basic.
-                let well_formed = !text.contains(':');
-                if !well_formed {
-                    faults.push(format!("`{}{name}` must not contain a colon", self.place));
-                }
-                well_formed.then_some(text)
-            }
-        }
-    }
-
-    fn address(&mut self, name: &str, faults: &mut Vec<String>) -> Option<Url> {
-        let text = self.text(name, faults)?;
-        let url = Url::parse(&text).ok().filter(|url| {
-            matches!(url.scheme(), "http" | "https")
-                && url.username().is_empty()
-                && url.password().is_none()
-                && url.fragment().is_none()
-        });
-        if url.is_none() {
-            faults.push(format!(
-                "`{}{name}` must be an address with https or http, without credentials and without a fragment",
-                self.place
-            ));
-        }
-        url
-    }
-
-    fn optional_address(&mut self, name: &str, faults: &mut Vec<String>) -> Option<Url> {
-        match self.members.get(name) {
-            None | Some(Value::Null) => self.take(name).and(None),
-            Some(_) => self.address(name, faults),
-        }
-    }
-
-    fn finish(self, faults: &mut Vec<String>) {
-        faults.extend(self.members.keys().map(|name| format!("`{}{name}` is not known here", self.place)));
-    }
+fn address(text: &str) -> Result<Url, &'static str> {
+    let plain = |url: &Url| {
+        let credentials = !url.username().is_empty() || url.password().is_some();
+        matches!(url.scheme(), "http" | "https") && !credentials && url.fragment().is_none()
+    };
+    let wanted = "must be an address with https or http, without credentials and without a fragment";
+    Url::parse(text).ok().filter(plain).ok_or(wanted)
 }
 
 #[cfg(test)]
@@ -212,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_named_by_its_place_and_no_value_is_repeated() {
+    fn every_fault_is_named_by_its_place_without_its_value() {
         let found = faults(json!({"edition": 1, "editions": [
             {"edition": "a/b", "source": "maxmind", "acountId": "x-secret", "licenseKey": ["x-secret"]},
             {"edition": "b", "source": "url", "url": "ftp://x-secret@example.com", "sha256Url": 5},
@@ -222,15 +173,15 @@ mod tests {
             7,
         ]}));
         for expected in [
-            "`edition` is not known here",
+            "`edition` is not a member",
             "`editions[0].edition` must be",
             "`editions[0].accountId` is missing",
             "`editions[0].licenseKey` must be a text",
-            "`editions[0].acountId` is not known here",
+            "`editions[0].acountId` is not a member",
             "`editions[1].url` must be an address",
             "`editions[1].sha256Url` must be a text",
             "`editions[2].source` must be",
-            "`editions[3].token` must be a text",
+            "`editions[3].token` must not be empty",
             "`editions[4].edition` must be one of dbip-city-lite",
             "editions[5] must be an object",
         ] {
@@ -238,7 +189,7 @@ mod tests {
         }
         assert!(!found.join(" ").contains("x-secret"), "{found:?}");
         assert_eq!(faults(json!([])).len(), 1);
-        assert_eq!(faults(json!({})), ["`editions` must be a list"]);
+        assert_eq!(faults(json!({})), ["`editions` is missing; it must be a list"]);
     }
 
     #[test]

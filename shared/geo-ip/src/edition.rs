@@ -1,4 +1,4 @@
-//! The name of an edition: what a provider calls a database, such as `GeoLite2-City`.
+//! The name of an edition, by which a provider knows a database, such as `GeoLite2-City`.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 pub struct EditionName(String);
 
 impl EditionName {
-    /// What a name must be, as the end of a sentence.
+    /// The form of a name, as the end of a sentence.
     pub const FORM: &str = "1 to 64 letters, digits, `.`, `_` and `-`, the first a letter or digit";
 
-    /// Reads a name; `None` when it is not one.
+    /// Reads a name; `None` when the text is none.
     pub fn parse(text: &str) -> Option<Self> {
         let well_formed = text.len() <= 64
             && text.starts_with(|first: char| first.is_ascii_alphanumeric())

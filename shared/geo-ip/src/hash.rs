@@ -10,7 +10,7 @@ pub fn sha256(bytes: &[u8]) -> String {
     hex(digest::digest(&SHA256, bytes).as_ref())
 }
 
-/// A SHA-256 of what comes in pieces.
+/// The SHA-256 of content that comes in pieces.
 pub struct Sha256(digest::Context);
 
 impl Sha256 {
@@ -36,7 +36,7 @@ impl Default for Sha256 {
     }
 }
 
-/// Both checksums of what comes in pieces.
+/// Both checksums of content that comes in pieces.
 #[derive(Default)]
 pub struct Both {
     sha256: Sha256,
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checksums_are_those_that_everybody_computes() {
+    fn checksums_agree_with_published_examples() {
         let mut both = Both::default();
         both.update(b"a");
         both.update(b"bc");

@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout};
 
 use crate::edition::EditionName;
-use base::clock::pause;
 use base::{
-    clock::{SharedClock, Time},
+    clock::{SharedClock, Time, pause},
     logging,
     random::{self, SharedRandom},
 };
@@ -69,19 +68,19 @@ pub struct Standing {
     finished: Option<Finished>,
 }
 
-/// What an update finds when it wants to begin.
+/// The situation that an update meets when it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Meeting {
     /// No other update is under way.
     Free,
     /// Another update is under way since then.
     HeldSince(Time),
-    /// Another update has meanwhile done what this one would do.
+    /// Another update has done the same meanwhile.
     Done(Finished),
 }
 
 impl Standing {
-    /// What an update finds that began then and is to publish, or not.
+    /// The situation of an update that began then and is to publish, or not.
     ///
     /// The result of another update counts as this one's own if it ended after this one began and was to do at least as
     /// much.
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_update_did_meanwhile_is_not_done_again_when_it_was_at_least_as_much() {
+    fn the_result_of_another_update_meanwhile_counts_if_it_did_at_least_as_much() {
         for (theirs, mine, done) in
             [(true, true, true), (true, false, true), (false, false, true), (false, true, false)]
         {

@@ -7,13 +7,13 @@ use super::pointer::Release;
 /// How the update of an edition ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpdateOutcome {
-    /// Nothing newer is there than what is published.
+    /// The source has nothing newer than this published release.
     UpToDate(Box<Release>),
-    /// All is well, and this would be published.
+    /// This would be published, in place of that.
     WouldPublish(Box<Release>, Option<Box<Release>>),
     /// This was published, in place of that.
     Published(Box<Release>, Option<Box<Release>>),
-    /// Another update has meanwhile published this, which is as new or newer.
+    /// Another update has published this meanwhile, which is as new or newer.
     Overtaken(Box<Release>),
 }
 
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_told_to_people() {
+    fn sizes_are_rounded_for_people() {
         assert_eq!(
             [size(999), size(1_499), size(999_999), size(61_600_000)],
             ["999 bytes", "1 KB", "1000 KB", "62 MB"]

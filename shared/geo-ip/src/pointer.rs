@@ -1,12 +1,12 @@
-//! The pointer: one small object per edition that says which release is published, and the only thing that ever changes in
-//! the store. A release is a file whose name is its SHA-256.
+//! The pointer: one small object per edition, which names the published release and is the only thing that ever changes in the
+//! store. A release is a file with its SHA-256 as its name.
 
 use serde::{Deserialize, Serialize};
 
 use super::edition::EditionName;
 use base::clock::Time;
 
-/// What is published of an edition.
+/// The published releases of an edition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pointer {
@@ -36,42 +36,42 @@ pub struct Release {
     pub size_bytes: u64,
     /// The size of its search tree.
     pub node_count: u32,
-    /// What the database calls itself.
+    /// The type that the database names.
     pub database_type: String,
     /// When it was published here.
     pub published_date: Time,
-    /// Which of the well-known addresses it has something about; the next release must have it, too.
+    /// The well-known addresses that it knows; the next release must know them too.
     #[serde(default)]
     pub known_addresses: Vec<String>,
-    /// Where it came from, by which the provider can be asked for something newer.
+    /// Its origin, with which the provider can be asked for something newer.
     pub source: Origin,
-    /// What must be said where its data are shown.
+    /// The attribution that must stand where its data are shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<String>,
 }
 
-/// Where a release came from. Nothing in it is secret.
+/// The origin of a release. Nothing in it is secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Origin {
     /// The kind of source, as the configuration has it.
     pub kind: String,
-    /// The SHA-256 of the address that was asked: what the server said of one address says nothing of another.
+    /// The SHA-256 of the address, since the server's tags for one address are no good for another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_sha256: Option<String>,
     /// The MD5 of the database, where the provider gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub md5: Option<String>,
-    /// The `ETag` of what was served.
+    /// The `ETag` of the served file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etag: Option<String>,
-    /// The `Last-Modified` of what was served.
+    /// The `Last-Modified` of the served file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
     /// The provider's own date of the release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
-    /// The SHA-256 of what was served, compressed as it was.
+    /// The SHA-256 of the served file, compressed as it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_sha256: Option<String>,
 }
@@ -82,7 +82,7 @@ impl Pointer {
         format!("{environment}/{edition}/current.json")
     }
 
-    /// The pointer with this release in front. What was current before can be gone back to.
+    /// The pointer with this release in front. A rollback leads to the one that was current before.
     pub fn moved_to(before: Option<&Self>, edition: &EditionName, release: Release) -> Self {
         Self {
             edition: edition.clone(),
@@ -161,7 +161,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_rollback_goes_back_once_and_blocks_what_it_left() {
+    fn a_rollback_goes_back_once_and_blocks_the_release_before() {
         let first = Pointer::moved_to(None, &edition(), release("a", 1));
         assert_eq!(first.clone().rolled_back(), None);
         let second = Pointer::moved_to(Some(&first), &edition(), release("b", 2));
@@ -185,7 +185,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_build_has_a_day_whatever_it_says() {
+    fn every_build_has_a_day() {
         assert_eq!(build_date(0), "1970-01-01");
         assert_eq!(build_date(253_402_000_000), "9999-12-28");
         for strange in [253_402_300_800, u64::MAX, i64::MAX as u64] {

@@ -1,5 +1,5 @@
-//! The last step of an update: the pointer is moved to a release that is in the store, and releases that no reader and no
-//! rollback needs are removed.
+//! The last step of an update: the pointer moves to a release in the store, and releases that neither a reader nor a rollback
+//! needs are removed.
 
 use crate::{
     edition::EditionName,
@@ -26,15 +26,14 @@ impl Updater {
         release: Release,
     ) -> Result<UpdateOutcome, UpdateError> {
         let pointer = Pointer::moved_to(before, edition, release.clone());
-        let content = serde_json::to_vec_pretty(&pointer).map_err(UpdateError::Pointer)?;
-        if self.store.swap(&Pointer::key(&self.environment, edition), &content, tag).await? == Swap::Lost {
+        if self.store.swap_pointer(&self.environment, &pointer, tag).await? == Swap::Lost {
             match self.pointer(edition).await? {
-                // A request that was answered too late and sent again finds its own work done.
+                // A request that was sent again after a lost answer finds its own work done.
                 Some((now, _)) if now == pointer => {}
                 Some((now, _)) if now.current.build_epoch >= release.build_epoch && !now.blocks(&release.sha256) => {
                     return Ok(UpdateOutcome::Overtaken(Box::new(now.current)));
                 }
-                // What was uploaded may be gone by the time of another try, and the next update makes it again.
+                // The upload may be gone by the time of another try, and the next update makes it again.
                 _ => return Err(UpdateError::PointerMoved),
             }
         }
@@ -47,7 +46,7 @@ impl Updater {
         let folder = format!("{}/{edition}/", self.environment);
         let removed = async {
             let keys = self.store.list(&folder).await?;
-            // Read after the list was made, so that what was published meanwhile is not in it or is named.
+            // Read after the list, so that a release of a later pointer is named, or not in the list.
             let Some((pointer, _)) = self.pointer(edition).await? else { return Ok(()) };
             for key in keys {
                 let file = key.strip_prefix(&folder).unwrap_or_default();

@@ -1,6 +1,5 @@
-//! Reading what is published: the pointer is looked at now and then, which costs next to nothing while it stands; a new
-//! release is fetched, checked and swapped in whole, and the old one goes on answering until then, and for as long as the
-//! new one is bad.
+//! Reads the published release of an edition. A look at the pointer costs next to nothing while it stands. A new release is
+//! fetched, checked and swapped in whole, and the old one answers until then, and for as long as the new one is bad.
 
 use std::{
     net::IpAddr,
@@ -16,9 +15,9 @@ use tokio::{sync::Mutex, task::spawn_blocking};
 use super::{
     edition::EditionName,
     hash,
-    pointer::{Pointer, Release},
+    pointer::Release,
     scratch::Scratch,
-    store::{Reread, Store, StoreError, Tag},
+    store::{Reading, Store, StoreError, Tag},
 };
 use base::{
     clock::{SharedClock, Time},
@@ -30,19 +29,23 @@ use base::{
 const POLL_EVERY: Duration = Duration::from_secs(60);
 
 /// Reads one edition.
+///
+/// It is not a `base::refreshed::Refreshed`, because a look asks only for a change since the last tag, because a release may
+/// take longer to fetch than a request waits there, and because a failed look is not repeated for a minute even if nothing
+/// was read yet.
 pub struct DatabaseReader {
-    /// Where it is published.
+    /// The store with the releases.
     pub store: Store,
-    /// For which deployment.
+    /// The deployment's name.
     pub environment: String,
-    /// Which one.
+    /// The edition.
     pub edition: EditionName,
-    /// Where files may be put for a moment.
+    /// A folder for temporary files.
     pub scratch: PathBuf,
     clock: SharedClock,
     random: SharedRandom,
     current: RwLock<Option<Arc<Database>>>,
-    /// Held by the call that looks at the pointer.
+    /// Held while a call looks at the pointer.
     polled: Mutex<Polled>,
 }
 
@@ -55,29 +58,26 @@ struct Polled {
 /// A release in memory.
 #[derive(Debug)]
 pub struct Database {
-    /// Which one.
+    /// The release.
     pub release: Release,
     reader: Reader<Vec<u8>>,
 }
 
-/// What is known of an address.
+/// The entry of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found<T> {
-    /// The network for which it is true.
+    /// The network that the entry is about.
     pub network: String,
-    /// What is known.
+    /// The entry.
     pub value: T,
 }
 
-/// Why there is nothing newer; what was read before is still there.
+/// Why nothing newer was read. A release that was read before stays in use.
 #[derive(Debug, thiserror::Error)]
 pub enum ReaderError {
-    /// The store did not answer.
+    /// The store failed, or holds no good pointer.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What the store holds is no pointer.
-    #[error("the pointer of {0} is malformed")]
-    Malformed(EditionName, #[source] serde_json::Error),
     /// Nothing is published.
     #[error("nothing is published of {0}")]
     NothingPublished(EditionName),
@@ -87,7 +87,7 @@ pub enum ReaderError {
     /// There was no room for it.
     #[error("a release could not be put on the disk")]
     Disk(#[source] std::io::Error),
-    /// It is not what its name says.
+    /// Its content does not fit its name.
     #[error("the published release of {0} is damaged")]
     Damaged(EditionName),
     /// It is no database.
@@ -109,13 +109,13 @@ impl DatabaseReader {
         Self { store, environment: environment.into(), edition, scratch, clock, random, current, polled }
     }
 
-    /// What was read last; never waits for the store.
+    /// The release that was read last; never waits for the store.
     pub fn current(&self) -> Option<Arc<Database>> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The same after a look at the pointer, when the last look is a minute ago. While one looks, the others go on with
-    /// what there is; a failure is logged, and what there is remains.
+    /// The same after a look at the pointer, if the last look was a minute ago. While one call looks, the others go on with
+    /// the old release, and so do all after a failure, which is logged.
     pub async fn fresh(&self) -> Option<Arc<Database>> {
         let current = self.current();
         let polled = if current.is_some() { self.polled.try_lock().ok() } else { Some(self.polled.lock().await) };
@@ -128,7 +128,7 @@ impl DatabaseReader {
         self.current()
     }
 
-    /// Looks at the pointer now, and reads what it names if that is new.
+    /// Looks at the pointer now, and reads the release that it names if that is new.
     pub async fn refresh(&self) -> Result<Arc<Database>, ReaderError> {
         let mut polled = self.polled.lock().await;
         self.poll(&mut polled).await?;
@@ -137,25 +137,18 @@ impl DatabaseReader {
 
     async fn poll(&self, polled: &mut Polled) -> Result<(), ReaderError> {
         polled.at = Some(self.clock.now());
-        let key = Pointer::key(&self.environment, &self.edition);
-        let object = match &polled.tag {
-            Some(tag) => match self.store.read_if_changed(&key, tag).await? {
-                Reread::Same => return Ok(()),
-                Reread::Absent => None,
-                Reread::Changed(object) => Some(object),
-            },
-            None => self.store.read(&key).await?,
+        let (pointer, tag) = match self.store.pointer(&self.environment, &self.edition, polled.tag.as_ref()).await? {
+            Reading::Same => return Ok(()),
+            Reading::Absent => return Err(ReaderError::NothingPublished(self.edition.clone())),
+            Reading::Found(found) => found,
         };
-        let object = object.ok_or_else(|| ReaderError::NothingPublished(self.edition.clone()))?;
-        let pointer: Pointer = serde_json::from_slice(&object.content)
-            .map_err(|source| ReaderError::Malformed(self.edition.clone(), source))?;
         let known = self.current().is_some_and(|database| database.release.sha256 == pointer.current.sha256);
         if !known {
             let database = Arc::new(self.load(pointer.current).await?);
             *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(database);
         }
         // Noted only now, so that a release that could not be read is tried again.
-        polled.tag = Some(object.tag);
+        polled.tag = Some(tag);
         Ok(())
     }
 
@@ -178,9 +171,9 @@ impl DatabaseReader {
 }
 
 impl Database {
-    /// What is known of an address; `None` when nothing is.
+    /// The entry of an address; `None` when the database has none.
     pub fn lookup<T: DeserializeOwned>(&self, address: IpAddr) -> Result<Option<Found<T>>, MaxMindDbError> {
-        // A database of IPv4 has nothing about IPv6, and says so by an error.
+        // A database of IPv4 answers a question about IPv6 with an error.
         if address.is_ipv6() && self.reader.metadata().ip_version == 4 {
             return Ok(None);
         }

@@ -1,21 +1,17 @@
-//! Back to the release before the current one. What is left is never published again, so that the next update does not
-//! bring it back.
+//! Back to the release before the current one. The current one is blocked, so that the next update does not bring it back.
 
 use super::{
     edition::EditionName,
-    pointer::{Pointer, Release},
-    store::{Object, Store, StoreError, Swap},
+    pointer::Release,
+    store::{Store, StoreError, Swap},
 };
 
 /// Why there was no rollback; the pointer is where it was.
 #[derive(Debug, thiserror::Error)]
 pub enum RollbackError {
-    /// The store did not do its part.
+    /// The store failed, or holds no good pointer.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What the store holds is no pointer.
-    #[error("the pointer of {0} is malformed")]
-    Malformed(EditionName, #[source] serde_json::Error),
     /// Nothing is published.
     #[error("nothing is published of {0}")]
     NothingPublished(EditionName),
@@ -33,19 +29,16 @@ pub enum RollbackError {
 /// The releases of a rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolledBack {
-    /// What was current, and is blocked now.
+    /// The release that was current, and is blocked now.
     pub from: Release,
-    /// What is current now.
+    /// The release that is current now.
     pub to: Release,
 }
 
 /// Goes back to the release before the current one.
 pub async fn roll_back(store: &Store, environment: &str, edition: &EditionName) -> Result<RolledBack, RollbackError> {
-    let key = Pointer::key(environment, edition);
-    let object = store.read(&key).await?.ok_or_else(|| RollbackError::NothingPublished(edition.clone()))?;
-    let Object { content, tag } = object;
-    let pointer: Pointer =
-        serde_json::from_slice(&content).map_err(|source| RollbackError::Malformed(edition.clone(), source))?;
+    let published = store.pointer(environment, edition, None).await?.found();
+    let (pointer, tag) = published.ok_or_else(|| RollbackError::NothingPublished(edition.clone()))?;
     let from = pointer.current.clone();
     let pointer = pointer.rolled_back().ok_or_else(|| RollbackError::NothingBefore(edition.clone()))?;
     let to = pointer.current.clone();
@@ -53,9 +46,7 @@ pub async fn roll_back(store: &Store, environment: &str, edition: &EditionName) 
     if !keys.contains(&to.key(environment, edition)) {
         return Err(RollbackError::Gone(edition.clone()));
     }
-    let content =
-        serde_json::to_vec_pretty(&pointer).map_err(|source| RollbackError::Malformed(edition.clone(), source))?;
-    match store.swap(&key, &content, Some(&tag)).await? {
+    match store.swap_pointer(environment, &pointer, Some(&tag)).await? {
         Swap::Swapped => Ok(RolledBack { from, to }),
         Swap::Lost => Err(RollbackError::Lost(edition.clone())),
     }

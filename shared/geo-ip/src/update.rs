@@ -1,4 +1,4 @@
-//! The steps from a provider's file to a published release. Each failure has its own sentence, and leaves the pointer alone.
+//! The steps from a provider's file to a published release. Each failure has its own sentence and leaves the pointer unchanged.
 
 use std::{io, path::PathBuf};
 
@@ -16,7 +16,7 @@ use crate::{
     pointer::{Origin, Pointer, Release, build_date},
     scratch::Scratch,
     source::{Candidate, Checksum, Offer, SourceAnswer, SourceError},
-    store::{Object, Store, StoreError, Tag},
+    store::{Store, StoreError, Tag},
     verify::{self, Facts, VerifyError},
 };
 use base::{clock::SharedClock, random::SharedRandom};
@@ -25,13 +25,13 @@ use storage::table::TableError;
 /// Updates editions.
 #[derive(Clone)]
 pub struct Updater {
-    /// Where they are published.
+    /// The store with the releases.
     pub store: Store,
-    /// For which deployment.
+    /// The deployment's name.
     pub environment: String,
-    /// The way to the providers.
+    /// Fetches from providers.
     pub web: Web,
-    /// Where files may be put for the time of an update.
+    /// A folder for temporary files.
     pub scratch: PathBuf,
     /// The largest database: it is verified in memory.
     pub largest: u64,
@@ -44,54 +44,39 @@ pub struct Updater {
 /// Why an edition stays as it is.
 #[derive(Debug, thiserror::Error)]
 pub enum UpdateError {
-    /// The store did not do its part.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What the store holds is no pointer.
-    #[error("the pointer is malformed")]
-    Pointer(#[source] serde_json::Error),
-    /// There is no place for files, or a thread died.
     #[error("the update has no place for its files")]
     Scratch(#[source] io::Error),
-    /// The provider could not be asked.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// There was no complete download.
     #[error("downloading")]
     Download(#[source] DownloadError),
-    /// It was not what the provider says.
     #[error("downloading: the checksum of what was served is not the one that the provider gives")]
     Checksum,
-    /// There was no database in it.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// It was rolled back.
     #[error("the release with the SHA-256 {0} was rolled back and is blocked")]
     Blocked(String),
-    /// It is not to be published.
     #[error(transparent)]
     Verify(#[from] VerifyError),
-    /// There was no time left.
     #[error("did not finish in time; the daily schedule has more time")]
     Late,
-    /// The lease could not be renewed in time.
     #[error("another update has taken over; nothing was published")]
     LeaseLost,
-    /// The table did not answer.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// Something else happened to the pointer.
     #[error("the pointer was changed at the same time; nothing was published")]
     PointerMoved,
 }
 
 impl UpdateError {
-    /// Whether the fault is ours, and nothing about the provider or its file.
+    /// Whether the fault is this deployment's own, and not the provider's.
     pub const fn is_ours(&self) -> bool {
-        matches!(self, Self::Store(_) | Self::Pointer(_) | Self::Scratch(_) | Self::Table(_))
+        matches!(self, Self::Store(_) | Self::Scratch(_) | Self::Table(_))
     }
 
-    /// Whether the fault is this one run's alone, and another one may do better.
+    /// Whether the fault is of this run alone, so that another one may succeed.
     pub const fn is_passing(&self) -> bool {
         matches!(self, Self::Late | Self::LeaseLost)
     }
@@ -138,7 +123,7 @@ impl Updater {
         let Some(prepared) = prepared.await.map_err(|_| UpdateError::Late)?? else {
             return match pointer {
                 Some(pointer) => Ok(Ready::Done(UpdateOutcome::UpToDate(Box::new(pointer.current)))),
-                // Only what is published can be unchanged.
+                // Only a published release can be unchanged.
                 None => Err(UpdateError::PointerMoved),
             };
         };
@@ -152,14 +137,10 @@ impl Updater {
 
     /// The pointer of an edition, and its state.
     pub async fn pointer(&self, edition: &EditionName) -> Result<Option<(Pointer, Tag)>, UpdateError> {
-        let Some(Object { content, tag }) = self.store.read(&Pointer::key(&self.environment, edition)).await? else {
-            return Ok(None);
-        };
-        let pointer = serde_json::from_slice(&content).map_err(UpdateError::Pointer)?;
-        Ok(Some((pointer, tag)))
+        Ok(self.store.pointer(&self.environment, edition, None).await?.found())
     }
 
-    /// Everything up to a database that may be published; nothing when there is nothing new.
+    /// Prepares a database that may be published; `None` when there is nothing new.
     async fn prepare(
         &self,
         configured: &ConfiguredEdition,

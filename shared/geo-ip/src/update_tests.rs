@@ -1,4 +1,4 @@
-//! Updates from a provider that is played, into a folder.
+//! Updates from a provider on this machine into a folder.
 
 use std::{
     sync::{Arc, Mutex},
@@ -62,7 +62,7 @@ fn md5(content: &[u8]) -> String {
 
 type Answers = Arc<Mutex<Vec<(&'static str, Answering)>>>;
 
-/// A provider, a store, and what updates one from the other.
+/// A provider, a store, and the updater between them.
 struct World {
     folder: TempDir,
     server: Server,
@@ -76,7 +76,7 @@ impl World {
         let answers = Answers::default();
         let said = answers.clone();
         let server = Server::start(move |request| {
-            let said = said.lock().expect("nobody panics while holding it");
+            let said = said.lock().expect("no test panics while it holds the lock");
             let answer = said.iter().find(|(path, _)| request.path.starts_with(path)).map(|(_, answer)| answer.clone());
             match answer {
                 Some(_) if request.header("if-none-match").as_deref() == Some("\"same\"") => Answering::status(304),
@@ -105,7 +105,7 @@ impl World {
 
     /// From now on the provider answers so on a path.
     fn says(&self, path: &'static str, answer: Answering) {
-        let mut answers = self.answers.lock().expect("nobody panics while holding it");
+        let mut answers = self.answers.lock().expect("no test panics while it holds the lock");
         answers.retain(|(said, _)| *said != path);
         answers.push((path, answer));
     }
@@ -187,8 +187,8 @@ async fn a_dry_run_does_everything_but_publish() {
     let world = World::new().await;
     world.says("/a.mmdb.gz", Answering::ok(gzip(&database(3))));
     let source = json!({"url": "/a.mmdb.gz"});
-    let told = world.update_as(source.clone(), false).await.expect("all is well");
-    assert!(told.starts_with("would publish build 2026-11-17 (") && told.ends_with(", the first"), "{told}");
+    let line = world.update_as(source.clone(), false).await.expect("all is well");
+    assert!(line.starts_with("would publish build 2026-11-17 (") && line.ends_with(", the first"), "{line}");
     assert_eq!((world.pointer().await, world.files()), (None, vec![]));
     world.plain().await.expect("published");
     world.says("/a.mmdb.gz", Answering::ok(gzip(&database(1))));
@@ -197,7 +197,7 @@ async fn a_dry_run_does_everything_but_publish() {
 }
 
 #[tokio::test]
-async fn every_fault_of_a_provider_is_told_and_leaves_what_is_published() {
+async fn every_fault_of_a_provider_has_a_sentence_and_leaves_the_published_release() {
     let world = World::new().await;
     world.says("/a.mmdb.gz", Answering::ok(gzip(&database(5))));
     world.plain().await.expect("published");
@@ -256,7 +256,7 @@ async fn a_checksum_beside_the_file_decides() {
 }
 
 #[tokio::test]
-async fn what_a_server_says_is_unchanged_is_not_downloaded() {
+async fn an_unchanged_file_is_not_downloaded() {
     let world = World::new().await;
     world.says("/a.mmdb.gz", Answering::ok(gzip(&database(3))).with_header("etag", "\"same\""));
     world.plain().await.expect("published");
@@ -320,7 +320,7 @@ async fn the_last_month_of_db_ip_will_do_and_ipinfo_has_its_checksum() {
 }
 
 #[tokio::test]
-async fn what_was_rolled_back_stays_away_until_something_newer_comes() {
+async fn a_release_that_was_rolled_back_stays_away_until_a_newer_one_comes() {
     let world = World::new().await;
     let (store, edition) = (world.updater.store.clone(), World::edition());
     let back = async || roll_back(&store, "local", &edition).await;
@@ -343,7 +343,7 @@ async fn what_was_rolled_back_stays_away_until_something_newer_comes() {
 }
 
 #[tokio::test]
-async fn a_reader_keeps_what_it_has_while_what_is_new_is_bad() {
+async fn a_reader_keeps_its_release_while_the_new_one_is_bad() {
     let world = World::new().await;
     let reader = world.reader();
     assert!(reader.fresh().await.is_none());
@@ -393,7 +393,7 @@ async fn an_update_that_has_no_time_left_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_killed_upload_left_is_removed_by_the_next_one() {
+async fn the_files_of_a_killed_upload_are_removed_by_the_next_one() {
     let world = World::new().await;
     let folder = world.folder.path().join("store/local/GeoLite2-City");
     std::fs::create_dir_all(&folder).expect("made");

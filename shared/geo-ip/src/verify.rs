@@ -1,7 +1,7 @@
-//! Whether a database may be published: whole by itself, of the right type, newer than what is published, and not much
-//! smaller or larger than that.
+//! The checks before a database is published: it is whole, of the right type, newer than the published one, and not much
+//! smaller or larger.
 //!
-//! A checksum comes first wherever the provider gives one: of single flipped bits, the structure alone shows about half.
+//! A checksum comes first wherever the provider gives one, since the structure alone shows about half of all flipped bits.
 
 use std::{collections::BTreeMap, fs, net::IpAddr, path::Path};
 
@@ -20,15 +20,15 @@ const MAX_AHEAD: u64 = DAY;
 const MAX_AGE: u64 = 400 * DAY;
 /// How much size and number of nodes may differ from the published ones, in percent.
 const MAX_CHANGE: u64 = 30;
-/// Addresses of well-known services, which every database of the whole world has something about.
+/// Addresses of well-known services, which every database of the whole world knows.
 const KNOWN_ADDRESSES: [&str; 3] = ["1.1.1.1", "8.8.8.8", "2001:4860:4860::8888"];
 /// How many networks are looked up again by one of their addresses.
 const SAMPLES: usize = 100;
 
-/// What a whole database says of itself.
+/// The facts about a whole database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// What it calls itself.
+    /// The type that it names.
     pub database_type: String,
     /// When it was built, in seconds since the Unix epoch.
     pub build_epoch: u64,
@@ -36,39 +36,23 @@ pub struct Facts {
     pub node_count: u32,
     /// Its size.
     pub size_bytes: u64,
-    /// Which of the well-known addresses it has something about.
+    /// The well-known addresses that it knows.
     pub known_addresses: Vec<String>,
 }
 
 /// Why a database is not published.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// It cannot be read.
     #[error("{}", super::download::on_disk(.0))]
     Disk(#[source] std::io::Error),
-    /// It is no database, or a damaged one.
     #[error("what was served is no MaxMind database, or a damaged one")]
     Damaged(#[source] MaxMindDbError),
-    /// It holds nothing, or not what it seems to.
     #[error("the database is implausible: {0}")]
     Implausible(String),
-    /// It is another database.
     #[error("the database calls itself `{found}` instead of {wanted}")]
-    Type {
-        /// What it calls itself.
-        found: String,
-        /// What it should.
-        wanted: DatabaseType,
-    },
-    /// It is older than what is published, or as old.
+    Type { found: String, wanted: DatabaseType },
     #[error("build {offered} is not newer than the published one, {published}")]
-    NotNewer {
-        /// Its day.
-        offered: String,
-        /// The published one's.
-        published: String,
-    },
-    /// It was built at a strange time.
+    NotNewer { offered: String, published: String },
     #[error("build {0} is {1}")]
     Time(String, &'static str),
 }
@@ -94,7 +78,7 @@ pub fn examine(path: &Path) -> Result<Facts, VerifyError> {
     })
 }
 
-/// Some networks are read, looked up by their first address, and must be the same.
+/// Reads some networks, and looks each up by its first address: the entry must be the same.
 fn samples(database: &Reader<Vec<u8>>) -> Result<(), VerifyError> {
     let strange = |what: &str| VerifyError::Implausible(what.to_owned());
     let mut count = 0;
@@ -115,7 +99,7 @@ fn samples(database: &Reader<Vec<u8>>) -> Result<(), VerifyError> {
     if count == 0 { Err(strange("it knows no network")) } else { Ok(()) }
 }
 
-/// Whether a database is the one that is expected now.
+/// Fails unless the database may replace the published one.
 pub fn judge(facts: &Facts, wanted: &DatabaseType, published: Option<&Release>, now: Time) -> Result<(), VerifyError> {
     if !wanted.admits(&facts.database_type) {
         let found = facts.database_type.chars().take(64).filter(|character| !character.is_control()).collect();

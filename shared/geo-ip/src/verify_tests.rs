@@ -1,4 +1,4 @@
-//! What may be published, and what may not.
+//! Databases that may be published, and those that are refused.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -49,7 +49,7 @@ fn a_whole_database_is_read_as_it_was_built() {
 }
 
 #[test]
-fn what_is_empty_cut_off_or_something_else_is_refused() {
+fn a_file_that_is_empty_cut_off_or_no_database_is_refused() {
     let whole = database().build();
     for bad in [&b""[..], b"<html>Not found</html>", &whole[..whole.len() / 2], &whole[..whole.len() - 1], &whole[1..]]
     {
@@ -60,7 +60,7 @@ fn what_is_empty_cut_off_or_something_else_is_refused() {
 }
 
 #[test]
-fn the_type_is_the_one_that_was_asked_for() {
+fn a_database_of_another_type_is_refused() {
     let facts = Facts { database_type: "GeoLite2-Country".into(), ..examined(&database().build()).expect("whole") };
     assert!(judged(&facts, None).expect_err("another type").contains("`GeoLite2-Country` instead of `GeoLite2-City`"));
     let preset = DatabaseType::BeginsWith("GeoLite2");
@@ -87,7 +87,7 @@ fn a_build_is_newer_than_the_published_one_and_of_our_time() {
 }
 
 #[test]
-fn what_differs_much_from_the_published_one_is_implausible() {
+fn a_database_that_differs_much_from_the_published_one_is_implausible() {
     let facts = Facts { size_bytes: 1000, node_count: 1000, ..examined(&database().build()).expect("whole") };
     let published = |size, nodes| Release {
         size_bytes: size,

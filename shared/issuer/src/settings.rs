@@ -29,7 +29,7 @@ impl FromEnvironment for TokenSettings {
 /// How the keys that sign tokens are rotated: `SIGNING_ALGORITHM` and `SIGNING_KEY_LEAD`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SigningSettings {
-    /// What new keys are for; ES256 unless set.
+    /// The algorithm of new keys; ES256 unless set.
     pub algorithm: SigningAlgorithm,
     /// How long a key is published before it signs; 10 minutes unless set.
     pub lead: Duration,
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_rotated_as_it_is_usual_unless_something_else_is_set() {
+    fn signing_settings_have_defaults_and_name_their_faults() {
         let settings = read_from::<SigningSettings>(|_| None).expect("defaults");
         let expected = SigningSettings { algorithm: SigningAlgorithm::Es256, lead: Duration::from_secs(600) };
         assert_eq!(settings, expected);
@@ -66,13 +66,11 @@ mod tests {
     #[test]
     fn a_token_lives_an_hour_unless_something_else_is_set_and_a_day_at_most() {
         assert_eq!(read_from::<TokenSettings>(|_| None).expect("the default").lifetime, 3600);
-        for bad in ["0", "86401", "an hour"] {
-            let error = match bad {
-                "0" => read_from::<TokenSettings>(|_| Some("0".into())),
-                "86401" => read_from::<TokenSettings>(|_| Some("86401".into())),
-                _ => read_from::<TokenSettings>(|_| Some("an hour".into())),
-            };
-            assert!(error.expect_err("refused").0[0].starts_with("TOKEN_LIFETIME"), "{bad}");
+        let bad: [fn(&str) -> Option<String>; 3] =
+            [|_| Some("0".into()), |_| Some("86401".into()), |_| Some("an hour".into())];
+        for bad in bad {
+            let error = read_from::<TokenSettings>(bad).expect_err("refused");
+            assert!(error.0[0].starts_with("TOKEN_LIFETIME"), "{error}");
         }
     }
 }

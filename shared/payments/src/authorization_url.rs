@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// The parameters that this module sets, so that no description may set them.
-pub(super) const OWN_PARAMETERS: [&str; 7] =
+pub const OWN_PARAMETERS: [&str; 7] =
     ["response_type", "client_id", "redirect_uri", "state", "scope", "code_challenge", "code_challenge_method"];
 
 /// The address that the person is sent to, without the state, which the table must not have. The challenge is for a
@@ -39,7 +39,7 @@ pub fn with_state(url: &str, state: &State) -> Result<Url, url::ParseError> {
 }
 
 /// The address to which a provider sends people back.
-pub(super) fn redirect_uri(base_url: &str, provider: &ProviderName) -> String {
+pub fn redirect_uri(base_url: &str, provider: &ProviderName) -> String {
     format!("{base_url}/api/public/{provider}/oauth2/callback")
 }
 

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cookie_of_ours_is_no_browser() {
+    fn a_foreign_cookie_is_no_browser() {
         let value = "A".repeat(43);
         for line in ["", "=", NAME, &format!("x{NAME}={value}"), &format!("{NAME}=\"{value}\""), &format!("{NAME}=")] {
             assert!(sent(&[line]).is_none(), "{line}");
@@ -113,7 +113,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_stranger_sends_as_a_cookie_is_read_without_harm(line in "[ -~]{0,200}") {
+        fn no_text_in_a_cookie_makes_the_reader_panic(line in "[ -~]{0,200}") {
             let known = sent(&[&line]).is_some();
             prop_assert!(!known || line.contains(NAME));
         }

@@ -1,32 +1,33 @@
-//! The providers that are built in. They stand in `providers.json`, each with the pages that it was written from and with
-//! what those pages leave open.
+//! The built-in providers. They stand in `providers.json`, each with the pages that it was written from and with the questions
+//! that those pages leave open.
 
 use std::sync::LazyLock;
 
-use serde::{Deserialize, Deserializer, de::Error};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::provider::ProviderName;
 
 /// A built-in description.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
 pub struct BuiltIn {
     /// The provider's name.
     pub name: ProviderName,
-    /// Its name for people.
+    /// The provider's name for people.
     pub label: String,
-    /// The members of its description.
-    pub description: Map<String, Value>,
-    /// The addresses of its sandbox; empty where it is reached at the same.
+    /// The addresses of its sandbox; none where the sandbox is at the same addresses.
     pub sandbox: Option<Map<String, Value>>,
-    /// The pages that say so.
+    /// The pages that the description was written from.
     pub sources: Vec<String>,
-    /// What they leave open, and what was assumed.
+    /// The questions that those pages leave open, and the assumptions about them.
     pub unconfirmed: Vec<String>,
+    /// All other members: the description.
+    #[serde(flatten)]
+    pub description: Map<String, Value>,
 }
 
 impl BuiltIn {
-    /// Whether its clients prove themselves with a key of their own, and not with a shared secret.
+    /// Whether its clients authenticate with a key of their own instead of a shared secret.
     pub fn has_key(&self) -> bool {
         self.description.get("clientAuthentication").is_some_and(|method| method == "private_key_jwt")
     }
@@ -36,7 +37,7 @@ static ALL: LazyLock<Vec<BuiltIn>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("providers.json")).expect("a test reads what is compiled in, and finds it good")
 });
 
-/// All of them.
+/// All built-in providers.
 pub fn all() -> &'static [BuiltIn] {
     &ALL
 }
@@ -46,28 +47,9 @@ pub fn label(name: &ProviderName) -> &str {
     find(name).map_or(name.as_str(), |known| &known.label)
 }
 
-/// The one of this name.
+/// The built-in provider of this name.
 pub fn find(name: &ProviderName) -> Option<&'static BuiltIn> {
     ALL.iter().find(|known| known.name == *name)
-}
-
-impl<'de> Deserialize<'de> for BuiltIn {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// What is not part of the description, and the description with all else.
-        #[derive(Deserialize)]
-        struct Entry {
-            name: String,
-            label: String,
-            sandbox: Option<Map<String, Value>>,
-            sources: Vec<String>,
-            unconfirmed: Vec<String>,
-            #[serde(flatten)]
-            description: Map<String, Value>,
-        }
-        let Entry { name, label, sandbox, sources, unconfirmed, description } = Entry::deserialize(deserializer)?;
-        let name = ProviderName::parse(&name).map_err(D::Error::custom)?;
-        Ok(Self { name, label, description, sandbox, sources, unconfirmed })
-    }
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 //! The state is spent when everything on our side was found to work, and before the exchange, since some providers withdraw
 //! everything when a code comes twice. There is one try.
 //!
-//! What is on disk after a crash, and what happens then:
+//! After a crash:
 //!
-//! - before the state is spent: the state. The person reloads the page, and the same begins again.
-//! - spent, the code not exchanged: a spent state. The person is told that the link is not valid and connects again; the
+//! - before the state is spent: the table has the state. The person reloads the page, and the same begins again.
+//! - spent, the code not exchanged: the table has a spent state. The person is told that the link is not valid and connects again; the
 //!   code ends by itself.
-//! - exchanged, not kept: the same, and the provider's tokens are lost. The person connects again, which makes new ones. They are not revoked, because with most providers that would end an older connection that still works.
-//! - kept: the connection, and its event in the outbox. The person is not sent on, but is connected.
+//! - exchanged, not kept: the same, and the provider's tokens are lost. The person connects again, which makes new ones. The
+//!   lost ones are not revoked, because with most providers that would end an older connection that still works.
+//! - kept: the table has the connection, and its event in the outbox. The person is not sent on, but is connected.
 //! - exchanged, not kept since another account is connected: the same as not kept.
 
 use std::time::Duration;
@@ -18,8 +19,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
     authorization_url::redirect_uri,
-    brought::{Brought, ProviderAnswer},
     browser::Browser,
+    callback_query::{CallbackQuery, ProviderAnswer},
     connection::{Connection, ConnectionStatus, ESTABLISHED},
     grant::Grants,
     granted::{GrantError, Granted},
@@ -35,9 +36,8 @@ use crate::{
     tokens::ProviderTokens,
 };
 use auth::{entity::AuthorizedEntity, refusal, token::Claims};
-use base::clock::pause;
 use base::{
-    clock::SharedClock,
+    clock::{SharedClock, pause},
     ids::ConnectionId,
     logging,
     random::{self, SharedRandom},
@@ -51,8 +51,8 @@ use webhooks::outbox::Announcement;
 
 /// How long a callback may take in all. The gate must give it more, so that it is never cut off with tokens in its hands.
 pub const LIMIT: Duration = Duration::from_secs(26);
-/// How long it may take until the state is spent. A slower callback is refused, with the state as it was: time is left for
-/// spending it, for the provider's ten seconds, and to keep what the provider gave.
+/// How long it may take until the state is spent. A slower callback is refused and leaves the state as it was, since time must
+/// be left for spending it, for the provider's ten seconds, and for keeping the tokens.
 const BEFORE_SPENDING: Duration = Duration::from_secs(5);
 /// How long spending a state may take.
 const SPENDING: Duration = Duration::from_secs(4);
@@ -147,12 +147,12 @@ impl Callback {
     pub async fn take(
         &self,
         name: &ProviderName,
-        brought: &Brought<'_>,
+        query: &CallbackQuery<'_>,
         browser: Option<Browser>,
         token: Option<&Claims>,
     ) -> Result<Answered, CallbackError> {
         let began = Instant::now();
-        let state = State::parse(brought.state).ok_or(CallbackError::InvalidState)?;
+        let state = State::parse(query.state).ok_or(CallbackError::InvalidState)?;
         let found = self.pending.find(&state, name, self.clock.now()).await.map_err(CallbackError::Read)?;
         let pending = found.ok_or(CallbackError::InvalidState)?;
         if token.is_some_and(|claims| !claims.entities.cover(pending.entity.as_str())) {
@@ -162,11 +162,11 @@ impl Callback {
         let browser = browser.filter(|browser| pending.is_of(browser)).ok_or(CallbackError::InvalidState)?;
         // A provider that was taken away in the meantime has no valid state either.
         let provider = self.providers.find(name).await?.ok_or(CallbackError::InvalidState)?;
-        if !provider.can_answer_as(brought.issuer) {
+        if !provider.can_answer_as(query.issuer) {
             return Err(CallbackError::InvalidState);
         }
         let entity = pending.entity.clone();
-        let (outcome, account) = match brought.answer {
+        let (outcome, account) = match query.answer {
             ProviderAnswer::Error(error) => (self.refused(&state, &provider, error, began).await?, None),
             ProviderAnswer::Code(code) => self.connect(&state, &provider, pending, code, began).await?,
         };

@@ -1,4 +1,4 @@
-//! How this service proves to a provider that it is its client: HTTP Basic or parameters (RFC 6749 §2.3.1), members of a
+//! How this service authenticates at a provider: HTTP Basic or parameters (RFC 6749 §2.3.1), members of a
 //! JSON body, or a signed assertion (RFC 7523).
 
 use std::{fmt, time::Duration};
@@ -25,31 +25,27 @@ use storage::secrets::SecretText;
 
 /// How long an assertion is good: time enough for one request.
 const ASSERTION_LIFE: Duration = Duration::from_secs(120);
-/// What an assertion is called on the wire (RFC 7523 §2.2).
+/// The `client_assertion_type` of an assertion (RFC 7523 §2.2).
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// The ways of a client to authenticate.
+/// The ways of a client to authenticate, as descriptions name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// HTTP Basic.
     Basic,
-    /// Two parameters of the form.
     Body,
-    /// Two members of a JSON body.
     Json,
-    /// A JWT signed with the client's key.
     PrivateKeyJwt,
 }
 
-/// Who this service is at a provider, and what proves it.
+/// This service as a client of a provider.
 #[derive(Debug)]
 pub struct Client {
-    pub(super) id: String,
-    pub(super) proof: Proof,
+    pub id: String,
+    pub proof: Proof,
 }
 
-/// What proves it.
+/// The proof of the client.
 #[derive(Debug)]
 pub enum Proof {
     /// A shared secret, sent by HTTP Basic.
@@ -58,63 +54,55 @@ pub enum Proof {
     Body(SecretText),
     /// A shared secret, sent as a member of a JSON body.
     Json(SecretText),
-    /// A key of our own, which signs.
+    /// A key of our own, which signs assertions.
     Key(Assertion),
 }
 
-/// What an assertion is made of.
+/// The parts of an assertion that a description decides.
 #[derive(Debug)]
 pub struct Assertion {
-    pub(super) key: PrivateKey,
+    pub key: PrivateKey,
     /// The claim `iss`.
-    pub(super) issuer: Template,
+    pub issuer: Template,
     /// The claim `aud`, where it is not the address that the assertion is sent to.
-    pub(super) audience: Option<String>,
+    pub audience: Option<String>,
     /// The header `kid`, where the provider wants one.
-    pub(super) key_id: Option<String>,
+    pub key_id: Option<String>,
 }
 
 /// A key that signs assertions, with the one algorithm that is its own.
 pub enum PrivateKey {
-    /// RS256.
     Rsa(Box<RsaKeyPair>),
-    /// ES256.
     P256(Box<EcdsaKeyPair>),
 }
 
-/// A text that holds no key that can sign here. Says nothing of its content.
+/// A text without a key that can sign here. The error shows nothing of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a private key in PEM: RSA of at least 2048 bits, or P-256")]
 pub struct BadPrivateKey;
 
-/// The key did not sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the client's key did not sign")]
 pub struct SigningError;
 
-/// What a request carries of the client.
+/// The credentials that a request carries.
 #[derive(Default)]
 pub struct Carried {
-    /// The value of `Authorization`.
     pub authorization: Option<HeaderValue>,
-    /// Parameters of the body.
     pub parameters: Vec<(&'static str, String)>,
 }
 
-/// To whom, when and from where an assertion is sent.
+/// The request that an assertion is made for.
 pub struct Occasion<'a> {
-    /// The address that it is sent to.
     pub address: &'a str,
-    /// This service's own host.
     pub own_host: &'a str,
-    /// The present moment.
     pub now: Time,
     /// Makes the assertion's identifier and signature.
     pub random: &'a dyn Random,
 }
 
 impl Client {
-    /// What a request to the provider carries.
+    /// The credentials that a request to the provider carries.
     pub fn carried(&self, occasion: &Occasion<'_>) -> Result<Carried, SigningError> {
         let id = || ("client_id", self.id.clone());
         Ok(match &self.proof {
@@ -158,7 +146,7 @@ fn basic(id: &str, secret: &str) -> HeaderValue {
 }
 
 /// Marks a value as sensitive, so that printed headers do not show it.
-pub(super) fn sensitive(mut value: HeaderValue) -> HeaderValue {
+pub fn sensitive(mut value: HeaderValue) -> HeaderValue {
     value.set_sensitive(true);
     value
 }
@@ -235,143 +223,5 @@ impl fmt::Debug for PrivateKey {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-    use aws_lc_rs::{
-        encoding::{AsDer, Pkcs8V1Der},
-        rsa::KeySize,
-        signature::{
-            ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED_SIGNING, KeyPair, RSA_PKCS1_2048_8192_SHA256,
-            UnparsedPublicKey, VerificationAlgorithm,
-        },
-    };
-    use base::testing::CountingRandom;
-    use proptest::prelude::*;
-
-    pub const NOW: Time = Time::from_millis(1_795_167_900_123);
-
-    fn pem(label: &str, der: &[u8]) -> String {
-        format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", BASE64_STANDARD.encode(der))
-    }
-
-    pub fn p256_pem() -> String {
-        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("a key");
-        pem("PRIVATE KEY", pair.to_pkcs8v1().expect("written").as_ref())
-    }
-
-    fn rsa() -> RsaKeyPair {
-        RsaKeyPair::generate(KeySize::Rsa2048).expect("a key")
-    }
-
-    fn rsa_pem(key: &RsaKeyPair) -> String {
-        let der: Pkcs8V1Der<'_> = key.as_der().expect("written");
-        pem("PRIVATE KEY", der.as_ref())
-    }
-
-    fn carried(proof: Proof) -> Carried {
-        let client = Client { id: "app:1 ü".into(), proof };
-        let random = CountingRandom::default();
-        let occasion = Occasion {
-            address: "https://api.example.com/token",
-            own_host: "waypost.example",
-            now: NOW,
-            random: &random,
-        };
-        client.carried(&occasion).expect("carried")
-    }
-
-    #[test]
-    fn basic_encodes_identifier_and_secret_before_it_joins_them() {
-        let carried = carried(Proof::Basic(SecretText::new("s:/+ %\u{e9}")));
-        let value = carried.authorization.expect("a header");
-        let pair = BASE64_STANDARD.encode("app%3A1+%C3%BC:s%3A%2F%2B+%25%C3%A9");
-        assert_eq!(value.to_str().expect("ASCII"), format!("Basic {pair}"));
-        assert!(value.is_sensitive() && carried.parameters.is_empty());
-    }
-
-    #[test]
-    fn body_and_json_carry_the_pair_as_it_is() {
-        for proof in [Proof::Body(SecretText::new("s &=")), Proof::Json(SecretText::new("s &="))] {
-            let carried = carried(proof);
-            assert!(carried.authorization.is_none());
-            assert_eq!(carried.parameters, [("client_id", "app:1 ü".to_owned()), ("client_secret", "s &=".to_owned())]);
-        }
-    }
-
-    fn assertion(pem: &str, audience: Option<&str>, issuer: &str) -> Vec<(&'static str, String)> {
-        let issuer = Template::parse(issuer).expect("a template");
-        let key = PrivateKey::from_pem(pem).expect("a key");
-        carried(Proof::Key(Assertion { key, issuer, audience: audience.map(str::to_owned), key_id: None })).parameters
-    }
-
-    fn decoded(part: &str) -> String {
-        String::from_utf8(BASE64_URL_SAFE_NO_PAD.decode(part).expect("base 64")).expect("text")
-    }
-
-    fn verified(jwt: &str, algorithm: &'static dyn VerificationAlgorithm, key: &[u8]) -> (String, String) {
-        let (signed, signature) = jwt.rsplit_once('.').expect("three parts");
-        let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).expect("base 64");
-        UnparsedPublicKey::new(algorithm, key).verify(signed.as_bytes(), &signature).expect("verifies");
-        let (header, claims) = signed.split_once('.').expect("two parts");
-        (decoded(header), decoded(claims))
-    }
-
-    #[test]
-    fn an_rsa_key_signs_rs256_with_the_claims_of_the_rfc() {
-        let key = rsa();
-        let parameters = assertion(&rsa_pem(&key), None, "{clientId}");
-        let names: Vec<_> = parameters.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, ["client_id", "client_assertion_type", "client_assertion"]);
-        assert_eq!(parameters[1].1, "urn:ietf:params:oauth:client-assertion-type:jwt-bearer");
-        let (header, claims) = verified(&parameters[2].1, &RSA_PKCS1_2048_8192_SHA256, key.public_key().as_ref());
-        assert_eq!(header, r#"{"alg":"RS256","typ":"JWT"}"#);
-        assert_eq!(
-            claims,
-            concat!(
-                r#"{"aud":"https://api.example.com/token","exp":1795168020,"iat":1795167900,"iss":"app:1 ü","#,
-                r#""jti":"00010203-0405-4607-8809-0a0b0c0d0e0f","sub":"app:1 ü"}"#
-            )
-        );
-    }
-
-    #[test]
-    fn a_p256_key_signs_es256_for_the_described_audience_and_issuer() {
-        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("a key");
-        let pem = pem("PRIVATE KEY", pair.to_pkcs8v1().expect("written").as_ref());
-        let parameters = assertion(&pem, Some("https://aud.example"), "{ownHost}");
-        let (header, claims) = verified(&parameters[2].1, &ECDSA_P256_SHA256_FIXED, pair.public_key().as_ref());
-        assert_eq!(header, r#"{"alg":"ES256","typ":"JWT"}"#);
-        let claims: Value = serde_json::from_str(&claims).expect("JSON");
-        assert_eq!((&claims["aud"], &claims["iss"]), (&json!("https://aud.example"), &json!("waypost.example")));
-    }
-
-    #[test]
-    fn a_key_of_another_kind_or_no_key_is_refused() {
-        let p384 = EcdsaKeyPair::generate(&ECDSA_P384_SHA384_FIXED_SIGNING).expect("a key");
-        let p384 = pem("PRIVATE KEY", p384.to_pkcs8v1().expect("written").as_ref());
-        let certificate = pem("CERTIFICATE", b"x");
-        for bad in ["", "sk_live_1", &p384, &certificate, &pem("PRIVATE KEY", b"x"), &p256_pem()[..60]] {
-            assert_eq!(PrivateKey::from_pem(bad).err(), Some(BadPrivateKey));
-        }
-    }
-
-    #[test]
-    fn nothing_of_a_client_is_printed_but_its_identifier() {
-        let pem = p256_pem();
-        let key = PrivateKey::from_pem(&pem).expect("a key");
-        let issuer = Template::only(Placeholder::ClientId);
-        let proof = Proof::Key(Assertion { key, issuer, audience: None, key_id: None });
-        let shown = format!("{:?}", Client { id: "app".into(), proof });
-        assert!(shown.contains("PrivateKey(ES256, …)") && shown.len() < 250, "{shown}");
-        let shown = format!("{:?}", Client { id: "app".into(), proof: Proof::Basic(SecretText::new("hunter2")) });
-        assert!(!shown.contains("hunter2"), "{shown}");
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_makes_the_reader_of_keys_panic(text in "\\PC{0,80}", label in "[A-Z ]{0,12}") {
-            let _ = PrivateKey::from_pem(&text);
-            let _ = PrivateKey::from_pem(&pem(&label, text.as_bytes()));
-        }
-    }
-}
+#[path = "client_authentication_tests.rs"]
+pub(crate) mod tests;

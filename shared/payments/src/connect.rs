@@ -1,4 +1,4 @@
-//! Asking to be connected: the address from which a person is led to the provider.
+//! Asking for a connection: the link with which a person begins it.
 
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ pub struct Connecting {
     pub random: SharedRandom,
 }
 
-/// What a request for a connection says.
+/// A request for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewConnection {
     /// Whether another account may take the place of the one that is connected.

@@ -7,11 +7,11 @@ use auth::entity::EntityId;
 use base::{clock::Time, ids::ConnectionId};
 use webhooks::outbox::{EventType, event_type};
 
-/// What is published when an entity has connected a provider.
+/// The event after an entity has connected a provider.
 pub const ESTABLISHED: &EventType = event_type("payment.connection.established");
-/// What is published when a connection works no longer, and its owner has to connect again.
+/// The event after a connection broke, so that its owner has to connect again.
 pub const BROKEN: &EventType = event_type("payment.connection.broken");
-/// What is published when an entity has disconnected a provider.
+/// The event after an entity has disconnected a provider.
 pub const REMOVED: &EventType = event_type("payment.connection.removed");
 
 /// A managing entity's account at a payment provider.
@@ -29,11 +29,11 @@ pub struct Connection {
     pub account: Option<String>,
     /// Whether it works.
     pub status: ConnectionStatus,
-    /// What the provider lets us do.
+    /// The scopes that the provider granted.
     pub scopes: Vec<String>,
     /// When it was connected.
     pub connected_date: Time,
-    /// When the access token ends that is held now; absent when it does not end by itself. It is refreshed before.
+    /// When the present access token ends; absent when it does not end by itself. It is refreshed before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_date: Option<Time>,
     /// When it was last changed, by a refresh or by breaking.
@@ -44,9 +44,9 @@ pub struct Connection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConnectionStatus {
-    /// It does, as far as the provider has said.
+    /// It works, as far as the provider has said.
     Connected,
-    /// It works no longer, and comes back only when its owner connects again.
+    /// It does not work until its owner connects again.
     Broken,
 }
 
@@ -84,7 +84,7 @@ pub struct ConnectionView<'a> {
     last_update: Time,
 }
 
-/// What an event says of a connection.
+/// The data of an event about a connection.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectionEvent<'a> {
@@ -97,7 +97,7 @@ pub struct ConnectionEvent<'a> {
 }
 
 impl Connection {
-    /// What its owner sees of it.
+    /// The connection as its owner sees it.
     pub fn view(&self) -> ConnectionView<'_> {
         ConnectionView {
             id: &self.id,
@@ -111,7 +111,7 @@ impl Connection {
         }
     }
 
-    /// What an event says of it; with the reason, when it broke.
+    /// The data of an event about the connection; with the reason when it broke.
     pub fn event(&self, reason: Option<BreakReason>) -> ConnectionEvent<'_> {
         ConnectionEvent {
             connection_identifier: &self.id,
@@ -123,7 +123,7 @@ impl Connection {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use base::testing::CountingRandom;
     use serde_json::json;
@@ -165,16 +165,16 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_event_says_what_is_known_and_leaves_out_what_is_not() {
+    fn an_event_leaves_out_an_unknown_account() {
         let mut connection = connection();
-        let told = serde_json::to_value(connection.event(None)).expect("JSON");
-        assert_eq!(told, json!({"connectionIdentifier": connection.id, "provider": "square"}));
+        let data = serde_json::to_value(connection.event(None)).expect("JSON");
+        assert_eq!(data, json!({"connectionIdentifier": connection.id, "provider": "square"}));
         connection.account = Some("M-1".into());
-        let told = serde_json::to_value(connection.event(Some(BreakReason::Refused))).expect("JSON");
+        let data = serde_json::to_value(connection.event(Some(BreakReason::Refused))).expect("JSON");
         let expected = json!({
             "connectionIdentifier": connection.id, "provider": "square", "account": "M-1", "reason": "refused"
         });
-        assert_eq!(told, expected);
+        assert_eq!(data, expected);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Disconnecting: access is given back at the provider, and the connection removed.
 //!
-//! In this order, since a connection that is removed here and works there would be seen by no one. It is held meanwhile, so
-//! that no refresh fetches new tokens during the revocation. What is on disk after a crash, and what happens then:
+//! In this order, since a connection that is removed here and works there would be out of sight. It is held meanwhile, so
+//! that no refresh fetches new tokens during the revocation. After a crash:
 //!
 //! - held, not revoked: the connection with a lease. It works on when the lease is over; the client repeats the request.
 //! - revoked, not removed: the same, with dead tokens. The client repeats the request, the provider says that there is
@@ -21,9 +21,8 @@ use crate::{
     tokens::ProviderTokens,
 };
 use auth::entity::AuthorizedEntity;
-use base::clock::pause;
 use base::{
-    clock::SharedClock,
+    clock::{SharedClock, pause},
     ids::ConnectionId,
     logging,
     random::{self, SharedRandom},
@@ -63,7 +62,7 @@ pub struct Disconnected {
     pub id: ConnectionId,
     /// Whether it is removed.
     pub success: bool,
-    /// What that means for the access at the provider.
+    /// A sentence about the access at the provider.
     pub message: &'static str,
 }
 
@@ -198,7 +197,7 @@ impl Disconnecting {
         })
     }
 
-    /// False when the connection was made anew in the meantime, and stays.
+    /// Removes the connection. Returns false when it was made anew in the meantime, and stays.
     async fn remove(&self, entity: &AuthorizedEntity, held: &HeldConnection) -> Result<bool, TableError> {
         let (owner, event) = (entity.id().clone(), held.stored.connection.event(None));
         let announcement = Announcement::new(REMOVED, owner, &event, self.clock.now(), &*self.random);
@@ -249,7 +248,7 @@ mod tests {
     use crate::connection::tests::connection;
 
     #[test]
-    fn only_what_the_provider_did_not_do_is_no_success() {
+    fn only_access_that_the_provider_kept_is_no_success() {
         let connection = connection();
         for (given_back, success, word) in [
             (GivenBack::Yes, true, "has withdrawn"),

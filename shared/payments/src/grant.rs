@@ -1,4 +1,4 @@
-//! The token endpoint: a code for tokens (RFC 6749 §4.1.3), a refresh token for new ones (§6).
+//! Requests to the token endpoint: a code for tokens (RFC 6749 §4.1.3), a refresh token for new ones (§6).
 
 use http::Method;
 
@@ -18,7 +18,7 @@ use outbound::{HttpResponse, addresses::AddressRules};
 use storage::secrets::SecretText;
 
 /// The parameters that this module sets, so that no description may set them.
-pub(super) const OWN_PARAMETERS: [&str; 9] = [
+pub const OWN_PARAMETERS: [&str; 9] = [
     "grant_type",
     "code",
     "redirect_uri",
@@ -35,13 +35,12 @@ pub(super) const OWN_PARAMETERS: [&str; 9] = [
 pub struct Grants(ProviderRequests);
 
 impl Grants {
-    /// Asks where the rules allow, in the name of the service at this address.
+    /// Asks where the rules allow, as the service at this address.
     pub fn new(rules: AddressRules, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
         Self(ProviderRequests::new(rules, base_url, clock, random))
     }
 
-    /// Exchanges a code for tokens. One try: a code is good once, and some providers take back what they gave for it when
-    /// it comes again.
+    /// Exchanges a code for tokens. One try: a code is good once, and some providers revoke its tokens when it comes again.
     pub async fn exchange(
         &self,
         provider: &Provider,
@@ -63,7 +62,7 @@ impl Grants {
         answer::read_renewed(&answer, &provider.reading, asked_at)
     }
 
-    /// The answer, and when it was asked for: no token is to be believed to live longer than it does.
+    /// The answer, and when it was asked for, from which the life of a token is counted.
     async fn ask(&self, provider: &Provider, own: &[(&str, &str)]) -> Result<(HttpResponse, Time), GrantError> {
         let asked_at = self.0.now();
         let request = self.prepare(provider, own).map_err(GrantError::Client)?;
@@ -136,7 +135,7 @@ mod tests {
         assert!(signed.starts_with(&expected) && !signed.contains("hunter2"), "{signed}");
     }
 
-    /// A provider on this machine that answers so, and what it was asked.
+    /// Asks a provider on this machine that gives this answer. Returns the result, and the request that came.
     async fn ask(members: Value, raw: Vec<u8>, refresh: bool) -> (Result<Granted, GrantError>, String) {
         let (address, asked) = answering(raw);
         let mut provider = provider(members);

@@ -1,4 +1,4 @@
-//! A connection as the table keeps it.
+//! The item of a connection in the table.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,18 +7,16 @@ use auth::entity::EntityId;
 use base::clock::Time;
 
 /// The connections' partition in the index `byDue`.
-pub(super) const SHARD: &str = "REFRESH";
+pub const SHARD: &str = "REFRESH";
 /// The prefix of their sort keys.
-pub(super) const SORT_KEY: &str = "PAY#";
+pub const SORT_KEY: &str = "PAY#";
 /// The attributes of the index `byDue`: a connection has both, or neither and is never due.
-pub(super) const DUE: [&str; 2] = ["dueShard", "dueAt"];
+pub const DUE: [&str; 2] = ["dueShard", "dueAt"];
 
-/// A connection with everything that is kept of it.
+/// A connection with its tokens and due time.
 #[derive(Debug, Clone)]
 pub struct StoredConnection {
-    /// The connection, as its owner sees it.
     pub connection: Connection,
-    /// The tokens, sealed.
     pub sealed_tokens: String,
     /// Refreshes that failed since the last that succeeded.
     pub failures: u32,
@@ -29,22 +27,20 @@ pub struct StoredConnection {
 /// A connection that is due.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DueConnection {
-    /// The managing entity that owns it.
     pub entity: EntityId,
-    /// The provider.
     pub provider: ProviderName,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ConnectionItem {
+pub struct ConnectionItem {
     pk: String,
     sk: String,
     #[serde(flatten)]
-    pub(super) connection: Connection,
+    pub connection: Connection,
     sealed_tokens: String,
     failures: u32,
-    /// Both attributes of the index of what is due, or neither.
+    /// Both attributes of the index `byDue`, or neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     due_shard: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +49,7 @@ pub(super) struct ConnectionItem {
 
 /// An entry of the index `byDue`, which has the keys only.
 #[derive(Debug, Deserialize)]
-pub(super) struct DueItem {
+pub struct DueItem {
     pk: String,
     sk: String,
 }
@@ -82,24 +78,24 @@ impl From<ConnectionItem> for StoredConnection {
 
 impl DueItem {
     /// The connection of this entry; `None` when its key is no connection's.
-    pub(super) fn read(&self) -> Option<DueConnection> {
+    pub fn read(&self) -> Option<DueConnection> {
         let entity = EntityId::parse(self.pk.strip_prefix("ENT#")?).ok()?;
         Some(DueConnection { entity, provider: ProviderName::parse(self.sk.strip_prefix(SORT_KEY)?).ok()? })
     }
 }
 
 /// The partition of all connections of an entity.
-pub(super) fn partition(entity: &EntityId) -> String {
+pub fn partition(entity: &EntityId) -> String {
     format!("ENT#{entity}")
 }
 
 /// The key of a connection.
-pub(super) fn key(entity: &EntityId, provider: &ProviderName) -> (String, String) {
+pub fn key(entity: &EntityId, provider: &ProviderName) -> (String, String) {
     (partition(entity), format!("{SORT_KEY}{provider}"))
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::connection::tests::connection;
     use serde_json::{from_value, to_value};

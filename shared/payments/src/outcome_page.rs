@@ -1,4 +1,4 @@
-//! The address of the page on which a person lands who comes back from a provider, and what the page may say.
+//! The address of the page for a person who comes back from a provider, and the facts that the page may show.
 //!
 //! The address holds the outcome, and a tag that only the browser's own cookie makes. Without that proof the page names no
 //! entity and no account, so that a stranger cannot put words of theirs on a page of ours.
@@ -52,7 +52,7 @@ pub struct Arrival<'a> {
     pub account: Option<&'a str>,
 }
 
-/// What the page may say.
+/// The facts that the page may show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutcomePage<'a> {
     /// The provider.
@@ -71,7 +71,7 @@ impl Arrival<'_> {
     }
 
     /// The address of the page for this browser, in the admin panel that stands at `panel`.
-    pub(super) fn address(&self, panel: &str, browser: &Browser) -> String {
+    pub(crate) fn address(&self, panel: &str, browser: &Browser) -> String {
         let mut query = Serializer::new(String::new());
         query.append_pair("outcome", self.outcome.as_str()).append_pair("entity", self.entity);
         if let Some(account) = self.account {

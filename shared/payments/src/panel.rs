@@ -1,9 +1,9 @@
-//! Where people go who come back from a payment provider.
+//! The admin panel, to which people go who come back from a payment provider.
 
 use base::environment::{Environment, FromEnvironment};
 use url::Url;
 
-/// Where people go who come back from a payment provider: `ADMIN_PANEL_URL`, or our own page below `BASE_URL`.
+/// The admin panel: `ADMIN_PANEL_URL`, or our own page below `BASE_URL`.
 #[derive(Debug, Clone)]
 pub struct PanelSettings {
     /// The admin panel's address, perhaps with a path, without a slash at its end.

@@ -25,8 +25,8 @@ pub struct PendingAuthorization {
     /// The PKCE verifier, sealed; absent where the provider has no PKCE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_verifier: Option<String>,
-    /// The provider's address and what the start page says before. Absent from authorizations of former versions, which
-    /// had no start page and end within ten minutes.
+    /// The content of the start page. Absent from authorizations of former versions, which had no start page and end within
+    /// ten minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub onward: Option<Onward>,
     /// Whether the connection may take the place of one to another account.
@@ -42,7 +42,7 @@ pub struct PendingAuthorization {
     pub spent_by: Option<String>,
 }
 
-/// What the start page needs.
+/// The content of the start page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Onward {
@@ -55,7 +55,7 @@ pub struct Onward {
     pub predecessor: Option<Predecessor>,
 }
 
-/// A connection whose place another is to take.
+/// A connection that is to be replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Predecessor {
@@ -158,7 +158,7 @@ impl PendingAuthorizations {
     }
 }
 
-/// A change of an authorization whose state is good for this provider now.
+/// A change of an authorization, on condition that its state is good for this provider now.
 fn while_good(state: &State, provider: &ProviderName, now: Time) -> Change {
     Change::of(key(state)).only_if(is("provider", provider.as_str())).only_if(more("expiresDate", now))
 }
@@ -174,7 +174,7 @@ mod tests {
     use base::random::SystemRandom;
 
     #[test]
-    fn what_the_table_keeps_does_not_contain_the_state() {
+    fn the_table_keeps_the_hash_of_a_state_and_not_the_state() {
         let state = State::new(&SystemRandom);
         let now = Time::from_millis(1_795_167_900_123);
         let pending = PendingAuthorization {

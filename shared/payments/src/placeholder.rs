@@ -13,20 +13,15 @@ enum Part {
     Place(Placeholder),
 }
 
-/// What a place stands for.
+/// The value that a place stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placeholder {
-    /// Who we are at the provider.
     ClientId,
-    /// What proves it.
     ClientSecret,
-    /// The connection's access token.
     AccessToken,
-    /// The connection's refresh token.
     RefreshToken,
-    /// The connection's account at the provider.
     Account,
-    /// The host that people come back to from the provider: this service's own.
+    /// This service's own host, to which people come back from the provider.
     OwnHost,
 }
 
@@ -50,7 +45,6 @@ impl Placeholder {
 }
 
 impl Template {
-    /// Reads a text with its places.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let (mut parts, mut rest) = (Vec::new(), text);
         while let Some((literal, after)) = rest.split_once('{') {
@@ -67,12 +61,12 @@ impl Template {
         Ok(Self(parts))
     }
 
-    /// Just this place.
+    /// A text of this place alone.
     pub fn only(place: Placeholder) -> Self {
         Self(vec![Part::Place(place)])
     }
 
-    /// The text with its places filled; none if there is nothing for one of them.
+    /// The text with its places filled; none if one of them has no value.
     pub fn fill<'a>(&'a self, value: impl Fn(Placeholder) -> Option<&'a str>) -> Option<String> {
         let part = |part: &'a Part| match part {
             Part::Literal(text) => Some(text.as_str()),

@@ -1,5 +1,5 @@
-//! A payment provider, described completely: where it is reached, how this service proves to be its client, and how
-//! its answers are read. No code knows a provider by its name; what differs is data.
+//! A payment provider, described completely: its addresses, how this service authenticates there, and how its answers are
+//! read. No code knows a provider by its name; providers differ in data alone.
 
 use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 
@@ -16,7 +16,7 @@ const MAX_NAME: usize = 31;
 #[serde(try_from = "String", into = "String")]
 pub struct ProviderName(String);
 
-/// A text that can be no provider's name.
+/// A text that cannot be a provider's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a lower-case letter and up to 30 lower-case letters, digits and `-`")]
 pub struct ProviderNameError;
@@ -63,53 +63,49 @@ impl From<ProviderName> for String {
     }
 }
 
-/// A provider.
 #[derive(Debug)]
 pub struct Provider {
-    /// Its name in addresses and in the table.
     pub name: ProviderName,
-    pub(super) authorize_url: Url,
-    pub(super) token_url: Url,
-    pub(super) revoke_url: Option<Url>,
-    pub(super) issuer: Option<String>,
+    pub authorize_url: Url,
+    pub token_url: Url,
+    pub revoke_url: Option<Url>,
+    pub issuer: Option<String>,
     /// Whether every answer of its authorization address says who answers (RFC 9207 §3).
-    pub(super) names_issuer: bool,
-    pub(super) client: Client,
-    /// What is asked for.
-    pub(super) scopes: Vec<String>,
-    pub(super) scope_separator: String,
-    pub(super) pkce: bool,
-    pub(super) authorize_parameters: BTreeMap<String, String>,
-    pub(super) token_parameters: BTreeMap<String, String>,
+    pub names_issuer: bool,
+    pub client: Client,
+    pub scopes: Vec<String>,
+    pub scope_separator: String,
+    pub pkce: bool,
+    pub authorize_parameters: BTreeMap<String, String>,
+    pub token_parameters: BTreeMap<String, String>,
     /// Whether the exchange repeats the address that people come back to (RFC 6749 §4.1.3).
-    pub(super) token_redirect_uri: bool,
-    pub(super) reading: Reading,
-    pub(super) denial_codes: Vec<String>,
-    pub(super) refresh_at_most_after: Option<Duration>,
-    pub(super) revocation: Revocation,
+    pub token_redirect_uri: bool,
+    pub reading: Reading,
+    pub denial_codes: Vec<String>,
+    pub refresh_at_most_after: Option<Duration>,
+    pub revocation: Revocation,
 }
 
 /// How the answers of the token endpoint are read beyond what RFC 6749 says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
-    /// The members that may name the account; the first that is there does.
-    pub(super) account_fields: Vec<String>,
+    /// The members that may name the account; the first that is there counts.
+    pub account_fields: Vec<String>,
     /// The member that says when the access token expires, and in which form, beside RFC 6749's `expires_in`.
-    pub(super) expiry: Option<Expiry>,
+    pub expiry: Option<Expiry>,
     /// JSON pointers (RFC 6901) to an error's code, beside `/error`; the first that is there counts.
-    pub(super) error_fields: Vec<String>,
-    /// The codes that mean what RFC 6749 calls `invalid_grant`.
-    pub(super) dead_grant_codes: Vec<String>,
-    /// What may stand between scopes, beside a space.
-    pub(super) scope_separator: String,
+    pub error_fields: Vec<String>,
+    /// The provider's own codes for RFC 6749's `invalid_grant`.
+    pub dead_grant_codes: Vec<String>,
+    /// A text that may stand between scopes, beside a space.
+    pub scope_separator: String,
 }
 
-/// When an access token expires.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Expiry {
-    pub(super) field: String,
-    pub(super) form: ExpiryForm,
+    pub field: String,
+    pub form: ExpiryForm,
 }
 
 /// The form of an expiry.
@@ -124,24 +120,24 @@ pub enum ExpiryForm {
     Date,
 }
 
-/// How access is given back.
+/// How access is given back at the provider.
 #[derive(Debug, Clone)]
 pub struct Revocation {
-    pub(super) method: Method,
+    pub method: Method,
     /// Whether the parameters are sent as JSON, and not as a form.
-    pub(super) json: bool,
+    pub json: bool,
     /// The value of `Authorization`, where it is not the client's usual authentication.
-    pub(super) authorization: Option<Template>,
+    pub authorization: Option<Template>,
     /// The parameters; none for those of RFC 7009.
-    pub(super) parameters: Option<BTreeMap<String, Template>>,
+    pub parameters: Option<BTreeMap<String, Template>>,
     /// The codes that say that there is nothing to revoke any more.
-    pub(super) gone_codes: Vec<String>,
+    pub gone_codes: Vec<String>,
     /// The words of `error_description` that say so, where the code is not enough.
-    pub(super) gone_words: Option<String>,
+    pub gone_words: Option<String>,
 }
 
 impl Provider {
-    /// Whether it takes a proof key (RFC 7636).
+    /// Whether the provider takes a proof key (RFC 7636).
     pub fn uses_pkce(&self) -> bool {
         self.pkce
     }
@@ -221,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_is_what_the_rfc_or_the_description_says() {
+    fn the_rfc_and_the_description_name_the_codes_of_a_denial() {
         let provider = provider(json!({ "denialCodes": ["user_cancelled"] }));
         assert!(provider.is_denial("access_denied") && provider.is_denial("user_cancelled"));
         assert!(!provider.is_denial("server_error") && !provider.is_denial(""));

@@ -1,5 +1,5 @@
-//! One request to a provider: parameters as a form or as JSON, with what proves who sends it. One try, and never a
-//! second: a code or a rotating token that was spent by the first would make the provider cut the connection.
+//! One request to a provider: parameters as a form or as JSON, with the client's credentials. It is sent once, since a
+//! provider may end the whole connection when a code or a rotating token comes twice.
 
 use std::time::Duration;
 
@@ -18,11 +18,10 @@ use base::{
 };
 use outbound::{AttemptError, HttpResponse, Limits, Outbound, USER_AGENT, addresses::AddressRules};
 
-/// A token is some kilobytes at most; whatever is much longer is none.
-pub(super) const LIMITS: Limits =
-    Limits { connect: Duration::from_secs(5), whole: Duration::from_secs(10), body: 64 * 1024 };
+/// A token has some kilobytes at most, so a longer body is not read.
+pub const LIMITS: Limits = Limits { connect: Duration::from_secs(5), whole: Duration::from_secs(10), body: 64 * 1024 };
 
-/// What sends to providers.
+/// Sends requests to providers.
 #[derive(Clone)]
 pub struct ProviderRequests {
     outbound: Outbound,
@@ -31,8 +30,7 @@ pub struct ProviderRequests {
     random: SharedRandom,
 }
 
-/// A request as it goes out.
-pub(super) struct Prepared {
+pub struct Prepared {
     pub method: Method,
     pub url: Url,
     pub headers: Vec<(HeaderName, HeaderValue)>,
@@ -40,19 +38,18 @@ pub(super) struct Prepared {
 }
 
 impl ProviderRequests {
-    /// Sends to where the rules allow, in the name of the service at this address.
+    /// Sends where the rules allow, as the service at this address.
     pub fn new(rules: AddressRules, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
         let own_host = Url::parse(base_url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
         Self { outbound: Outbound { limits: LIMITS, ..Outbound::within(rules) }, own_host, clock, random }
     }
 
-    /// The present moment.
-    pub(super) fn now(&self) -> Time {
+    pub fn now(&self) -> Time {
         self.clock.now()
     }
 
-    /// What a request to this address carries of the client.
-    pub(super) fn carried(&self, client: &Client, address: &Url) -> Result<Carried, SigningError> {
+    /// The credentials that a request to this address carries.
+    pub fn carried(&self, client: &Client, address: &Url) -> Result<Carried, SigningError> {
         let occasion = Occasion {
             address: address.as_str(),
             own_host: &self.own_host,
@@ -62,8 +59,7 @@ impl ProviderRequests {
         client.carried(&occasion)
     }
 
-    /// Sends a request and reads the answer.
-    pub(super) async fn send(&self, request: Prepared) -> Result<HttpResponse, AttemptError> {
+    pub async fn send(&self, request: Prepared) -> Result<HttpResponse, AttemptError> {
         self.outbound.send(request.method, &request.url, &request.headers, request.body).await
     }
 }
@@ -96,7 +92,7 @@ impl Prepared {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::client_authentication::tests::NOW;
     use base::testing::{CountingRandom, FixedClock};
@@ -107,7 +103,7 @@ pub(super) mod tests {
         thread::JoinHandle,
     };
 
-    /// What may also send to this machine.
+    /// Requests that may also go to this machine.
     pub fn requests() -> ProviderRequests {
         ProviderRequests::new(
             AddressRules { allow_http: true, allowed_networks: vec!["127.0.0.1/32".parse().expect("a network")] },

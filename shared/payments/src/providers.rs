@@ -1,4 +1,4 @@
-//! The providers of this deployment: each is described by its secret, `provider-<name>`, together with what is built in.
+//! The providers of this deployment. The secret `provider-<name>` describes each, together with its built-in description.
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ use outbound::addresses::AddressRules;
 use problem::Problem;
 use storage::secrets::{SecretError, Secrets};
 
-/// What the names of providers' secrets begin with, after the deployment's own prefix.
+/// The beginning of the names of providers' secrets, after the deployment's own prefix.
 pub const SECRET_PREFIX: &str = "provider-";
 
 /// Why a provider could not be had.
@@ -28,12 +28,12 @@ pub enum ProviderError {
     /// Its secret could not be read.
     #[error("a provider's secret could not be read")]
     Secret(#[from] SecretError),
-    /// Its secret is not what it should be.
+    /// Its secret is malformed.
     #[error("the secret `{SECRET_PREFIX}{name}` is not as it should be: {what}")]
     Malformed {
         /// The provider's name.
         name: String,
-        /// The member, and what is wrong with it; never its value.
+        /// The member and its fault; never its value.
         what: String,
     },
 }

@@ -1,13 +1,13 @@
 //! Refreshing: tokens are replaced before they end.
 //!
-//! Claim, ask the provider once, write where the connection stands. What is on disk after a crash, and what happens then:
+//! Claim, ask the provider once, write the result. After a crash:
 //!
-//! - not claimed: the connection, due. The next run takes it.
-//! - claimed, the provider not asked: a lease, and the due time at its end. It is due again then.
-//! - asked, not written: the same, with tokens that the provider may have replaced. Then it is asked with the old refresh
-//!   token: most providers take it, and one that does not says so, the connection breaks and its owner connects again.
-//!   That is why the write is tried again for as long as the lease lasts.
-//! - written: the new tokens and due time, or the end of it and an event in the outbox; one transaction.
+//! - not claimed: the connection is due, and the next run takes it.
+//! - claimed, the provider not asked: the connection has a lease, and is due again at its end.
+//! - asked, not written: the same, and the provider may have replaced the tokens. The next refresh asks with the old refresh
+//!   token. Most providers take it; with one that refuses, the connection breaks and its owner connects again. So the write
+//!   is tried again for as long as the lease lasts.
+//! - written: the table has the new tokens and due time, or in one transaction the break and its event in the outbox.
 //!
 //! A connection breaks only when the provider says that its refresh token is dead, or when a token ends that cannot be
 //! refreshed. Every other failure may pass, or the operator can put it right: the refresh is tried again.
@@ -23,6 +23,7 @@ use futures::{
     StreamExt, TryStreamExt,
     stream::{self, BoxStream},
 };
+use serde_json::{Value, json};
 
 use crate::{
     connection::{BROKEN, BreakReason, Connection},
@@ -37,10 +38,10 @@ use crate::{
     tokens::ProviderTokens,
 };
 use auth::entity::AuthorizedEntity;
-use base::clock::pause;
 use base::{
-    clock::{SharedClock, Time},
+    clock::{SharedClock, Time, pause},
     logging,
+    metric::Metric,
     random::{self, SharedRandom},
 };
 use storage::{
@@ -60,7 +61,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(40);
 const UNREACHABLE_IN_ROW: u32 = 5;
 /// The pause before new tokens are written again that the table did not take.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
-/// How long before the end of a lease no write is begun any more: one takes ten seconds at most.
+/// How long before the end of a lease the last write begins: a write takes ten seconds at most.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
 /// Everything that refreshing needs.
@@ -77,6 +78,8 @@ pub struct Refresher {
     pub clock: SharedClock,
     /// Makes the names of leases and spreads due times.
     pub random: SharedRandom,
+    /// The deployment's name, a dimension of the metrics.
+    pub environment: String,
 }
 
 /// Why a refresh did not give new tokens, this time.
@@ -107,8 +110,8 @@ enum Attempted {
 }
 
 impl Refresher {
-    /// Refreshes everything that is due; gives the number of connections that were attempted. One that fails leaves the
-    /// others alone; an error of the table is returned when all others were attempted.
+    /// Refreshes all connections that are due, and returns how many were attempted. A failure does not stop the others; an
+    /// error of the table is returned after all were attempted.
     pub async fn run(&self) -> Result<usize, TableError> {
         let (began, silent) = (self.clock.now(), SilentProviders::default());
         let silent = &silent;
@@ -123,8 +126,8 @@ impl Refresher {
         Ok(attempted.into_iter().filter(|attempted| *attempted).count())
     }
 
-    /// Everything that is due. Pages are read as they are needed, so that a slow provider at the end of one does not hold up
-    /// the next.
+    /// All connections that are due. Pages are read as they are needed, so that a slow provider at the end of one page does
+    /// not hold up the next.
     fn due(&self, now: Time) -> BoxStream<'_, Result<DueConnection, TableError>> {
         let pages = stream::try_unfold(Some(None), move |start| async move {
             let Some(start) = start else { return Ok(None) };
@@ -134,8 +137,8 @@ impl Refresher {
         pages.try_flatten().boxed()
     }
 
-    /// Whether the refresh was attempted: not when another caller holds the connection, it is no longer due, or its provider
-    /// does not answer at the moment.
+    /// Returns whether the refresh was attempted: not when another caller holds the connection, when it is no longer due, or
+    /// when its provider does not answer at the moment.
     async fn one(&self, due: DueConnection, silent: &SilentProviders) -> Result<bool, TableError> {
         let DueConnection { entity, provider: name } = due;
         if silent.include(&name) {
@@ -182,7 +185,7 @@ impl Refresher {
         let expires = granted.expires.or(expiry_as_before(now, before.expires_date, before.last_update));
         let new = ProviderTokens::after(&granted, Some(refresh));
         Ok(Attempted::Refreshed(StoredConnection {
-            // The scopes stay: what is refreshed has those of the first grant (RFC 6749 §6).
+            // Refreshed tokens have the scopes of the first grant (RFC 6749 §6).
             connection: Connection { expires_date: expires, last_update: now, ..before.clone() },
             sealed_tokens: new.seal(&ring, &*self.random, owner, &provider.name),
             failures: 0,
@@ -198,7 +201,7 @@ impl Refresher {
             Attempted::Refreshed(after) => {
                 let written = self.keep(held, &after).await?;
                 if written.is_done() {
-                    tracing::info!(metric = "ConnectionsRefreshed", connectionId = %id, %provider, "refreshed");
+                    self.count("ConnectionsRefreshed", json!({ "connectionId": id, "provider": provider }));
                 }
                 written
             }
@@ -207,7 +210,8 @@ impl Refresher {
                 let announcement = Announcement::new(BROKEN, owner, &event, now, &*self.random);
                 let written = self.connections.break_off(held, now, &announcement).await?;
                 if written.is_done() {
-                    tracing::warn!(metric = "ConnectionsBroken", connectionId = %id, %provider, ?reason, "broken");
+                    let line = json!({ "connectionId": id, "provider": provider, "reason": reason });
+                    self.count("ConnectionsBroken", line);
                 }
                 written
             }
@@ -215,7 +219,8 @@ impl Refresher {
                 let (error, retry_after) = (logging::chain(&error), error.retry_after());
                 let due = retry_at(before.failures, now, before.connection.expires_date, retry_after);
                 let failures = before.failures.saturating_add(1);
-                tracing::warn!(metric = "RefreshFailures", connectionId = %id, %provider, failures, error, "not refreshed");
+                let line = json!({ "connectionId": id, "provider": provider, "failures": failures, "error": error });
+                self.count("RefreshFailures", line);
                 self.connections.postpone(held, failures, due).await?
             }
         };
@@ -225,8 +230,14 @@ impl Refresher {
         Ok(())
     }
 
-    /// Keeps new tokens. The old ones may be worth nothing any more, so a table that does not answer is asked again until
-    /// another caller could claim the connection.
+    /// Counts one refresh in a metric, in the line that says which connection it was.
+    fn count(&self, name: &str, refresh: Value) {
+        let dimensions = [("Environment", self.environment.as_str())];
+        Metric { name, value: 1.0, dimensions: &dimensions, at: self.clock.now() }.publish_beside("refresh", &refresh);
+    }
+
+    /// Keeps new tokens. The old ones may be worthless, so the write is repeated until another caller could claim the
+    /// connection.
     async fn keep(&self, held: &HeldConnection, after: &StoredConnection) -> Result<Written<()>, TableError> {
         loop {
             match self.connections.refreshed(held, after).await {
@@ -242,7 +253,7 @@ impl Refresher {
     }
 }
 
-/// How many connections of each provider failed in a row, in this run, because it did not answer.
+/// How many connections of each provider failed in a row, in this run, because the provider did not answer.
 #[derive(Debug, Default)]
 struct SilentProviders(Mutex<HashMap<ProviderName, u32>>);
 
@@ -273,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_provider_that_does_not_answer_is_left_alone_until_it_does() {
+    fn connections_of_a_silent_provider_are_skipped_until_it_answers() {
         let name = |text| ProviderName::parse(text).expect("a name");
         let silent = SilentProviders::default();
         for _ in 0..UNREACHABLE_IN_ROW {

@@ -1,4 +1,4 @@
-//! Giving access back at the provider: RFC 7009, or what the provider's description says instead.
+//! Giving access back at the provider, by RFC 7009 or as the provider's description says.
 
 use http::{HeaderValue, StatusCode};
 
@@ -20,33 +20,26 @@ pub struct Revocations(ProviderRequests);
 /// How the provider answered a revocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revoked {
-    /// The provider took it back.
     Done,
-    /// The provider says that there was nothing to take back any more.
+    /// The provider says that the access had ended before.
     AlreadyGone,
-    /// The provider has no address for this: it must be done there, by a person.
+    /// The provider has no address for this, so a person must do it there.
     NotOffered,
 }
 
 /// Why access could not be given back.
 #[derive(Debug, thiserror::Error)]
 pub enum RevokeError {
-    /// There was no complete answer.
     #[error("the provider gave no answer")]
     Unreachable(#[source] AttemptError),
-    /// The provider failed, or refused.
     #[error("the provider answered {status}")]
-    Status {
-        /// With this status.
-        status: StatusCode,
-    },
-    /// The request could not be signed.
+    Status { status: StatusCode },
     #[error("the request to the provider could not be signed")]
     Client(#[source] SigningError),
 }
 
 impl Revocations {
-    /// Asks where the rules allow, in the name of the service at this address.
+    /// Asks where the rules allow, as the service at this address.
     pub fn new(rules: AddressRules, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
         Self(ProviderRequests::new(rules, base_url, clock, random))
     }
@@ -96,7 +89,7 @@ impl Revocations {
             None => self.0.carried(client, url)?,
         };
         let described: Vec<(&str, String)> = match &revocation.parameters {
-            // What there is no value for is left out.
+            // A parameter without a value is left out.
             Some(parameters) => {
                 parameters.iter().filter_map(|(name, template)| Some((name.as_str(), template.fill(value)?))).collect()
             }
@@ -117,7 +110,7 @@ fn rfc_7009(token: &SecretText, hint: &str) -> Vec<(&'static str, String)> {
     vec![("token", token.expose().to_owned()), ("token_type_hint", hint.to_owned())]
 }
 
-/// Whether a refusal says that the access is gone already. What could as well be our own mistake does not.
+/// Whether a refusal says that the access is gone already. A refusal that could be our own mistake does not.
 fn says_gone(answer: &HttpResponse, revocation: &Revocation, error_fields: &[String]) -> bool {
     if !answer.status.is_client_error() {
         return false;
@@ -200,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_refresh_token_the_access_token_is_revoked_and_what_has_no_value_is_left_out() {
+    fn without_a_refresh_token_the_access_token_is_revoked_and_parameters_without_a_value_are_left_out() {
         let body = |members: Value| {
             let provider = provider(members);
             let request = Revocations(requests()).prepare(&provider, &SecretText::new("at"), None, None);

@@ -1,4 +1,4 @@
-//! When a connection is looked at next. Pure: the moment and the dice come in.
+//! When a connection is due next. Pure: the moment and the dice are arguments.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 /// When tokens that were just given are to be refreshed; never, when `None`.
 ///
 /// Between half and three quarters of their life, as the dice (0 to 1) say: connections that were made together are not
-/// refreshed together, and enough life is left for failures. Where the provider wants it oftener, then oftener. What
-/// cannot be refreshed is looked at when it ends.
+/// refreshed together, and enough life is left for failures. A provider may want it oftener. Tokens that cannot be refreshed
+/// are due when they end.
 pub fn refresh_at(
     now: Time,
     expires: Option<Time>,
@@ -41,8 +41,8 @@ pub fn expiry_as_before(now: Time, end_before: Option<Time>, given_before: Time)
 /// When a refresh is tried again that failed now, after so many failures in a row before.
 ///
 /// After a minute, then twice as long each time, up to an hour. While the token still lives it is tried again before the
-/// half of what is left, so that a long pause never costs a connection that could have been saved; but the provider's own
-/// `Retry-After` counts more than that.
+/// half of the rest, so that a long pause never costs a connection that could have been saved. The provider's own
+/// `Retry-After` counts more.
 pub fn retry_at(failures_before: u32, now: Time, expires: Option<Time>, retry_after: Option<Duration>) -> Time {
     let doubled = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(failures_before.min(16))).min(LONGEST_PAUSE);
     let left = expires.map(|end| end.since(now)).filter(|left| !left.is_zero());
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_is_never_refreshed_and_what_cannot_be_is_looked_at_when_it_ends() {
+    fn tokens_without_an_end_are_not_refreshed_and_those_without_a_refresh_token_are_due_at_their_end() {
         assert_eq!(refresh_at(NOW, None, None, true, 0.5), None);
         assert_eq!(refresh_at(NOW, None, Some(DAY), false, 0.5), None);
         assert_eq!(refresh_at(NOW, Some(NOW + HOUR), Some(DAY), false, 0.5), Some(NOW + HOUR));

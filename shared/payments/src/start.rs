@@ -1,10 +1,10 @@
-//! The page from which a person is led to the provider: it says whose connection it is to be, before anything is agreed to.
+//! The page from which a person goes on to the provider. It names the managing entity before the person agrees to anything.
 //!
 //! Without it, a stranger could have a victim complete the stranger's own connection (RFC 9700 §4.7), and take the victim's
 //! account. So the browser that goes on from this page is remembered with the state, and the callback takes no other:
 //!
 //! - a stranger who sends the provider's address to a victim sends a browser that went on from nowhere;
-//! - a stranger who sends this page to a victim shows the victim whose connection it is;
+//! - a stranger who sends this page to a victim shows the victim that it is a stranger's entity;
 //! - a stranger's page that opens this one out of sight cannot go on from it: the link has a tag that only this browser's
 //!   cookie makes, and that only the page itself shows. It stands in no frame, so a click on it is not stolen there.
 //!
@@ -13,8 +13,8 @@
 
 use crate::{
     authorization_url::with_state,
-    brought::single,
     browser::Browser,
+    callback_query::single,
     pending::{Onward, PendingAuthorization, PendingAuthorizations},
     provider::ProviderName,
     state::{State, invalid_state},
@@ -48,11 +48,11 @@ pub enum Opened {
     GoOn(String),
 }
 
-/// What the page shows.
+/// The content of the page.
 pub struct StartPage {
     /// The authorization that the person is asked for.
     pub pending: PendingAuthorization,
-    /// What is asked for at the provider.
+    /// The provider's address, the scopes, and the connection that is to be replaced.
     pub onward: Onward,
     /// The link that leads on, relative to the page.
     pub link: String,
@@ -99,7 +99,7 @@ impl<'a> StartQuery<'a> {
 }
 
 /// The address of the page.
-pub(super) fn address(base_url: &str, provider: &ProviderName, state: &State) -> String {
+pub(crate) fn address(base_url: &str, provider: &ProviderName, state: &State) -> String {
     format!("{base_url}/api/public/{provider}/oauth2/start?state={}", state.expose())
 }
 

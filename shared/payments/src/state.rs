@@ -1,4 +1,4 @@
-//! The state of an authorization under way (RFC 6749 §10.12): what the provider's redirect has to bring back.
+//! The state of an authorization under way (RFC 6749 §10.12), which the provider's redirect has to bring back.
 //!
 //! A state is random, good for ten minutes and used once. The table keeps only its hash, so that a reader of the table
 //! cannot answer in a provider's name.
@@ -14,7 +14,7 @@ use base::random::{self, Random};
 use problem::{Problem, ProblemKind};
 use storage::sealing::{KeyRing, SealError};
 
-/// How long the person has at the provider.
+/// How long a person has at the provider.
 pub const LIFETIME: Duration = Duration::from_secs(10 * 60);
 /// As many characters as carry 256 bits.
 const LENGTH: usize = 43;
@@ -26,7 +26,7 @@ pub(crate) fn invalid_state() -> Problem {
     Problem::new(ProblemKind::InvalidState, detail)
 }
 
-/// What the provider's redirect brings back.
+/// A random text that the provider's redirect brings back.
 #[derive(Clone, PartialEq, Eq)]
 pub struct State(String);
 

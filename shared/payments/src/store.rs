@@ -51,11 +51,9 @@ pub enum Purpose {
 /// How a claim ended.
 #[derive(Debug)]
 pub enum Claim {
-    /// The caller holds the connection.
     Held(Box<HeldConnection>),
     /// Another caller holds it, or it is not due.
     Busy,
-    /// There is none.
     Missing,
 }
 
@@ -215,8 +213,8 @@ impl HeldConnection {
         is("lease", self.lease.as_str())
     }
 
-    /// A change of the connection that gives its lease back. It names only what it changes: keys are rotated meanwhile, and
-    /// tokens that were sealed anew must stay so.
+    /// A change of the connection that gives its lease back. It names only the attributes that change: a rotation of keys may
+    /// seal the tokens anew meanwhile, and must not be undone.
     fn change(&self) -> Change {
         Change::of(self.key()).remove("lease").remove("leaseUntil").only_if(self.condition())
     }
@@ -226,7 +224,7 @@ fn never_due(change: Change) -> Change {
     DUE.into_iter().fold(change, |change, attribute| change.remove(attribute))
 }
 
-/// No other account is connected. A connection whose account is not known gives way only when it is broken; and one that
+/// No other account is connected. A connection whose account is not known gives way only when it is broken. A connection that
 /// this very request made before, whose answer was lost, is no other.
 fn no_other_account(connection: &Connection) -> Condition {
     let broken = is("status", ConnectionStatus::Broken.as_str());

@@ -13,12 +13,12 @@ use storage::{
     secrets::SecretText,
 };
 
-/// What a provider gave to act with.
+/// The tokens of a connection.
 #[derive(Debug, Clone)]
 pub struct ProviderTokens {
-    /// What requests are made with.
+    /// The access token.
     pub access: SecretText,
-    /// What a new access token is got with, where the provider gives one.
+    /// The refresh token, where the provider gives one.
     pub refresh: Option<SecretText>,
 }
 
@@ -63,7 +63,7 @@ impl ProviderTokens {
     }
 }
 
-/// What the tokens of an entity at a provider are sealed for.
+/// The context for which the tokens of an entity at a provider are sealed.
 pub fn context(owner: &EntityId, provider: &ProviderName) -> String {
     format!("provider-tokens/{owner}/{provider}")
 }
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_for_one_entity_and_provider_opens_for_no_other() {
+    fn tokens_that_are_sealed_for_one_entity_and_provider_open_for_no_other() {
         let (ring, random) = (sealing::ring("a"), CountingRandom::default());
         let (hotel, square) = place("demo-hotel", "square");
         let sealed = tokens().seal(&ring, &random, &hotel, &square);

@@ -6,22 +6,22 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use base::random::{self, Random};
 use storage::secrets::SecretText;
 
-/// A proof key: kept here until the code comes back, shown to the provider as its hash before and as itself then.
+/// A proof key. The provider gets its hash first, and the key itself with the code.
 #[derive(Debug, Clone)]
 pub struct Verifier(SecretText);
 
 impl Verifier {
-    /// A new one: 256 random bits in 43 characters (RFC 7636 §4.1).
+    /// A new key: 256 random bits in 43 characters (RFC 7636 §4.1).
     pub fn new(random: &dyn Random) -> Self {
         Self(SecretText::new(BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<32>(random))))
     }
 
-    /// One that was kept.
+    /// A key that was kept.
     pub fn from_stored(text: String) -> Self {
         Self(SecretText::new(text))
     }
 
-    /// Its hash, by the method S256 (RFC 7636 §4.2).
+    /// The key's hash, by the method S256 (RFC 7636 §4.2).
     pub fn challenge(&self) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(digest(&SHA256, self.expose().as_bytes()))
     }

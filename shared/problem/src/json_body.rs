@@ -129,18 +129,37 @@ impl<'a> JsonBody<'a> {
         self.optional(name, what)
     }
 
-    /// Whatever nobody took is unknown; then all is well or a Problem says what is not.
-    pub fn finish(mut self) -> Result<(), Problem> {
-        for (member, _) in std::mem::take(&mut self.members) {
+    /// A member that must be a text of at least one character.
+    pub fn required_text(&mut self, name: &str) -> Option<String> {
+        let text = self.required::<String>(name, "a text that is not empty")?;
+        if text.is_empty() {
+            self.violations.add(name, "must not be empty");
+            return None;
+        }
+        Some(text)
+    }
+
+    /// All violations. A member that was not taken is unknown, and one of them.
+    pub fn into_violations(mut self) -> Violations {
+        for (member, _) in self.members {
             self.violations.add(member, "is not a member that this operation knows");
         }
-        self.violations.check()
+        self.violations
+    }
+
+    /// Fails with a Problem that names all violations, if there are any.
+    pub fn finish(self) -> Result<(), Problem> {
+        self.into_violations().check()
     }
 }
 
-struct Members<'a> {
-    members: Vec<(String, &'a RawValue)>,
-    doubled: Vec<String>,
+/// The members of a JSON object as they were sent. Of a name that comes twice the first counts.
+#[derive(Debug)]
+pub struct Members<'a> {
+    /// The names and values, in their order.
+    pub members: Vec<(String, &'a RawValue)>,
+    /// The names that come twice.
+    pub doubled: Vec<String>,
 }
 
 impl<'de> Deserialize<'de> for Members<'de> {

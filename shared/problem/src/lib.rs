@@ -6,7 +6,7 @@ mod problem;
 pub mod query;
 mod violation;
 
-pub use json_body::{JsonBody, Violations, nothing_said};
+pub use json_body::{JsonBody, Members, Violations, nothing_said};
 pub use kind::ProblemKind;
 pub use problem::Problem;
 pub use query::Query;

@@ -6,8 +6,8 @@ use gate::{Call, Reply, endpoints};
 use outbound::EndpointSettings;
 use payments::{
     Connections, Grants, PendingAuthorizations, Providers,
-    brought::Brought,
     callback::{Callback, CallbackError},
+    callback_query::CallbackQuery,
     panel::PanelSettings,
 };
 use problem::Problem;
@@ -34,8 +34,8 @@ async fn main() -> Result<(), StartError> {
 }
 
 async fn come_back(callback: &Callback, call: Call) -> Result<Reply, Problem> {
-    let brought = Brought::read(|name| call.query(name))?;
+    let query = CallbackQuery::read(|name| call.query(name))?;
     let provider = provider(&call).ok_or(CallbackError::InvalidState)?;
-    let answered = callback.take(&provider, &brought, browser(&call), call.claims.as_ref()).await?;
+    let answered = callback.take(&provider, &query, browser(&call), call.claims.as_ref()).await?;
     redirect(&answered.address)
 }

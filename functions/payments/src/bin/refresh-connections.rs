@@ -14,6 +14,7 @@ async fn main() -> Result<(), StartError> {
         providers: Providers::new(secrets.clone(), rules.clone(), service.clock()),
         grants: Grants::new(rules, &service.settings().base_url, service.clock(), service.random()),
         rings: KeyRings::new(secrets, service.clock()), // not warm: most runs find nothing due
+        environment: service.settings().environment.clone(),
         clock: service.clock(),
         random: service.random(),
     };

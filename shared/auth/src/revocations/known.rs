@@ -11,8 +11,8 @@ use super::revocation::{Kind, Revocation, credential};
 use crate::token::Claims;
 use base::clock::Time;
 
-/// From this age on the list is not enough: a function that slept for hours must not accept what
-/// was revoked meanwhile.
+/// From this age on the list is not enough: a function that slept for hours must not accept a token
+/// that was revoked meanwhile.
 const TOO_OLD: Duration = Duration::from_secs(5 * 60);
 
 /// The revocations that this process knows. Entries are told apart by 64 bits under a key that is
@@ -35,10 +35,10 @@ struct Times {
     until: u32,
 }
 
-/// What an entry revokes. A token that does not say which credential it was got with may have been
-/// got with any.
+/// The thing that an entry revokes. A token that does not name its credential may have been got with
+/// any credential of its application.
 #[derive(Hash)]
-enum Of<'a> {
+enum Target<'a> {
     One(Kind, &'a str),
     AnyCredential(&'a str),
 }
@@ -50,15 +50,15 @@ fn seconds(time: Time) -> u32 {
 impl Known {
     pub(super) fn add(&mut self, revocation: &Revocation) {
         let Revocation { kind, id, .. } = revocation;
-        self.note(&Of::One(*kind, id), revocation);
+        self.note(&Target::One(*kind, id), revocation);
         if let (Kind::Credential, Some((client_id, _))) = (kind, id.split_once('#')) {
-            self.note(&Of::AnyCredential(client_id), revocation);
+            self.note(&Target::AnyCredential(client_id), revocation);
         }
     }
 
-    fn note(&mut self, of: &Of<'_>, revocation: &Revocation) {
+    fn note(&mut self, target: &Target<'_>, revocation: &Revocation) {
         let (issued_until, until) = (seconds(revocation.issued_until), seconds(revocation.until).saturating_add(1));
-        let known = self.entries.entry(self.fingerprints.hash_one(of)).or_insert(Times { issued_until, until });
+        let known = self.entries.entry(self.fingerprints.hash_one(target)).or_insert(Times { issued_until, until });
         *known = Times { issued_until: issued_until.max(known.issued_until), until: until.max(known.until) };
     }
 
@@ -84,24 +84,24 @@ impl Known {
         self.rest = Some(end);
     }
 
-    pub(super) fn hold(&self, claims: &Claims) -> bool {
+    pub(super) fn revokes(&self, claims: &Claims) -> bool {
         let issued = seconds(claims.issued);
-        let holds = |of: Of<'_>| {
-            self.entries.get(&self.fingerprints.hash_one(&of)).is_some_and(|times| issued <= times.issued_until)
+        let revokes = |target: Target<'_>| {
+            self.entries.get(&self.fingerprints.hash_one(&target)).is_some_and(|times| issued <= times.issued_until)
         };
         let by_credential = match &claims.credential_id {
-            Some(id) => holds(Of::One(Kind::Credential, &credential(&claims.client_id, id))),
-            None => holds(Of::AnyCredential(&claims.client_id)),
+            Some(id) => revokes(Target::One(Kind::Credential, &credential(&claims.client_id, id))),
+            None => revokes(Target::AnyCredential(&claims.client_id)),
         };
         by_credential
-            || holds(Of::One(Kind::Token, &claims.token_id))
-            || holds(Of::One(Kind::Key, &claims.key_id))
-            || holds(Of::One(Kind::Client, &claims.client_id))
-            || holds(Of::One(Kind::Issued, &claims.client_id))
+            || revokes(Target::One(Kind::Token, &claims.token_id))
+            || revokes(Target::One(Kind::Key, &claims.key_id))
+            || revokes(Target::One(Kind::Client, &claims.client_id))
+            || revokes(Target::One(Kind::Issued, &claims.client_id))
     }
 
-    pub(super) fn hold_key(&self, kid: &str) -> bool {
-        self.entries.contains_key(&self.fingerprints.hash_one(Of::One(Kind::Key, kid)))
+    pub(super) fn revokes_key(&self, kid: &str) -> bool {
+        self.entries.contains_key(&self.fingerprints.hash_one(Target::One(Kind::Key, kid)))
     }
 
     /// How old this is; as good as new for as long as no reading is to be tried. Nothing before the

@@ -22,7 +22,7 @@ use storage::{
     table::{Change, Key, Page, Put, Query, Table, TableError, absent, less},
 };
 
-/// A part of the list, and for how long what stands in it may count after it was made.
+/// A part of the list, and how long its revocations may count after they were made.
 struct Shelf {
     pk: &'static str,
     life: Duration,
@@ -34,9 +34,8 @@ const DAY: Shelf = Shelf { pk: "REVOKED#DAY", life: Duration::from_secs(25 * 60 
 const FORMER: Shelf = Shelf { pk: "REVOKED", life: Duration::from_secs(25 * 60 * 60) };
 
 /// The time, in milliseconds, in which the revocations of one application's tokens share an entry
-/// once its allowance is spent. Together with the five minutes that clocks may be apart it is what
-/// a reading goes back before the last one: a function that has read the entry reads it again when
-/// it has changed.
+/// once its allowance is spent. A reading goes back by this time and the five minutes that clocks
+/// may be apart, so that a function reads the entry again when it has changed.
 const SHARED_FOR: i64 = 5 * 60 * 1000;
 /// As many entries as one answer has, so that reading a long list takes little memory.
 const PAGE: i32 = 2000;
@@ -51,7 +50,7 @@ impl Revocation {
     }
 }
 
-/// The item in the table. Its sort key says what is revoked, and when that was done.
+/// The item in the table. Its sort key names the revoked thing and the time of the revocation.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RevocationItem {
@@ -87,7 +86,7 @@ impl RevocationItem {
 #[serde(try_from = "RevocationItem")]
 struct Entry(Revocation);
 
-/// A sort key that does not say what is revoked.
+/// A sort key that names no revoked thing.
 #[derive(Debug, thiserror::Error)]
 #[error("the sort key `{0}` does not consist of a time, a known kind and an identifier")]
 struct UnknownRevocation(String);
@@ -108,7 +107,7 @@ impl TryFrom<RevocationItem> for Entry {
     }
 }
 
-/// What the sort keys of revocations of this moment begin with.
+/// The beginning of the sort keys of revocations of this moment.
 fn since(time: Time) -> String {
     format!("{:013}#", time.as_millis().max(0))
 }
@@ -235,91 +234,5 @@ impl RevocationSource for RevocationList {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{entity::Entities, scope::Scopes};
-    use base::logging;
-
-    const NOW: Time = Time::from_millis(1_795_167_900_123);
-
-    fn after(seconds: u64) -> Time {
-        NOW + Duration::from_secs(seconds)
-    }
-
-    /// The item of a revocation, and the revocation that is read from it.
-    fn written(revocation: &Revocation) -> (serde_json::Value, Revocation) {
-        let put = RevocationItem::put(revocation, "").expect("an item");
-        (put.read_back("").expect("an item"), put.read_back::<Entry>("").expect("an entry").0)
-    }
-
-    #[test]
-    fn an_item_stands_at_its_time_and_comes_back_as_it_was() {
-        let ids = [
-            (Kind::Token, "a#b", "1795167900123#token#a#b"),
-            (Kind::Client, "app1", "1795167900123#client#app1"),
-            (Kind::Key, "key", "1795167900123#key#key"),
-            (Kind::Credential, "app1#sec_1", "1795167900123#credential#app1#sec_1"),
-        ];
-        for (kind, id, sk) in ids {
-            let revocation = Revocation::new(kind, id, NOW, after(3600));
-            let (item, read) = written(&revocation);
-            assert_eq!((&item["sk"], &item["pk"]), (&sk.into(), &"REVOKED#HOUR".into()));
-            assert_eq!(item["expiresAt"], 1_795_171_501);
-            assert_eq!(read, revocation);
-        }
-    }
-
-    #[test]
-    fn what_lives_for_long_stands_apart_from_what_is_over_soon() {
-        for (seconds, pk) in
-            [(1, "REVOKED#HOUR"), (3900, "REVOKED#HOUR"), (3901, "REVOKED#DAY"), (86_400, "REVOKED#DAY")]
-        {
-            assert_eq!(Revocation::new(Kind::Token, "t", NOW, after(seconds)).shelf().pk, pk, "{seconds}");
-        }
-        assert!(TOKENS_REVOKED <= DAY.life && TOKENS_REVOKED <= FORMER.life);
-    }
-
-    #[test]
-    fn what_an_earlier_release_wrote_is_read() {
-        let item = serde_json::json!({
-            "pk": "REVOKED", "sk": "1795167900123#client#app1", "kind": "client", "id": "app1", "until": 1_795_171_500_123_i64,
-            "expiresAt": 1_795_171_501
-        });
-        let Entry(read) = serde_json::from_value(item).expect("an entry");
-        assert_eq!(read, Revocation::new(Kind::Client, "app1", NOW, after(3600)));
-    }
-
-    #[test]
-    fn an_entry_that_cannot_be_read_is_named_by_its_sort_key() {
-        for sk in ["1795167900123#planet#mars", "1795167900123#token", "now#token#t", ""] {
-            let item = Put::item(&serde_json::json!({ "sk": sk, "until": 1 }), "").expect("an item");
-            let error = logging::chain(&item.read_back::<Entry>("").expect_err("no revocation"));
-            assert!(error.contains(&format!("`{sk}`")), "{error}");
-        }
-    }
-
-    #[test]
-    fn the_tokens_of_an_application_that_go_together_share_an_entry_for_five_minutes() {
-        let claims = |issued: Time| Claims {
-            client_id: "app1".into(),
-            credential_id: None,
-            token_id: "t".into(),
-            key_id: "kid".into(),
-            scopes: Scopes::ALL,
-            entities: Entities::new([]),
-            issued,
-            expires: after(3600),
-        };
-        let (first, second) = (shared(&claims(NOW), NOW), shared(&claims(after(1)), after(299)));
-        assert_eq!((first.sk(), first.shelf().pk), (second.sk(), "REVOKED#DAY"));
-        assert_eq!((first.issued_until, second.issued_until), (NOW, after(1)));
-        assert_ne!(shared(&claims(NOW), after(300)).sk(), first.sk());
-        assert_eq!(written(&second).1, second);
-    }
-
-    #[test]
-    fn sort_keys_are_in_the_order_of_time() {
-        let times = [0, 999, 1000, 1_795_167_900_123, 9_999_999_999_999].map(Time::from_millis);
-        assert!(times.map(since).is_sorted());
-    }
-}
+#[path = "list_tests.rs"]
+mod tests;

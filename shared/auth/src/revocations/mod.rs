@@ -1,5 +1,4 @@
-//! The list of revocations in memory, so that no request pays a read: which tokens are over before
-//! their time.
+//! The list of revocations in memory, so that no request pays a read.
 //!
 //! A warm function reads the new items of the list every half minute. A revoked token stops working
 //! everywhere within a minute.
@@ -27,7 +26,7 @@ const YOUNG: Duration = Duration::from_secs(30);
 /// From this age on all calls wait for the one that reads; before, they go on with the list in
 /// memory.
 const OLD: Duration = Duration::from_secs(45);
-/// How long a request may be held up for something newer when there is something old to use.
+/// How long a request waits for a reading while the list in memory is young enough to use.
 const READING_LIMIT: Duration = Duration::from_secs(2);
 /// How long the list is not read again after a failure.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
@@ -36,9 +35,10 @@ const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 /// five minutes off), and a little after that in the table; and an entry that several share changes
 /// for five minutes.
 const OVERLAP: Duration = Duration::from_secs(10 * 60);
-/// The list in memory, and how it is kept young. It is not a `base::refreshed::Refreshed`: a
-/// reading adds to the list page by page, and each page counts at once; and beyond an age calls
-/// wait, or fail, instead of going on with an old list.
+
+/// The list in memory. It is not a `base::refreshed::Refreshed`, because a reading adds pages to the
+/// list, each of which counts at once even if a later one fails, and because calls beyond an age
+/// wait or fail instead of going on with an old list.
 pub struct Revocations<S = RevocationList> {
     source: S,
     clock: SharedClock,
@@ -74,13 +74,13 @@ impl<S: RevocationSource> Revocations<S> {
     /// got with, or with its key. Fails only when the list could not be read for minutes.
     pub async fn revoked(&self, claims: &Claims) -> Result<bool, TableError> {
         self.refresh().await?;
-        Ok(self.hold(claims))
+        Ok(self.known_as_revoked(claims))
     }
 
     /// Whether a key is revoked, with every token that it signed.
     pub async fn key_revoked(&self, kid: &str) -> Result<bool, TableError> {
         self.refresh().await?;
-        Ok(self.with_known(|known| known.hold_key(kid)))
+        Ok(self.with_known(|known| known.revokes_key(kid)))
     }
 
     /// Whether a token is revoked, by the table at this moment.
@@ -92,11 +92,11 @@ impl<S: RevocationSource> Revocations<S> {
         if self.with_known(|known| known.last_read().is_none_or(|read| read <= asked)) {
             self.read().await?;
         }
-        Ok(self.hold(claims))
+        Ok(self.known_as_revoked(claims))
     }
 
-    fn hold(&self, claims: &Claims) -> bool {
-        self.with_known(|known| known.hold(claims))
+    fn known_as_revoked(&self, claims: &Claims) -> bool {
+        self.with_known(|known| known.revokes(claims))
     }
 
     fn age(&self) -> Option<Duration> {
@@ -146,337 +146,4 @@ impl<S: RevocationSource> Revocations<S> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU32, Ordering},
-    };
-
-    use futures::FutureExt;
-
-    use super::*;
-    use crate::{entity::Entities, scope::Scopes};
-    use base::{clock::Time, testing::FixedClock};
-
-    const START: Time = Time::from_millis(1_795_167_900_000);
-
-    fn after(seconds: u64) -> Time {
-        START + Duration::from_secs(seconds)
-    }
-
-    fn claims(token: &str) -> Claims {
-        Claims {
-            client_id: "app".into(),
-            credential_id: Some("sec_1".into()),
-            token_id: token.into(),
-            key_id: "kid".into(),
-            scopes: Scopes::ALL,
-            entities: Entities::new([]),
-            issued: START,
-            expires: after(3600),
-        }
-    }
-
-    /// A list that can fail or hang, and counts how often it is read and from when.
-    #[derive(Default)]
-    struct List {
-        made: std::sync::Mutex<Vec<Revocation>>,
-        reads: AtomicU32,
-        last_from: std::sync::Mutex<Option<Time>>,
-        fails: AtomicBool,
-        hangs: AtomicBool,
-        /// After the first page, which is one revocation.
-        breaks: AtomicBool,
-    }
-
-    impl List {
-        fn make(&self, at: Time, kind: Kind, id: &str, until: Time) {
-            self.made.lock().expect("no panic").push(Revocation::new(kind, id, at, until));
-        }
-
-        fn reads(&self) -> u32 {
-            self.reads.load(Ordering::SeqCst)
-        }
-    }
-
-    impl RevocationSource for Arc<List> {
-        async fn made_since(
-            &self,
-            from: Option<Time>,
-            _now: Time,
-            mut page: impl FnMut(Vec<Revocation>) + Send,
-        ) -> Result<(), TableError> {
-            self.reads.fetch_add(1, Ordering::SeqCst);
-            *self.last_from.lock().expect("no panic") = from;
-            if self.hangs.load(Ordering::SeqCst) {
-                std::future::pending::<()>().await;
-            }
-            if self.fails.load(Ordering::SeqCst) {
-                return Err(TableError::Missing("the list"));
-            }
-            let made = self.made.lock().expect("no panic");
-            for revocation in made.iter().filter(|one| from.is_none_or(|from| one.made >= from)) {
-                page(vec![revocation.clone()]);
-                if self.breaks.load(Ordering::SeqCst) {
-                    return Err(TableError::Missing("the next page"));
-                }
-            }
-            Ok(())
-        }
-    }
-
-    fn stand() -> (Arc<List>, FixedClock, Revocations<Arc<List>>) {
-        let (list, clock) = (Arc::new(List::default()), FixedClock::at(START));
-        let revocations = Revocations::new(list.clone(), Arc::new(clock.clone()));
-        (list, clock, revocations)
-    }
-
-    /// A revocation of each kind that this token has to do with.
-    const KINDS: [(Kind, &str); 5] = [
-        (Kind::Token, "token"),
-        (Kind::Client, "app"),
-        (Kind::Key, "kid"),
-        (Kind::Credential, "app#sec_1"),
-        (Kind::Issued, "app"),
-    ];
-
-    #[tokio::test]
-    async fn a_token_is_revoked_by_itself_its_application_its_credential_or_its_key() {
-        for (kind, id) in KINDS {
-            let (list, _, revocations) = stand();
-            assert!(!revocations.revoked(&claims("token")).await.expect("read"));
-            list.make(START, kind, id, after(100));
-            assert!(revocations.revoked_by_now(&claims("token")).await.expect("read"), "{kind:?}");
-            let (list, _, revocations) = stand();
-            list.make(START, kind, id, after(100));
-            assert!(revocations.revoked(&claims("token")).await.expect("read"), "{kind:?}");
-            for (other, others) in KINDS.into_iter().filter(|(_, others)| *others != id) {
-                let (list, _, revocations) = stand();
-                list.make(START, other, id, after(100));
-                assert!(!revocations.revoked(&claims("token")).await.expect("read"), "{id} as {other:?}, not {others}");
-            }
-        }
-    }
-
-    #[tokio::test]
-    async fn a_credential_of_another_application_is_another_one() {
-        let (list, _, revocations) = stand();
-        for id in ["other#sec_1", "app#sec_2", "app#", "#sec_1"] {
-            list.make(START, Kind::Credential, id, after(100));
-        }
-        assert!(!revocations.revoked(&claims("token")).await.expect("read"));
-    }
-
-    #[tokio::test]
-    async fn a_token_that_does_not_say_how_it_was_got_ends_with_any_credential_of_its_application() {
-        let of_before = |application: &str, seconds| Claims {
-            client_id: application.into(),
-            credential_id: None,
-            issued: after(seconds),
-            ..claims("token")
-        };
-        let (list, _, revocations) = stand();
-        list.make(START, Kind::Credential, "app#sec_2", after(90_000));
-        assert!(revocations.revoked(&of_before("app", 300)).await.expect("read"));
-        assert!(!revocations.revoked(&of_before("app", 301)).await.expect("read"));
-        assert!(!revocations.revoked(&of_before("other", 0)).await.expect("read"));
-        assert!(!revocations.revoked(&claims("token")).await.expect("read"), "one that says so knows better");
-    }
-
-    #[tokio::test]
-    async fn revoking_up_to_a_token_spares_what_was_issued_later() {
-        let (list, _, revocations) = stand();
-        let up_to = |seconds| Revocation {
-            issued_until: after(seconds),
-            ..Revocation::new(Kind::Issued, "app", START, after(90_000))
-        };
-        list.made.lock().expect("no panic").extend([up_to(10), up_to(5)]);
-        let issued = |seconds| Claims { issued: after(seconds), ..claims("token") };
-        assert!(revocations.revoked(&issued(10)).await.expect("read"));
-        assert!(!revocations.revoked(&issued(11)).await.expect("read"));
-    }
-
-    #[tokio::test]
-    async fn what_is_new_is_read_every_half_minute_and_nothing_else() {
-        let (list, clock, revocations) = stand();
-        assert!(!revocations.revoked(&claims("token")).await.expect("read"));
-        list.make(after(1), Kind::Token, "token", after(1000));
-        clock.set(after(29));
-        assert!(!revocations.revoked(&claims("token")).await.expect("known"));
-        assert_eq!(list.reads(), 1);
-        clock.set(after(30));
-        assert!(revocations.revoked(&claims("token")).await.expect("read again"));
-        assert_eq!((list.reads(), *list.last_from.lock().expect("no panic")), (2, Some(START - OVERLAP)));
-        clock.set(after(60));
-        assert!(revocations.revoked(&claims("token")).await.expect("still"));
-        assert_eq!(*list.last_from.lock().expect("no panic"), Some(after(30) - OVERLAP));
-    }
-
-    #[tokio::test]
-    async fn while_one_reads_the_others_go_on_until_what_they_know_is_old() {
-        let (list, clock, revocations) = stand();
-        revocations.warm_up().await;
-        list.hangs.store(true, Ordering::SeqCst);
-        clock.set(after(44));
-        let first = claims("first");
-        let mut first = std::pin::pin!(revocations.revoked(&first));
-        assert!((&mut first).now_or_never().is_none(), "the first reads");
-        assert!(revocations.revoked(&claims("second")).now_or_never().is_some(), "the second goes on");
-        clock.set(after(45));
-        assert!(revocations.revoked(&claims("third")).now_or_never().is_none(), "the third waits");
-        assert_eq!(list.reads(), 2);
-    }
-
-    #[tokio::test]
-    async fn when_the_list_cannot_be_read_calls_go_on_with_the_list_in_memory() {
-        let (list, clock, revocations) = stand();
-        list.make(START, Kind::Token, "token", after(1000));
-        revocations.warm_up().await;
-        list.fails.store(true, Ordering::SeqCst);
-        clock.set(after(100));
-        assert!(revocations.revoked(&claims("token")).await.expect("known"));
-        assert!(!revocations.revoked(&claims("other")).await.expect("known"));
-        assert_eq!(list.reads(), 2);
-        list.fails.store(false, Ordering::SeqCst);
-        list.hangs.store(true, Ordering::SeqCst);
-        clock.set(after(105));
-        assert!(revocations.revoked(&claims("token")).await.expect("after two seconds"));
-        assert_eq!(list.reads(), 3);
-    }
-
-    #[tokio::test]
-    async fn what_is_five_minutes_old_is_not_enough() {
-        let (list, clock, revocations) = stand();
-        revocations.warm_up().await;
-        list.make(after(1), Kind::Token, "token", after(7200));
-        list.fails.store(true, Ordering::SeqCst);
-        clock.set(after(299));
-        assert!(!revocations.revoked(&claims("token")).await.expect("known"));
-        clock.set(after(300));
-        assert!(
-            revocations.revoked(&claims("token")).await.is_err(),
-            "although the list is not read again for a while"
-        );
-        list.fails.store(false, Ordering::SeqCst);
-        clock.set(after(3600));
-        assert!(revocations.revoked(&claims("token")).await.expect("read"));
-    }
-
-    #[tokio::test]
-    async fn who_knows_nothing_recent_waits_for_as_long_as_it_takes() {
-        let (list, clock, revocations) = stand();
-        revocations.warm_up().await;
-        list.hangs.store(true, Ordering::SeqCst);
-        clock.set(after(3600));
-        assert!(timeout(READING_LIMIT + Duration::from_secs(1), revocations.revoked(&claims("token"))).await.is_err());
-    }
-
-    #[tokio::test]
-    async fn what_was_read_before_a_failure_counts_and_nothing_is_left_out_afterwards() {
-        let (list, clock, revocations) = stand();
-        revocations.warm_up().await;
-        list.make(after(1200), Kind::Token, "first", after(7200));
-        list.make(after(2400), Kind::Token, "second", after(7200));
-        list.breaks.store(true, Ordering::SeqCst);
-        clock.set(after(3000));
-        assert!(revocations.revoked(&claims("first")).await.is_err());
-        assert!(revocations.with_known(|known| known.hold(&claims("first"))));
-        list.breaks.store(false, Ordering::SeqCst);
-        assert!(revocations.revoked(&claims("second")).await.expect("read"));
-        assert_eq!(*list.last_from.lock().expect("no panic"), Some(START - OVERLAP));
-    }
-
-    #[tokio::test]
-    async fn the_revocation_of_a_slow_clock_is_read() {
-        let (list, clock, revocations) = stand();
-        clock.set(after(600));
-        revocations.warm_up().await;
-        list.make(after(600 - 590), Kind::Token, "token", after(7200));
-        clock.set(after(630));
-        assert!(revocations.revoked(&claims("token")).await.expect("read"));
-    }
-
-    #[tokio::test]
-    async fn an_entry_that_is_shared_is_read_again_for_as_long_as_it_changes() {
-        let (list, clock, revocations) = stand();
-        let up_to = |seconds| Revocation {
-            issued_until: after(seconds),
-            ..Revocation::new(Kind::Issued, "app", START, after(90_000))
-        };
-        list.made.lock().expect("no panic").push(up_to(0));
-        // It begins at the start by a clock that is five minutes slow, and changes for five minutes
-        // more.
-        clock.set(after(599));
-        let claims = Claims { issued: after(590), ..claims("token") };
-        assert!(!revocations.revoked(&claims).await.expect("read"));
-        list.made.lock().expect("no panic")[0] = up_to(590);
-        clock.set(after(629));
-        assert!(revocations.revoked(&claims).await.expect("read again"));
-    }
-
-    #[tokio::test]
-    async fn an_application_that_is_registered_anew_has_good_tokens() {
-        let (list, _, revocations) = stand();
-        list.make(START, Kind::Client, "app", after(90_000));
-        let issued = |seconds| Claims { issued: after(seconds), ..claims("token") };
-        assert!(revocations.revoked(&issued(300)).await.expect("read"));
-        assert!(!revocations.revoked(&issued(301)).await.expect("known"));
-        list.make(after(400), Kind::Client, "app", after(90_400));
-        assert!(revocations.revoked_by_now(&issued(700)).await.expect("removed again"));
-    }
-
-    #[tokio::test]
-    async fn before_the_first_reading_a_check_fails() {
-        let (list, _, revocations) = stand();
-        list.fails.store(true, Ordering::SeqCst);
-        revocations.warm_up().await;
-        assert!(revocations.revoked(&claims("token")).await.is_err());
-        list.fails.store(false, Ordering::SeqCst);
-        assert!(!revocations.revoked(&claims("token")).await.expect("read"));
-    }
-
-    #[tokio::test]
-    async fn who_must_know_reads_at_once_and_is_told_when_that_fails() {
-        let (list, clock, revocations) = stand();
-        revocations.warm_up().await;
-        clock.set(after(1));
-        list.make(after(1), Kind::Token, "token", after(1000));
-        assert!(!revocations.revoked(&claims("token")).await.expect("known"));
-        assert!(revocations.revoked_by_now(&claims("token")).await.expect("read"));
-        list.fails.store(true, Ordering::SeqCst);
-        assert!(revocations.revoked_by_now(&claims("token")).await.is_err());
-        assert!(revocations.revoked(&claims("token")).await.expect("known"));
-    }
-
-    #[tokio::test]
-    async fn those_who_wait_for_a_reading_share_the_next_one() {
-        let (list, clock, revocations) = stand();
-        list.hangs.store(true, Ordering::SeqCst);
-        let one = claims("token");
-        let mut reader = Box::pin(revocations.revoked_by_now(&one));
-        assert!((&mut reader).now_or_never().is_none());
-        let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(revocations.revoked_by_now(&one))).collect();
-        assert!(waiting.iter_mut().all(|one| one.now_or_never().is_none()));
-        drop(reader);
-        list.hangs.store(false, Ordering::SeqCst);
-        clock.set(after(1));
-        for one in waiting {
-            assert!(!one.await.expect("read"));
-        }
-        assert_eq!(list.reads(), 2);
-    }
-
-    #[tokio::test]
-    async fn what_is_over_is_forgotten_and_what_has_ended_before_is_not_even_kept() {
-        let (list, clock, revocations) = stand();
-        list.make(START, Kind::Token, "ended", START);
-        list.make(START, Kind::Token, "short", after(40));
-        list.make(START, Kind::Token, "long", after(4000));
-        list.make(START, Kind::Token, "long", after(50));
-        revocations.warm_up().await;
-        assert_eq!(revocations.with_known(Known::len), 2);
-        clock.set(after(200));
-        assert!(revocations.revoked(&claims("long")).await.expect("read"));
-        assert_eq!(revocations.with_known(Known::len), 1);
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! One revocation: what it is of, and which tokens it ends.
+//! One revocation, and the tokens that it ends.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use base::clock::Time;
 /// ended has tokens that may still be good.
 pub const TOKENS_REVOKED: Duration = Duration::from_secs(24 * 60 * 60 + 5 * 60);
 /// How long after the removal of an application or of a credential its tokens may seem to be
-/// issued: for clocks, and for those that were being issued. One that is registered again later has
-/// good tokens.
+/// issued: for clocks, and for tokens that were being issued. An application that is registered
+/// again later has good tokens.
 const LAST_ISSUED: Duration = Duration::from_secs(5 * 60);
 
 /// The thing that is revoked.
@@ -50,9 +50,9 @@ pub fn credential(client_id: &str, credential_id: &str) -> String {
 /// One revocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revocation {
-    /// What it is of.
+    /// The kind of thing that is revoked.
     pub kind: Kind,
-    /// The identifier of that.
+    /// Its identifier.
     pub id: String,
     /// When it was made, by its maker's clock.
     pub made: Time,

@@ -1,5 +1,5 @@
-//! The free databases of DB-IP: one file a month, whose name has the month in it. A new month's file appears some days
-//! into it; until then the last month's is the newest. <https://db-ip.com/db/lite.php>
+//! The free databases of DB-IP: one file a month, with the month in its name. A new month's file appears some days into it,
+//! and until then the last month's is the newest. <https://db-ip.com/db/lite.php>
 
 use url::Url;
 
@@ -13,7 +13,7 @@ use base::clock::Time;
 const SERVER: &str = "https://download.db-ip.com";
 const ATTRIBUTION: &str = "IP Geolocation by DB-IP, https://db-ip.com (CC BY 4.0).";
 
-/// The editions, and what their databases call themselves.
+/// The editions, and the beginnings of their databases' types.
 pub(super) const EDITIONS: [(&str, &str); 3] = [
     ("dbip-city-lite", "DBIP-City-Lite"),
     ("dbip-country-lite", "DBIP-Country-Lite"),
@@ -28,7 +28,7 @@ pub(super) fn ask(
     now: Time,
 ) -> SourceAnswer {
     let known = EDITIONS.iter().find(|(name, _)| *name == edition.as_str());
-    // The configuration admits no other; one that came here all the same would be refused by its type.
+    // The configuration admits no other edition; another one would be refused by its type.
     let database_type = known.map_or("DBIP-", |(_, database_type)| database_type);
     let candidates = months(now).map(|month| {
         let url = address(server, SERVER, &format!("/free/{edition}-{month}.mmdb.gz"));

@@ -1,4 +1,4 @@
-//! MaxMind's update server: first what there is (a date and a checksum, which cost no download), then the file.
+//! MaxMind's update server: first the date and the checksum, which cost no download, then the file.
 //! <https://dev.maxmind.com/geoip/updating-databases/>
 
 use base64::{Engine, prelude::BASE64_STANDARD};

@@ -1,5 +1,4 @@
-//! Where databases come from. A source is asked whether it has something newer; what it offers says where to download it,
-//! what it must be, and how its content is checked.
+//! The sources of databases. A source is asked for something newer than the published release, and answers with an offer.
 
 mod db_ip;
 mod ipinfo;
@@ -71,7 +70,7 @@ impl Source {
         }
     }
 
-    /// Asks for something newer than what is published.
+    /// Asks for something newer than the published release.
     pub async fn ask(
         &self,
         edition: &EditionName,

@@ -1,4 +1,4 @@
-//! What a source offers: where to download a database, its type, and how its content is checked.
+//! The offer of a source: the addresses of a database, its type, and how its content is checked.
 
 use http::{HeaderName, HeaderValue, header};
 use url::Url;
@@ -12,7 +12,7 @@ use crate::{
 /// The answer of a source.
 #[derive(Debug)]
 pub enum SourceAnswer {
-    /// It has nothing but what is published.
+    /// It has nothing but the published release.
     Unchanged,
     /// It has, or may have, something else.
     Offer(Box<Offer>),
@@ -42,7 +42,7 @@ pub struct Candidate {
     pub url: Url,
     /// The headers by which the server finds that it has nothing new.
     pub conditions: Vec<(HeaderName, HeaderValue)>,
-    /// The provider's own date of what is there.
+    /// The provider's own date of the file.
     pub date: Option<String>,
 }
 
@@ -67,22 +67,14 @@ pub enum DatabaseType {
 /// Why a source could not be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// There was no answer, or none that helps.
     #[error("{asking}")]
     Download {
-        /// What was asked for.
         asking: &'static str,
         /// How the download failed.
         source: DownloadError,
     },
-    /// The answer is not what it should be.
     #[error("{asking}: the answer is {what}")]
-    Answer {
-        /// What was asked for.
-        asking: &'static str,
-        /// What is wrong with it.
-        what: &'static str,
-    },
+    Answer { asking: &'static str, what: &'static str },
 }
 
 impl SourceError {
@@ -111,7 +103,7 @@ impl std::fmt::Display for DatabaseType {
 }
 
 impl Candidate {
-    /// An address that is wanted unless it serves what is published.
+    /// An address that is wanted unless it serves the published release.
     pub(super) fn unless_published(url: Url, published: Option<&Release>) -> Self {
         let same =
             published.filter(|release| release.source.address_sha256.as_deref() == Some(&Self::fingerprint(&url)));
@@ -163,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_said_of_one_address_is_not_asked_of_another() {
+    fn the_tag_of_one_address_is_no_condition_for_another() {
         let url = |text: &str| Url::parse(text).expect("an address");
         let mut published = release("a", 1);
         published.source.etag = Some("\"1\"".into());

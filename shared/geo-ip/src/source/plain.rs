@@ -1,5 +1,4 @@
-//! A file at an address, served by anyone. What the server says of it (`ETag`, `Last-Modified`) and the checksum beside it
-//! tell whether it is new.
+//! A file at any address. The server's `ETag` and `Last-Modified` and the checksum beside the file show whether it is new.
 
 use url::Url;
 
@@ -32,7 +31,7 @@ pub(super) async fn ask(
     }
     let mut candidate = Candidate::unless_published(url.clone(), published);
     if checksum.is_some() {
-        // The checksum is another's already; "not modified" would contradict it.
+        // The checksum has changed already; "not modified" would contradict it.
         candidate.conditions.clear();
     }
     Ok(SourceAnswer::Offer(Box::new(Offer {

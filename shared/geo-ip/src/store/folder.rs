@@ -10,7 +10,7 @@ use std::{
 
 use tokio::task::spawn_blocking;
 
-use super::object::{Object, Put, Reread, StoreError, Swap, Tag, UNFINISHED};
+use super::object::{Object, Put, Reading, StoreError, Swap, Tag, UNFINISHED};
 use crate::hash;
 
 /// The folder.
@@ -37,19 +37,12 @@ impl FolderStore {
         done.map_err(|source| StoreError::Folder { doing, key: key.to_owned(), source })
     }
 
-    pub(super) async fn read(&self, key: &str) -> Result<Option<Object>, StoreError> {
-        self.with("reading", key, |path| {
-            let content = if_there(fs::read(path))?;
-            Ok(content.map(|content| Object { tag: tag(&content), content }))
-        })
-        .await
-    }
-
-    pub(super) async fn read_if_changed(&self, key: &str, tag: &Tag) -> Result<Reread, StoreError> {
-        Ok(match self.read(key).await? {
-            None => Reread::Absent,
-            Some(object) if object.tag == *tag => Reread::Same,
-            Some(object) => Reread::Changed(object),
+    pub(super) async fn read(&self, key: &str, known: Option<&Tag>) -> Result<Reading<Object>, StoreError> {
+        let content = self.with("reading", key, |path| if_there(fs::read(path))).await?;
+        Ok(match content.map(|content| Object { tag: tag(&content), content }) {
+            None => Reading::Absent,
+            Some(object) if known == Some(&object.tag) => Reading::Same,
+            Some(object) => Reading::Found(object),
         })
     }
 
@@ -205,10 +198,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_there_is_absent_and_no_error() {
+    async fn a_missing_object_is_absent_and_no_error() {
         let (_folder, store) = store();
-        assert_eq!(store.read("a/b/current.json").await.expect("readable"), None);
-        assert_eq!(store.read_if_changed("a", &tag(b"")).await.expect("readable"), Reread::Absent);
+        for known in [None, Some(&tag(b""))] {
+            assert_eq!(store.read("a/b/current.json", known).await.expect("readable"), Reading::Absent);
+        }
         assert!(!store.fetch("a", Path::new("/nonexistent/file")).await.expect("readable"));
         assert_eq!(store.list("a/b/").await.expect("readable"), Vec::<String>::new());
         store.remove("a").await.expect("nothing to do");
@@ -247,9 +241,10 @@ mod tests {
                 });
             let outcomes: Vec<_> = join_all(swaps).await.into_iter().map(|swap| swap.expect("answered")).collect();
             assert_eq!(outcomes.iter().filter(|swap| **swap == Swap::Swapped).count(), 1);
-            let object = store.read("a/current.json").await.expect("readable").expect("there");
+            let object = store.read("a/current.json", None).await.expect("readable").found().expect("there");
             assert!(object.content.starts_with(round.to_string().as_bytes()));
-            assert_eq!(store.read_if_changed("a/current.json", &object.tag).await.expect("readable"), Reread::Same);
+            let again = store.read("a/current.json", Some(&object.tag)).await.expect("readable");
+            assert_eq!(again, Reading::Same);
             expected = Some(object.tag);
         }
         assert_eq!(store.swap("a/current.json", b"x", None).await.expect("answered"), Swap::Lost);

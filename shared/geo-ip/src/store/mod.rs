@@ -1,4 +1,4 @@
-//! Where releases and pointers lie: a folder, or a bucket of S3. A release never changes once it is there; a pointer
+//! The store of releases and pointers: a folder, or a bucket of S3. A release never changes once it is there; a pointer
 //! changes by compare-and-swap only.
 
 mod folder;
@@ -12,10 +12,11 @@ use std::{
 };
 
 pub use folder::FolderStore;
-pub use object::{Object, Put, Reread, StoreError, Swap, Tag, UNFINISHED};
+pub use object::{Object, Put, Reading, StoreError, Swap, Tag, UNFINISHED};
 pub use s3::S3Store;
 use url::Url;
 
+use crate::{edition::EditionName, pointer::Pointer};
 use storage::aws::Aws;
 
 /// A store.
@@ -27,18 +28,28 @@ pub enum Store {
     S3(S3Store),
 }
 
-/// Where a store is: `file:///folder` or `s3://bucket/prefix`.
+/// The address of a store: `file:///folder` or `s3://bucket/prefix`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreAddress {
     /// The folder's absolute path.
     Folder(PathBuf),
-    /// The bucket, and what all keys begin with.
+    /// The bucket, and the prefix of all keys.
     S3 {
         /// Its name.
         bucket: String,
         /// Empty, or ends with a slash.
         prefix: String,
     },
+}
+
+/// Calls the same method of either kind of store.
+macro_rules! of_either {
+    ($self:ident, $store:ident => $call:expr) => {
+        match $self {
+            Self::Folder($store) => $call.await,
+            Self::S3($store) => $call.await,
+        }
+    };
 }
 
 impl Store {
@@ -50,68 +61,59 @@ impl Store {
         }
     }
 
-    /// Reads a small object.
-    pub async fn read(&self, key: &str) -> Result<Option<Object>, StoreError> {
-        match self {
-            Self::Folder(store) => store.read(key).await,
-            Self::S3(store) => store.read(key).await,
-        }
+    /// Reads the pointer of an edition, unless it is in the known state.
+    pub async fn pointer(
+        &self,
+        environment: &str,
+        edition: &EditionName,
+        known: Option<&Tag>,
+    ) -> Result<Reading<(Pointer, Tag)>, StoreError> {
+        let key = Pointer::key(environment, edition);
+        Ok(match of_either!(self, store => store.read(&key, known))? {
+            Reading::Same => Reading::Same,
+            Reading::Absent => Reading::Absent,
+            Reading::Found(Object { content, tag }) => match serde_json::from_slice(&content) {
+                Ok(pointer) => Reading::Found((pointer, tag)),
+                Err(error) => return Err(StoreError::Pointer(key, error)),
+            },
+        })
     }
 
-    /// Reads a small object unless it is still in this state.
-    pub async fn read_if_changed(&self, key: &str, tag: &Tag) -> Result<Reread, StoreError> {
-        match self {
-            Self::Folder(store) => store.read_if_changed(key, tag).await,
-            Self::S3(store) => store.read_if_changed(key, tag).await,
-        }
+    /// Writes the pointer of an edition that is in this state, or the first one.
+    pub async fn swap_pointer(
+        &self,
+        environment: &str,
+        pointer: &Pointer,
+        expected: Option<&Tag>,
+    ) -> Result<Swap, StoreError> {
+        let key = Pointer::key(environment, &pointer.edition);
+        let content = serde_json::to_vec_pretty(pointer).map_err(|error| StoreError::Pointer(key.clone(), error))?;
+        of_either!(self, store => store.swap(&key, &content, expected))
     }
 
-    /// Copies an object to a file; says whether there is one.
+    /// Copies an object to a file; returns whether there is one.
     pub async fn fetch(&self, key: &str, into: &Path) -> Result<bool, StoreError> {
-        match self {
-            Self::Folder(store) => store.fetch(key, into).await,
-            Self::S3(store) => store.fetch(key, into).await,
-        }
+        of_either!(self, store => store.fetch(key, into))
     }
 
     /// Keeps a file as a new object, whole or not at all.
     pub async fn put_new(&self, key: &str, file: &Path, sha256: &str) -> Result<Put, StoreError> {
-        match self {
-            Self::Folder(store) => store.put_new(key, file, sha256).await,
-            Self::S3(store) => store.put_new(key, file, sha256).await,
-        }
-    }
-
-    /// Changes a small object that is in this state, or makes it where there is none.
-    pub async fn swap(&self, key: &str, content: &[u8], expected: Option<&Tag>) -> Result<Swap, StoreError> {
-        match self {
-            Self::Folder(store) => store.swap(key, content, expected).await,
-            Self::S3(store) => store.swap(key, content, expected).await,
-        }
+        of_either!(self, store => store.put_new(key, file, sha256))
     }
 
     /// Removes an object, if it is there.
     pub async fn remove(&self, key: &str) -> Result<(), StoreError> {
-        match self {
-            Self::Folder(store) => store.remove(key).await,
-            Self::S3(store) => store.remove(key).await,
-        }
+        of_either!(self, store => store.remove(key))
     }
 
     /// The keys of all objects below a prefix that ends with a slash, those of folders below it excepted.
     pub async fn list(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
-        match self {
-            Self::Folder(store) => store.list(prefix).await,
-            Self::S3(store) => store.list(prefix).await,
-        }
+        of_either!(self, store => store.list(prefix))
     }
 
     /// The names of all folders below a prefix that ends with a slash.
     pub async fn folders(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
-        match self {
-            Self::Folder(store) => store.folders(prefix).await,
-            Self::S3(store) => store.folders(prefix).await,
-        }
+        of_either!(self, store => store.folders(prefix))
     }
 }
 

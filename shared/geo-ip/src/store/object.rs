@@ -18,15 +18,25 @@ pub struct Object {
     pub tag: Tag,
 }
 
-/// The result of reading an object again.
+/// The result of reading an object, perhaps on condition that it has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reread {
-    /// The object is as it was.
+pub enum Reading<T> {
+    /// The object is in the known state.
     Same,
     /// There is no object, or no longer.
     Absent,
-    /// It has changed.
-    Changed(Object),
+    /// The object is in another state, or no state was known.
+    Found(T),
+}
+
+impl<T> Reading<T> {
+    /// The object of a reading without a known state.
+    pub fn found(self) -> Option<T> {
+        match self {
+            Self::Found(object) => Some(object),
+            Self::Same | Self::Absent => None,
+        }
+    }
 }
 
 /// How the writing of a new object ended.
@@ -41,7 +51,7 @@ pub enum Put {
 /// How a swap ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Swap {
-    /// The object is what it should become.
+    /// The object has the new content.
     Swapped,
     /// Another writer changed it first.
     Lost,
@@ -53,24 +63,27 @@ pub enum StoreError {
     /// The file system refused.
     #[error("the store's folder could not be used: {doing} {key}")]
     Folder {
-        /// What was being done.
+        /// The step.
         doing: &'static str,
-        /// With which object.
+        /// The object.
         key: String,
-        /// What the file system says.
+        /// The error of the file system.
         source: io::Error,
     },
     /// S3 did not answer, or refused.
     #[error("the store's bucket could not be used: {doing} {key}")]
     S3 {
-        /// What was being done.
+        /// The step.
         doing: &'static str,
-        /// With which object.
+        /// The object.
         key: String,
-        /// What the SDK says.
+        /// The error of the SDK.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Under a name that says its content, there is another content.
+    /// An object has another content than the one that its name says.
     #[error("the store holds something else under the name {0}")]
     Damaged(String),
+    /// An object has the name of a pointer and is none.
+    #[error("the pointer {0} in the store is malformed")]
+    Pointer(String, #[source] serde_json::Error),
 }

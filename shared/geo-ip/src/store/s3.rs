@@ -11,7 +11,7 @@ use aws_sdk_s3::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use tokio::{fs::File, io::AsyncWriteExt};
 
-use super::object::{Object, Put, Reread, StoreError, Swap, Tag};
+use super::object::{Object, Put, Reading, StoreError, Swap, Tag};
 
 /// The metadata in which an object's SHA-256 is kept beside it.
 const SHA256: &str = "sha256";
@@ -24,7 +24,7 @@ pub struct S3Store {
     prefix: String,
 }
 
-/// Names what was being done.
+/// An error of this step.
 fn failed<E>(doing: &'static str, key: &str) -> impl FnOnce(E) -> StoreError
 where
     E: std::error::Error + Send + Sync + 'static,
@@ -48,30 +48,20 @@ impl S3Store {
         format!("{}{key}", self.prefix)
     }
 
-    pub(super) async fn read(&self, key: &str) -> Result<Option<Object>, StoreError> {
-        Ok(match self.get(key, None).await? {
-            Reread::Changed(object) => Some(object),
-            Reread::Same | Reread::Absent => None,
-        })
-    }
-
-    pub(super) async fn read_if_changed(&self, key: &str, tag: &Tag) -> Result<Reread, StoreError> {
-        self.get(key, Some(tag.0.clone())).await
-    }
-
-    async fn get(&self, key: &str, known: Option<String>) -> Result<Reread, StoreError> {
+    pub(super) async fn read(&self, key: &str, known: Option<&Tag>) -> Result<Reading<Object>, StoreError> {
+        let known = known.map(|tag| tag.0.clone());
         let request = self.client.get_object().bucket(&self.bucket).key(self.key(key)).set_if_none_match(known);
         let answer = match request.send().await {
             Ok(answer) => answer,
-            Err(error) if status(&error) == Some(304) => return Ok(Reread::Same),
+            Err(error) if status(&error) == Some(304) => return Ok(Reading::Same),
             Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => {
-                return Ok(Reread::Absent);
+                return Ok(Reading::Absent);
             }
             Err(error) => return Err(failed("reading", key)(error)),
         };
         let tag = Tag(answer.e_tag.unwrap_or_default());
         let content = answer.body.collect().await.map_err(failed("reading", key))?.to_vec();
-        Ok(Reread::Changed(Object { content, tag }))
+        Ok(Reading::Found(Object { content, tag }))
     }
 
     pub(super) async fn fetch(&self, key: &str, into: &Path) -> Result<bool, StoreError> {
@@ -116,7 +106,7 @@ impl S3Store {
         match put.body(ByteStream::from(content.to_owned())).send().await {
             Ok(_) => Ok(Swap::Swapped),
             Err(error) if matches!(status(&error), Some(412 | 409)) => Ok(Swap::Lost),
-            // It was to be changed, and is gone.
+            // The object that was to be changed is gone.
             Err(error) if error.code() == Some("NoSuchKey") => Ok(Swap::Lost),
             Err(error) => Err(failed("changing", key)(error)),
         }

@@ -12,7 +12,7 @@ const SEPARATOR: usize = 16;
 /// A database to be.
 #[derive(Debug, Clone)]
 pub struct DatabaseBuilder {
-    /// What it calls itself.
+    /// The type that it names.
     pub database_type: String,
     /// When it was built, in seconds since the Unix epoch.
     pub build_epoch: u64,
@@ -46,7 +46,7 @@ impl DatabaseBuilder {
         }
     }
 
-    /// The same with something about a network, in place of what was there about it.
+    /// The same with this entry for a network, in place of any other.
     ///
     /// # Panics
     /// When the text is no network.
@@ -95,7 +95,7 @@ impl DatabaseBuilder {
             }
             node = match self.tree[node][side] {
                 Record::Node(next) => next as usize,
-                // What was said about the whole is true of both halves.
+                // The entry of the whole holds for both halves.
                 said => {
                     let next = self.tree.len();
                     self.tree.push([said; 2]);
@@ -219,7 +219,7 @@ mod tests {
     use maxminddb::Reader;
 
     #[test]
-    fn what_was_written_is_read_back() {
+    fn a_database_is_read_back_as_it_was_written() {
         let value = json!({
             "text": "é".repeat(200), "long": "x".repeat(70_000), "number": 7, "large": u64::MAX, "negative": -3,
             "fraction": 51.25, "yes": true, "no": false, "list": [1, "two", {"three": 3}],

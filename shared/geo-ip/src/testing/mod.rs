@@ -1,4 +1,4 @@
-//! What tests of this part need: databases made to measure, and a server that misbehaves on request.
+//! For tests of geo-IP: databases made to measure, and a server that misbehaves on request.
 
 mod database;
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub struct Server {
     _running: JoinSet<()>,
 }
 
-/// What it was asked.
+/// A request that it got.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Path and query.
@@ -27,7 +27,7 @@ pub struct Request {
     headers: Vec<(String, String)>,
 }
 
-/// What it answers.
+/// An answer that it gives.
 #[derive(Debug, Clone)]
 pub struct Answering {
     status: Option<u16>,
@@ -113,7 +113,7 @@ impl Server {
         Url::parse(&format!("http://{}{path}", self.address)).expect("an address")
     }
 
-    /// What it was asked so far.
+    /// The requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().expect("nobody panics while holding it").clone()
     }

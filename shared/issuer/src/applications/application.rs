@@ -1,6 +1,8 @@
-//! An application: a client of the token issuer, what it may do, and what proves that it is itself.
+//! An application: a client of the token issuer, its rights and its credentials.
 
 use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 use super::{client_key::ClientKey, client_secret::ClientSecret};
 use auth::{
@@ -10,8 +12,9 @@ use auth::{
 use base::clock::Time;
 use storage::secrets::SecretBytes;
 
-/// An application.
-#[derive(Debug, Clone)]
+/// An application, in the form that the table keeps. Its owner sees it as `view` has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Application {
     /// The client identifier: `app` and 22 letters and digits.
     pub client_id: String,
@@ -19,10 +22,12 @@ pub struct Application {
     pub name: String,
     /// The managing entity that manages it over HTTP; without one, only the operator's command
     /// does.
+    #[serde(rename = "ownerIdentifier", default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<EntityId>,
     /// The scopes that it may ask for.
     pub scopes: Scopes,
     /// The managing entities that it may act for.
+    #[serde(rename = "managingEntities")]
     pub entities: Entities,
     /// Its secrets, the newest first: the live ones, and those that ended within a day, whose
     /// tokens may still be good.
@@ -30,9 +35,9 @@ pub struct Application {
     /// Its public keys, the oldest first.
     pub keys: Vec<ClientKey>,
     /// The day (UTC, `2026-11-20`) on which each credential was last used, by the secret's
-    /// identifier or the key's.
+    /// identifier or the key's. Written even when it is empty, so that a use can be noted in it.
     pub last_used: BTreeMap<String, String>,
-    /// Counts its changes, from 1. That a credential was used is none.
+    /// Counts its changes, from 1. The use of a credential does not count.
     pub version: u64,
     /// When it was made.
     pub created_date: Time,

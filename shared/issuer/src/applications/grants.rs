@@ -1,6 +1,6 @@
 //! Which caller may manage which application: making, changing or removing one needs a token that
-//! can do all that the application can. A token for little could otherwise make itself one for
-//! everything, or take away what others work with.
+//! can do all that the application can. Otherwise a token with few rights could make itself one with
+//! all, or remove the applications of others.
 
 use http::header::WWW_AUTHENTICATE;
 use serde_json::json;

@@ -23,7 +23,7 @@ use storage::{
 pub struct KeyAddition {
     /// Where applications are kept.
     pub applications: Applications,
-    /// Counts what is made in an hour.
+    /// Counts credentials by the hour.
     pub allowances: Allowances,
 }
 

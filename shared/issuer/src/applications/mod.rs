@@ -1,12 +1,13 @@
 //! Applications: the clients of the token issuer, how their credentials are kept, and how their
 //! owners manage them.
 
-pub mod application;
-pub mod client_key;
+mod application;
+pub(crate) mod client_key;
 pub mod client_secret;
-pub mod credential_allowance;
+mod credential_allowance;
 pub mod credential_removal;
 pub mod grants;
+mod key_material;
 pub mod keys;
 pub mod left;
 pub mod new_application;
@@ -14,8 +15,8 @@ pub mod register;
 pub mod remove;
 pub mod secrets;
 pub mod show;
-pub mod store;
-pub mod view;
+mod store;
+mod view;
 
 pub use application::Application;
 pub use client_key::ClientKey;

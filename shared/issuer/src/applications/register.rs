@@ -25,7 +25,7 @@ pub const MAX_APPLICATIONS: usize = 100;
 pub struct Registration {
     /// Where applications are kept.
     pub applications: Applications,
-    /// Counts what is made in an hour.
+    /// Counts credentials by the hour.
     pub allowances: Allowances,
     /// The key of the hashes of secrets.
     pub pepper: Pepper,

@@ -9,7 +9,7 @@ use super::{
     guesses::{GuessSettings, Guesses},
     pepper::{Pepper, PepperSource},
 };
-use crate::applications::{application::Application, store::Applications};
+use crate::applications::{Application, Applications};
 use auth::{entity::Entities, scope::Scope, token::Claims};
 use base::{
     audit::Notes,
@@ -32,7 +32,7 @@ pub struct ClientAuthentication {
     issuer: String,
 }
 
-/// What authentication needs to know of a client's request beside its form.
+/// The facts of a client's request that authentication needs beside its form.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestContext<'a> {
     /// The request's own identifier: an assertion is good for one request.
@@ -46,20 +46,20 @@ pub struct RequestContext<'a> {
     pub notes: &'a Notes,
 }
 
-/// A client that has proven who it is.
+/// A client that has proven its identity.
 pub struct Authenticated {
     /// The application.
     pub application: Application,
-    /// What proved it.
+    /// The proof.
     pub credential: Credential,
 }
 
-/// A secret or a key that proved who a client is.
+/// A secret or a key that proved a client's identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credential {
-    /// What its owner calls it: a secret's identifier, or a key's name.
+    /// Its name for the owner: a secret's identifier, or a key's name.
     pub name: String,
-    /// What tokens call it: a secret's identifier, or a key's thumbprint, since another key may get
+    /// Its name in tokens: a secret's identifier, or a key's thumbprint, since another key may get
     /// the name later.
     pub id: String,
 }
@@ -106,7 +106,7 @@ pub enum AuthenticationError {
     Table(#[from] TableError),
 }
 
-/// Why credentials do not prove who a client is.
+/// Why credentials prove no identity.
 enum Unproven {
     Refused(Refusal),
     Table(TableError),
@@ -128,7 +128,7 @@ impl Authenticated {
 }
 
 impl ClientAuthentication {
-    /// Reads the pepper and what else can be read before, so that the first request need not.
+    /// Reads the pepper and the decoys before the first request.
     pub async fn start(
         table: &Table,
         secrets: Secrets,
@@ -205,8 +205,7 @@ impl ClientAuthentication {
         Ok(Authenticated { application, credential })
     }
 
-    /// A use is noted once a day, so that a token costs no write. What could not be noted is noted
-    /// at the next use.
+    /// Notes a use once a day, so that a token costs no write. After a failure the next use is noted.
     async fn note_use(&self, Authenticated { application, credential }: &Authenticated, now: Time) {
         let (today, credential) = (now.day(), &credential.name);
         if application.last_used.get(credential).is_some_and(|day| *day == today) {

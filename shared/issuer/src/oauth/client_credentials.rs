@@ -21,9 +21,9 @@ use problem::{Problem, ProblemKind};
 pub struct ClientCredentials {
     /// Authenticates the application.
     pub clients: ClientAuthentication,
-    /// Has the keys that sign.
+    /// The keys that sign.
     pub issuer: Issuer,
-    /// What tokens say of the issuer and their audience.
+    /// The issuer and the audience that tokens name.
     pub audience: Audience,
     /// Seconds that a token lives.
     pub lifetime: u32,

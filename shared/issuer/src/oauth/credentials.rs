@@ -81,8 +81,7 @@ impl Credentials {
         Self { client_id, proof: Proof::Secret(SecretText::new(secret)), by_basic }
     }
 
-    /// An assertion says itself who made it; a client identifier beside it must be the same (RFC
-    /// 7521 §4.2).
+    /// An assertion names its client; a client identifier beside it must be the same (RFC 7521 §4.2).
     fn with_assertion(client_id: Option<String>, assertion: String) -> Self {
         let read = ClientAssertion::read(assertion).and_then(|assertion| match &client_id {
             Some(id) if id != assertion.client_id() => Err(AssertionFault::Subject),
@@ -233,7 +232,7 @@ mod tests {
         }
 
         #[test]
-        fn what_a_client_encodes_for_basic_is_what_is_read(id in "\\PC{0,20}", password in "\\PC{0,20}") {
+        fn credentials_that_a_client_encodes_for_basic_are_read_unchanged(id in "\\PC{0,20}", password in "\\PC{0,20}") {
             let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
             let basic = format!("{}:{}", encoded(&id), encoded(&password));
             let credentials = read(Some(&basic), "").expect("credentials");

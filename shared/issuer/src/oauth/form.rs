@@ -4,10 +4,10 @@ use std::{collections::HashSet, fmt};
 
 use problem::{Problem, ProblemKind};
 
-/// The largest form, in bytes: some 20 times what a request for all scopes needs.
+/// The largest form, in bytes: some 20 times the size of a request for all scopes.
 const MAX_FORM: usize = 16 * 1024;
 
-/// The answer to a form that is not as it should be.
+/// The answer to a malformed form.
 pub fn malformed(detail: &str) -> Problem {
     Problem::new(ProblemKind::InvalidTokenRequest, detail)
 }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_one_by_its_content_type_whatever_its_parameters() {
+    fn the_content_type_makes_a_form_whatever_its_parameters() {
         assert!(Form::read("Application/X-WWW-Form-Urlencoded; charset=UTF-8", b"").is_ok());
         for other in ["", "application/json", "multipart/form-data", "application/x-www-form-urlencodedx"] {
             assert_eq!(Form::read(other, b"a=b").expect_err(other).kind, ProblemKind::InvalidTokenRequest, "{other}");
@@ -114,7 +114,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_written_is_read_and_once_only(name in "\\PC{1,20}", value in "\\PC{1,20}", again in any::<bool>()) {
+        fn a_parameter_is_read_as_it_was_written_and_only_once(name in "\\PC{1,20}", value in "\\PC{1,20}", again in any::<bool>()) {
             let mut body = form_urlencoded::Serializer::new(String::new());
             body.append_pair(&name, &value);
             if again {

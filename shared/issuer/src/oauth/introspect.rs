@@ -1,4 +1,4 @@
-//! Introspection (RFC 7662): what a token is good for at this moment.
+//! Introspection (RFC 7662): whether a token is active at this moment, and its claims.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct Introspection {
     pub tokens: Arc<Verifier>,
 }
 
-/// RFC 7662 §2.2. Of a token that is not active nothing else is told.
+/// RFC 7662 §2.2. The answer about an inactive token has no other member.
 #[derive(Debug, Serialize)]
 pub struct Introspected {
     active: bool,
@@ -117,8 +117,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_token_that_is_not_active_nothing_else_is_told() {
-        let told = serde_json::to_string(&Introspected { active: false, token: None }).expect("JSON");
-        assert_eq!(told, r#"{"active":false}"#);
+    fn the_answer_about_an_inactive_token_has_no_other_member() {
+        let answer = serde_json::to_string(&Introspected { active: false, token: None }).expect("JSON");
+        assert_eq!(answer, r#"{"active":false}"#);
     }
 }

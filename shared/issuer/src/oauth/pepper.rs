@@ -1,5 +1,5 @@
-//! The pepper of client secrets. It lives in Secrets Manager, apart from the key that signs tokens:
-//! a function that authenticates clients needs the one and not the other.
+//! The pepper of client secrets. It is a secret of its own in Secrets Manager, since a function that
+//! authenticates clients does not need the keys that sign tokens.
 
 use serde::Deserialize;
 

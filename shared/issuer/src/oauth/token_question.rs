@@ -14,8 +14,8 @@ pub struct TokenQuestion {
 }
 
 impl TokenQuestion {
-    /// Reads the form; `purpose` ends the sentence that tells of a missing token. There is one kind
-    /// of token only, so that `token_type_hint` says nothing.
+    /// Reads the form; `purpose` ends the sentence about a missing token. `token_type_hint` is
+    /// ignored, since there is one kind of token only.
     pub fn read(posted: &Posted<'_>, purpose: &str) -> Result<Self, Problem> {
         let mut form = Form::read(posted.content_type, posted.body)?;
         let credentials = Credentials::read(&posted.authorization, &mut form)?;

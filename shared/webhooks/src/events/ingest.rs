@@ -18,7 +18,7 @@ use super::{
     rejected::{NotTaken, RejectedEvents, Rejection},
 };
 use auth::entity::{AuthorizedEntity, EntityId};
-use base::logging::Metric;
+use base::metric::Metric;
 use problem::{JsonBody, Problem, Violation};
 use storage::table::TableError;
 
@@ -100,7 +100,7 @@ impl Ingestion {
             dimensions: &[("Environment", &self.environment), ("Reason", rejection.reason)],
             at: self.publisher.clock.now(),
         }
-        .tell();
+        .publish();
         Ok(Ingested::Rejected(rejection))
     }
 

@@ -1,34 +1,33 @@
-//! What a provider's redirect brings to the callback, read from the query.
+//! The query with which a provider's redirect calls the callback.
 
 use problem::{Problem, Violations};
 
 /// The longest value of the query that is read. Codes of several hundred characters exist, of thousands do not.
 const MAX_VALUE: usize = 4096;
 
-/// What the provider's redirect brings. Outside of tests it has no `Debug`, since state and code are secrets until they are
-/// spent.
+/// The query of a callback. Outside of tests it has no `Debug`, since state and code are secrets until they are spent.
 #[cfg_attr(test, derive(Debug, PartialEq, Eq))]
-pub struct Brought<'a> {
-    pub(super) state: &'a str,
-    pub(super) answer: ProviderAnswer<'a>,
+pub struct CallbackQuery<'a> {
+    pub(crate) state: &'a str,
+    pub(crate) answer: ProviderAnswer<'a>,
     /// The provider's own name for itself (RFC 9207).
-    pub(super) issuer: Option<&'a str>,
+    pub(crate) issuer: Option<&'a str>,
 }
 
 /// The provider's answer: a code to be exchanged, or the code of an error.
 #[cfg_attr(test, derive(Debug, PartialEq, Eq))]
-pub(super) enum ProviderAnswer<'a> {
+pub(crate) enum ProviderAnswer<'a> {
     Code(&'a str),
     Error(&'a str),
 }
 
-impl<'a> Brought<'a> {
+impl<'a> CallbackQuery<'a> {
     /// Reads the query with `values`, which gives every value of a name. A name that comes twice is a violation (RFC 6749
-    /// §3.1); one that was not asked for is the provider's own business.
+    /// §3.1); an unknown one is ignored.
     pub fn read(values: impl Fn(&str) -> Vec<&'a str>) -> Result<Self, Problem> {
         let mut violations = Violations::default();
         let mut one = |name, needed| single(name, &values(name), needed, &mut violations);
-        // An answer that says that something failed needs no code, even where it is not clear what failed.
+        // An answer with an error needs no code, even where the error is doubled and so unknown.
         let failed = values("error").iter().any(|error| !error.is_empty());
         let (error, code, state) = (one("error", false), one("code", !failed), one("state", true));
         let issuer = one("iss", false);
@@ -41,8 +40,8 @@ impl<'a> Brought<'a> {
     }
 }
 
-/// The one value of a parameter. An empty one is none, where none is needed.
-pub(super) fn single<'a>(
+/// The one value of a parameter. An empty value counts as absent where the parameter is not needed.
+pub(crate) fn single<'a>(
     name: &'static str,
     values: &[&'a str],
     needed: bool,
@@ -64,9 +63,9 @@ pub(super) fn single<'a>(
 mod tests {
     use super::*;
 
-    fn read<'a>(query: &'a [(&'a str, &'a str)]) -> Result<Brought<'a>, Vec<String>> {
+    fn read<'a>(query: &'a [(&'a str, &'a str)]) -> Result<CallbackQuery<'a>, Vec<String>> {
         let values = |name: &str| query.iter().filter(|(given, _)| *given == name).map(|(_, value)| *value).collect();
-        Brought::read(values).map_err(|problem| {
+        CallbackQuery::read(values).map_err(|problem| {
             let violations = problem.properties["violations"].as_array().expect("a list").clone();
             violations.iter().map(|violation| violation["field"].as_str().expect("a field").to_owned()).collect()
         })
@@ -74,23 +73,23 @@ mod tests {
 
     #[test]
     fn a_code_or_an_error_comes_with_a_state() {
-        let brought = read(&[("code", "c"), ("state", "s"), ("scope", "x"), ("scope", "y")]).expect("read");
-        assert_eq!(brought, Brought { state: "s", answer: ProviderAnswer::Code("c"), issuer: None });
-        let brought = read(&[("error", "access_denied"), ("state", "s"), ("iss", "https://x")]).expect("read");
+        let query = read(&[("code", "c"), ("state", "s"), ("scope", "x"), ("scope", "y")]).expect("read");
+        assert_eq!(query, CallbackQuery { state: "s", answer: ProviderAnswer::Code("c"), issuer: None });
+        let query = read(&[("error", "access_denied"), ("state", "s"), ("iss", "https://x")]).expect("read");
         let answer = ProviderAnswer::Error("access_denied");
-        assert_eq!(brought, Brought { state: "s", answer, issuer: Some("https://x") });
-        let brought = read(&[("error", ""), ("code", "c"), ("state", "s")]).expect("an empty error is none");
-        assert_eq!(brought.answer, ProviderAnswer::Code("c"));
+        assert_eq!(query, CallbackQuery { state: "s", answer, issuer: Some("https://x") });
+        let query = read(&[("error", ""), ("code", "c"), ("state", "s")]).expect("an empty error is none");
+        assert_eq!(query.answer, ProviderAnswer::Code("c"));
     }
 
     #[test]
     fn an_error_counts_more_than_a_code() {
-        let brought = read(&[("error", "x"), ("code", "c"), ("state", "s")]).expect("read");
-        assert_eq!(brought.answer, ProviderAnswer::Error("x"));
+        let query = read(&[("error", "x"), ("code", "c"), ("state", "s")]).expect("read");
+        assert_eq!(query.answer, ProviderAnswer::Error("x"));
     }
 
     #[test]
-    fn every_violation_is_told_at_once() {
+    fn every_violation_is_found_at_once() {
         let long = "x".repeat(MAX_VALUE + 1);
         assert_eq!(read(&[]), Err(vec!["code".into(), "state".into()]));
         assert_eq!(read(&[("code", ""), ("state", "")]), Err(vec!["code".into(), "state".into()]));

@@ -1,5 +1,7 @@
 //! The task as it is called: over HTTP, with the task key beside the token, and by the schedule.
 
+mod request;
+
 use std::{pin::pin, time::Duration};
 
 use aws_lc_rs::constant_time;
@@ -18,13 +20,14 @@ use crate::{
     store::Store,
     update::{Ready, UpdateError, Updater},
 };
-use base::clock::pause;
 use base::{
-    clock::{SharedClock, Time},
-    logging::{self, Metric},
+    clock::{SharedClock, Time, pause},
+    logging,
+    metric::Metric,
     random::SharedRandom,
 };
-use problem::{JsonBody, Problem, ProblemKind};
+use problem::{Problem, ProblemKind};
+pub use request::TaskRequest;
 use storage::{
     aws::Aws,
     secrets::{SecretError, SecretText, Secrets},
@@ -46,23 +49,16 @@ const TASK_KEY: &str = "task-key";
 pub struct Task {
     /// The secrets with the configuration and the task key.
     pub secrets: Secrets,
-    /// Updates editions.
+    /// Updates one edition.
     pub updater: Updater,
-    /// Keep two updates of an edition apart.
+    /// Let one update of an edition run at a time.
     pub leases: Leases,
-}
-
-/// A request to run the task, as it came over HTTP. It has no `Debug`, since the key is a secret.
-pub struct TaskRequest {
-    key: SecretText,
-    environment: String,
-    live: bool,
 }
 
 /// The result for all editions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// Whether all are as they should be.
+    /// Whether all editions are up to date.
     pub success: bool,
     /// A line about each.
     pub message: String,
@@ -74,7 +70,7 @@ struct EditionReport {
     line: String,
 }
 
-/// Why there is no report.
+/// Why the task gives no report.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
     /// The task's key or its environment is not this deployment's. The answer does not say which, so that a stranger learns
@@ -115,30 +111,6 @@ impl EditionReport {
 /// The largest database that fits into so many MB of memory, beside everything else.
 fn largest(memory: u64) -> u64 {
     (memory.saturating_sub(160) * 1024 * 1024).min(MAX_EXPANDED)
-}
-
-impl TaskRequest {
-    /// Reads a request's body, and the values that its query has for `live`.
-    pub fn read(body: &[u8], live: &[&str]) -> Result<Self, Problem> {
-        let mut body = JsonBody::read(body)?;
-        let [key, environment] = ["key", "environment"].map(|name| {
-            let text = body.required::<String>(name, "a text that is not empty");
-            if text.as_deref() == Some("") {
-                body.violations.add(name, "must not be empty");
-            }
-            text.unwrap_or_default()
-        });
-        let live = match live {
-            [] | ["false"] => false,
-            ["true"] => true,
-            _ => {
-                body.violations.add("live", "must be true or false, and come once");
-                false
-            }
-        };
-        body.finish()?;
-        Ok(Self { key: SecretText::new(key), environment, live })
-    }
 }
 
 impl Task {
@@ -324,6 +296,6 @@ impl Task {
             dimensions: &[("Environment", &self.updater.environment), ("Edition", configured.edition.as_str())],
             at: now,
         }
-        .tell();
+        .publish();
     }
 }

@@ -1,9 +1,9 @@
 //! The rotation of the keys that sign tokens, in the four steps of Secrets Manager.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/userguide/rotate-secrets_lambda-functions.html>
 //!
-//! The key that is to sign next is published long before: since the rotation before. So every
-//! verifier knows the key of every token, and a rotation changes nothing but which key signs. The
-//! old one stays published until the last token that it signed is over.
+//! The next key has been published since the rotation before. So every verifier knows the key of
+//! every token, and a rotation changes only which key signs. The old key stays published until the
+//! last token that it signed has ended.
 //!
 //! | step | what it does |
 //! |---|---|
@@ -12,162 +12,44 @@
 //! | `testSecret` | signs with both keys, and verifies with the published keys |
 //! | `finishSecret` | makes the version the current one, and lets the old key end |
 //!
-//! Each step can be repeated, and a rotation that was stopped goes on where it stood: what a step
-//! did already it does not do again.
+//! Each step can be repeated, and a rotation that was stopped goes on where it stood.
 
-use std::{fmt, future::Future};
+mod error;
+mod event;
+mod publication;
+
+use std::fmt;
 
 use futures::FutureExt;
-use serde::Deserialize;
 
 use crate::settings::{SigningSettings, TokenSettings};
 use auth::{
-    jws::{self, Jws, JwsFault},
-    keys::{Published, PublishedKeys, RevokedKey},
+    jws::{self, Jws},
+    keys::{Published, PublishedKeys},
     signing::{BadSigningKey, SECRET, SigningKey, SigningKeys, SigningSecret},
 };
 use base::{
-    audit::{Action, Entry, Notes, Outcome},
+    audit::{Action, AuditOutcome, Entry, Notes},
     clock::{SharedClock, Time},
 };
 use storage::{
     secrets::{
-        SecretError, Secrets,
+        Secrets,
         versions::{PENDING, SecretVersions, Version, Versioned},
     },
-    table::{Table, TableError},
+    table::Table,
 };
 
-/// The event of Secrets Manager.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct RotationEvent {
-    /// The step.
-    pub step: Step,
-    /// The secret's name or ARN.
-    pub secret_id: String,
-    /// The name of the version that the rotation makes.
-    pub client_request_token: String,
-}
-
-/// A step of the rotation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Step {
-    /// Makes the new version.
-    CreateSecret,
-    /// Makes it known to those that it is for.
-    SetSecret,
-    /// Tries it.
-    TestSecret,
-    /// Makes it the current one.
-    FinishSecret,
-}
-
-impl Step {
-    /// All of them, in their order.
-    pub const ALL: [Self; 4] = [Self::CreateSecret, Self::SetSecret, Self::TestSecret, Self::FinishSecret];
-
-    /// Its name in an event.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::CreateSecret => "createSecret",
-            Self::SetSecret => "setSecret",
-            Self::TestSecret => "testSecret",
-            Self::FinishSecret => "finishSecret",
-        }
-    }
-}
-
-/// Why a step was not done. Secrets Manager or the operator tries again.
-#[derive(Debug, thiserror::Error)]
-pub enum RotationError {
-    /// The event is about something else.
-    #[error("this function rotates the secret `{SECRET}` of its own deployment, and no other")]
-    Foreign,
-    /// Secrets Manager did not do as it was asked.
-    #[error(transparent)]
-    Secret(#[from] SecretError),
-    /// The table did not do as it was asked.
-    #[error(transparent)]
-    Table(#[from] TableError),
-    /// The secret is not what this program writes.
-    #[error(transparent)]
-    Key(#[from] BadSigningKey),
-    /// The steps did not come in their order, or the rotation was given up.
-    #[error("no version of this name is labelled {PENDING} and follows the current one; begin with createSecret")]
-    NotPending,
-    /// The keys were replaced in an emergency.
-    #[error(transparent)]
-    Revoked(#[from] RevokedKey),
-    /// A key that is to sign is not published.
-    #[error("the key {0} is not published, or not any more, and can sign nothing")]
-    NotPublished(String),
-    /// A key that is to sign was published too short a time ago for everybody to know it.
-    #[error("the key {kid} is published, but not for long enough: it can sign from {ready} on")]
-    TooYoung {
-        /// The key.
-        kid: String,
-        /// When it will be old enough.
-        ready: Time,
-    },
-    /// The cryptographic library failed.
-    #[error("the key {0} cannot sign")]
-    CannotSign(String),
-    /// The private key is not that of the published one.
-    #[error("what the key {kid} signs cannot be verified with what is published")]
-    Unverifiable {
-        /// The key.
-        kid: String,
-        /// The fault.
-        source: JwsFault,
-    },
-}
-
-impl RotationError {
-    /// One word for it in the audit trail.
-    fn reason(&self) -> &'static str {
-        match self {
-            Self::Foreign => "foreign-secret",
-            Self::Secret(_) | Self::Table(_) => "service-unavailable",
-            Self::Key(_) => "malformed-secret",
-            Self::NotPending => "not-pending",
-            Self::Revoked(_) => "key-revoked",
-            Self::NotPublished(_) => "key-not-published",
-            Self::TooYoung { .. } => "key-too-young",
-            Self::CannotSign(_) | Self::Unverifiable { .. } => "key-unusable",
-        }
-    }
-}
-
-/// Where the public keys are published.
-pub trait Publication: Send + Sync {
-    /// The published keys.
-    fn read(&self) -> impl Future<Output = Result<Published, TableError>> + Send;
-
-    /// Changes them, on condition that they have not changed since they were read.
-    fn change<C: Send>(
-        &self,
-        change: impl Fn(&mut Published) -> C + Send + Sync,
-    ) -> impl Future<Output = Result<C, TableError>> + Send;
-}
-
-impl Publication for PublishedKeys {
-    async fn read(&self) -> Result<Published, TableError> {
-        Self::read(self).await
-    }
-
-    async fn change<C: Send>(&self, change: impl Fn(&mut Published) -> C + Send + Sync) -> Result<C, TableError> {
-        Self::change(self, change).await
-    }
-}
+use error::RotationError;
+pub use event::{RotationEvent, Step};
+use publication::Publication;
 
 /// Rotates the keys of a deployment.
 pub struct Rotation<S = SecretVersions, P = PublishedKeys> {
     secret: S,
     published: P,
     settings: SigningSettings,
-    /// That of tokens, in seconds.
+    /// Of tokens, in seconds.
     lifetime: u32,
     environment: String,
     clock: SharedClock,
@@ -194,17 +76,17 @@ impl Rotation {
 }
 
 impl<S: Versioned, P: Publication> Rotation<S, P> {
-    /// Does a step.
+    /// Takes a step.
     pub async fn step(&self, event: RotationEvent) -> Result<(), RotationError> {
         let RotationEvent { step, secret_id, client_request_token: id } = event;
         let outcome = if self.secret.is_called(&secret_id) {
-            self.dispatch(step, &id).boxed().await // all four of them, one within the other, are too deep for the compiler
+            self.dispatch(step, &id).boxed().await // unboxed, the four futures nest too deep for the compiler
         } else {
             Err(RotationError::Foreign)
         };
         match &outcome {
             Ok(()) => tracing::info!(step = step.as_str(), version = id, "a step of the rotation is done"),
-            Err(error) => self.audit(Outcome::Failed(error.reason()), &Notes::default()),
+            Err(error) => self.audit(AuditOutcome::Failed(error.reason()), &Notes::default()),
         }
         outcome
     }
@@ -235,8 +117,8 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         Ok(self.published.change(|published| published.add(new.public_key(), now)).await??)
     }
 
-    /// Secrets Manager takes this step also when the rotation is configured: with a version that
-    /// has no value.
+    /// Secrets Manager also takes this step when the rotation is configured, with a version that has
+    /// no value.
     async fn test(&self, id: &str) -> Result<(), RotationError> {
         let Some(version) = self.secret.version(id).await? else { return Ok(()) };
         let (keys, published) = (keys_of(&version)?, self.published.read().await?);
@@ -254,19 +136,19 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
             self.secret.make_current(id, &current).await?;
         }
         self.settle().await?;
-        // The label goes last: where it is gone, everything is done and told.
+        // The label goes last: without it, everything is done and logged.
         if made.is(PENDING) {
             let notes = Notes::default();
             notes.subject(keys.current.kid());
-            self.audit(Outcome::Done, &notes);
+            self.audit(AuditOutcome::Done, &notes);
             self.secret.take_label(id, PENDING).await?;
         }
         Ok(())
     }
 
-    /// The version that the rotation made, if it can still become the current one, or is that now.
-    /// One that an emergency overtook has not the keys that are to follow: it must not stand in the
-    /// way of the next rotation.
+    /// The version that the rotation made, if it is the current one or can still become it. After an
+    /// emergency its keys do not follow the current ones; it then loses its label, so that the next
+    /// rotation can begin.
     async fn pending(&self, id: &str) -> Result<Pending, RotationError> {
         let made = self.secret.version(id).await?.ok_or(RotationError::NotPending)?;
         let current = self.secret.current().await?;
@@ -299,7 +181,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         }
     }
 
-    /// Whether everybody who verifies tokens knows the key by now.
+    /// Fails unless all verifiers know the key by now.
     async fn may_sign(&self, key: &SigningKey) -> Result<(), RotationError> {
         let (kid, now) = (key.kid(), self.clock.now());
         let published = self.published.read().await?;
@@ -308,9 +190,9 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         if ready <= now { Ok(()) } else { Err(RotationError::TooYoung { kid: kid.to_owned(), ready }) }
     }
 
-    fn audit(&self, outcome: Outcome<'_>, notes: &Notes) {
+    fn audit(&self, outcome: AuditOutcome<'_>, notes: &Notes) {
         let (environment, at) = (&self.environment, self.clock.now());
-        Entry { action: Action::RotateSigningKey, outcome, notes, environment, at }.tell();
+        Entry { action: Action::RotateSigningKey, outcome, notes, environment, at }.log();
     }
 }
 
@@ -331,7 +213,7 @@ fn keys_of(version: &Version) -> Result<SigningKeys, BadSigningKey> {
     SigningSecret::read(&version.value)?.keys()
 }
 
-/// Signs something that is no token, and verifies it with the published key.
+/// Signs a text that is no token, and verifies it with the published key.
 fn try_out(key: &SigningKey, published: &Published, now: Time) -> Result<(), RotationError> {
     let kid = || key.kid().to_owned();
     let header = serde_json::json!({ "alg": key.algorithm().as_str() });
@@ -345,5 +227,4 @@ fn try_out(key: &SigningKey, published: &Published, now: Time) -> Result<(), Rot
 }
 
 #[cfg(test)]
-#[path = "rotation_tests.rs"]
 mod tests;

@@ -8,9 +8,12 @@ use std::{
 use serde_json::Value;
 
 use super::*;
-use auth::{keys::last_token_of_a_retired_key, signing::SigningAlgorithm};
+use auth::{jws::JwsFault, keys::last_token_of_a_retired_key, signing::SigningAlgorithm};
 use base::{clock::Clock, testing::FixedClock};
-use storage::secrets::versions::CURRENT;
+use storage::{
+    secrets::{SecretError, versions::CURRENT},
+    table::TableError,
+};
 
 const START: Time = Time::from_millis(1_795_167_900_123);
 const LEAD: Duration = Duration::from_secs(600);
@@ -202,7 +205,7 @@ impl Deployment {
     }
 }
 
-/// What the operator's command does in an emergency, all at once.
+/// The operator's command in an emergency, all at once.
 fn emergency(outside: &mut Outside, secret: &SigningSecret, now: Time) {
     let mut revoked = Vec::new();
     for version in &mut outside.versions {
@@ -281,7 +284,7 @@ async fn an_abandoned_rotation_is_tidied_up_by_the_next_one() {
     assert_eq!(deployment.world.current().current.kid(), before.next.kid());
     assert!(deployment.world.published().get(orphan.kid(), START).expect("for a while").until.is_some());
 
-    // And one whose last write was lost: the old key is given its end all the same.
+    // The last write of this one is lost, and the old key gets its end all the same.
     let deployment = Deployment::new(SigningAlgorithm::Es256);
     let before = deployment.world.current();
     for step in &Step::ALL[..3] {
@@ -380,7 +383,7 @@ async fn a_label_that_a_rotation_left_behind_is_taken_away_wherever_it_is() {
 }
 
 #[tokio::test]
-async fn keys_that_do_not_fit_what_is_published_are_found_out() {
+async fn keys_that_do_not_fit_the_published_ones_are_refused() {
     let deployment = Deployment::new(SigningAlgorithm::Es256);
     deployment.step(Step::CreateSecret, "second").await.expect("done");
     let error = deployment.step(Step::TestSecret, "second").await.expect_err("the new key is not published");
@@ -399,7 +402,7 @@ async fn keys_that_do_not_fit_what_is_published_are_found_out() {
 }
 
 #[tokio::test]
-async fn what_is_asked_out_of_turn_or_about_another_secret_is_refused() {
+async fn a_step_out_of_turn_or_for_another_secret_is_refused() {
     let deployment = Deployment::new(SigningAlgorithm::Es256);
     deployment.step(Step::TestSecret, "none").await.expect("the trial of a rotation that is only configured");
     for step in [Step::SetSecret, Step::FinishSecret] {

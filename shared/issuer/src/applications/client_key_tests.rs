@@ -1,0 +1,121 @@
+//! Public keys of applications: the members that are read, kept, shown and refused.
+
+use super::*;
+use crate::oauth::testing::AssertionKey;
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use proptest::prelude::*;
+use serde_json::json;
+
+const NOW: Time = Time::from_millis(1_795_167_900_123);
+
+fn with(mut jwk: Value, member: &str, value: Value) -> Value {
+    jwk[member] = value;
+    jwk
+}
+
+fn refusal(jwk: &Value) -> String {
+    ClientKey::parse(jwk, NOW).err().unwrap_or_else(|| panic!("{jwk} was accepted"))
+}
+
+#[test]
+fn a_key_is_kept_and_shown_without_members_that_do_not_verify() {
+    for (algorithm, possible) in [
+        ("ES256", vec![Algorithm::ES256]),
+        ("ES384", vec![Algorithm::ES384]),
+        ("EdDSA", vec![Algorithm::EdDSA]),
+        ("PS256", vec![Algorithm::RS256, Algorithm::PS256]),
+    ] {
+        let jwk = AssertionKey::generate(algorithm).jwk();
+        let full = with(with(with(jwk.clone(), "use", json!("sig")), "x5t", json!("x")), "key_ops", json!(["verify"]));
+        let key = ClientKey::parse(&full, NOW).expect("a key");
+        assert_eq!((key.algorithms(), key.created_date), (&*possible, NOW));
+        assert_eq!(Value::from(key.to_jwk()), with(jwk.clone(), "kid", json!(key.kid)));
+        let stored = serde_json::to_value(&key).expect("JSON");
+        assert_eq!(stored["jwk"], jwk);
+        assert_eq!(serde_json::from_value::<ClientKey>(stored).expect("a key"), key);
+        let item = storage::table::Put::item(&key, "").expect("an item");
+        assert_eq!(item.read_back::<ClientKey>("").ok(), Some(key));
+    }
+}
+
+#[test]
+fn the_name_is_the_given_one_or_the_thumbprint() {
+    // RFC 7638 §3.1.
+    let n = "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMst\
+             n64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n9\
+             1CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw";
+    let jwk = json!({ "kty": "RSA", "n": n, "e": "AQAB", "alg": "RS256" });
+    let key = ClientKey::parse(&jwk, NOW).expect("a key");
+    assert_eq!(key.kid, "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs");
+    assert_eq!(key.algorithms(), [Algorithm::RS256]);
+    // RFC 8037 §A.3.
+    let jwk = json!({ "kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" });
+    assert_eq!(ClientKey::parse(&jwk, NOW).expect("a key").kid, "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
+    assert_eq!(ClientKey::parse(&with(jwk.clone(), "kid", json!("2026:a")), NOW).expect("a key").kid, "2026:a");
+    for kid in ["", ".", "..", "...", "a/b", "ä", "sec_1", &"x".repeat(129)].map(Value::from) {
+        assert!(refusal(&with(jwk.clone(), "kid", kid)).contains("`kid`"));
+    }
+    for kid in [json!(1), Value::Null] {
+        assert!(refusal(&with(jwk.clone(), "kid", kid)).contains("`kid`"));
+    }
+    assert!(ClientKey::parse(&with(jwk, "kid", json!("..a")), NOW).is_ok());
+}
+
+#[test]
+fn a_private_key_is_refused_whatever_its_type() {
+    for (jwk, member) in [
+        (AssertionKey::generate("ES256").jwk(), "d"),
+        (AssertionKey::generate("PS256").jwk(), "qi"),
+        (json!({ "kty": "oct" }), "k"),
+    ] {
+        let refusal = refusal(&with(jwk, member, json!("hunter2")));
+        assert!(refusal.contains(&format!("`{member}`")) && !refusal.contains("hunter2"), "{refusal}");
+    }
+}
+
+#[test]
+fn a_key_that_verifies_nothing_is_refused() {
+    let (ec, p384) = (AssertionKey::generate("ES256").jwk(), AssertionKey::generate("ES384").jwk());
+    let (ed, rsa) = (AssertionKey::generate("EdDSA").jwk(), AssertionKey::generate("RS256").jwk());
+    let other = AssertionKey::generate("ES256").jwk();
+    let number = |bytes: &[u8]| json!(BASE64_URL_SAFE_NO_PAD.encode(bytes));
+    for (bad, why) in [
+        (json!("key"), "an object"),
+        (json!([]), "an object"),
+        (json!({}), "`kty`"),
+        (with(ec.clone(), "kty", json!("ec")), "`kty`"),
+        (with(ec.clone(), "crv", json!("secp256k1")), "`kty`"),
+        (with(ec.clone(), "crv", json!("P-384")), "no point"),
+        (with(p384.clone(), "crv", json!("P-256")), "no point"),
+        (with(ec.clone(), "y", other["y"].clone()), "no point"),
+        (with(ec.clone(), "y", Value::Null), "`y`"),
+        (with(ec.clone(), "x", json!("a b")), "`x`"),
+        (with(ec.clone(), "x", json!(format!("{}=", ec["x"].as_str().expect("text")))), "`x`"),
+        (with(ed.clone(), "crv", json!("X25519")), "`kty`"),
+        (with(ed.clone(), "x", number(&[1; 31])), "Ed25519"),
+        (with(rsa.clone(), "n", number(&[255; 128])), "2048"),
+        (with(rsa.clone(), "n", number(&[255; 1025])), "8192"),
+        (with(rsa.clone(), "n", number(&[&[0], [255; 256].as_slice()].concat())), "zeros"),
+        (with(rsa.clone(), "n", number(&[255; 256])), "no RSA key"), // three times something
+        (with(rsa.clone(), "e", number(&[1])), "no RSA key"),
+        (with(rsa.clone(), "e", number(&[1, 0, 0])), "no RSA key"),
+        (with(rsa.clone(), "e", number(&[1; 9])), "no RSA key"),
+        (with(rsa.clone(), "alg", json!("RS512")), "`RS256` or `PS256`"),
+        (with(ec.clone(), "alg", json!("ES384")), "`ES256`"),
+        (with(ec.clone(), "alg", json!(1)), "`ES256`"),
+        (with(ec.clone(), "use", json!("enc")), "`use`"),
+        (with(ec.clone(), "key_ops", json!(["encrypt"])), "`key_ops`"),
+        (with(ec.clone(), "keyOps", json!([])), "a member"),
+    ] {
+        let refusal = refusal(&bad);
+        assert!(refusal.contains(why), "{refusal}: {bad}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_value_makes_the_reader_panic(kty in "EC|OKP|RSA|.", crv in "P-256|P-384|Ed25519|.", x in "[A-Za-z0-9_-]{0,90}", y in "\\PC{0,50}") {
+        let _ = ClientKey::parse(&json!({ "kty": kty, "crv": crv, "x": x, "y": y, "n": x, "e": y }), NOW);
+        let _ = ClientKey::parse(&json!({ "kty": "RSA", "n": x.repeat(8), "e": x }), NOW);
+    }
+}
