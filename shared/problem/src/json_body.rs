@@ -136,6 +136,12 @@ impl<'a> JsonBody<'a> {
         }
         self.violations.check()
     }
+
+    /// Ends the reading as [`finish`](Self::finish) does, and gives the value that the members were read into.
+    pub fn finish_with<T>(self, value: Option<T>) -> Result<T, Problem> {
+        self.finish()?;
+        value.ok_or_else(|| Problem::internal("a value is missing without a violation"))
+    }
 }
 
 struct Members<'a> {

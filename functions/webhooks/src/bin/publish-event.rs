@@ -10,7 +10,8 @@ use problem::Problem;
 use webhooks::{
     deliveries::{queue::QueueSettings, schedule::ScheduleSettings},
     events::{
-        publish::{NewEvent, Publisher},
+        NewEvent,
+        publish::Publisher,
         share::{PublishingShare, ShareSettings},
     },
 };

@@ -1,8 +1,8 @@
 //! How far the waiting deliveries of a removed webhook are cancelled.
 //!
-//! Not all that wait show at once: the index lags behind a little, and one whose attempt is being
-//! made is left to its worker, which may find that it has to wait. So the sweep looks again, until
-//! a look that began a minute after the removal finds nothing.
+//! The index does not show all of them at once: it lags behind a little, and a delivery whose attempt is under way may
+//! have to wait after it. So the sweep passes over them again, until a pass that began a minute after the removal finds
+//! none.
 
 use std::time::Duration;
 
@@ -11,10 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::deliveries::by_entity::{Place, Stretch};
 use base::clock::Time;
 
-/// How long after the removal something may still begin to wait: an attempt, or a request that
-/// publishes.
+/// How long after the removal a delivery may still begin to wait: its attempt or its publication may be under way.
 const SETTLED: Duration = Duration::from_secs(60);
-/// The pause before the next look for deliveries whose attempt was under way.
+/// The pause before the next pass, for deliveries whose attempt was under way.
 const PAUSE: Duration = Duration::from_secs(20);
 
 /// How far the waiting deliveries of a webhook are cancelled.
@@ -22,11 +21,11 @@ const PAUSE: Duration = Duration::from_secs(20);
 #[serde(rename_all = "camelCase")]
 pub(super) struct Cancellation {
     removed: Time,
-    /// When the present look began.
+    /// When the present pass began.
     began: Time,
-    /// What is left of it.
+    /// The rest of the pass.
     pub(super) left: Stretch,
-    /// Whether it has found anything that waits.
+    /// Whether the pass has found a waiting delivery.
     found: bool,
 }
 
@@ -39,13 +38,13 @@ impl Cancellation {
         self.left.is_empty() && !self.found && self.began >= self.removed + SETTLED
     }
 
-    /// What is to be looked through: when a look is over, another begins.
+    /// The pass to go on with: after the end of one, another begins.
     pub(super) fn looking(&self, now: Time) -> Self {
         if self.left.is_empty() { Self { removed: self.removed, ..Self::new(now) } } else { self.clone() }
     }
 
-    /// The time of the next look: soon when this one found deliveries, since their attempts may
-    /// have been under way; otherwise once everything has settled.
+    /// The time of the next pass: soon when this one found deliveries, since their attempts may have been under way;
+    /// otherwise once everything has settled.
     pub(super) fn next(&self, now: Time) -> Time {
         let pause = now + PAUSE;
         if self.found { pause } else { pause.max(self.removed + SETTLED) }
