@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_for_something_else_is_no_cursor() {
+    fn texts_sealed_for_another_purpose_are_no_cursors() {
         let elsewhere = ring("a").seal(&SystemRandom, "webhook/hotel/1", place().as_str().as_bytes());
         let cursor = BASE64_URL_SAFE_NO_PAD.encode(elsewhere);
         assert_eq!(read(&cursor, &ring("a"), &hotel(), &failed()), Err(NotACursor));

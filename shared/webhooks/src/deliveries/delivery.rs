@@ -118,7 +118,7 @@ mod tests {
     use outbound::Answer;
 
     #[test]
-    fn as_many_attempts_as_there_can_be_fit_into_one_answer_whatever_the_endpoint_said() {
+    fn the_most_and_largest_attempts_fit_into_one_answer() {
         /// What a function may answer (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;
         /// The longest schedule that can be set, begun when one more attempt would have been too many.

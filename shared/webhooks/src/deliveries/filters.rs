@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn other_filters_have_another_text() {
+    fn different_filters_have_different_texts() {
         let all: Vec<&[(&str, &str)]> = vec![
             &[],
             &[("status", "failed")],

@@ -47,7 +47,7 @@ mod tests {
     const NOW: Time = Time::from_millis(1_795_167_900_000);
 
     #[test]
-    fn what_is_delivered_or_attempted_soon_is_written_nowhere() {
+    fn deliveries_that_are_delivered_or_attempted_soon_are_in_no_group() {
         let soon = Some(NOW + SHORT_WAIT);
         for status in [Status::Pending, Status::Retrying] {
             assert_eq!(Group::of(status, 1, soon, NOW), None);
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_found_by_a_removal_and_what_is_over_by_a_recovery() {
+    fn a_removal_finds_waiting_deliveries_and_a_recovery_final_ones() {
         let late = Some(NOW + SHORT_WAIT + Duration::from_millis(1));
         for status in [Status::Pending, Status::Retrying] {
             assert_eq!(Group::of(status, 1, late, NOW), Some(Group::Waiting));

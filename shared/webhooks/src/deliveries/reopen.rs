@@ -113,7 +113,7 @@ mod tests {
     use crate::deliveries::item::tests::{LATER, NOW, head};
 
     #[test]
-    fn a_pause_that_a_breaker_makes_is_no_time_of_the_schedule_to_go_on_at() {
+    fn a_pause_of_a_breaker_is_no_time_of_the_schedule() {
         let waiting = || {
             let mut head = HeadItem { claimable_at: Some(LATER), ..head() };
             head.delivery.next_attempt_date = Some(LATER);

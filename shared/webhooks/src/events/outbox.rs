@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_published_from_the_outbox_is_the_same_every_time() {
+    fn an_event_of_the_outbox_is_the_same_every_time() {
         let announcement = announcement();
         let (first, again) = (announcement.event().expect("an event"), announcement.event().expect("an event"));
         assert_eq!((&first.id, &first.body), (&again.id, &again.body));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_cannot_be_read_is_none() {
+    fn an_announcement_that_cannot_be_read_has_no_event() {
         assert!(Announcement { kind: "nothing.happened".into(), ..announcement() }.event().is_none());
         assert!(Announcement { data: "{".into(), ..announcement() }.event().is_none());
     }

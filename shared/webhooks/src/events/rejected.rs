@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sqs_does_not_take_is_changed_and_that_is_said() {
+    fn characters_that_sqs_does_not_take_are_escaped_and_the_change_is_noted() {
         let event = "{\"a\":\"\u{fffe}\u{ffff}\"}";
         let message = Message::of(event, &rejection(0));
         assert_eq!(message.body, r#"{"a":"\ufffe\uffff"}"#);

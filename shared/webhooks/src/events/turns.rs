@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_before_are_read_one_page_after_the_other() {
+    fn keys_of_former_releases_are_read_one_page_after_the_other() {
         let shard: BTreeSet<_> = (0..30).map(|second| format!("2026-11-20T09:45:{second:02}.123Z")).collect();
         assert_eq!(emptied(&shard, u64::MAX).into_iter().collect::<BTreeSet<_>>(), shard);
         assert_eq!(emptied(&shard, 7).len(), shard.len());

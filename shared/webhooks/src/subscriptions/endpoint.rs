@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_shows_no_value_and_opens_for_its_webhook_alone() {
+    fn a_kept_endpoint_shows_no_value_and_opens_for_its_webhook_alone() {
         let headers: Headers = [("Authorization".to_owned(), "Bearer s3cret".to_owned())].into();
         let (url, headers) = (sealed(&URL.to_owned()), sealed(&headers));
         let text = url.sealed.clone().expect("there is something to hide");
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_former_releases_kept_is_masked_wherever_it_is_shown() {
+    fn values_of_former_releases_are_masked_in_answers_and_logs() {
         let item = r#"{"eventUrl":"https://example.com/hook?token=s3cret","headers":{"X-Key":"s3cret"}}"#;
         let kept: KeptEndpoint = serde_json::from_str(item).expect("an item of a former release");
         assert_eq!(kept.shown_url(), "https://example.com/hook?token=***");

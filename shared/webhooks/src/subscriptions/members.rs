@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_webhook_is_told_of_each_type_once_and_may_name_the_paths_entity() {
+    fn a_new_webhook_has_each_type_once_and_may_name_the_entity_of_the_path() {
         let members = read(
             About::New,
             r#"{"name":"n","eventUrl":"https://example.com/","eventList":["booking.created","booking.created"],
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_needs_to_say_nothing_and_says_nothing_that_is_not_there() {
+    fn a_change_may_be_empty_and_has_only_the_given_members() {
         assert!(read(About::Existing, "{}").expect("good").is_empty());
         assert!(read(About::Existing, r#"{"entity":{"identifier":"demo-hotel"}}"#).expect("good").is_empty());
         let some = read(About::Existing, r#"{"headers":{},"eventList":[]}"#).expect("good");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn every_violation_is_told_at_once_whatever_the_body_is_about() {
+    fn every_violation_is_listed_at_once_for_a_new_webhook_and_for_a_change() {
         let body = r#"{"name":" ","enabled":"yes","eventUrl":"http://x","eventList":["nope"],"headers":{"Host":"x"},
                        "entity":{"identifier":"other"},"secret":"x"}"#;
         let fields = ["enabled", "name", "eventUrl", "eventList[0]", "headers.Host", "entity.identifier", "secret"];

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_delivery_is_announced_unless_it_carried_such_an_event_itself() {
+    fn the_end_of_a_delivery_is_announced_unless_it_carried_an_operational_event() {
         let announced = exhausted("booking.created").expect("an event");
         assert_eq!(announced.kind, "webhook.delivery.exhausted");
         let data: Value = serde_json::from_str(&announced.data).expect("JSON");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_about_a_webhook_says_which_it_is_about() {
+    fn an_event_about_a_webhook_names_it() {
         let random = CountingRandom::default();
         let webhook = WebhookId::new(NOW, &random);
         let failing = WebhookFailing {

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_webhooks_as_may_be_fit_into_one_answer_however_large() {
+    fn the_most_and_largest_webhooks_fit_into_one_answer() {
         /// The largest answer of a function
         /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;

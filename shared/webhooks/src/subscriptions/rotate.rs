@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_too_many_is_told_when_there_is_room() {
+    fn a_secret_too_many_is_refused_with_the_time_at_which_there_is_room() {
         let mut secrets = vec![secret("0", None)];
         for hour in 1..MAX_LIVE as u64 {
             secrets = replaced(&secrets, hour.to_string(), after(hour)).expect("room");
@@ -172,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_often_it_is_replaced_a_secret_signs_for_a_day_more_and_never_more_than_five_do(
+        fn a_replaced_secret_signs_for_a_day_more_and_never_more_than_five_sign(
             pauses in proptest::collection::vec(0u64..40, 1..30)
         ) {
             let (mut secrets, mut hour) = (vec![secret("0", None)], 0);

@@ -66,7 +66,7 @@ mod tests {
     const REMOVED: Time = Time::from_millis(1_795_167_900_000);
 
     #[test]
-    fn it_is_over_when_a_late_look_has_found_nothing() {
+    fn a_cancellation_is_over_when_a_late_pass_has_found_nothing() {
         let job = Cancellation::new(REMOVED);
         assert!(!job.is_done());
         let first = job.looking(REMOVED).looked(true, None);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_look_that_found_nothing_the_next_one_is_the_last() {
+    fn after_a_pass_that_found_nothing_the_next_one_is_the_last() {
         let first = Cancellation::new(REMOVED).looked(false, None);
         assert_eq!(first.next(REMOVED), REMOVED + SETTLED);
         assert!(first.looking(REMOVED + SETTLED).looked(false, None).is_done());
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_is_under_way_goes_on_where_it_was() {
+    fn a_pass_that_is_under_way_goes_on_where_it_was() {
         let place = Place::parse("2026-11-20T09:45:00.123Z#dlv_01m7w5gmev32p3wwt3y0b8j32h").expect("a place");
         let begun = Cancellation::new(REMOVED).looked(true, Some(&place));
         let later = begun.looking(REMOVED + SETTLED);

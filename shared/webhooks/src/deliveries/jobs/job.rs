@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_taken_off_the_job_as_it_is_by_then() {
+    fn progress_counts_for_the_job_as_it_is_by_then() {
         let mut seen = Ranges::default();
         seen.ask(at(10), at(20)).expect("few");
         let range = seen.first().expect("asked for").clone();

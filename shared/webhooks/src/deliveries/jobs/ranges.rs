@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_is_not_begun_again_while_the_range_is_worked_on() {
+    fn a_range_is_not_begun_again_while_it_is_worked_on() {
         let mut ranges = ranges(&[(10, 20)]);
         let (first, place) = (ranges.0[0].clone(), place_at(14, &CountingRandom::default()));
         ranges.done(&first, Some(&place));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_only_so_many() {
+    fn ranges_are_limited() {
         let mut ranges = Ranges::default();
         for number in 0..50 {
             assert_eq!(ranges.ask(at(number * 4), at(number * 4 + 2)), Ok(true));
@@ -170,7 +170,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn everything_that_was_asked_for_is_worked_on_exactly_once_and_nothing_else(
+        fn ranges_cover_exactly_what_was_asked_for_and_once(
             asked in proptest::collection::vec((0u8..40, 0u8..40), 0..12),
         ) {
             let ranges = ranges(&asked);

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_kept_until_the_job_that_it_was_asked_for_must_show() {
+    fn a_place_is_kept_until_the_index_must_show_its_job() {
         let before = ASKED + KEPT - Duration::from_millis(1);
         assert_eq!(next_turn(None, ASKED, false, before), Some(before + LOOK_AGAIN));
         assert_eq!(next_turn(None, ASKED, false, ASKED + KEPT), None);
