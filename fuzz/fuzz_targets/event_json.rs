@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, value::RawValue};
 use auth::entity::EntityId;
 use base::{clock::Time, ids::EventId, testing::CountingRandom};
-use webhooks::events::{self, Event, event::MAX_BYTES};
+use webhooks::events::{Event, NewEvent, event::MAX_BYTES};
 
 fuzz_target!(|body: &[u8]| {
     let Some(event) = event_of(body) else { return };
@@ -51,5 +51,5 @@ fn event_of(body: &[u8]) -> Option<Event> {
     let now = Time::from_millis(1_795_167_900_123);
     let id = EventId::new(now, &CountingRandom::default());
     let entity = EntityId::parse("demo-hotel").expect("an entity");
-    events::testing::event_of(body, id, now, entity).ok()
+    NewEvent::read(body, []).ok()?.event(id, now, entity).ok()
 }

@@ -37,8 +37,8 @@ impl Neighbours {
         Self { entity, receiver }
     }
 
-    /// Publishes so many events of a type, so many a second whatever becomes of them; from the beginning of each publication
-    /// to the arrival, in the order of publication. `run` tells these events from others.
+    /// Publishes so many events of a type, so many a second without waiting for them; from the beginning of each publication
+    /// to the arrival, in the order of publication. `run` marks these events.
     async fn publish(&self, kind: &str, run: u32, count: usize, a_second: u32) -> Vec<Instant> {
         let mut beats = interval(Duration::from_secs(1) / a_second);
         beats.set_missed_tick_behavior(MissedTickBehavior::Burst);
@@ -93,7 +93,7 @@ pub fn percentile(latencies: &[Duration], percent: usize) -> Duration {
     sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)]
 }
 
-/// Whatever else the machine is doing: who waits for a place that a hanging request holds, waits for seconds.
+/// Also on a busy machine: a delivery that waits for the place of a hanging request waits for seconds.
 async fn a_webhook_that_hangs_holds_up_no_other(suite: Arc<Suite>) {
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;

@@ -31,7 +31,7 @@ async fn the_latency_beside_a_webhook_that_hangs_is_at_most_twice_that_without(s
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
     let neighbours = Neighbours::start(Entity::new(&api, "isolation".to_owned()).await).await;
-    let mut told = Vec::new();
+    let mut p95s = Vec::new();
     for (run, with_neighbour) in [(0, false), (1, false), (2, true)] {
         // The first run is for what is only done once.
         let latencies = neighbours.latencies(run, EVENTS, A_SECOND, with_neighbour).await;
@@ -40,11 +40,11 @@ async fn the_latency_beside_a_webhook_that_hangs_is_at_most_twice_that_without(s
             "neighbour {with_neighbour}: p50, p95, p99 {whole:?}, median of the slices' p95 {:?}",
             p95(&latencies)
         );
-        told.push(p95(&latencies));
+        p95s.push(p95(&latencies));
     }
     println!("{} requests hung", neighbours.hung());
     assert!(neighbours.hung() >= A_SECOND as usize, "the neighbour did not hang");
-    let (alone, beside) = (told[1], told[2]);
+    let (alone, beside) = (p95s[1], p95s[2]);
     assert!(beside <= FLOOR.max(2 * alone), "{beside:?} beside it, {alone:?} without");
     bundle.cut_power().await;
 }
@@ -66,7 +66,7 @@ async fn the_latency_beside_800_slow_deliveries_a_second_of_another_tenant(suite
 
 /// Quick ones: two webhooks, and more events than the machine can take. One of two cores, with the tests beside, publishes a few
 /// hundred events a second, so that a share of 600 in a minute leaves it room for others; the quiet tenant needs 410 of its own. While
-/// that share is being spent, for a few seconds of each minute, the machine is as busy as without a limit, so the median tells.
+/// that share is being spent, for a few seconds of each minute, the machine is as busy as without a limit, so the median counts.
 async fn the_latency_beside_a_tenant_that_publishes_as_fast_as_it_can(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("PUBLISH_LIMIT", "600")).await;
     let receiver = Receiver::start().await;

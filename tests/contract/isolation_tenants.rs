@@ -1,7 +1,7 @@
-//! Isolation of tenants under the limits of template.yaml: whatever the endpoints of one do, what another publishes
-//! arrives about as soon as when it is alone.
+//! Isolation of tenants under the limits of template.yaml: with any endpoints of one tenant, another tenant's events arrive
+//! about as soon as when it is alone.
 //!
-//! Both are measured in the same run, so that the machine and whatever else it does count for both.
+//! Both are measured in the same run, so that the load of the machine counts for both.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,17 +26,17 @@ use crate::{
 };
 
 tests![
-    slow_answers_of_another_tenant_hold_up_nobody,
-    answers_that_never_begin_hold_up_nobody,
-    bodies_that_trickle_hold_up_nobody,
-    handshakes_that_never_end_hold_up_nobody,
-    endless_bodies_and_redirects_hold_up_nobody,
-    a_tenant_that_publishes_as_fast_as_it_can_holds_up_nobody,
-    names_that_are_answered_late_or_never_hold_up_nobody,
-    endpoints_that_are_gone_and_enabled_again_without_end_hold_up_nobody,
+    slow_answers_hold_up_no_other_tenant,
+    answers_that_never_begin_hold_up_no_other_tenant,
+    bodies_that_trickle_hold_up_no_other_tenant,
+    handshakes_that_never_end_hold_up_no_other_tenant,
+    endless_bodies_and_redirects_hold_up_no_other_tenant,
+    a_tenant_that_publishes_as_fast_as_it_can_holds_up_no_other,
+    names_that_are_answered_late_or_never_hold_up_no_other_tenant,
+    endpoints_that_are_gone_and_enabled_again_without_end_hold_up_no_other_tenant,
     a_slow_webhook_keeps_its_share_of_the_slow_lane,
     a_webhook_that_was_slow_comes_back_by_itself,
-    what_is_slow_goes_by_a_lane_of_its_own,
+    slow_webhooks_go_by_a_lane_of_their_own,
     a_message_of_an_earlier_version_is_understood,
 ];
 
@@ -93,7 +93,7 @@ impl Quiet {
         Self { entity, receiver }
     }
 
-    /// From the beginning of each publication to its arrival. `run` tells these events from others.
+    /// From the beginning of each publication to its arrival. `run` marks these events.
     pub async fn latencies(&self, run: u32, measured: Duration) -> Vec<Duration> {
         let began =
             publish(&self.entity, measured, QUIET_A_SECOND, |number| json!({ "run": run, "number": number })).await;
@@ -130,7 +130,7 @@ impl Noisy {
         Self { entity, hooks }
     }
 
-    /// Publishes so many events a second, whatever becomes of them.
+    /// Publishes so many events a second, without waiting for them.
     pub async fn publish(&self, measured: Duration, a_second: u32) {
         publish(&self.entity, measured, a_second, |number| json!({ "number": number })).await;
     }
@@ -230,14 +230,14 @@ async fn alone_and_beside_that<T>(
 
 /// The promise: three times as long as alone, and so much more, 95 times out of a hundred.
 pub fn assert_isolated(what: &str, alone: &[Duration], beside: &[Duration], slack: Duration) {
-    let told = |latencies: &[Duration]| [50, 95, 99].map(|percent| percentile(latencies, percent));
-    println!("{what}: p50, p95, p99 alone {:?}, beside {:?}", told(alone), told(beside));
+    let percentiles = |latencies: &[Duration]| [50, 95, 99].map(|percent| percentile(latencies, percent));
+    println!("{what}: p50, p95, p99 alone {:?}, beside {:?}", percentiles(alone), percentiles(beside));
     let (alone, beside) = (percentile(alone, 95), percentile(beside, 95));
     assert!(beside <= 3 * alone + slack, "{what}: {beside:?} beside, {alone:?} alone");
 }
 
 /// More slow attempts than there are invocations, within the first second: the noisy tenant's webhooks do this.
-async fn holds_up_nobody(suite: Arc<Suite>, what: &str, behaviour: Behaviour) {
+async fn holds_up_no_other_tenant(suite: Arc<Suite>, what: &str, behaviour: Behaviour) {
     let (bundle, api, _permit) = suite.only_other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [behaviour]);
@@ -253,19 +253,19 @@ async fn beside_an_endpoint(bundle: &Bundle, api: &Api, what: &str, url: &str) {
     bundle.cut_power().await;
 }
 
-async fn slow_answers_of_another_tenant_hold_up_nobody(suite: Arc<Suite>) {
-    holds_up_nobody(suite, "slow answers", Behaviour::status(200).after(Duration::from_secs(14))).await;
+async fn slow_answers_hold_up_no_other_tenant(suite: Arc<Suite>) {
+    holds_up_no_other_tenant(suite, "slow answers", Behaviour::status(200).after(Duration::from_secs(14))).await;
 }
 
-async fn answers_that_never_begin_hold_up_nobody(suite: Arc<Suite>) {
-    holds_up_nobody(suite, "no answers", Behaviour::hang()).await;
+async fn answers_that_never_begin_hold_up_no_other_tenant(suite: Arc<Suite>) {
+    holds_up_no_other_tenant(suite, "no answers", Behaviour::hang()).await;
 }
 
-async fn bodies_that_trickle_hold_up_nobody(suite: Arc<Suite>) {
-    holds_up_nobody(suite, "trickled bodies", Behaviour::trickled_body(200, Duration::from_millis(500))).await;
+async fn bodies_that_trickle_hold_up_no_other_tenant(suite: Arc<Suite>) {
+    holds_up_no_other_tenant(suite, "trickled bodies", Behaviour::trickled_body(200, Duration::from_millis(500))).await;
 }
 
-async fn handshakes_that_never_end_hold_up_nobody(suite: Arc<Suite>) {
+async fn handshakes_that_never_end_hold_up_no_other_tenant(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.only_other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("https://{}/", listener.local_addr().expect("it listens"));
@@ -279,15 +279,15 @@ async fn handshakes_that_never_end_hold_up_nobody(suite: Arc<Suite>) {
     accepting.abort();
 }
 
-/// They are quick, so that nothing but their number tells.
-async fn endless_bodies_and_redirects_hold_up_nobody(suite: Arc<Suite>) {
-    holds_up_nobody(suite.clone(), "endless bodies", Behaviour::endless_body(200)).await;
-    holds_up_nobody(suite, "redirects", Behaviour::answer(302, &[("Location", "/")], "")).await;
+/// They are quick, so that only their number counts.
+async fn endless_bodies_and_redirects_hold_up_no_other_tenant(suite: Arc<Suite>) {
+    holds_up_no_other_tenant(suite.clone(), "endless bodies", Behaviour::endless_body(200)).await;
+    holds_up_no_other_tenant(suite, "redirects", Behaviour::answer(302, &[("Location", "/")], "")).await;
 }
 
 /// It is refused after about a second, which costs others nothing: none of the quiet tenant's events is refused, and all of
 /// either that were accepted arrive.
-async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_nobody(suite: Arc<Suite>) {
+async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_no_other(suite: Arc<Suite>) {
     let settings = Settings::default().with("PUBLISH_LIMIT", SHARE.to_string());
     let (bundle, api, _permit) = suite.only_other_bundle(settings).await;
     let receiver = Receiver::start().await;
@@ -307,14 +307,14 @@ async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_nobody(suite: Arc<Su
     assert!(bundle.stop().await.success());
 }
 
-/// The system's resolver waits twice five seconds for each, as it does unless it is told otherwise.
-async fn names_that_are_answered_late_or_never_hold_up_nobody(suite: Arc<Suite>) {
+/// The system's resolver waits twice five seconds for each, which is its default.
+async fn names_that_are_answered_late_or_never_hold_up_no_other_tenant(suite: Arc<Suite>) {
     let test = "isolation_names_alone::names_that_are_answered_late_or_never_hold_up_no_other_name";
     addresses::alone(&suite, "", test).await;
 }
 
 /// Each 410 disables its webhook, and each change enables one again.
-async fn endpoints_that_are_gone_and_enabled_again_without_end_hold_up_nobody(suite: Arc<Suite>) {
+async fn endpoints_that_are_gone_and_enabled_again_without_end_hold_up_no_other_tenant(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.only_other_bundle(Settings::default()).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(410)]);
@@ -369,7 +369,7 @@ async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
     assert_eq!(table.item(&pk, &sk).await.expect("it is there"), over, "a quick webhook costs no write");
 }
 
-async fn what_is_slow_goes_by_a_lane_of_its_own(suite: Arc<Suite>) {
+async fn slow_webhooks_go_by_a_lane_of_their_own(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let (entity, receiver) = (Entity::new(&stood.api, "slow".to_owned()).await, Receiver::start().await);
     let (hook, table) = (entity.hook(&receiver.on("/", [Behaviour::status(200)])).await, Table::of(&stood.api.env));

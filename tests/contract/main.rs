@@ -56,6 +56,7 @@ mod publish;
 mod publishing_share;
 mod queue_chaos;
 mod receivers;
+mod receivers_broken;
 mod recover;
 mod resend;
 mod retries;
@@ -118,6 +119,7 @@ fn main() -> ExitCode {
         recover::TESTS,
         resend::TESTS,
         receivers::TESTS,
+        receivers_broken::TESTS,
         retries::TESTS,
         delivery_list::TESTS,
         deliveries::TESTS,

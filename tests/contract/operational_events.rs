@@ -1,5 +1,5 @@
-//! Events of the service's own about webhooks: told once, to everybody who subscribes but the webhook that they are about,
-//! and never for ever.
+//! Events of the service's own about webhooks: published once, to every webhook that wants them but the one that they are
+//! about, and never without end.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -11,16 +11,16 @@ use tokio::time::timeout;
 use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, now, tests, time, until};
 
 tests![
-    a_webhook_that_fails_is_told_of_once_an_hour_and_in_the_end_if_it_lasts,
-    a_webhook_that_is_gone_is_told_of,
-    a_delivery_that_fails_for_good_is_told_of,
-    two_webhooks_that_fail_do_not_tell_of_each_other_for_ever,
-    many_deliveries_that_fail_at_once_are_told_of_once_and_all_recorded,
-    a_webhook_that_is_gone_twice_within_an_hour_is_disabled_twice_and_told_of_once,
-    attempts_of_operational_events_change_no_health_and_are_told_no_further,
+    a_failing_webhook_is_announced_once_an_hour_and_later_if_it_still_fails,
+    a_webhook_that_is_gone_is_announced,
+    a_delivery_that_fails_for_good_is_announced,
+    two_failing_webhooks_do_not_announce_each_other_without_end,
+    many_deliveries_that_fail_at_once_are_announced_once_and_all_recorded,
+    a_webhook_that_is_gone_twice_within_an_hour_is_disabled_twice_and_announced_once,
+    attempts_of_operational_events_change_no_health_and_set_off_no_event,
     an_operational_event_waits_for_an_open_breaker_and_is_not_its_probe,
     ten_webhooks_that_fail_and_recover_cost_their_neighbours_nothing,
-    what_an_earlier_release_put_into_the_outbox_is_published_whatever_stands_before_it,
+    events_of_an_earlier_release_in_the_outbox_are_published_past_unreadable_ones,
 ];
 
 /// Makes a webhook for some types of event.
@@ -34,7 +34,7 @@ async fn heads(suite: &Suite, entity: &Entity) -> Vec<Value> {
     suite.table().scan().await.into_iter().filter(of_entity).collect()
 }
 
-/// Waits until nothing of the entity's is due or to be told any more, and returns its deliveries.
+/// Waits until no delivery or event of the entity is due any more, and returns its deliveries.
 async fn until_quiet(suite: &Suite, entity: &Entity) -> Vec<Value> {
     until("nothing is due any more", LONG, async || {
         let items = suite.table().scan().await;
@@ -46,13 +46,13 @@ async fn until_quiet(suite: &Suite, entity: &Entity) -> Vec<Value> {
     heads(suite, entity).await
 }
 
-async fn a_webhook_that_fails_is_told_of_once_an_hour_and_in_the_end_if_it_lasts(suite: Arc<Suite>) {
+async fn a_failing_webhook_is_announced_once_an_hour_and_later_if_it_still_fails(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let failing = entity.hook(&receiver.on("/failing", [Behaviour::status(500)])).await;
-    hook_for(&entity, &receiver.on("/told", [Behaviour::status(200)]), &["webhook.failing"]).await;
+    hook_for(&entity, &receiver.on("/listener", [Behaviour::status(200)]), &["webhook.failing"]).await;
     let (pk, sk) = (format!("ENT#{}", entity.id), format!("HLT#{}", failing.id));
     fails(&entity, &failing).await;
-    let first = told_of(&failing, &receiver.until("/told", 1).await[0].json());
+    let first = announced(&failing, &receiver.until("/listener", 1).await[0].json());
     assert!(suite.table().item(&pk, &sk).await.is_some_and(|health| health["tellAfter"].is_null()));
 
     receiver.on("/failing", [Behaviour::status(200)]);
@@ -60,25 +60,28 @@ async fn a_webhook_that_fails_is_told_of_once_an_hour_and_in_the_end_if_it_lasts
     entity.until_status(&healing, &["delivered"]).await;
     until_health(&entity, &failing, "healthy").await;
 
-    // The next spell begins within the hour: it is seen, and not told yet.
+    // The next spell begins within the hour: it is seen, and not announced yet.
     receiver.on("/failing", [Behaviour::status(500)]);
     fails(&entity, &failing).await;
     until_quiet(&suite, &entity).await;
-    assert_eq!(receiver.received("/told").len(), 1, "two spells within an hour are told of once");
+    assert_eq!(receiver.received("/listener").len(), 1, "two spells within an hour are announced once");
 
     // The hour is over, and it fails still.
     let past = "2026-01-01T00:00:00.000Z";
-    assert!(suite.table().set(&pk, &sk, "tellAfter", past).await, "it is known when it may be told");
+    assert!(
+        suite.table().set(&pk, &sk, "tellAfter", past).await,
+        "the item has the time from which it may be announced"
+    );
     suite.table().remove(&format!("TOLD#{}", failing.id), "webhook.failing").await;
     fails(&entity, &failing).await;
-    let second = told_of(&failing, &receiver.until("/told", 2).await[1].json());
+    let second = announced(&failing, &receiver.until("/listener", 2).await[1].json());
     assert!(time(&second["since"]) > time(&first["since"]), "{first:#} {second:#}");
     fails(&entity, &failing).await;
     until_quiet(&suite, &entity).await;
-    assert_eq!(receiver.received("/told").len(), 2, "a spell is told of once");
+    assert_eq!(receiver.received("/listener").len(), 2, "a spell is announced once");
     let types: Vec<Value> =
         receiver.received("/failing").iter().map(|request| request.json()["type"].clone()).collect();
-    assert!(types.iter().all(|kind| kind == "booking.created"), "it was told of itself: {types:?}");
+    assert!(types.iter().all(|kind| kind == "booking.created"), "it was sent events about itself: {types:?}");
 }
 
 /// Lets two deliveries fail, and so more than five attempts in a row.
@@ -97,8 +100,8 @@ async fn until_health(entity: &Entity, hook: &Hook, health: &str) {
     .await;
 }
 
-/// What an event says of a webhook that fails.
-fn told_of(failing: &Hook, event: &Value) -> Value {
+/// The data of an event about a failing webhook.
+fn announced(failing: &Hook, event: &Value) -> Value {
     assert_eq!(event["type"], "webhook.failing");
     let data = &event["data"];
     assert_eq!((&data["webhookIdentifier"], &data["name"]), (&json!(failing.id), &json!("test")), "{event:#}");
@@ -108,29 +111,29 @@ fn told_of(failing: &Hook, event: &Value) -> Value {
     data.clone()
 }
 
-async fn a_webhook_that_is_gone_is_told_of(suite: Arc<Suite>) {
+async fn a_webhook_that_is_gone_is_announced(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let gone = entity.hook(&receiver.on("/gone", [Behaviour::status(410)])).await;
-    hook_for(&entity, &receiver.on("/told", [Behaviour::status(200)]), &["webhook.disabled"]).await;
+    hook_for(&entity, &receiver.on("/listener", [Behaviour::status(200)]), &["webhook.disabled"]).await;
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["failed"]).await;
-    let event = receiver.until("/told", 1).await[0].json();
+    let event = receiver.until("/listener", 1).await[0].json();
     let reason = "The endpoint answered 410 Gone.";
     assert_eq!(event["data"], json!({ "webhookIdentifier": gone.id, "name": "test", "reason": reason }));
     let listed = entity.listed(&gone).await;
     assert_eq!((&listed["enabled"], &listed["disabledReason"]), (&json!(false), &json!(reason)));
     until_quiet(&suite, &entity).await;
-    assert_eq!((receiver.received("/told").len(), receiver.received("/gone").len()), (1, 1));
+    assert_eq!((receiver.received("/listener").len(), receiver.received("/gone").len()), (1, 1));
 }
 
-async fn a_delivery_that_fails_for_good_is_told_of(suite: Arc<Suite>) {
+async fn a_delivery_that_fails_for_good_is_announced(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let script = [Behaviour::status(500), Behaviour::status(404), Behaviour::close()];
     let failing = hook_for(&entity, &receiver.on("/failing", script), &["booking.created"]).await;
-    hook_for(&entity, &receiver.on("/told", [Behaviour::status(200)]), &["webhook.delivery.exhausted"]).await;
+    hook_for(&entity, &receiver.on("/listener", [Behaviour::status(200)]), &["webhook.delivery.exhausted"]).await;
     let id = entity.publish(json!({})).await;
     let delivery = entity.until_status(&id, &["failed"]).await;
-    let event = receiver.until("/told", 1).await[0].json();
+    let event = receiver.until("/listener", 1).await[0].json();
     assert_eq!(
         event["data"],
         json!({
@@ -143,10 +146,10 @@ async fn a_delivery_that_fails_for_good_is_told_of(suite: Arc<Suite>) {
         })
     );
     until_quiet(&suite, &entity).await;
-    assert_eq!(receiver.received("/told").len(), 1);
+    assert_eq!(receiver.received("/listener").len(), 1);
 }
 
-async fn two_webhooks_that_fail_do_not_tell_of_each_other_for_ever(suite: Arc<Suite>) {
+async fn two_failing_webhooks_do_not_announce_each_other_without_end(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let one = entity.hook(&receiver.on("/one", [Behaviour::status(500)])).await;
     let two = entity.hook(&receiver.on("/two", [Behaviour::status(500)])).await;
@@ -154,15 +157,15 @@ async fn two_webhooks_that_fail_do_not_tell_of_each_other_for_ever(suite: Arc<Su
         entity.publish_of_type("booking.created", json!({})).await;
     }
     let heads = until_quiet(&suite, &entity).await;
-    let mut told: Vec<(&str, &str, &str)> = heads
+    let mut sent: Vec<(&str, &str, &str)> = heads
         .iter()
         .map(|head| {
             let text = |name: &str| head[name]["S"].as_str().expect("a head has it");
             (text("webhookIdentifier"), text("type"), text("status"))
         })
         .collect();
-    told.sort_unstable();
-    // Each gets the events, and hears of the other that it fails and, once, that a delivery has failed for good.
+    sent.sort_unstable();
+    // Each gets the events, and those about the other: that it fails and, once, that a delivery failed for good.
     let mut expected: Vec<(&str, &str, &str)> = [&one, &two]
         .into_iter()
         .flat_map(|hook| {
@@ -171,26 +174,26 @@ async fn two_webhooks_that_fail_do_not_tell_of_each_other_for_ever(suite: Arc<Su
         })
         .collect();
     expected.sort_unstable();
-    assert_eq!(told, expected);
+    assert_eq!(sent, expected);
 }
 
-async fn many_deliveries_that_fail_at_once_are_told_of_once_and_all_recorded(suite: Arc<Suite>) {
+async fn many_deliveries_that_fail_at_once_are_announced_once_and_all_recorded(suite: Arc<Suite>) {
     const EVENTS: usize = 40;
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     hook_for(&entity, &receiver.on("/failing", [Behaviour::status(500)]), &["booking.created"]).await;
-    hook_for(&entity, &receiver.on("/told", [Behaviour::status(200)]), &["webhook.delivery.exhausted"]).await;
+    hook_for(&entity, &receiver.on("/listener", [Behaviour::status(200)]), &["webhook.delivery.exhausted"]).await;
     for id in join_all((0..EVENTS).map(|_| entity.publish(json!({})))).await {
         let delivery = entity.until_status(&id, &["failed"]).await;
         assert_eq!(delivery["attempts"].as_array().map(Vec::len), Some(3), "{delivery:#}");
     }
     until_quiet(&suite, &entity).await;
-    assert_eq!((receiver.received("/failing").len(), receiver.received("/told").len()), (3 * EVENTS, 1));
+    assert_eq!((receiver.received("/failing").len(), receiver.received("/listener").len()), (3 * EVENTS, 1));
 }
 
-async fn a_webhook_that_is_gone_twice_within_an_hour_is_disabled_twice_and_told_of_once(suite: Arc<Suite>) {
+async fn a_webhook_that_is_gone_twice_within_an_hour_is_disabled_twice_and_announced_once(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let gone = hook_for(&entity, &receiver.on("/gone", [Behaviour::status(410)]), &["booking.created"]).await;
-    hook_for(&entity, &receiver.on("/told", [Behaviour::status(200)]), &["webhook.disabled"]).await;
+    hook_for(&entity, &receiver.on("/listener", [Behaviour::status(200)]), &["webhook.disabled"]).await;
     for _ in 0..2 {
         let id = entity.publish(json!({})).await;
         let delivery = entity.until_status(&id, &["failed"]).await;
@@ -201,41 +204,41 @@ async fn a_webhook_that_is_gone_twice_within_an_hour_is_disabled_twice_and_told_
         entity.changed(&gone.id, json!({ "enabled": true })).await;
     }
     until_quiet(&suite, &entity).await;
-    assert_eq!((receiver.received("/gone").len(), receiver.received("/told").len()), (2, 1));
+    assert_eq!((receiver.received("/gone").len(), receiver.received("/listener").len()), (2, 1));
 }
 
-/// Has an operational event made, which tells that another webhook was disabled.
+/// Causes an operational event: another webhook is disabled.
 async fn disable_another(entity: &Entity, receiver: &Receiver) {
     let gone = receiver.on("/gone", [Behaviour::status(410)]);
     hook_for(entity, &gone, &["booking.cancelled"]).await;
     entity.publish_of_type("booking.cancelled", json!({})).await;
 }
 
-async fn attempts_of_operational_events_change_no_health_and_are_told_no_further(suite: Arc<Suite>) {
+async fn attempts_of_operational_events_change_no_health_and_set_off_no_event(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
-    let told = hook_for(&entity, &receiver.on("/told", [Behaviour::status(500)]), &["webhook.disabled"]).await;
+    let listener = hook_for(&entity, &receiver.on("/listener", [Behaviour::status(500)]), &["webhook.disabled"]).await;
     let gone_too = receiver.on("/gone-too", [Behaviour::status(410)]);
     let gone_too = hook_for(&entity, &gone_too, &["webhook.disabled"]).await;
     let all = ["webhook.failing", "webhook.disabled", "webhook.delivery.exhausted"];
     hook_for(&entity, &receiver.on("/all", [Behaviour::status(200)]), &all).await;
     disable_another(&entity, &receiver).await;
-    receiver.until("/told", 3).await;
+    receiver.until("/listener", 3).await;
     until_quiet(&suite, &entity).await;
-    let health = suite.table().item(&format!("ENT#{}", entity.id), &format!("HLT#{}", told.id)).await;
-    assert_eq!((receiver.received("/told").len(), health), (3, None));
-    // A 410 is the endpoint's own word, and no event says it.
+    let health = suite.table().item(&format!("ENT#{}", entity.id), &format!("HLT#{}", listener.id)).await;
+    assert_eq!((receiver.received("/listener").len(), health), (3, None));
+    // A 410 to an operational event disables the webhook, and no event announces it.
     assert_eq!(entity.listed(&gone_too).await["enabled"], false);
-    assert_eq!(receiver.received("/all").len(), 1, "what was set off by an operational event was told");
+    assert_eq!(receiver.received("/all").len(), 1, "an operational event set off another");
 }
 
 async fn an_operational_event_waits_for_an_open_breaker_and_is_not_its_probe(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
-    let told = hook_for(&entity, &receiver.on("/told", [Behaviour::status(200)]), &["webhook.disabled"]).await;
-    // It is sent nothing else, and so nothing would ever close it.
+    let listener = hook_for(&entity, &receiver.on("/listener", [Behaviour::status(200)]), &["webhook.disabled"]).await;
+    // It is sent no other event, so that no attempt would ever close the breaker.
     let at = |seconds: i64| json!({ "S": Time::from_millis((now() + seconds) * 1_000).to_string() });
     let open = json!({
         "pk": { "S": format!("ENT#{}", entity.id) },
-        "sk": { "S": format!("HLT#{}", told.id) },
+        "sk": { "S": format!("HLT#{}", listener.id) },
         "failuresInRow": { "N": "20" },
         "incompleteInRow": { "N": "20" },
         "failingSince": at(-60),
@@ -246,18 +249,19 @@ async fn an_operational_event_waits_for_an_open_breaker_and_is_not_its_probe(sui
     });
     suite.table().put(open.clone()).await;
     disable_another(&entity, &receiver).await;
-    receiver.until("/told", 1).await;
+    receiver.until("/listener", 1).await;
     until_quiet(&suite, &entity).await;
-    let health = suite.table().item(&format!("ENT#{}", entity.id), &format!("HLT#{}", told.id)).await;
-    assert_eq!(health.as_ref(), Some(&open), "its outcome counts for nothing");
-    assert_eq!(entity.listed(&told).await["health"], "open");
+    let health = suite.table().item(&format!("ENT#{}", entity.id), &format!("HLT#{}", listener.id)).await;
+    assert_eq!(health.as_ref(), Some(&open), "its outcome does not count");
+    assert_eq!(entity.listed(&listener).await["health"], "open");
     let deliveries = heads(&suite, &entity).await;
-    let waited = deliveries.iter().find(|head| head["webhookIdentifier"]["S"] == *told.id).expect("it was told");
+    let waited =
+        deliveries.iter().find(|head| head["webhookIdentifier"]["S"] == *listener.id).expect("it was sent an event");
     assert!(time(&waited["lastUpdate"]["S"]) >= time(&open["openUntil"]["S"]), "{waited:#}");
 }
 
-/// Ten webhooks that want to be told of everything, whose endpoints fail five times and recover, again and again, and six
-/// events. When webhooks told of each other, this made thousands of requests and never ended.
+/// Ten webhooks that want every event, whose endpoints fail five times and recover, again and again, and six events. When
+/// operational events set off each other, this made thousands of requests and never ended.
 async fn ten_webhooks_that_fail_and_recover_cost_their_neighbours_nothing(suite: Arc<Suite>) {
     const HOOKS: usize = 10;
     const EVENTS: usize = 6;
@@ -270,15 +274,18 @@ async fn ten_webhooks_that_fail_and_recover_cost_their_neighbours_nothing(suite:
     }
     let gone = receiver.on("/neighbour-gone", [Behaviour::status(410)]);
     hook_for(&neighbour, &gone, &["booking.created"]).await;
-    let told = receiver.on("/neighbour-told", [Behaviour::status(200)]);
-    hook_for(&neighbour, &told, &["webhook.disabled"]).await;
+    let listener = receiver.on("/neighbour-listener", [Behaviour::status(200)]);
+    hook_for(&neighbour, &listener, &["webhook.disabled"]).await;
 
     join_all((0..EVENTS).map(|_| entity.publish_of_type("booking.created", json!({})))).await;
     let to_hooks = || receiver.everything().iter().filter(|request| !request.path.starts_with("/neighbour")).count();
     until("the endpoints have failed", LONG, async || (to_hooks() >= HOOKS * EVENTS * 2).then_some(())).await;
     neighbour.publish(json!({})).await;
     // The sweep looks into the outbox twice a second here, and a busy machine takes its time.
-    until("the neighbour is told", Duration::from_secs(30), async || receiver.received("/neighbour-told").pop()).await;
+    until("the neighbour is sent its event", Duration::from_secs(30), async || {
+        receiver.received("/neighbour-listener").pop()
+    })
+    .await;
 
     let quiet = timeout(LONG - Duration::from_secs(5), until_quiet(&suite, &entity)).await;
     let heads = quiet.unwrap_or_else(|_| panic!("{} requests so far, and no end", to_hooks()));
@@ -288,17 +295,17 @@ async fn ten_webhooks_that_fail_and_recover_cost_their_neighbours_nothing(suite:
         events.insert((head["type"]["S"].to_string(), head["event"]["S"].to_string()));
     }
     for kind in ["webhook.failing", "webhook.delivery.exhausted", "webhook.disabled"] {
-        let told = events.iter().filter(|(told, _)| told.contains(kind)).count();
-        assert!(told <= HOOKS, "{told} events of the type {kind}");
+        let count = events.iter().filter(|(other, _)| other.contains(kind)).count();
+        assert!(count <= HOOKS, "{count} events of the type {kind}");
     }
     // Each goes to every webhook but the one that it is about, and each delivery has three attempts.
     let bound = 3 * (HOOKS * EVENTS + events.len() * (HOOKS - 1));
     assert!(to_hooks() <= bound, "{} requests, and no more than {bound} have a reason", to_hooks());
 }
 
-async fn what_an_earlier_release_put_into_the_outbox_is_published_whatever_stands_before_it(suite: Arc<Suite>) {
+async fn events_of_an_earlier_release_in_the_outbox_are_published_past_unreadable_ones(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
-    hook_for(&entity, &receiver.on("/told", [Behaviour::status(200)]), &["payment.connection.broken"]).await;
+    hook_for(&entity, &receiver.on("/listener", [Behaviour::status(200)]), &["payment.connection.broken"]).await;
     // More than are read at once are of a type that no release knows, and stay.
     let event = |number: i64| format!("evt_01m7w5gmev{}{number:02}", "0".repeat(14));
     for number in 0..=10 {
@@ -317,9 +324,9 @@ async fn what_an_earlier_release_put_into_the_outbox_is_published_whatever_stand
         });
         suite.table().put(item).await;
     }
-    let told = receiver.until("/told", 1).await;
+    let listener = receiver.until("/listener", 1).await;
     assert_eq!(
-        (told[0].header("webhook-id"), &told[0].json()["data"]),
+        (listener[0].header("webhook-id"), &listener[0].json()["data"]),
         (&*event(10), &json!({ "provider": "stripe" }))
     );
     for number in 0..=10 {

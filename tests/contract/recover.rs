@@ -1,42 +1,33 @@
-//! Recovering: all failed and cancelled deliveries of a range, in the background, each once, whatever dies meanwhile.
+//! Recovering: all failed and cancelled deliveries of a range, in the background, each once, also if the sweep is killed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::harness::{Api, Behaviour, Call, Entity, Hook, LONG, Receiver, Settings, Suite, Table, now, tests, until};
+use crate::{
+    delivery_list::{hook_for, publish},
+    harness::{Api, Behaviour, Call, Entity, Hook, LONG, Receiver, Settings, Suite, Table, now, tests, until},
+    webhooks::fields,
+};
 
 tests![
     thousands_are_recovered_each_once_although_the_work_is_killed_in_the_middle,
     a_range_holds_its_beginning_and_not_its_end,
-    only_what_has_failed_is_recovered,
-    what_a_disabled_webhook_has_cancelled_is_recovered_when_it_is_enabled_again,
-    what_has_had_too_many_attempts_or_is_past_its_time_is_neither_counted_nor_recovered,
+    only_failed_deliveries_are_recovered,
+    deliveries_that_a_disabled_webhook_has_cancelled_are_recovered_when_it_is_enabled_again,
+    deliveries_with_too_many_attempts_or_past_their_retention_are_neither_counted_nor_recovered,
     every_bad_range_is_refused_with_its_field,
-    what_cannot_be_recovered_is_refused,
-    what_has_failed_before_there_was_an_index_of_it_is_found_after_an_update,
+    missing_and_disabled_webhooks_are_not_recovered,
+    deliveries_that_failed_before_there_was_an_index_are_found_after_an_update,
 ];
 
 /// Every delivery has one attempt.
 fn one_attempt() -> Settings {
     Settings::default().with("RETRY_SCHEDULE", "0s")
-}
-
-async fn hook_for(entity: &Entity, kind: &str, url: &str) -> Hook {
-    entity.hook_with(json!({ "name": kind, "eventUrl": url, "eventList": [kind] })).await
-}
-
-async fn publish(entity: &Entity, kind: &str, count: usize) -> Vec<String> {
-    let publications = stream::iter(0..count).map(|number| async move {
-        let published = entity.publish_of_type(kind, json!({ "number": number })).await.json();
-        published["deliveries"][0]["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned()
-    });
-    publications.buffer_unordered(16).collect().await
 }
 
 fn recovery(entity: &Entity, hook: &Hook, range: &Value) -> Call {
@@ -137,7 +128,7 @@ async fn a_range_holds_its_beginning_and_not_its_end(suite: Arc<Suite>) {
     }
     until_count(&entity, &hook, "failed", 4).await;
     receiver.on("/", [Behaviour::status(200)]);
-    // What is in no range is not in the count, and stays as it is.
+    // A delivery in no range is not in the count, and stays as it is.
     assert_eq!(recover(&entity, &hook, &json!({ "since": "2020-01-01T00:00:00Z", "until": deliveries[0].1 })).await, 0);
     assert_eq!(
         recover(&entity, &hook, &json!({ "since": "2098-01-01T00:00:00Z", "until": "2099-01-01T00:00:00Z" })).await,
@@ -157,7 +148,7 @@ async fn a_range_holds_its_beginning_and_not_its_end(suite: Arc<Suite>) {
     until("there is nothing left", LONG, async || (recover(&entity, &hook, &first).await == 0).then_some(())).await;
 }
 
-async fn only_what_has_failed_is_recovered(suite: Arc<Suite>) {
+async fn only_failed_deliveries_are_recovered(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let later = Behaviour::answer(429, &[("Retry-After", "600")], "");
     let failing = vec![Behaviour::status(500); 3];
@@ -177,7 +168,7 @@ async fn only_what_has_failed_is_recovered(suite: Arc<Suite>) {
     assert_eq!(entity.delivery(&ids[1]).await["status"], "retrying");
 }
 
-async fn what_a_disabled_webhook_has_cancelled_is_recovered_when_it_is_enabled_again(suite: Arc<Suite>) {
+async fn deliveries_that_a_disabled_webhook_has_cancelled_are_recovered_when_it_is_enabled_again(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let soon = Behaviour::answer(429, &[("Retry-After", "2")], "");
     let hook = hook_for(&entity, "booking.created", &receiver.on("/", [soon])).await;
@@ -204,7 +195,9 @@ async fn what_a_disabled_webhook_has_cancelled_is_recovered_when_it_is_enabled_a
     until("nothing is left", LONG, async || (recover(&entity, &hook, &range).await == 0).then_some(())).await;
 }
 
-async fn what_has_had_too_many_attempts_or_is_past_its_time_is_neither_counted_nor_recovered(suite: Arc<Suite>) {
+async fn deliveries_with_too_many_attempts_or_past_their_retention_are_neither_counted_nor_recovered(
+    suite: Arc<Suite>,
+) {
     const DAY: i64 = 24 * 60 * 60;
     let long_ago = Timestamp::from_second(now() - 91 * DAY).expect("a time");
     let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
@@ -250,12 +243,11 @@ async fn every_bad_range_is_refused_with_its_field(suite: Arc<Suite>) {
         (json!({ "since": "2026-01-01T00:00:00Z", "status": "failed" }), "status"),
     ] {
         let problem = recovery(&entity, &hook, &range).refused(400, "invalid-request").await;
-        let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so");
-        assert!(violations.len() == 1 && violations[0]["field"] == field, "{range}: {problem:#}");
+        assert_eq!(fields(&problem), [field], "{range}");
     }
 }
 
-async fn what_cannot_be_recovered_is_refused(suite: Arc<Suite>) {
+async fn missing_and_disabled_webhooks_are_not_recovered(suite: Arc<Suite>) {
     let (entity, stranger) = (suite.entity().await, suite.entity().await);
     let range = json!({ "since": "2020-01-01T00:00:00Z" });
     let hook = hook_for(&entity, "booking.created", "http://127.0.0.1:9/").await;
@@ -273,7 +265,7 @@ async fn what_cannot_be_recovered_is_refused(suite: Arc<Suite>) {
     recovery(&entity, &hook, &range).refused(404, "webhook-not-found").await;
 }
 
-async fn what_has_failed_before_there_was_an_index_of_it_is_found_after_an_update(suite: Arc<Suite>) {
+async fn deliveries_that_failed_before_there_was_an_index_are_found_after_an_update(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(one_attempt()).await;
     let (entity, receiver) = (Entity::new(&api, "recover".to_owned()).await, Receiver::start().await);
     let hook = hook_for(&entity, "booking.created", &receiver.on("/", [Behaviour::status(500)])).await;

@@ -10,18 +10,18 @@ use crate::harness::{ApiResponse, Behaviour, Entity, Receiver, Settings, Suite, 
 
 tests![
     a_failed_delivery_gets_a_fresh_schedule_and_goes_on_to_be_delivered,
-    a_delivered_one_is_sent_once_more_the_same,
-    a_cancelled_one_is_sent_when_its_webhook_is_enabled_again,
+    a_delivered_delivery_is_sent_once_more_the_same,
+    a_cancelled_delivery_is_sent_when_its_webhook_is_enabled_again,
     an_attempt_in_between_leaves_the_schedule_as_it_was,
     an_attempt_in_between_may_succeed,
     of_twenty_requests_at_once_one_has_an_effect,
-    one_whose_attempt_is_under_way_is_left_alone,
-    what_cannot_be_sent_is_refused,
-    what_has_had_as_many_attempts_as_may_be_is_refused,
-    what_is_past_its_time_counts_as_gone_before_the_table_removes_it,
-    sending_again_keeps_a_delivery_no_longer,
-    what_is_not_there_looks_missing,
-    nothing_needs_to_be_said_and_nothing_else_may_be,
+    a_delivery_whose_attempt_is_under_way_is_left_alone,
+    a_delivery_whose_webhook_was_removed_is_not_sent_again,
+    a_delivery_with_a_hundred_attempts_is_not_sent_again,
+    a_delivery_past_its_retention_counts_as_gone_before_the_table_removes_it,
+    a_resend_does_not_lengthen_the_retention,
+    missing_and_foreign_deliveries_are_not_found,
+    a_resend_needs_no_body,
 ];
 
 async fn resend(entity: &Entity, id: &str) -> ApiResponse {
@@ -67,7 +67,7 @@ async fn a_failed_delivery_gets_a_fresh_schedule_and_goes_on_to_be_delivered(sui
     assert_eq!(receiver.received("/").len(), 7);
 }
 
-async fn a_delivered_one_is_sent_once_more_the_same(suite: Arc<Suite>) {
+async fn a_delivered_delivery_is_sent_once_more_the_same(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let id = entity.publish(json!({ "big": 1e300 })).await;
@@ -83,7 +83,7 @@ async fn a_delivered_one_is_sent_once_more_the_same(suite: Arc<Suite>) {
     }
 }
 
-async fn a_cancelled_one_is_sent_when_its_webhook_is_enabled_again(suite: Arc<Suite>) {
+async fn a_cancelled_delivery_is_sent_when_its_webhook_is_enabled_again(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
     let id = entity.publish(json!({})).await;
@@ -173,7 +173,7 @@ async fn of_twenty_requests_at_once_one_has_an_effect(suite: Arc<Suite>) {
     }
 }
 
-async fn one_whose_attempt_is_under_way_is_left_alone(suite: Arc<Suite>) {
+async fn a_delivery_whose_attempt_is_under_way_is_left_alone(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(3))])).await;
     let id = entity.publish(json!({})).await;
@@ -185,7 +185,7 @@ async fn one_whose_attempt_is_under_way_is_left_alone(suite: Arc<Suite>) {
     assert_eq!(receiver.received("/").len(), 1);
 }
 
-async fn what_cannot_be_sent_is_refused(suite: Arc<Suite>) {
+async fn a_delivery_whose_webhook_was_removed_is_not_sent_again(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200), later()])).await;
     let delivered = entity.publish(json!({})).await;
@@ -213,7 +213,7 @@ async fn delivered(suite: &Suite, entity: &Entity, receiver: &Receiver) -> (Stri
     (id, head)
 }
 
-async fn what_has_had_as_many_attempts_as_may_be_is_refused(suite: Arc<Suite>) {
+async fn a_delivery_with_a_hundred_attempts_is_not_sent_again(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let (id, mut head) = delivered(&suite, &entity, &receiver).await;
     head["attemptCount"]["N"] = "99".into();
@@ -226,7 +226,7 @@ async fn what_has_had_as_many_attempts_as_may_be_is_refused(suite: Arc<Suite>) {
     assert_eq!(receiver.received("/").len(), 2);
 }
 
-async fn what_is_past_its_time_counts_as_gone_before_the_table_removes_it(suite: Arc<Suite>) {
+async fn a_delivery_past_its_retention_counts_as_gone_before_the_table_removes_it(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let (id, mut head) = delivered(&suite, &entity, &receiver).await;
     head["expiresAt"]["N"] = (now() - 1).to_string().into();
@@ -236,7 +236,7 @@ async fn what_is_past_its_time_counts_as_gone_before_the_table_removes_it(suite:
     assert_eq!(receiver.received("/").len(), 1);
 }
 
-async fn sending_again_keeps_a_delivery_no_longer(suite: Arc<Suite>) {
+async fn a_resend_does_not_lengthen_the_retention(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let (id, before) = delivered(&suite, &entity, &receiver).await;
     resent(&entity, &id).await;
@@ -245,7 +245,7 @@ async fn sending_again_keeps_a_delivery_no_longer(suite: Arc<Suite>) {
     assert_eq!(after["expiresAt"], before["expiresAt"]);
 }
 
-async fn what_is_not_there_looks_missing(suite: Arc<Suite>) {
+async fn missing_and_foreign_deliveries_are_not_found(suite: Arc<Suite>) {
     let (owner, stranger, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
     owner.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let id = owner.publish(json!({})).await;
@@ -268,7 +268,7 @@ async fn what_is_not_there_looks_missing(suite: Arc<Suite>) {
     assert_eq!(receiver.received("/").len(), 1);
 }
 
-async fn nothing_needs_to_be_said_and_nothing_else_may_be(suite: Arc<Suite>) {
+async fn a_resend_needs_no_body(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let id = entity.publish(json!({})).await;

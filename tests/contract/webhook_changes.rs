@@ -5,26 +5,29 @@ use std::{collections::BTreeSet, sync::Arc};
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
 
-use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, is_signed_by, tests, time, until};
+use crate::{
+    harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, is_signed_by, tests, time, until},
+    webhooks::fields,
+};
 
 tests![
     a_webhook_is_shown_as_it_was_made_but_for_its_secret,
-    a_missing_or_foreign_webhook_looks_missing_whatever_is_asked_of_it,
-    what_is_changed_is_what_was_given_and_every_change_counts,
+    a_missing_and_a_foreign_webhook_look_missing_to_every_operation,
+    a_change_sets_the_given_members_and_every_change_counts,
     a_list_or_an_object_takes_the_place_of_the_old_one,
-    a_change_of_nothing_changes_nothing,
+    an_empty_change_changes_nothing,
     a_wrong_value_is_a_violation_of_its_member_and_changes_nothing,
     every_violation_of_a_change_is_reported_at_once,
-    what_is_refused_of_a_new_webhook_is_refused_of_a_change,
+    values_that_a_new_webhook_may_not_have_are_refused_in_a_change,
     a_body_is_needed_to_change_something,
-    a_change_of_a_version_that_is_not_current_is_refused_and_told_which_is,
+    a_change_of_another_version_is_refused_with_the_current_one,
     of_fifty_changes_of_one_version_one_is_made,
     changes_at_once_without_a_version_are_all_made_and_lose_no_secret,
     a_change_and_a_new_secret_at_once_are_both_made,
     a_change_never_makes_a_removed_webhook_again,
-    a_disabled_webhook_is_told_of_nothing_until_it_is_enabled_again,
+    a_disabled_webhook_gets_no_event_until_it_is_enabled_again,
     an_open_delivery_of_a_disabled_webhook_becomes_cancelled,
-    another_list_of_types_holds_from_then_on,
+    a_new_list_of_types_holds_from_the_next_event_on,
     the_next_attempt_goes_to_the_new_address_with_the_new_headers,
     enabling_again_takes_the_reason_and_the_failures_away,
 ];
@@ -33,7 +36,7 @@ fn all_types(url: &str) -> Value {
     json!({ "name": "test", "eventUrl": url, "eventList": [] })
 }
 
-/// A webhook of which every member is something.
+/// A webhook with a value in every member.
 async fn full_hook(entity: &Entity) -> Hook {
     entity
         .hook_with(json!({
@@ -46,7 +49,7 @@ async fn full_hook(entity: &Entity) -> Hook {
         .await
 }
 
-/// What a webhook is, but for what every change changes.
+/// A webhook without the members that every change changes.
 fn settled(webhook: &Value) -> Map<String, Value> {
     let mut members = webhook.as_object().expect("openapi.yaml says so").clone();
     for changing in ["version", "lastUpdate", "signingSecret"] {
@@ -55,10 +58,9 @@ fn settled(webhook: &Value) -> Map<String, Value> {
     members
 }
 
-async fn violations(entity: &Entity, hook: &Hook, change: &Value) -> Vec<String> {
-    let problem = entity.change(&hook.id, change).refused(400, "invalid-request").await;
-    let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so");
-    violations.iter().map(|violation| violation["field"].as_str().expect("openapi.yaml says so").to_owned()).collect()
+/// The fields of the violations that a change is refused with.
+pub async fn violations(entity: &Entity, hook: &Hook, change: &Value) -> Vec<String> {
+    fields(&entity.change(&hook.id, change).refused(400, "invalid-request").await)
 }
 
 async fn a_webhook_is_shown_as_it_was_made_but_for_its_secret(suite: Arc<Suite>) {
@@ -71,7 +73,7 @@ async fn a_webhook_is_shown_as_it_was_made_but_for_its_secret(suite: Arc<Suite>)
     assert_eq!(made["version"], 1);
 }
 
-async fn a_missing_or_foreign_webhook_looks_missing_whatever_is_asked_of_it(suite: Arc<Suite>) {
+async fn a_missing_and_a_foreign_webhook_look_missing_to_every_operation(suite: Arc<Suite>) {
     let (entity, other) = (suite.entity().await, suite.entity().await);
     let (foreign, removed) = (other.hook("http://127.0.0.1:9/").await, entity.hook("http://127.0.0.1:9/").await);
     entity.remove(&removed.id).expect(200).await;
@@ -104,7 +106,7 @@ async fn a_missing_or_foreign_webhook_looks_missing_whatever_is_asked_of_it(suit
     assert_eq!(other.webhook(&foreign.id).await, before);
 }
 
-async fn what_is_changed_is_what_was_given_and_every_change_counts(suite: Arc<Suite>) {
+async fn a_change_sets_the_given_members_and_every_change_counts(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = full_hook(&entity).await;
     let mut before = entity.webhook(&hook.id).await;
@@ -149,7 +151,7 @@ async fn a_list_or_an_object_takes_the_place_of_the_old_one(suite: Arc<Suite>) {
     assert_eq!((&after["headers"], &after["eventList"]), (&json!({}), &json!([])));
 }
 
-async fn a_change_of_nothing_changes_nothing(suite: Arc<Suite>) {
+async fn an_empty_change_changes_nothing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = full_hook(&entity).await;
     let before = entity.webhook(&hook.id).await;
@@ -234,7 +236,7 @@ async fn every_violation_of_a_change_is_reported_at_once(suite: Arc<Suite>) {
     assert_eq!(fields, expected.map(str::to_owned).into());
 }
 
-async fn what_is_refused_of_a_new_webhook_is_refused_of_a_change(suite: Arc<Suite>) {
+async fn values_that_a_new_webhook_may_not_have_are_refused_in_a_change(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = full_hook(&entity).await;
     for url in [
@@ -283,7 +285,7 @@ async fn a_body_is_needed_to_change_something(suite: Arc<Suite>) {
     }
 }
 
-async fn a_change_of_a_version_that_is_not_current_is_refused_and_told_which_is(suite: Arc<Suite>) {
+async fn a_change_of_another_version_is_refused_with_the_current_one(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("http://127.0.0.1:9/").await;
     let second = entity.changed(&hook.id, json!({ "name": "second", "version": 1 })).await;
@@ -375,7 +377,7 @@ async fn a_change_never_makes_a_removed_webhook_again(suite: Arc<Suite>) {
     assert_eq!(entity.get("/webhook/list").expect(200).await.json(), json!([]));
 }
 
-async fn a_disabled_webhook_is_told_of_nothing_until_it_is_enabled_again(suite: Arc<Suite>) {
+async fn a_disabled_webhook_gets_no_event_until_it_is_enabled_again(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let disabled = entity.changed(&hook.id, json!({ "enabled": false })).await;
@@ -403,7 +405,7 @@ async fn an_open_delivery_of_a_disabled_webhook_becomes_cancelled(suite: Arc<Sui
     assert_eq!(receiver.everything().len(), 1);
 }
 
-async fn another_list_of_types_holds_from_then_on(suite: Arc<Suite>) {
+async fn a_new_list_of_types_holds_from_the_next_event_on(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("http://127.0.0.1:9/").await;
     let told_of = async |kind: &str| {

@@ -1,26 +1,32 @@
-//! Removing a webhook, and what becomes of its deliveries.
+//! Removing a webhook, and the end of its deliveries.
 
 use std::sync::Arc;
 
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Settings, Suite, Table, invocation, tests, until};
+use crate::{
+    delivery_list::hook_for,
+    harness::{Behaviour, Entity, Hook, LONG, Receiver, Settings, Suite, Table, invocation, tests, until},
+};
 
 tests![
     a_removed_webhook_is_gone,
     of_many_removals_at_once_one_is_made,
-    a_removed_webhook_is_told_of_nothing_more,
+    a_removed_webhook_gets_no_more_events,
     open_deliveries_of_a_removed_webhook_become_cancelled_soon_and_others_stay,
-    what_is_published_while_a_webhook_is_removed_comes_to_an_end,
-    removing_and_recovering_a_webhook_look_at_nothing_of_other_webhooks,
-    removing_a_webhook_that_was_never_sent_anything_leaves_nothing_to_do,
-    a_delivery_that_is_over_and_stands_among_those_that_wait_keeps_no_removal_from_its_end,
-    turns_without_a_job_keep_no_sweep_from_the_jobs_behind_them,
+    deliveries_published_while_a_webhook_is_removed_come_to_an_end,
+    removing_and_recovering_read_no_deliveries_of_other_webhooks,
+    removing_a_webhook_that_was_never_sent_an_event_makes_no_job,
+    a_final_delivery_in_the_index_of_waiting_ones_does_not_stop_a_removal,
+    turns_without_a_job_do_not_stop_the_jobs_behind_them,
     many_removals_of_one_entity_take_no_more_than_its_turn,
 ];
 
-/// The next attempt is hours away, so that whatever happens sooner is not its doing.
+/// A type of event; webhooks for it get no events about other webhooks.
+const BOOKINGS: &str = "booking.created";
+
+/// The next attempt is hours away, so that it is not the cause of anything sooner.
 fn later() -> Behaviour {
     Behaviour::answer(503, &[("Retry-After", "36000")], "")
 }
@@ -45,7 +51,7 @@ async fn of_many_removals_at_once_one_is_made(suite: Arc<Suite>) {
     assert_eq!((with(200), with(404)), (1, 9));
 }
 
-async fn a_removed_webhook_is_told_of_nothing_more(suite: Arc<Suite>) {
+async fn a_removed_webhook_gets_no_more_events(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let removed = entity.hook(&receiver.on("/removed", [Behaviour::status(200)])).await;
     let first = entity.publish(json!({ "number": 1 })).await;
@@ -97,7 +103,7 @@ async fn open_deliveries_of_a_removed_webhook_become_cancelled_soon_and_others_s
     }
 }
 
-async fn what_is_published_while_a_webhook_is_removed_comes_to_an_end(suite: Arc<Suite>) {
+async fn deliveries_published_while_a_webhook_is_removed_come_to_an_end(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200), Behaviour::status(500)])).await;
     let publications = join_all((0..40).map(|number| {
@@ -111,14 +117,9 @@ async fn what_is_published_while_a_webhook_is_removed_comes_to_an_end(suite: Arc
     }
 }
 
-/// A webhook that is told of nothing that befalls others.
-async fn hook_for_bookings(entity: &Entity, url: &str) -> Hook {
-    entity.hook_with(json!({ "name": "test", "eventUrl": url, "eventList": ["booking.created"] })).await
-}
-
 /// A webhook to which every delivery waits for hours, and a delivery for each event of its entity.
 async fn waiting(entity: &Entity, receiver: &Receiver, path: &str, events: usize) -> (Hook, Vec<String>) {
-    let hook = hook_for_bookings(entity, &receiver.on(path, [later()])).await;
+    let hook = hook_for(entity, BOOKINGS, &receiver.on(path, [later()])).await;
     let mut deliveries = Vec::new();
     for number in 0..events {
         deliveries.push(entity.publish(json!({ "number": number })).await);
@@ -129,7 +130,7 @@ async fn waiting(entity: &Entity, receiver: &Receiver, path: &str, events: usize
     (hook, deliveries)
 }
 
-async fn removing_and_recovering_a_webhook_look_at_nothing_of_other_webhooks(suite: Arc<Suite>) {
+async fn removing_and_recovering_read_no_deliveries_of_other_webhooks(suite: Arc<Suite>) {
     let (stage, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let (entity, receiver) = (Entity::new(&stage.api, "removal".to_owned()).await, Receiver::start().await);
     let (hook, deliveries) = waiting(&entity, &receiver, "/", 3).await;
@@ -148,7 +149,7 @@ async fn removing_and_recovering_a_webhook_look_at_nothing_of_other_webhooks(sui
     assert!(stage.bundle.stop().await.success());
 }
 
-async fn removing_a_webhook_that_was_never_sent_anything_leaves_nothing_to_do(suite: Arc<Suite>) {
+async fn removing_a_webhook_that_was_never_sent_an_event_makes_no_job(suite: Arc<Suite>) {
     let (entity, table) = (suite.entity().await, suite.table());
     for _ in 0..10 {
         let hook = entity.hook("http://127.0.0.1:9/").await;
@@ -162,8 +163,8 @@ async fn job(table: &Table, removed: &Hook) -> Option<Value> {
     table.item(&format!("JOB#{}", removed.id), "CANCEL").await
 }
 
-/// So an earlier release leaves it, which runs for a while after a roll-back.
-async fn a_delivery_that_is_over_and_stands_among_those_that_wait_keeps_no_removal_from_its_end(suite: Arc<Suite>) {
+/// An earlier release, which runs for a while after a roll-back, leaves deliveries like that.
+async fn a_final_delivery_in_the_index_of_waiting_ones_does_not_stop_a_removal(suite: Arc<Suite>) {
     let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let id = entity.publish(json!({})).await;
@@ -180,7 +181,7 @@ async fn a_delivery_that_is_over_and_stands_among_those_that_wait_keeps_no_remov
 }
 
 /// Such turns are left over for a while when jobs are done. One sweep goes past all of them, however many there are.
-async fn turns_without_a_job_keep_no_sweep_from_the_jobs_behind_them(suite: Arc<Suite>) {
+async fn turns_without_a_job_do_not_stop_the_jobs_behind_them(suite: Arc<Suite>) {
     // So seldom that the one sweep is this test's.
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("SWEEP_INTERVAL", "1h")).await;
     let (entity, receiver, table) =
@@ -208,7 +209,7 @@ async fn many_removals_of_one_entity_take_no_more_than_its_turn(suite: Arc<Suite
         (suite.entity().await, suite.entity().await, Receiver::start().await, suite.table());
     let (kept, deliveries) = waiting(&other, &receiver, "/other", 1).await;
     let url = receiver.on("/busy", [later()]);
-    let hooks = join_all((0..WEBHOOKS).map(|_| hook_for_bookings(&busy, &url))).await;
+    let hooks = join_all((0..WEBHOOKS).map(|_| hook_for(&busy, BOOKINGS, &url))).await;
     let events = (0..EVENTS).map(|number| busy.publish_of_type("booking.created", json!({ "number": number })));
     let events = join_all(events).await;
     let events: Vec<Value> = events.iter().map(crate::harness::ApiResponse::json).collect();

@@ -1,23 +1,26 @@
-//! The secrets of an endpoint, the values of its headers and of its URL's query, are sent there and seen nowhere else.
+//! The values of an endpoint's headers and of its URL's query are sent there and seen nowhere else.
 
 use std::{fs, sync::Arc};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, tests, until};
+use crate::{
+    harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, tests, until},
+    webhook_changes::violations,
+};
 
 tests![
-    no_value_of_a_header_or_a_query_is_seen_anywhere_but_at_the_endpoint,
-    a_mask_that_comes_back_stands_for_what_is_kept,
-    a_mask_for_which_nothing_is_kept_is_a_violation,
-    what_masks_stand_for_counts_for_the_limits,
+    values_of_headers_and_queries_are_seen_only_at_the_endpoint,
+    a_mask_that_comes_back_stands_for_the_kept_value,
+    a_mask_without_a_kept_value_is_a_violation,
+    the_values_behind_masks_count_for_the_limits,
     masks_and_values_at_once_are_all_kept,
     an_endpoint_with_a_query_that_answers_410_is_disabled,
-    what_a_former_release_kept_in_the_open_is_masked_sent_and_sealed_at_the_next_change,
+    values_of_a_former_release_are_masked_sent_and_sealed_at_the_next_change,
 ];
 
 const MASK: &str = "***";
-/// What stands in every value that is secret here, and nowhere else.
+/// A part of every secret value here, and of no other.
 const SECRET: &str = "s3cretvalue";
 const QUERY: &str = "?token=s3cretvalue1&x=&s3cretvalue2&token=s3cretvalue3";
 const MASKED_QUERY: &str = "?token=***&x=***&***&token=***";
@@ -30,7 +33,7 @@ fn masked_headers() -> Value {
     json!({ "Authorization": MASK, "X-Key": MASK, "X-Empty": MASK })
 }
 
-/// A webhook with something secret, at this path.
+/// A webhook with secret values, at this path.
 async fn secret_hook(entity: &Entity, receiver: &Receiver, path: &str, behaviour: Behaviour) -> Hook {
     let url = receiver.on(&format!("{path}{QUERY}"), [behaviour]);
     entity.hook_with(json!({ "name": path, "eventUrl": url, "eventList": [], "headers": headers() })).await
@@ -47,13 +50,7 @@ fn without(webhook: &Value, members: &[&str]) -> Value {
     webhook
 }
 
-async fn violations(entity: &Entity, hook: &Hook, change: Value) -> Vec<String> {
-    let problem = entity.change(&hook.id, &change).refused(400, "invalid-request").await;
-    let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so").clone();
-    violations.iter().map(|violation| violation["field"].as_str().expect("openapi.yaml says so").to_owned()).collect()
-}
-
-async fn no_value_of_a_header_or_a_query_is_seen_anywhere_but_at_the_endpoint(suite: Arc<Suite>) {
+async fn values_of_headers_and_queries_are_seen_only_at_the_endpoint(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = secret_hook(&entity, &receiver, "/good", Behaviour::status(200)).await;
     assert_eq!(hook.json["eventUrl"], receiver.url(&format!("/good{MASKED_QUERY}")));
@@ -82,8 +79,8 @@ async fn no_value_of_a_header_or_a_query_is_seen_anywhere_but_at_the_endpoint(su
     answers.push(entity.rotate(&hook.id).expect(200).await.text());
     let wrong = json!({ "eventUrl": format!("ftp://x{QUERY}"), "headers": { "Host": SECRET } });
     answers.push(entity.change(&hook.id, &wrong).refused(400, "invalid-request").await.to_string());
-    let said: Vec<_> = answers.iter().filter(|answer| answer.contains(SECRET)).collect();
-    assert!(said.is_empty(), "in an answer: {said:#?}");
+    let leaks: Vec<_> = answers.iter().filter(|answer| answer.contains(SECRET)).collect();
+    assert!(leaks.is_empty(), "in an answer: {leaks:#?}");
 
     for path in ["/good", "/bad"] {
         let received = receiver.until(&format!("{path}{QUERY}"), 1).await.remove(0);
@@ -103,7 +100,7 @@ async fn no_value_of_a_header_or_a_query_is_seen_anywhere_but_at_the_endpoint(su
     }
 }
 
-async fn a_mask_that_comes_back_stands_for_what_is_kept(suite: Arc<Suite>) {
+async fn a_mask_that_comes_back_stands_for_the_kept_value(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = secret_hook(&entity, &receiver, "/a", Behaviour::status(200)).await;
     let members = ["name", "enabled", "eventUrl", "eventList", "headers", "version"];
@@ -140,7 +137,7 @@ async fn a_mask_that_comes_back_stands_for_what_is_kept(suite: Arc<Suite>) {
     assert_eq!(receiver.until("/c", 1).await[0].header("authorization"), "");
 }
 
-async fn a_mask_for_which_nothing_is_kept_is_a_violation(suite: Arc<Suite>) {
+async fn a_mask_without_a_kept_value_is_a_violation(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = secret_hook(&entity, &receiver, "/", Behaviour::status(200)).await;
     let before = item_of(&suite, &entity, &hook).await;
@@ -154,7 +151,7 @@ async fn a_mask_for_which_nothing_is_kept_is_a_violation(suite: Arc<Suite>) {
         (json!({ "eventUrl": url("?x=***&x=***") }), vec!["eventUrl"]),
         (json!({ "eventUrl": url("?***&***") }), vec!["eventUrl"]),
     ] {
-        assert_eq!(violations(&entity, &hook, change.clone()).await, fields, "{change}");
+        assert_eq!(violations(&entity, &hook, &change).await, fields, "{change}");
     }
     assert_eq!(item_of(&suite, &entity, &hook).await, before);
     let new = json!({ "name": "x", "eventUrl": url("?a=***"), "eventList": [], "headers": { "X-Key": MASK } });
@@ -162,16 +159,16 @@ async fn a_mask_for_which_nothing_is_kept_is_a_violation(suite: Arc<Suite>) {
     assert_eq!(problem["properties"]["violations"].as_array().map(Vec::len), Some(2), "{problem}");
 }
 
-async fn what_masks_stand_for_counts_for_the_limits(suite: Arc<Suite>) {
+async fn the_values_behind_masks_count_for_the_limits(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let large = "x".repeat(2_000);
     let url = format!("https://hooks.example.com/?a={large}");
     let kept = json!({ "X-1": large, "X-2": large, "X-3": large });
     let hook = entity.hook_with(json!({ "name": "x", "eventUrl": url, "eventList": [], "headers": kept })).await;
     let more = json!({ "X-1": MASK, "X-2": MASK, "X-3": MASK, "X-4": large });
-    assert_eq!(violations(&entity, &hook, json!({ "headers": more })).await, ["headers"]);
+    assert_eq!(violations(&entity, &hook, &json!({ "headers": more })).await, ["headers"]);
     let longer = format!("https://hooks.example.com/?a=***&b={}", "y".repeat(100));
-    assert_eq!(violations(&entity, &hook, json!({ "eventUrl": longer })).await, ["eventUrl"]);
+    assert_eq!(violations(&entity, &hook, &json!({ "eventUrl": longer })).await, ["eventUrl"]);
 }
 
 async fn masks_and_values_at_once_are_all_kept(suite: Arc<Suite>) {
@@ -203,7 +200,7 @@ async fn an_endpoint_with_a_query_that_answers_410_is_disabled(suite: Arc<Suite>
     until_disabled(&entity, &hook).await;
 }
 
-/// Makes the webhook's item what a former release kept of it.
+/// Writes the webhook's item as a former release kept it.
 async fn as_a_former_release_kept_it(suite: &Suite, entity: &Entity, hook: &Hook, url: &str) {
     let mut item = item_of(suite, entity, hook).await;
     let members = item.as_object_mut().expect("an object");
@@ -215,7 +212,7 @@ async fn as_a_former_release_kept_it(suite: &Suite, entity: &Entity, hook: &Hook
     suite.table().put(item).await;
 }
 
-async fn what_a_former_release_kept_in_the_open_is_masked_sent_and_sealed_at_the_next_change(suite: Arc<Suite>) {
+async fn values_of_a_former_release_are_masked_sent_and_sealed_at_the_next_change(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = secret_hook(&entity, &receiver, "/", Behaviour::status(200)).await;
     let shown = entity.webhook(&hook.id).await;
@@ -238,7 +235,7 @@ async fn what_a_former_release_kept_in_the_open_is_masked_sent_and_sealed_at_the
     entity.publish(json!({})).await;
     assert_eq!(receiver.until(&format!("/{QUERY}"), 2).await[1].header("authorization"), "Bearer s3cretvalue4");
 
-    // And the one that is never changed is disabled all the same when its endpoint is gone.
+    // A webhook that is never changed is disabled when its endpoint is gone.
     let gone = secret_hook(&entity, &receiver, "/gone", Behaviour::status(410)).await;
     as_a_former_release_kept_it(&suite, &entity, &gone, &receiver.url(&format!("/gone{QUERY}"))).await;
     entity.publish_of_type("booking.created", json!({})).await;

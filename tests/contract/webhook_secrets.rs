@@ -18,7 +18,7 @@ tests![
     at_most_five_secrets_sign_at_once,
     of_twenty_rotations_at_once_as_many_are_made_as_there_is_room_for,
     a_secret_that_has_ended_signs_nothing_and_makes_room,
-    nothing_needs_to_be_said_to_have_a_new_secret,
+    a_rotation_needs_no_body,
 ];
 
 /// The only delivery that a new event makes.
@@ -109,12 +109,12 @@ async fn a_new_secret_changes_when_the_webhook_was_changed_and_not_its_version(s
     assert!(time(&after["lastUpdate"]) > time(&before["lastUpdate"]));
     after["lastUpdate"] = before["lastUpdate"].clone();
     assert_eq!(after, before);
-    // So whoever read the webhook before can change it.
+    // So a client that read the webhook before can change it.
     assert_eq!(entity.changed(&hook.id, json!({ "name": "n", "version": 1 })).await["version"], 2);
 }
 
-/// How the answer to one secret too many is.
-fn told_when_there_is_room(problem: &Value) {
+/// Fails unless the answer to one secret too many has the time at which there is room.
+fn says_when_there_is_room(problem: &Value) {
     let properties = &problem["properties"];
     assert_eq!(properties["limit"], 5);
     let ends = time(&properties["oldestEndsDate"]).as_second() - now();
@@ -130,7 +130,7 @@ async fn at_most_five_secrets_sign_at_once(suite: Arc<Suite>) {
     for _ in 0..4 {
         secrets.push(entity.new_secret(&hook.id).await);
     }
-    told_when_there_is_room(&entity.rotate(&hook.id).refused(409, "signing-secret-limit").await);
+    says_when_there_is_room(&entity.rotate(&hook.id).refused(409, "signing-secret-limit").await);
     let received = delivered(&entity, &receiver).await;
     assert!(secrets.iter().all(|secret| is_signed_by(&received, secret)));
     assert_eq!(signatures(&received), 5);
@@ -145,11 +145,11 @@ async fn of_twenty_rotations_at_once_as_many_are_made_as_there_is_room_for(suite
     assert_eq!(made.len(), 4, "one secret there is, and five there may be");
     for answer in refused {
         assert_eq!(answer.status, 409, "{}", answer.exchange);
-        told_when_there_is_room(&answer.json());
+        says_when_there_is_room(&answer.json());
     }
     let received = delivered(&entity, &receiver).await;
     for secret in made.into_iter().map(secret_of).chain([hook.secret]) {
-        assert!(is_signed_by(&received, &secret), "a secret that was told is lost");
+        assert!(is_signed_by(&received, &secret), "a secret that was shown is lost");
     }
     assert_eq!(signatures(&received), 5);
 }
@@ -176,13 +176,13 @@ async fn a_secret_that_has_ended_signs_nothing_and_makes_room(suite: Arc<Suite>)
     for _ in 0..2 {
         secrets.push(entity.new_secret(&hook.id).await);
     }
-    told_when_there_is_room(&entity.rotate(&hook.id).refused(409, "signing-secret-limit").await);
+    says_when_there_is_room(&entity.rotate(&hook.id).refused(409, "signing-secret-limit").await);
     let received = delivered(&entity, &receiver).await;
     let signed: Vec<bool> = secrets.iter().map(|secret| is_signed_by(&received, secret)).collect();
     assert_eq!(signed, [false, false, true, true, true, true, true]);
 }
 
-async fn nothing_needs_to_be_said_to_have_a_new_secret(suite: Arc<Suite>) {
+async fn a_rotation_needs_no_body(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("http://127.0.0.1:9/").await;
     entity.rotate(&hook.id).json(&json!({})).expect(200).await;

@@ -10,8 +10,8 @@ tests![
     a_test_event_is_a_delivery_to_this_webhook_alone_whatever_its_list,
     a_test_event_that_fails_is_tried_again,
     each_test_is_an_event_of_its_own,
-    nothing_is_tested_of_a_disabled_webhook,
-    nothing_needs_to_be_said_to_test_a_webhook,
+    a_disabled_webhook_is_not_tested,
+    a_test_needs_no_body,
 ];
 
 /// Tests a webhook, and returns the delivery.
@@ -27,7 +27,7 @@ fn of_expired_bookings(url: &str) -> Value {
 async fn a_test_event_is_a_delivery_to_this_webhook_alone_whatever_its_list(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook_with(of_expired_bookings(&receiver.on("/tested", [Behaviour::status(204)]))).await;
-    // These want every type, and would be told of an event that was simply published.
+    // This webhook wants every type, and would get an event that was simply published.
     entity.hook(&receiver.on("/other", [Behaviour::status(200)])).await;
     let id = tested(&entity, &hook).await;
     let delivery = entity.until_status(&id, &["delivered"]).await;
@@ -43,7 +43,7 @@ async fn a_test_event_is_a_delivery_to_this_webhook_alone_whatever_its_list(suit
     assert_eq!((&delivery["type"], &delivery["webhookIdentifier"]), (&json!("webhook.test"), &json!(hook.id)));
     assert_eq!((&delivery["attemptCount"], &delivery["lastHttpStatus"]), (&json!(1), &json!(204)));
     assert_eq!(time(&event["timestamp"]), time(&delivery["createdDate"]));
-    // Were the other to be told, it would have been told before this.
+    // A test event to the other webhook would have come before this.
     let published = entity.publish(json!({})).await;
     entity.until_status(&published, &["delivered"]).await;
     assert_eq!((receiver.received("/tested").len(), receiver.received("/other").len()), (1, 1));
@@ -67,7 +67,7 @@ async fn each_test_is_an_event_of_its_own(suite: Arc<Suite>) {
     assert_ne!(received[0].header("webhook-id"), received[1].header("webhook-id"));
 }
 
-async fn nothing_is_tested_of_a_disabled_webhook(suite: Arc<Suite>) {
+async fn a_disabled_webhook_is_not_tested(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     entity.changed(&hook.id, json!({ "enabled": false })).await;
@@ -79,7 +79,7 @@ async fn nothing_is_tested_of_a_disabled_webhook(suite: Arc<Suite>) {
     assert_eq!(receiver.everything().len(), 1);
 }
 
-async fn nothing_needs_to_be_said_to_test_a_webhook(suite: Arc<Suite>) {
+async fn a_test_needs_no_body(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("http://127.0.0.1:9/").await;
     entity.test(&hook.id).json(&json!({})).expect(202).await;

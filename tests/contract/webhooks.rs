@@ -11,7 +11,7 @@ tests![
     a_webhook_has_the_contracts_defaults,
     the_location_leads_to_the_webhook,
     the_secret_is_shown_once_and_differs_from_all_others,
-    the_paths_entity_may_be_named_in_the_body,
+    the_body_may_name_the_entity_of_the_path,
     another_entity_in_the_body_is_a_violation,
     the_list_shows_only_the_entitys_webhooks_without_their_secrets,
     every_violation_is_reported_at_once,
@@ -38,11 +38,15 @@ fn with(member: &str, value: impl Into<Value>) -> Value {
     body
 }
 
-/// The fields of the violations that a body is refused with.
-async fn violations(entity: &Entity, body: &Value) -> Vec<String> {
-    let problem = entity.post("/webhook").json(body).refused(400, "invalid-request").await;
+/// The fields of a Problem's violations.
+pub fn fields(problem: &Value) -> Vec<String> {
     let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so");
     violations.iter().map(|violation| violation["field"].as_str().expect("openapi.yaml says so").to_owned()).collect()
+}
+
+/// The fields of the violations that a new webhook is refused with.
+async fn violations(entity: &Entity, body: &Value) -> Vec<String> {
+    fields(&entity.post("/webhook").json(body).refused(400, "invalid-request").await)
 }
 
 async fn a_webhook_has_what_was_asked_for(suite: Arc<Suite>) {
@@ -100,7 +104,7 @@ async fn the_secret_is_shown_once_and_differs_from_all_others(suite: Arc<Suite>)
     }
 }
 
-async fn the_paths_entity_may_be_named_in_the_body(suite: Arc<Suite>) {
+async fn the_body_may_name_the_entity_of_the_path(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     entity.hook_with(with("entity", json!({ "identifier": entity.id }))).await;
     let hook = entity.hook_with(with("entity", json!({ "identifier": entity.id, "name": "Any name" }))).await;

@@ -2,7 +2,7 @@
 
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 
-use webhooks::deliveries::queue::{Handed, Notice};
+use webhooks::deliveries::{inbox::Handed, notice::Notice};
 
 /// The ARN of the queue that a batch comes from; empty for a batch without messages.
 pub fn queue_arn(batch: &SqsEvent) -> &str {

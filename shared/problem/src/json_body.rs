@@ -151,6 +151,12 @@ impl<'a> JsonBody<'a> {
     pub fn finish(self) -> Result<(), Problem> {
         self.into_violations().check()
     }
+
+    /// Ends the reading as [`finish`](Self::finish) does, and gives the value that the members were read into.
+    pub fn finish_with<T>(self, value: Option<T>) -> Result<T, Problem> {
+        self.finish()?;
+        value.ok_or_else(|| Problem::internal("a value is missing without a violation"))
+    }
 }
 
 /// The members of a JSON object as they were sent. Of a name that comes twice the first counts.

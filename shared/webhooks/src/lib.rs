@@ -6,3 +6,5 @@ pub mod deliveries;
 pub mod events;
 pub mod outbox;
 pub mod subscriptions;
+#[cfg(test)]
+mod testing;

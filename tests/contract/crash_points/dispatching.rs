@@ -3,7 +3,7 @@
 use futures::join;
 use serde_json::{Value, json};
 
-use super::stage::{Scene, Stage, writes};
+use super::stage::{Scene, Stage, acknowledged, deliveries, writes};
 use crate::harness::{AwsCall, Behaviour, Interposer, Moment, Table};
 
 /// Every point, one after the other.
@@ -31,9 +31,9 @@ pub async fn play(stage: &Stage<'_>) {
     killed_at(stage, "dispatch: next announced, answer lost", fails_once(), queue, Moment::After, second).await;
     queue_forgets_a_retry(stage, "dispatch: next announced, not due, and the queue forgets everything").await;
 
-    answer_lost(stage, "dispatch: claimed, answer lost, nobody killed", fine(), table, claim).await;
-    answer_lost(stage, "dispatch: recorded, answer lost, nobody killed", fine(), table, record).await;
-    answer_lost(stage, "dispatch: large answer recorded, answer lost, nobody killed", large(), table, transaction)
+    answer_lost(stage, "dispatch: claimed, answer lost, no process killed", fine(), table, claim).await;
+    answer_lost(stage, "dispatch: recorded, answer lost, no process killed", fine(), table, record).await;
+    answer_lost(stage, "dispatch: large answer recorded, answer lost, no process killed", large(), table, transaction)
         .await;
 
     killed_while_counting(stage, "dispatch: recorded, not counted", Moment::Before).await;
@@ -44,8 +44,13 @@ pub async fn play(stage: &Stage<'_>) {
         exhausted(stage, "dispatch: exhausted, record and event written, answer lost", Moment::After),
     );
     join!(
-        told_meanwhile(stage, "dispatch: exhausted, and the like is told meanwhile", 500, "webhook.delivery.exhausted"),
-        told_meanwhile(stage, "dispatch: 410, and the like is told meanwhile", 410, "webhook.disabled"),
+        announced_meanwhile(
+            stage,
+            "dispatch: exhausted, and the like is announced meanwhile",
+            500,
+            "webhook.delivery.exhausted"
+        ),
+        announced_meanwhile(stage, "dispatch: 410, and the like is announced meanwhile", 410, "webhook.disabled"),
     );
 }
 
@@ -88,7 +93,7 @@ async fn killed_at<W>(
     let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
     let mut held = proxy.hold(point, moment, wanted(&delivery));
     announced.go_on();
-    publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
+    acknowledged(publication).await;
     held.reached().await;
     stage.kill("dispatch-deliveries").await;
     held.lose();
@@ -109,7 +114,7 @@ async fn answer_lost<W>(
     let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
     let mut held = proxy.hold(point, Moment::After, wanted(&delivery));
     announced.go_on();
-    publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
+    acknowledged(publication).await;
     held.reached().await;
     held.lose();
     let shown = scene.entity.until_status(&delivery, &["delivered", "failed"]).await;
@@ -124,8 +129,8 @@ async fn killed_with_the_request_under_way(stage: &Stage<'_>, point: &str) {
     stage.until_received(&scene, 1).await;
     stage.receiver_does(&scene, [Behaviour::status(200)]);
     stage.kill("dispatch-deliveries").await;
-    let answer = publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
-    stage.note(point, &scene, super::stage::deliveries(&answer), "delivered").await;
+    let answer = acknowledged(publication).await;
+    stage.note(point, &scene, deliveries(&answer), "delivered").await;
 }
 
 /// The message for the second attempt lies in the queue when the queue dies.
@@ -135,7 +140,7 @@ async fn queue_forgets_a_retry(stage: &Stage<'_>, point: &str) {
     let scene = stage.scene(1, [busy, Behaviour::status(200)]).await;
     let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
     announced.go_on();
-    publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
+    acknowledged(publication).await;
     scene.entity.until_delivery(&delivery, "waits for its second attempt", |shown| shown["attemptCount"] == 1).await;
     stage.kill("hypercorn").await;
     stage.kill("dispatch-deliveries").await;
@@ -148,14 +153,14 @@ async fn killed_while_counting(stage: &Stage<'_>, point: &str, moment: Moment) {
     let counter = format!("STA#{}", scene.hooks[0].id);
     let mut held = stage.table().hold(point, moment, move |call| call.mentions(&counter));
     let publication = scene.publish();
-    let answer = publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
+    let answer = acknowledged(publication).await;
     held.reached().await;
     stage.kill("dispatch-deliveries").await;
     held.lose();
-    stage.note(point, &scene, super::stage::deliveries(&answer), "delivered").await;
+    stage.note(point, &scene, deliveries(&answer), "delivered").await;
 }
 
-/// The last attempt fails, and its end is told in the same transaction: both, and once, or neither.
+/// The last attempt fails, and the event about it is written in the same transaction: both, and once, or neither.
 async fn exhausted(stage: &Stage<'_>, point: &str, moment: Moment) {
     let scene = stage.scene(1, [Behaviour::status(500)]).await;
     let listener = listener(stage, &scene).await;
@@ -163,33 +168,36 @@ async fn exhausted(stage: &Stage<'_>, point: &str, moment: Moment) {
     // Of the three attempts only the last is a transaction.
     let mut held = stage.table().hold(point, moment, transaction_on(&delivery));
     announced.go_on();
-    publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
+    acknowledged(publication).await;
     held.reached().await;
     stage.kill("dispatch-deliveries").await;
     held.lose();
     stage.note(point, &scene, vec![delivery.clone()], "failed").await;
     scene.entity.until_status(&delivery, &["failed"]).await;
-    let told = stage.until_received(&listener, 1).await;
-    assert_eq!(told[0].json()["type"], "webhook.delivery.exhausted", "{point}");
-    assert_eq!(told[0].json()["data"]["deliveryIdentifier"], *delivery, "{point}");
-    let one = told[0].header("webhook-id");
-    assert!(told.iter().all(|request| request.header("webhook-id") == one), "{point}: told by more than one event");
+    let received = stage.until_received(&listener, 1).await;
+    assert_eq!(received[0].json()["type"], "webhook.delivery.exhausted", "{point}");
+    assert_eq!(received[0].json()["data"]["deliveryIdentifier"], *delivery, "{point}");
+    let one = received[0].header("webhook-id");
+    assert!(
+        received.iter().all(|request| request.header("webhook-id") == one),
+        "{point}: announced by more than one event"
+    );
 }
 
-/// At the very moment of the transaction that tells, another has told the same: nothing is told, and the rest is done.
-async fn told_meanwhile(stage: &Stage<'_>, point: &str, status: u16, kind: &'static str) {
+/// Another dispatcher announces the same at the moment of the transaction: no event is written, and the rest is.
+async fn announced_meanwhile(stage: &Stage<'_>, point: &str, status: u16, kind: &'static str) {
     let scene = stage.scene(1, [Behaviour::status(status)]).await;
     let hook = &scene.hooks[0];
     let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
-    let told = format!("TOLD#{}", hook.id);
-    let tells = told.clone();
+    let mark = format!("TOLD#{}", hook.id);
+    let marks = mark.clone();
     let mut held = stage.table().hold(point, Moment::Before, move |call| {
-        call.operation == "TransactWriteItems" && call.mentions(&tells) && call.mentions(kind)
+        call.operation == "TransactWriteItems" && call.mentions(&marks) && call.mentions(kind)
     });
     announced.go_on();
-    publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
+    acknowledged(publication).await;
     held.reached().await;
-    let item = json!({ "pk": { "S": told }, "sk": { "S": kind }, "expiresAt": { "N": "4000000000" } });
+    let item = json!({ "pk": { "S": mark }, "sk": { "S": kind }, "expiresAt": { "N": "4000000000" } });
     Table::of(&stage.stood.api.env).put(item).await;
     held.go_on();
     let shown = scene.entity.until_status(&delivery, &["failed", "cancelled"]).await;
@@ -198,7 +206,7 @@ async fn told_meanwhile(stage: &Stage<'_>, point: &str, status: u16, kind: &'sta
     assert_eq!(scene.entity.listed(hook).await["enabled"], status != 410, "{point}");
     let items = Table::of(&stage.stood.api.env).scan().await;
     let of_entity = items.iter().filter(|item| item["ownerIdentifier"]["S"] == *scene.entity.id);
-    assert_eq!(of_entity.filter(|item| item["type"]["S"] == kind).count(), 0, "{point}: it was told twice");
+    assert_eq!(of_entity.filter(|item| item["type"]["S"] == kind).count(), 0, "{point}: it was announced twice");
     stage.note(point, &scene, vec![delivery], "failed").await;
 }
 

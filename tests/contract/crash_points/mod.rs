@@ -1,6 +1,6 @@
-//! Crash points: at every point between accepting a publish and recording the last attempt, the function that is there is
-//! killed at that very point. The client repeats what was not acknowledged. In the end every event is with every webhook,
-//! nothing is stuck, and every request that the receiver saw is in the history, or was lost by that very crash.
+//! Crash points: the function at work is killed at every point between a request to publish and the record of the last
+//! attempt. The client repeats a publication that was not acknowledged. In the end every webhook has every event, no
+//! delivery is stuck, and every request that the receiver saw is in the history, or was lost by that very crash.
 
 mod dispatching;
 mod publishing;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::stage::{Scene, Stage, writes};
+use super::stage::{Scene, Stage, deliveries, writes};
 use crate::harness::{AwsCall, Behaviour, Interposer, LONG, Moment, Table, until};
 
 /// Every point, one after the other.
@@ -28,11 +28,11 @@ pub async fn play(stage: &Stage<'_>) {
     in_part(stage, "publish: head written, no body", 1, "HEAD", |_| "BODY".to_owned()).await;
     in_part(stage, "publish: one head of two written", 2, "HEAD", second_head).await;
     killed_at(stage, "publish: body and heads written, answer lost", table, Moment::After, heads).await;
-    killed_at(stage, "publish: before the queue is told", queue, Moment::Before, announcement).await;
-    killed_at(stage, "publish: queue told, answer lost", queue, Moment::After, announcement).await;
-    answer_lost(stage, "publish: key claimed, answer lost, nobody killed", table, key).await;
-    answer_lost(stage, "publish: body and heads written, answer lost, nobody killed", table, heads).await;
-    answer_lost(stage, "publish: queue told, answer lost, nobody killed", queue, announcement).await;
+    killed_at(stage, "publish: before it is announced", queue, Moment::Before, announcement).await;
+    killed_at(stage, "publish: announced, answer lost", queue, Moment::After, announcement).await;
+    answer_lost(stage, "publish: key claimed, answer lost, no process killed", table, key).await;
+    answer_lost(stage, "publish: body and heads written, answer lost, no process killed", table, heads).await;
+    answer_lost(stage, "publish: announced, answer lost, no process killed", queue, announcement).await;
 }
 
 /// The function is killed while this call is held; the client repeats.
@@ -53,7 +53,7 @@ async fn killed_at<W>(
     held.lose();
     let on_disk = stage.on_disk(&scene).await;
     let answer = publication.await.expect("no panic");
-    assert!(answer.is_none(), "{point}: acknowledged by nobody");
+    assert!(answer.is_none(), "{point}: acknowledged by a dead function");
     let deliveries = scene.acknowledged().await;
     assert_eq!(deliveries.len(), 2, "{point}");
     stage.played(point, on_disk, &scene, deliveries, "delivered");
@@ -71,7 +71,7 @@ where
     held.lose();
     let on_disk = stage.on_disk(&scene).await;
     let answer = publication.await.expect("no panic");
-    let first = answer.as_ref().map(super::stage::deliveries);
+    let first = answer.as_ref().map(deliveries);
     let deliveries = scene.acknowledged().await;
     assert!(first.is_none_or(|first| first == deliveries), "{point}: another answer to the same key");
     stage.played(point, on_disk, &scene, deliveries, "delivered");
@@ -101,7 +101,7 @@ async fn in_part(stage: &Stage<'_>, point: &str, webhooks: usize, written: &str,
         until(&format!("{written} is written"), LONG, looked).await;
     };
     if rest.is_empty() {
-        // It has a batch of its own, which nobody held.
+        // It has a batch of its own, which was not held.
         rest_is_written().await;
         stage.kill("publish-event").await;
         held.lose();
@@ -115,7 +115,7 @@ async fn in_part(stage: &Stage<'_>, point: &str, webhooks: usize, written: &str,
     let on_disk = stage.on_disk(&scene).await;
     assert!(webhooks == 2 || !on_disk_has(stage, &scene, &lost).await, "{point}: {on_disk}");
     let answer = publication.await.expect("no panic");
-    assert!(answer.is_none(), "{point}: acknowledged by nobody");
+    assert!(answer.is_none(), "{point}: acknowledged by a dead function");
     if lost == "BODY" {
         // The sweep must find the head before the client repeats, and must not give it up.
         until("the head without a body is put off", LONG, async || {

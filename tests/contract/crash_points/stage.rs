@@ -1,5 +1,5 @@
 //! Where crashes are staged: a bundle behind proxies, a receiver, and for each crash point an entity and webhooks of its
-//! own, so that what is left on disk and what arrives can be told apart afterwards.
+//! own, so that what is left on disk and what arrives can be set apart afterwards.
 
 use std::{
     collections::BTreeMap,
@@ -71,6 +71,11 @@ impl Scene {
         until("the publication is acknowledged", LONG, async || self.publish_once().await.as_ref().map(deliveries))
             .await
     }
+}
+
+/// The answer to a publication that no crash keeps from being acknowledged.
+pub async fn acknowledged(publication: JoinHandle<Option<Answer>>) -> Answer {
+    publication.await.expect("no panic").expect("no crash keeps it from being acknowledged")
 }
 
 /// The deliveries that an answer names.

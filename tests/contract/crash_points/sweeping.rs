@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     dispatching::{listener, transaction_on},
-    stage::{Scene, Stage, deliveries, writes},
+    stage::{Scene, Stage, acknowledged, deliveries, writes},
 };
 use crate::harness::{AwsCall, Behaviour, Held, Interposer, LONG, Moment, Table, until};
 
@@ -21,7 +21,7 @@ pub async fn play(stage: &Stage<'_>) {
 
     let body = |event: &str| format!("EVT#{event}");
     let outbox = |event: &str| format!("OUTBOX#{event}");
-    let told = [
+    let events = [
         outbox_at(stage, "outbox: read, not published", Moment::Before, "INSERT INTO", body).await,
         outbox_at(stage, "outbox: published, answer lost", Moment::After, "INSERT INTO", body).await,
         outbox_at(stage, "outbox: published, not removed", Moment::Before, "", outbox).await,
@@ -44,8 +44,8 @@ pub async fn play(stage: &Stage<'_>) {
 
     recovered_once(stage, &recovered).await;
     until_heads(stage, &cancelled, "cancelled", MANY).await;
-    for told in &told {
-        told_once(stage, told).await;
+    for event in &events {
+        published_once(stage, event).await;
     }
 }
 
@@ -64,7 +64,7 @@ async fn overdue_at(
     let lost = delivery.clone();
     stage.queue().swallow(1, move |call| call.operation == "SendMessageBatch" && call.mentions(&lost));
     first.go_on();
-    publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
+    acknowledged(publication).await;
     kill_sweep(stage, proxy.hold(point, moment, wanted(&delivery))).await;
     stage.note(point, &scene, vec![delivery], "delivered").await;
 }
@@ -75,27 +75,27 @@ async fn kill_sweep(stage: &Stage<'_>, mut held: Held) {
     held.lose();
 }
 
-/// What was told of a delivery, and to whom.
-struct Told {
+/// An event about a failed delivery, and the webhook that wants it.
+struct Announced {
     point: &'static str,
     listener: Scene,
     delivery: String,
 }
 
-/// A delivery fails for good, and the sweep that tells of it is killed.
+/// A delivery fails for good, and the sweep that publishes the event about it is killed.
 async fn outbox_at(
     stage: &Stage<'_>,
     point: &'static str,
     moment: Moment,
     words: &'static str,
     item: impl Fn(&str) -> String,
-) -> Told {
+) -> Announced {
     let scene = stage.scene(1, [Behaviour::status(500)]).await;
     let listener = listener(stage, &scene).await;
     let (delivery, first, publication) = stage.publish_and_hold(&scene).await;
     let mut last_attempt = stage.table().hold("the last attempt", Moment::Before, transaction_on(&delivery));
     first.go_on();
-    publication.await.expect("no panic").expect("nobody kept it from being acknowledged");
+    acknowledged(publication).await;
     let item = item(&event_in(&last_attempt.reached().await));
     let held = stage.table().hold(point, moment, move |call| {
         call.operation != "GetItem" && call.operation != "BatchGetItem" && writes(call, &item, words)
@@ -103,12 +103,12 @@ async fn outbox_at(
     last_attempt.go_on();
     kill_sweep(stage, held).await;
     stage.note(point, &scene, vec![delivery.clone()], "failed").await;
-    Told { point, listener, delivery }
+    Announced { point, listener, delivery }
 }
 
-/// Those who want to know are told, of one event, and the outbox is empty.
-async fn told_once(stage: &Stage<'_>, told: &Told) {
-    let Told { point, listener, delivery } = told;
+/// The webhook that wants it gets one event, and the outbox is empty.
+async fn published_once(stage: &Stage<'_>, announced: &Announced) {
+    let Announced { point, listener, delivery } = announced;
     let requests = stage.until_received(listener, 1).await;
     let one = requests[0].header("webhook-id").to_owned();
     assert_eq!(requests[0].json()["data"]["deliveryIdentifier"], **delivery, "{point}");
@@ -119,7 +119,10 @@ async fn told_once(stage: &Stage<'_>, told: &Told) {
     })
     .await;
     let requests = stage.until_received(listener, 1).await;
-    assert!(requests.iter().all(|request| request.header("webhook-id") == one), "{point}: told by more than one event");
+    assert!(
+        requests.iter().all(|request| request.header("webhook-id") == one),
+        "{point}: announced by more than one event"
+    );
     assert!(requests.iter().all(|request| request.body == requests[0].body), "{point}: the bodies differ");
 }
 

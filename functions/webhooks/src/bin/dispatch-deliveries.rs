@@ -11,11 +11,12 @@ use webhooks::{
     deliveries::{
         Deliveries,
         dispatch::Dispatcher,
-        queue::{Inbox, Queue, QueueSettings},
+        inbox::Inbox,
+        queue::{Queue, QueueSettings},
         schedule::ScheduleSettings,
     },
     events::store::Events,
-    subscriptions::{Webhooks, announcing::Announcer, breaker::BreakerSettings, health::Watch, stats::Stats},
+    subscriptions::{Webhooks, announcing::Announcer, breaker::BreakerSettings, stats::Stats, watch::Watch},
 };
 
 type Settings = ((QueueSettings, ScheduleSettings, BreakerSettings), (SecretSettings, EndpointSettings));

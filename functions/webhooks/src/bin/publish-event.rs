@@ -5,10 +5,7 @@ use functions_webhooks::publisher;
 use gate::{EntityCall, Reply, endpoints};
 use http::HeaderValue;
 use problem::Problem;
-use webhooks::events::{
-    publish::{NewEvent, Publisher},
-    share::PublishingShare,
-};
+use webhooks::events::{NewEvent, publish::Publisher, share::PublishingShare};
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

@@ -1,10 +1,10 @@
-//! One attempt to deliver, as it is remembered.
+//! An attempt to deliver, as it stands in the history.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::subscriptions::breaker::AttemptOutcome;
+use crate::subscriptions::tally::AttemptOutcome;
 use base::clock::Time;
 use outbound::{AttemptError, HttpResponse};
 
@@ -12,19 +12,18 @@ use outbound::{AttemptError, HttpResponse};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
-    /// When it began.
+    /// Its beginning.
     pub attempt_date: Time,
-    /// Counts from 1.
+    /// From 1.
     pub attempt_number: u32,
-    /// How long it took, in milliseconds.
     pub duration_ms: u64,
-    /// A stable code and a sentence, only if it never completed.
+    /// A stable code and a sentence, if the attempt never completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What it was answered with; none if it never completed.
+    /// The status of the answer; none if the attempt never completed.
     #[serde(default)]
     pub http_status: Option<u16>,
-    /// The first 4 096 bytes of the answer's body, only if there were any.
+    /// The first 4 096 bytes of the answer's body, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_body: Option<String>,
 }
@@ -46,7 +45,7 @@ impl Attempt {
         NAMES_AND_NUMBERS + texts.map(String::len).sum::<usize>()
     }
 
-    /// The memory of an exchange.
+    /// The attempt of an exchange that ended like this.
     pub fn of(number: u32, began: Time, ended: Time, outcome: &Result<HttpResponse, AttemptError>) -> Self {
         let duration_ms = u64::try_from(ended.since(began).as_millis()).unwrap_or(u64::MAX);
         let attempt = Self {

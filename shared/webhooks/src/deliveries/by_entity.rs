@@ -1,21 +1,14 @@
-//! An entity's deliveries in the order in which they were made: looking through the index
-//! `byEntity`, page by page.
+//! An entity's deliveries in the order in which they were made: looking through the index `byEntity`, page by page.
 //!
-//! A place in that order is the index's own key, `{createdDate}#{delivery}`. Keys are all of one
-//! length, so that there is a text just before and one just after each, and a page can begin there,
-//! whatever was added or removed meanwhile.
+//! A place in that order is the index's own key, `{createdDate}#{delivery}`. Keys are all of one length, so that there
+//! is a text just before and a text just after each. A page can begin there, even if deliveries were added or removed
+//! meanwhile.
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    delivery::{Delivery, Status},
-    store::Deliveries,
-};
+use super::{delivery::Delivery, filters::Filters, store::Deliveries};
 use auth::entity::EntityId;
-use base::{
-    clock::Time,
-    ids::{DeliveryId, WebhookId},
-};
+use base::{clock::Time, ids::DeliveryId};
 use storage::table::{self, Query, TableError, is};
 
 const LOOKING: &str = "looking through an entity's deliveries";
@@ -25,12 +18,12 @@ const LOOKING: &str = "looking through an entity's deliveries";
 pub struct Place(String);
 
 impl Place {
-    /// Where this delivery stands.
+    /// The place of this delivery.
     pub fn of(delivery: &Delivery) -> Self {
         Self(format!("{}#{}", delivery.created_date, delivery.id))
     }
 
-    /// The place in a text; `None` when the text is none.
+    /// The place in a text; `None` when the text is not a place.
     pub fn parse(text: &str) -> Option<Self> {
         let (created, delivery) = text.split_once('#')?;
         let time = Time::of_client(created).filter(|time| time.to_string() == created);
@@ -64,19 +57,18 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// What was made at this time or later, and before that time.
+    /// Deliveries that were made at this time or later, and before that time.
     pub fn between(from: Time, to: Time) -> Self {
-        // A key is longer than its time and so sorts after it: the first bound is in, the second is
-        // out.
+        // A key is longer than its time and so sorts after it: the first bound is in, the second is out.
         Self { from: from.to_string(), to: to.to_string() }
     }
 
-    /// What was made at this time or later.
+    /// Deliveries that were made at this time or later.
     pub fn since(from: Time) -> Self {
         Self { from: from.to_string(), to: "~".to_owned() }
     }
 
-    /// Nothing.
+    /// No deliveries.
     pub fn nothing() -> Self {
         Self { from: "~".to_owned(), to: "~".to_owned() }
     }
@@ -96,76 +88,58 @@ impl Stretch {
         Self { to: self.to.min(place.just_before()), ..self }
     }
 
-    /// What it has in common with another.
+    /// The part of it that is in another as well.
     pub fn within(self, other: Self) -> Self {
         Self { from: self.from.max(other.from), to: self.to.min(other.to) }
     }
 
-    /// Its first key, as an index understands it.
-    pub(super) fn from(&self) -> &str {
-        &self.from
+    /// The query narrowed to it, on an index that is sorted by these keys.
+    pub(super) fn narrow(&self, query: Query) -> Query {
+        query.between("createdKey", self.from.as_str(), self.to.as_str())
     }
 
-    /// Its last key, likewise.
-    pub(super) fn to(&self) -> &str {
-        &self.to
-    }
-
-    /// Whether there can be nothing in it.
+    /// Whether no delivery can be in it.
     pub fn is_empty(&self) -> bool {
         self.from >= self.to
     }
 }
 
-/// Which deliveries of a stretch are looked for; what is not said may be anything.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Wanted<'a> {
-    /// In this state.
-    pub status: Option<Status>,
-    /// Of this type.
-    pub kind: Option<&'a str>,
-    /// To this webhook.
-    pub webhook: Option<&'a WebhookId>,
-}
-
-/// What a page of a stretch had.
-#[derive(Debug)]
-pub struct Page<T> {
-    /// What was looked for.
-    pub found: T,
-    /// How many deliveries were looked at for it, wanted or not.
-    pub looked_at: usize,
-    /// The last one that was looked at, if there may be more behind it.
-    pub end: Option<Place>,
+/// A page of a stretch.
+#[derive(Debug, Default)]
+pub(super) struct Page<T> {
+    pub(super) found: T,
+    /// How many deliveries were read for it, including those that no filter wants.
+    pub(super) looked_at: usize,
+    /// The last delivery that was read, if there may be more behind it.
+    pub(super) end: Option<Place>,
 }
 
 impl Deliveries {
-    /// The newest of a stretch that are wanted, the newest first, among at most so many that are
-    /// looked at. The index may lag behind a little.
+    /// The deliveries of a stretch that pass the filters, but for their times; the newest first, among so many that are
+    /// read. The index may lag behind a little.
     pub(super) async fn look(
         &self,
         entity: &EntityId,
         stretch: &Stretch,
-        wanted: Wanted<'_>,
+        filters: &Filters,
         limit: i32,
     ) -> Result<Page<Vec<Delivery>>, TableError> {
         if stretch.is_empty() {
-            return Ok(Page { found: Vec::new(), looked_at: 0, end: None });
+            return Ok(Page::default());
         }
-        // One that cannot be read holds up no other.
-        let query = query(entity, stretch, wanted).newest_first().limit(limit).skipping_unreadable();
+        // A delivery that cannot be read holds up no other.
+        let query = query(entity, stretch, filters).newest_first().limit(limit).skipping_unreadable();
         let (page, looked_at) = self.table.page_looked_at(query, LOOKING).await?;
         Ok(Page { found: page.entries, looked_at, end: place(page.next)? })
     }
 }
 
-fn query(entity: &EntityId, stretch: &Stretch, wanted: Wanted<'_>) -> Query {
-    let query = Query::index("byEntity", "entityKey", format!("ENT#{entity}"));
-    let query = query.between("createdKey", stretch.from(), stretch.to());
+fn query(entity: &EntityId, stretch: &Stretch, filters: &Filters) -> Query {
+    let query = stretch.narrow(Query::index("byEntity", "entityKey", format!("ENT#{entity}")));
     let filters = [
-        wanted.status.map(|status| is("status", status.as_str())),
-        wanted.kind.map(|kind| is("type", kind)),
-        wanted.webhook.map(|webhook| is("webhookIdentifier", webhook.as_str())),
+        filters.status.map(|status| is("status", status.as_str())),
+        filters.kind.map(|kind| is("type", kind)),
+        filters.webhook.as_ref().map(|webhook| is("webhookIdentifier", webhook.as_str())),
     ];
     filters.into_iter().flatten().fold(query, Query::only)
 }
@@ -218,7 +192,7 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn what_comes_after_or_before_a_place_is_everything_but_that_place(
+        fn a_place_is_neither_in_the_stretch_after_it_nor_in_the_stretch_before_it(
             millis in proptest::collection::vec(0i64..3, 2..12),
             start in any::<u8>(),
         ) {

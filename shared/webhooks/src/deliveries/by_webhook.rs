@@ -1,11 +1,10 @@
-//! A webhook's deliveries of a [`Group`], in the order in which they were made. The index
-//! `byWebhook` has each group in a partition of its own.
+//! A webhook's deliveries of a [`Group`], in the order in which they were made. The index `byWebhook` has each group in
+//! a partition of its own.
 //!
-//! A delivery stands in the index only while it is in one of the groups. One that is delivered at
-//! its first attempts is never written there and costs nothing more, and neither does a change that
-//! leaves a delivery in its group, since the index has keys only. An open delivery that is in no
-//! group has its next attempt so soon that this attempt ends it: the dispatcher finds that the
-//! webhook is gone.
+//! A delivery stands in the index only while it is in one of the groups. One that is delivered at its first attempts is
+//! never written there, and a change that leaves a delivery in its group is not written there either, since the index
+//! has keys only. An open delivery in no group has its next attempt so soon that this attempt ends it: the dispatcher
+//! finds that the webhook is gone.
 
 use serde::Deserialize;
 
@@ -23,15 +22,14 @@ use storage::table::{Query, TableError};
 
 const LOOKING: &str = "looking through a webhook's deliveries";
 
-/// What the index shows of a head.
+/// A head in the index.
 #[derive(Debug, Deserialize)]
 struct Entry {
     pk: String,
 }
 
 impl Deliveries {
-    /// The next of a stretch of a group, the oldest first and at most so many. The index may lag
-    /// behind a little.
+    /// The first deliveries of a group in a stretch, the oldest first. The index may lag behind a little.
     pub(super) async fn of_group(
         &self,
         webhook: &WebhookId,
@@ -40,7 +38,7 @@ impl Deliveries {
         limit: i32,
     ) -> Result<Page<Vec<DeliveryId>>, TableError> {
         if stretch.is_empty() {
-            return Ok(Page { found: Vec::new(), looked_at: 0, end: None });
+            return Ok(Page::default());
         }
         let query = query(webhook, group, stretch).limit(limit);
         let (page, looked_at) = self.table.page_looked_at::<Entry>(query, LOOKING).await?;
@@ -54,8 +52,7 @@ impl Deliveries {
         Ok(Page { found, looked_at, end: place(page.next)? })
     }
 
-    /// How many of the next of a stretch of a group there are, up to so many and to what one call
-    /// of the table counts.
+    /// How many deliveries of a group are in a stretch, up to so many and to what one call of the table counts.
     pub(super) async fn count_group(
         &self,
         webhook: &WebhookId,
@@ -64,20 +61,19 @@ impl Deliveries {
         limit: i32,
     ) -> Result<Page<usize>, TableError> {
         if stretch.is_empty() {
-            return Ok(Page { found: 0, looked_at: 0, end: None });
+            return Ok(Page::default());
         }
         let count = self.table.count(query(webhook, group, stretch).limit(limit), LOOKING).await?;
         Ok(Page { found: count.found, looked_at: count.looked_at, end: place(count.next)? })
     }
 
     /// Whether any delivery of a webhook waits.
-    pub async fn any_waiting(&self, webhook: &WebhookId) -> Result<bool, TableError> {
+    pub(crate) async fn any_waiting(&self, webhook: &WebhookId) -> Result<bool, TableError> {
         let everything = Stretch::since(Time::from_millis(0));
         Ok(self.count_group(webhook, Group::Waiting, &everything, 1).await?.found > 0)
     }
 }
 
 fn query(webhook: &WebhookId, group: Group, stretch: &Stretch) -> Query {
-    let query = Query::index("byWebhook", "webhookKey", group.key(webhook));
-    query.between("createdKey", stretch.from(), stretch.to())
+    stretch.narrow(Query::index("byWebhook", "webhookKey", group.key(webhook)))
 }

@@ -1,8 +1,7 @@
-//! A claim: the next attempt of a delivery, for one worker alone, until the attempt is recorded or
-//! given back.
+//! A claim: the next attempt of a delivery, for one worker alone, until the attempt is recorded or the claim given
+//! back.
 //!
-//! A claim and a record are one write of one item each, and share their calls with those of other
-//! deliveries.
+//! A claim and a record are one write of one item each, and share their calls with those of other deliveries.
 
 use std::time::Duration;
 
@@ -22,68 +21,60 @@ use base::{
 };
 use storage::table::{Change, Put, TableError, Transaction, Value, Write, Written, at_most, is, is_new};
 
-/// How much earlier than its time an attempt may be claimed: what the clocks of two machines may be
-/// apart.
+/// How much earlier than its time an attempt may be claimed: the clocks of two machines may differ so much.
 const CLOCK_SKEW: Duration = Duration::from_secs(1);
 
 const CLAIMING: &str = "claiming an attempt";
 const RECORDING: &str = "recording an attempt";
 const ENDING: &str = "giving a claim back";
 
-/// How an attempt to claim ended.
-#[derive(Debug)]
-pub enum Claim {
-    /// The attempt is the caller's to make.
-    Started(Box<Claimed>),
-    /// It was made already, another worker is making it, it is not due yet, or the delivery is
-    /// final or gone.
-    NotNow,
-}
-
-/// A delivery whose next attempt is the caller's, for the length of a lease.
+/// A delivery whose next attempt is the caller's alone, for the length of a lease.
 #[derive(Debug, Clone)]
-pub struct Claimed {
+pub(super) struct Claimed {
     head: HeadItem,
     /// Proves, when the attempt is recorded, that the claim still holds.
     lease: String,
 }
 
 impl Claimed {
-    /// The delivery, as it was claimed.
-    pub fn delivery(&self) -> &Delivery {
+    pub(super) fn delivery(&self) -> &Delivery {
         &self.head.delivery
     }
 
-    /// The event that it carries.
-    pub fn event(&self) -> &EventId {
+    pub(super) fn event(&self) -> &EventId {
         &self.head.event
     }
 
-    /// The number of the attempt that the claim is for, from 1.
-    pub fn attempt(&self) -> u32 {
+    /// The number of the claimed attempt, from 1.
+    pub(super) fn attempt(&self) -> u32 {
         self.head.delivery.attempt_count.saturating_add(1)
     }
 
-    /// How many attempts of the present schedule there will have been with this one: numbers go on
-    /// after a resend, schedules start anew.
-    pub fn attempt_in_schedule(&self) -> u32 {
+    /// The number of the claimed attempt in the present schedule: numbers go on after a resend, schedules start anew.
+    pub(super) fn attempt_in_schedule(&self) -> u32 {
         self.attempt().saturating_sub(self.head.schedule_base)
     }
 
     /// When the schedule goes on, if this attempt was asked for by hand in between.
-    pub fn resumes_at(&self) -> Option<Time> {
+    pub(super) fn resumes_at(&self) -> Option<Time> {
         self.head.resume_at
     }
 }
 
 impl Deliveries {
-    /// Claims an attempt: for the length of a lease it is the caller's alone. If the caller dies,
-    /// the sweep finds the delivery when the lease is over.
+    /// Claims an attempt. `None` when it was made already, another worker is making it, it is not due yet, or the
+    /// delivery is final or gone. If the caller dies, the sweep finds the delivery when the lease is over.
     ///
-    /// The due time stays as it is, which saves two units in the index; most attempts are over long
-    /// before it comes. When it does come in the middle of an attempt, the claim that the sweep
-    /// causes then puts it to the lease's end.
-    pub async fn claim(&self, id: &DeliveryId, attempt: u32, lease: String, now: Time) -> Result<Claim, TableError> {
+    /// The due time stays as it is, which saves two units in the index; most attempts are over long before it. If it
+    /// comes in the middle of an attempt, the sweep announces the delivery, and the claim that follows moves the due
+    /// time to the lease's end.
+    pub(super) async fn claim(
+        &self,
+        id: &DeliveryId,
+        attempt: u32,
+        lease: String,
+        now: Time,
+    ) -> Result<Option<Claimed>, TableError> {
         let made = attempt.saturating_sub(1);
         let claim = Change::of(head_key(id))
             .set("lease", lease.as_str())
@@ -92,25 +83,25 @@ impl Deliveries {
             .only_if(at_most("claimableAt", now + CLOCK_SKEW));
         let head: HeadItem = match self.table.write_together_and_read(claim, CLAIMING).await? {
             Written::Done(head) => head,
-            Written::Lost(None) => return Ok(Claim::NotNow),
+            Written::Lost(None) => return Ok(None),
             // The answer to the first try may have been lost on its way, and this is the second.
             Written::Lost(Some(head)) if is_first_try(&head, &lease, made) => head,
             Written::Lost(Some(head)) => {
                 if head.due_at != head.claimable_at {
                     self.look_again_after_lease(&head).await?;
                 }
-                return Ok(Claim::NotNow);
+                return Ok(None);
             }
         };
-        // The sweep may have put it off for much longer, while it was announced again and again.
+        // Later than the lease's end, if the sweep announced the delivery again and again.
         if head.due_at > head.claimable_at {
             self.look_again_after_lease(&head).await?;
         }
-        Ok(Claim::Started(Box::new(Claimed { head, lease })))
+        Ok(Some(Claimed { head, lease }))
     }
 
-    /// Puts the due time of a delivery that another worker has claimed to the end of the lease: if
-    /// that worker dies, that is when the delivery is to be looked at, neither before nor after.
+    /// Moves the due time of a claimed delivery to the end of the lease: if its worker dies, the sweep must find it
+    /// then, neither before nor after.
     async fn look_again_after_lease(&self, head: &HeadItem) -> Result<(), TableError> {
         let HeadItem { lease: Some(lease), claimable_at: Some(end), due_at: Some(due), .. } = head else {
             return Ok(());
@@ -122,11 +113,10 @@ impl Deliveries {
         self.table.write_together(then, CLAIMING).await.map(drop)
     }
 
-    /// Records an attempt and where the delivery stands after it, both or neither; together with
-    /// `along` in one transaction, if there is anything. Where a write of `along` has lost its own
-    /// condition, the attempt is recorded without it. Lost means that the claim had run out and
-    /// another worker made the attempt as well, which counts.
-    pub async fn record<W: Into<Write>>(
+    /// Records an attempt and the delivery's state after it, both or neither; together with `along` in one transaction,
+    /// if there is anything. If a write of `along` loses its own condition, the attempt is recorded without it. Lost
+    /// means that the claim had run out, and another worker made the attempt as well, which counts.
+    pub(super) async fn record<W: Into<Write>>(
         &self,
         claimed: &Claimed,
         attempt: Attempt,
@@ -147,27 +137,24 @@ impl Deliveries {
             let change = change.set("attempts", Value::of(&attempts, RECORDING)?);
             return Ok(match self.table.write_together_and_read::<HeadItem>(change, RECORDING).await? {
                 Written::Done(_) => Written::Done(()),
-                // The answer to the first try may have been lost on its way, and this is the
-                // second.
+                // The answer to the first try may have been lost on its way, and this is the second.
                 Written::Lost(Some(found)) if found.attempts.contains(&attempt) => Written::Done(()),
                 Written::Lost(_) => Written::Lost(None),
             });
         }
-        // A message that comes twice may touch the head at this very moment. The attempt was made
-        // and must be recorded.
+        // A transaction, which is tried again if a message that came twice touches the head at this very moment.
         self.table.write_all(with_attempt_item(head, &attempt, change)?, RECORDING).await
     }
 
-    /// Gives a claim back without an attempt: nothing is counted, and the delivery waits until
-    /// then.
-    pub async fn put_off(&self, claimed: &Claimed, until: Time, now: Time) -> Result<(), TableError> {
+    /// Gives a claim back without an attempt: nothing is counted, and the delivery waits until then.
+    pub(super) async fn put_off(&self, claimed: &Claimed, until: Time, now: Time) -> Result<(), TableError> {
         let resume_at = claimed.head.resume_at;
         let ending = Ending { next: Some(until), resume_at, put_off: true, ..Ending::untried(claimed, now) };
         self.table.write_together(ending.change(claimed), ENDING).await.map(drop)
     }
 
     /// Ends a claimed delivery without an attempt: its webhook is gone or disabled.
-    pub async fn cancel(&self, claimed: &Claimed, now: Time) -> Result<(), TableError> {
+    pub(super) async fn cancel(&self, claimed: &Claimed, now: Time) -> Result<(), TableError> {
         let ending = Ending { status: Status::Cancelled, ..Ending::untried(claimed, now) };
         self.table.write_together(ending.change(claimed), ENDING).await.map(drop)
     }
@@ -183,13 +170,13 @@ fn with_attempt_item(head: &HeadItem, attempt: &Attempt, change: Change) -> Resu
     Ok(Transaction::new().with(put).with(change))
 }
 
-/// How a claim ends: the state of the delivery after it.
+/// The state of a delivery after a claim.
 struct Ending {
     status: Status,
     attempt_count: u32,
     schedule_base: u32,
     last_http_status: Option<u16>,
-    /// When the next attempt is due; when none is, the delivery is final.
+    /// When the next attempt is due; a delivery without a next attempt is final.
     next: Option<Time>,
     resume_at: Option<Time>,
     put_off: bool,
@@ -219,7 +206,7 @@ impl Ending {
             Next::RetryAt(time) => (Status::Retrying, Some(time)),
             Next::Exhausted | Next::Gone => (Status::Failed, None),
         };
-        // One that was asked for by hand takes none away from the schedule.
+        // An attempt that was asked for by hand takes none away from the schedule.
         let by_hand = u32::from(claimed.head.resume_at.is_some());
         let before = Self::untried(claimed, now);
         Self {
@@ -251,7 +238,7 @@ impl Ending {
             .set_or_remove("claimableAt", self.next);
         match self.next {
             Some(time) => {
-                // What a delayed message announces gets a grace; what is too far away is the
+                // An attempt that a delayed message announces has a grace; one that is too far away for that is the
                 // sweep's from the start.
                 let due = if time.since(self.now) > MAX_DELAY { time } else { time + GRACE };
                 change.set("dueAt", due).set("sweeps", 0_u32)

@@ -1,8 +1,7 @@
 //! Cursors: where the next page of a list begins, as a text that clients hand back unread.
 //!
-//! It is sealed under the key ring for the entity and the filters of its list: no client can make
-//! one, change one, or take one from a list into another. It holds the place of a delivery, so that
-//! deliveries which are made meanwhile shift nothing.
+//! A cursor is sealed for the entity and the filters of its list: no client can make one, change one, or use it in
+//! another list. It holds the place of a delivery, so that new deliveries do not shift the pages.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
@@ -11,10 +10,10 @@ use auth::entity::EntityId;
 use base::random::Random;
 use storage::sealing::{KeyRing, is_sealed};
 
-/// Longer than any cursor is.
+/// Longer than any cursor.
 const MAX_LENGTH: usize = 1024;
 
-/// What a cursor has to be.
+/// The words for a text that is no such cursor.
 pub const EXPECTED: &str = "the nextCursor of this list with these filters; ask again without cursor";
 
 /// A text that is no cursor of this list.
@@ -27,12 +26,12 @@ pub fn write(place: &Place, ring: &KeyRing, random: &dyn Random, entity: &Entity
     BASE64_URL_SAFE_NO_PAD.encode(ring.seal(random, &context(entity, filters), place.as_str().as_bytes()))
 }
 
-/// A text that has the form of a cursor; of which list it is one, shows when it is opened.
+/// A text that has the form of a cursor; opening it shows whether it is this list's.
 #[derive(Debug)]
 pub struct Cursor(String);
 
 impl Cursor {
-    /// The cursor in a text; `None` when it has another form.
+    /// `None` when the text has another form.
     pub fn parse(text: &str) -> Option<Self> {
         let sealed = (text.len() <= MAX_LENGTH).then(|| BASE64_URL_SAFE_NO_PAD.decode(text).ok())??;
         String::from_utf8(sealed).ok().filter(|sealed| is_sealed(sealed)).map(Self)
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_for_something_else_is_no_cursor() {
+    fn texts_sealed_for_another_purpose_are_no_cursors() {
         let elsewhere = ring("a").seal(&SystemRandom, "webhook/hotel/1", place().as_str().as_bytes());
         let cursor = BASE64_URL_SAFE_NO_PAD.encode(elsewhere);
         assert_eq!(read(&cursor, &ring("a"), &hotel(), &failed()), Err(NotACursor));

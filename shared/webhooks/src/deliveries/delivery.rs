@@ -12,11 +12,11 @@ use base::{
 };
 use problem::{Problem, ProblemKind};
 
-/// How many attempts a delivery may have and still be asked for again: one answer shows them all,
-/// each with what the endpoint said, and those of a schedule that has begun come on top.
+/// A delivery with so many attempts cannot be sent again: one answer shows all attempts with their bodies, and those of
+/// a schedule that has begun come on top.
 pub const MAX_ATTEMPTS: u32 = 100;
 
-/// Where a delivery stands. The first two are open, the others final until it is asked for again.
+/// The state of a delivery. The first two are open, the others final until the delivery is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -39,7 +39,7 @@ impl Status {
         all.into_iter().find(|status| status.as_str() == name)
     }
 
-    /// Whether another attempt may be made without anybody asking.
+    /// Whether another attempt may be due.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Pending | Self::Retrying)
     }
@@ -60,32 +60,31 @@ impl Status {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {
-    /// How many attempts were made.
+    /// Of all its schedules.
     pub attempt_count: u32,
-    /// When it was made.
+    /// When its event was published.
     pub created_date: Time,
-    /// Its identifier.
+    /// The delivery's identifier.
     pub id: DeliveryId,
-    /// What the last attempt was answered with; none when none was made or the last one did not
-    /// complete.
+    /// The last answer; `None` before the first attempt, or when the last attempt never completed.
     #[serde(default)]
     pub last_http_status: Option<u16>,
-    /// When it last changed.
+    /// The last change of its state.
     pub last_update: Time,
-    /// When the next attempt is due; none when none is.
+    /// `None` when no attempt is due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_date: Option<Time>,
     /// The managing entity that owns it.
     pub owner_identifier: EntityId,
-    /// Where it stands.
+    /// Its state.
     pub status: Status,
     /// The event's type.
     pub r#type: String,
-    /// Where it goes, as its webhook said when it was made; the values of its query are masked.
-    /// Former releases kept them.
+    /// The webhook's URL when the delivery was made, with the values of its query masked. Former releases kept the
+    /// values.
     #[serde(deserialize_with = "masked_url")]
     pub url: String,
-    /// The webhook that it goes to.
+    /// The webhook.
     pub webhook_identifier: WebhookId,
 }
 
@@ -93,7 +92,7 @@ fn masked_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::E
     String::deserialize(deserializer).map(|url| masked::url(&url))
 }
 
-/// A delivery with everything that is known of it.
+/// A delivery with its event and its attempts.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WholeDelivery {
@@ -102,7 +101,7 @@ pub struct WholeDelivery {
     pub delivery: Delivery,
     /// Every attempt, the oldest first.
     pub attempts: Vec<Attempt>,
-    /// The very body that is sent.
+    /// The body, byte for byte as it is sent.
     pub event: Box<RawValue>,
 }
 
@@ -119,16 +118,14 @@ mod tests {
     use outbound::HttpResponse;
 
     #[test]
-    fn as_many_attempts_as_there_can_be_fit_into_one_answer_whatever_the_endpoint_said() {
-        /// What a function may answer
-        /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
+    fn the_most_and_largest_attempts_fit_into_one_answer() {
+        /// What a function may answer (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;
-        /// The longest schedule that can be set, begun when one more attempt would have been too
-        /// many.
+        /// The longest schedule that can be set, begun when one more attempt would have been too many.
         const LONGEST_SCHEDULE: u32 = 100;
         let now = Time::from_millis(1_795_167_900_000);
-        // Nothing grows more on its way, since the answer is a text within JSON: a NUL takes seven
-        // bytes there, a quote four.
+        // Nothing grows more on its way, since the answer is a text within JSON: a NUL takes seven bytes there, a quote
+        // four.
         let answer =
             HttpResponse { status: http::StatusCode::OK, retry_after: None, body: vec![0; 4_096], truncated: true };
         let outcome = Ok(answer);

@@ -1,23 +1,23 @@
 //! Dispatching: from "this attempt is due" to an attempt in the history.
 //!
-//! Claim, send, record, announce the next: a crash after any of them leaves a delivery that the
-//! sweep will find, and a message that comes again finds a claim or an attempt and is dropped. One
-//! invocation is a round, in `round.rs`.
+//! The dispatcher claims the attempt, sends it, records it, and announces the next. A crash after any of these steps
+//! leaves a delivery that the sweep finds; a message that comes again finds the claim or the attempt and is dropped.
+//! One invocation is a round, in `round.rs`.
 
-use std::{collections::BTreeMap, pin::pin, time::Duration};
+use std::{pin::pin, time::Duration};
 
-use futures::future::join_all;
-use http::{HeaderName, HeaderValue, Method, header};
-use hyper::body::Bytes;
 use tokio::{join, time::timeout};
 
 use super::{
     attempt::Attempt,
-    claim::{Claim, Claimed},
+    claim::Claimed,
+    counting::{self, Tried},
+    inbox::Inbox,
     lease::GRACE,
-    queue::{DueMessage, Inbox, Lane, Notice, Queue},
+    notice::{DueMessage, Notice},
+    queue::{Lane, Queue},
+    request::Prepared,
     schedule::{Next, RetrySchedule},
-    signature,
     store::Deliveries,
 };
 use crate::{
@@ -27,15 +27,14 @@ use crate::{
     },
     subscriptions::{
         announcing::Announcer,
-        breaker::{AttemptOutcome, HealthItem, Passage},
+        breaker::{HealthItem, Passage},
         disable::Reason,
-        endpoint_url::EndpointUrl,
-        headers,
-        health::Watch,
         operational::{DeliveryExhausted, is_operational},
         pace::SLOW,
         stats::Stats,
         store::{SigningWebhook, Webhooks},
+        tally::AttemptOutcome,
+        watch::Watch,
     },
 };
 use auth::entity::AuthorizedEntity;
@@ -44,19 +43,17 @@ use base::{
     ids::WebhookId,
     logging,
     random::{self, SharedRandom},
-    version::{SERVICE_VERSION, SERVICE_VERSION_HEADER},
 };
-use outbound::{AttemptError, HttpResponse, Outbound, USER_AGENT};
+use outbound::{AttemptError, HttpResponse, Outbound};
 use storage::{
     sealing::{KeyRings, SealError},
     table::{TableError, Written},
 };
 
-/// The longest that a delivery waits for what keeps it from being attempted at all.
+/// The longest pause of a delivery that cannot be attempted at all.
 const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 
-/// The longest time for noting that a webhook is slow, far less than what a lease has left after
-/// the longest exchange.
+/// The longest time for noting that a webhook is slow, far less than what a lease has left after the longest exchange.
 const NOTING_LIMIT: Duration = Duration::from_secs(2);
 
 /// Makes the attempts that messages announce.
@@ -89,27 +86,10 @@ pub struct Dispatcher {
     pub random: SharedRandom,
 }
 
-/// An attempt that was made, to be counted.
-pub(super) struct Tried {
-    entity: AuthorizedEntity,
-    webhook: WebhookId,
-    outcome: AttemptOutcome,
-    /// The webhook's health before the attempt.
-    health_before: Option<HealthItem>,
-    /// Whether it carried an operational event, which changes no health.
-    operational: bool,
-}
-
-/// The request of an attempt, or why it must not be sent.
-enum Prepared {
-    Request { url: EndpointUrl, headers: Vec<(HeaderName, HeaderValue)>, body: Bytes },
-    Blocked(AttemptError),
-}
-
 /// Why a message could not be handled and has to come again.
 #[derive(Debug, thiserror::Error)]
 pub enum DispatchError {
-    /// It is not one of ours.
+    /// The message is not one of ours.
     #[error("a message of the queue is malformed")]
     Message(#[source] serde_json::Error),
     /// The table failed.
@@ -121,7 +101,7 @@ pub enum DispatchError {
 }
 
 impl DispatchError {
-    /// Whether only an operator can end it, unlike an outage.
+    /// Whether only an operator can mend the cause, unlike an outage.
     fn is_lasting(&self) -> bool {
         match self {
             Self::Secret(error) => !matches!(error, SealError::Ring(_)),
@@ -132,8 +112,8 @@ impl DispatchError {
 }
 
 impl Dispatcher {
-    /// Makes the attempt that a message announces, if it is due and no other worker has it.
-    /// `webhook` was read just before.
+    /// Makes the attempt that a message announces, if it is due and no other worker has it. `webhook` was read just
+    /// before.
     pub(super) async fn one(
         &self,
         due: &DueMessage,
@@ -142,21 +122,19 @@ impl Dispatcher {
         // Before the claim: a lease must not run out while a secret is waited for.
         self.rings.get().await?;
         let lease = random::uuid(&*self.random);
-        match self.deliveries.claim(&due.delivery, due.attempt, lease, self.clock.now()).await? {
-            Claim::Started(claimed) => match self.claimed(&claimed, webhook).await {
-                // Trying again at once would not help: it waits longer each time, until an operator
-                // ends the cause.
-                Err(error) if error.is_lasting() => {
-                    tracing::error!(error = %logging::chain(&error), deliveryId = %due.delivery, "an attempt cannot be made");
-                    self.wait(&claimed, self.clock.now()).await?;
-                    Ok(None)
-                }
-                outcome => outcome,
-            },
-            Claim::NotNow => {
-                tracing::debug!(deliveryId = %due.delivery, attempt = due.attempt, "nothing to do");
+        let claimed = self.deliveries.claim(&due.delivery, due.attempt, lease, self.clock.now()).await?;
+        let Some(claimed) = claimed else {
+            tracing::debug!(deliveryId = %due.delivery, attempt = due.attempt, "nothing to do");
+            return Ok(None);
+        };
+        match self.claimed(&claimed, webhook).await {
+            // Trying again at once would not help: it waits longer each time, until an operator mends the cause.
+            Err(error) if error.is_lasting() => {
+                tracing::error!(error = %logging::chain(&error), deliveryId = %due.delivery, "an attempt cannot be made");
+                self.wait(&claimed, self.clock.now()).await?;
                 Ok(None)
             }
+            outcome => outcome,
         }
     }
 
@@ -195,23 +173,21 @@ impl Dispatcher {
             tracing::info!(deliveryId = %delivery.id, until = %until, "put off: the breaker of its webhook is open");
             self.deliveries.put_off(claimed, until, now).await?;
             let lane = Lane::of(webhook.webhook.is_slow(until));
-            self.announce(claimed, claimed.attempt(), lane, until, now).await;
+            self.queue.announce(lane, Notice::of(delivery, claimed.attempt()), until, now).await;
             return Ok(None);
         }
         let outcome = self.attempt(&entity, claimed, &webhook, &body).await?;
         let is_probe = !operational && health.as_ref().is_some_and(|health| health.open_until.is_some());
         let tried = Tried { entity, webhook: id.clone(), outcome, health_before: health, operational };
         if is_probe {
-            // Many deliveries wait for the probe, and must not wait for the rest of this batch as
-            // well.
+            // Counted at once: many deliveries wait for the probe, and must not wait for the rest of this batch.
             self.count(vec![tried]).await;
             return Ok(None);
         }
         Ok(Some(tried))
     }
 
-    /// Until when the webhook is left alone; nothing when an attempt may be made, be it as the
-    /// probe.
+    /// Until when no attempt may be made; `None` when one may, perhaps as the probe.
     async fn closed_until(
         &self,
         entity: &AuthorizedEntity,
@@ -225,8 +201,8 @@ impl Dispatcher {
             Passage::Go => None,
             // Spread, so that the deliveries that wait do not come at one moment.
             Passage::Wait(until) => Some(until + until.since(now).mul_f64(0.1 * random::unit(&*self.random))),
-            // No probe, since its outcome is not counted; and no waiting for one, since perhaps
-            // nothing else is sent there.
+            // An operational event is no probe, since its outcome is not counted. It does not wait for one either,
+            // since perhaps no other event is sent there.
             Passage::Probe if operational => None,
             Passage::Probe if self.watch.healths.take_probe(entity, webhook, health, now).await?.is_done() => None,
             Passage::Probe => Some(health.after_probe(now)),
@@ -241,21 +217,19 @@ impl Dispatcher {
         body: &str,
     ) -> Result<AttemptOutcome, DispatchError> {
         let began = self.clock.now();
-        let prepared = self.prepare(claimed, webhook, body, began).await?;
-        // The end is read inside, since noting that a webhook is slow may take longer than its
-        // exchange.
-        let mut exchange = pin!(async { (self.send(prepared).await, self.clock.now()) });
+        let prepared = Prepared::new(claimed, webhook, body, (&self.rings, &self.outbound), began).await?;
+        // The end is read inside, since noting that a webhook is slow may take longer than its exchange.
+        let mut exchange = pin!(async { (prepared.send(&self.outbound).await, self.clock.now()) });
         let ((outcome, ended), was_slow) = match timeout(SLOW, exchange.as_mut()).await {
             Ok(exchanged) => (exchanged, false),
-            // While it is still under way, so that later deliveries of the webhook go by the other
-            // lane.
+            // Noted while the exchange is still under way, so that later deliveries of the webhook go by the slow lane.
             Err(_) => (join!(exchange, self.note_slow(entity, webhook)).0, true),
         };
         let next = self.next(claimed, &outcome, ended);
         let attempt = Attempt::of(claimed.attempt(), began, ended, &outcome);
         log(claimed, &attempt, next);
         if next == Next::Gone {
-            // Before the record, after which no message would come back to it.
+            // Before the attempt is recorded: after a crash behind the record, no message would come back to it.
             let operational = is_operational(&claimed.delivery().r#type);
             let reason = Reason::Gone { endpoint: &webhook.webhook.endpoint, operational };
             self.watch.disabler.disable(entity, &webhook.webhook.id, reason, ended).await?;
@@ -275,13 +249,14 @@ impl Dispatcher {
             tracing::warn!(deliveryId = %delivery, attempt, "the claim was lost before the attempt was recorded");
         } else if let Next::RetryAt(time) = next {
             let lane = Lane::of(was_slow || webhook.webhook.is_slow(time));
-            self.announce(claimed, claimed.attempt().saturating_add(1), lane, time, ended).await;
+            let notice = Notice::of(claimed.delivery(), claimed.attempt().saturating_add(1));
+            self.queue.announce(lane, notice, time, ended).await;
         }
         Ok(outcome)
     }
 
-    /// No delivery depends on it, so an error is logged, and a long wait is given up: the attempt
-    /// is still to be recorded.
+    /// Marks the webhook as slow. No delivery depends on it, so an error is logged, and a long wait is given up: the
+    /// attempt is still to be recorded.
     async fn note_slow(&self, entity: &AuthorizedEntity, webhook: &SigningWebhook) {
         let id = &webhook.webhook.id;
         match timeout(NOTING_LIMIT, self.webhooks.note_slow(entity, id, self.clock.now())).await {
@@ -293,7 +268,7 @@ impl Dispatcher {
         }
     }
 
-    /// The event that a delivery has failed for good; `None` when that is not published.
+    /// The event of a delivery that failed for good; `None` when none is published.
     fn exhausted(&self, claimed: &Claimed, attempt: &Attempt, now: Time) -> Option<Announcement> {
         let delivery = claimed.delivery();
         let exhausted = DeliveryExhausted {
@@ -307,38 +282,13 @@ impl Dispatcher {
         exhausted.announcement(&delivery.owner_identifier, now, &*self.random)
     }
 
-    /// Counts attempts, once per webhook and call, for the webhook's health and statistics. No
-    /// delivery depends on it, so an error is logged.
+    /// Counts attempts for the health and the statistics of their webhooks.
     pub(super) async fn count(&self, tried: Vec<Tried>) {
-        let mut by_webhook: BTreeMap<WebhookId, Vec<Tried>> = BTreeMap::new();
-        for attempt in tried {
-            by_webhook.entry(attempt.webhook.clone()).or_default().push(attempt);
-        }
-        join_all(by_webhook.into_iter().map(|(webhook, tried)| self.count_for(webhook, tried))).await;
+        counting::count(tried, &self.watch, &self.stats, self.clock.now()).await;
     }
 
-    async fn count_for(&self, webhook: WebhookId, tried: Vec<Tried>) {
-        let now = self.clock.now();
-        let for_health: Vec<_> = tried.iter().filter(|attempt| !attempt.operational).collect();
-        // If the batch holds a probe, use the health that it saw: the others saw the breaker
-        // closed.
-        let seen = for_health.iter().filter_map(|attempt| attempt.health_before.as_ref());
-        let seen = seen.max_by_key(|health| health.open_until).cloned();
-        let for_health: Vec<_> = for_health.into_iter().map(|attempt| attempt.outcome.clone()).collect();
-        let Some(entity) = tried.first().map(|attempt| attempt.entity.clone()) else { return };
-        let outcomes: Vec<_> = tried.into_iter().map(|attempt| attempt.outcome).collect();
-        let counted = tokio::join!(
-            self.watch.count(&entity, &webhook, &for_health, seen.as_ref(), now),
-            self.stats.count(&entity, &webhook, &outcomes, now)
-        );
-        for error in [counted.0, counted.1].into_iter().filter_map(Result::err) {
-            tracing::warn!(error = %logging::chain(&error), webhookId = %webhook, "attempts were not counted");
-        }
-    }
-
-    /// Decides what follows from the outcome. An attempt that was asked for by hand neither takes
-    /// one away from the schedule nor moves it, but a pause that the endpoint asks for counts all
-    /// the same.
+    /// Decides what follows from the outcome. An attempt that was asked for by hand neither takes one away from the
+    /// schedule nor moves it; a pause that the endpoint asks for is kept.
     fn next(&self, claimed: &Claimed, outcome: &Result<HttpResponse, AttemptError>, now: Time) -> Next {
         let dice = random::unit(&*self.random);
         let next = self.schedule.next(claimed.attempt_in_schedule(), outcome, now, dice);
@@ -351,8 +301,8 @@ impl Dispatcher {
         }
     }
 
-    /// Handles a delivery whose event is not there: its publication was never acknowledged, and may
-    /// be repeated for as long as its key is remembered; after that the event never comes.
+    /// Handles a delivery whose event is not there. Its publication was never acknowledged; the client may repeat it
+    /// for as long as its key is remembered, and after that the event never comes.
     async fn wait_for_body(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
         let (delivery, age) = (claimed.delivery(), now.since(claimed.delivery().created_date));
         if age > IDEMPOTENCY_MEMORY {
@@ -363,60 +313,10 @@ impl Dispatcher {
         self.wait(claimed, now).await
     }
 
-    /// Gives a claim back for as long as the delivery is old, so that a delivery that waits for
-    /// long is seldom looked at.
+    /// Gives a claim back for as long as the delivery is old, so that a delivery that waits for long is seldom read.
     async fn wait(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
         let until = now + now.since(claimed.delivery().created_date).clamp(GRACE, LONGEST_WAIT);
         Ok(self.deliveries.put_off(claimed, until, now).await?)
-    }
-
-    /// A message for an attempt; the sweep does it if that fails.
-    async fn announce(&self, claimed: &Claimed, attempt: u32, lane: Lane, time: Time, now: Time) {
-        let delivery = claimed.delivery();
-        let message = DueMessage { delivery: delivery.id.clone(), attempt };
-        let (owner, webhook) = (delivery.owner_identifier.clone(), delivery.webhook_identifier.clone());
-        if let Err(error) = self.queue.announce(lane, Notice::new(message, owner, webhook), time, now).await {
-            tracing::warn!(error = %logging::chain(&error), "not announced; the sweep will find it");
-        }
-    }
-
-    /// The request, exactly as the contract describes it. Only an unreadable secret is an error
-    /// here.
-    async fn prepare(
-        &self,
-        claimed: &Claimed,
-        webhook: &SigningWebhook,
-        body: &str,
-        now: Time,
-    ) -> Result<Prepared, SealError> {
-        let secrets = webhook.live_secrets(&self.rings, now).await?;
-        // The webhook's present URL: an owner who moved it wants nothing more at the old address.
-        let (url, custom) = webhook.endpoint(&self.rings).await?;
-        let Ok(url) = EndpointUrl::parse(&url, &self.outbound.rules) else {
-            return Ok(Prepared::Blocked(AttemptError::Blocked("the URL of the endpoint is not allowed")));
-        };
-        let own = [
-            (header::CONTENT_TYPE, "application/json".to_owned()),
-            (header::USER_AGENT, USER_AGENT.to_owned()),
-            (HeaderName::from_static("service-delivery-id"), claimed.delivery().id.to_string()),
-            (HeaderName::from_static(SERVICE_VERSION_HEADER), SERVICE_VERSION.to_owned()),
-            (HeaderName::from_static("webhook-id"), claimed.event().to_string()),
-            (HeaderName::from_static("webhook-timestamp"), now.as_seconds().to_string()),
-            (HeaderName::from_static("webhook-signature"), signature::sign(&secrets, claimed.event(), now, body)),
-        ];
-        let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
-        let headers: Vec<_> = own.chain(headers::to_send(&custom)).collect();
-        Ok(Prepared::Request { url, headers, body: Bytes::copy_from_slice(body.as_bytes()) })
-    }
-
-    /// One exchange with the endpoint.
-    async fn send(&self, prepared: Prepared) -> Result<HttpResponse, AttemptError> {
-        match prepared {
-            Prepared::Request { url, headers, body } => {
-                self.outbound.send(Method::POST, url.url(), &headers, body).await
-            }
-            Prepared::Blocked(error) => Err(error),
-        }
     }
 }
 

@@ -1,16 +1,16 @@
-//! What a list of deliveries is narrowed to, as the query says it.
+//! The filters of a list of deliveries, as the query says them.
 
 use std::fmt;
 
-use super::{by_entity::Wanted, delivery::Status};
+use super::delivery::Status;
 use crate::events::catalogue;
 use base::{clock::Time, ids::WebhookId};
 use problem::Query;
 
-/// The filters of a list. What is not said may be anything.
+/// The filters of a list; an absent filter lets everything through.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filters {
-    /// Where they stand.
+    /// Their state.
     pub status: Option<Status>,
     /// The type of their event.
     pub kind: Option<&'static str>,
@@ -25,7 +25,7 @@ pub struct Filters {
 const TIME: &str = "a time in RFC 3339 with no more than milliseconds, such as 2026-11-20T09:45:00.123Z";
 
 impl Filters {
-    /// Takes the filters from a query; what is wrong with them is noted there.
+    /// Takes the filters from a query, which notes their violations.
     pub fn take(query: &mut Query<'_>) -> Self {
         let status = query.optional("status", "pending, delivered, retrying, failed or cancelled", Status::parse);
         let kind = query.optional("type", "the key of an event type of the catalogue", |text| {
@@ -38,11 +38,6 @@ impl Filters {
             query.violations.add("createdTo", "must not be before createdFrom");
         }
         Self { status, kind, webhook, created_from, created_to }
-    }
-
-    /// What they mean for the index, but for the times.
-    pub(super) fn wanted(&self) -> Wanted<'_> {
-        Wanted { status: self.status, kind: self.kind, webhook: self.webhook.as_ref() }
     }
 }
 
@@ -67,10 +62,7 @@ mod tests {
     fn read(pairs: &[(&'static str, &'static str)]) -> Result<Filters, Vec<String>> {
         let mut query = Query::new(pairs.iter().copied());
         let filters = Filters::take(&mut query);
-        query.finish().map(|()| filters).map_err(|problem| {
-            let violations = problem.properties["violations"].as_array().expect("a list").clone();
-            violations.iter().map(|violation| violation["field"].as_str().expect("a field").to_owned()).collect()
-        })
+        query.finish().map(|()| filters).map_err(|problem| crate::testing::fields(&problem))
     }
 
     #[test]
@@ -119,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn other_filters_have_another_text() {
+    fn different_filters_have_different_texts() {
         let all: Vec<&[(&str, &str)]> = vec![
             &[],
             &[("status", "failed")],

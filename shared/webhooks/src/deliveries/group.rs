@@ -1,5 +1,5 @@
-//! The two groups of a webhook's deliveries that can be found: those that wait, which removing the
-//! webhook cancels, and those that can be recovered.
+//! The two groups of a webhook's deliveries that the index finds: those that wait, which a removal of the webhook
+//! cancels, and those that can be recovered.
 
 use std::time::Duration;
 
@@ -9,19 +9,18 @@ use base::{clock::Time, ids::WebhookId};
 /// A shorter wait is not worth a write in the index.
 const SHORT_WAIT: Duration = Duration::from_secs(60);
 
-/// The groups of a webhook's deliveries that the index can find.
+/// The groups of a webhook's deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// Open, and its next attempt is more than a minute away.
     Waiting,
-    /// Failed or cancelled, with fewer attempts than a delivery may have. A webhook that still
-    /// exists has cancelled deliveries only because it was disabled for a while, so they can be
-    /// recovered.
+    /// Failed or cancelled, with fewer attempts than a delivery may have. A webhook that still exists has cancelled
+    /// deliveries only because it was disabled for a while, so they can be recovered.
     Recoverable,
 }
 
 impl Group {
-    /// The group of a delivery in this state; `None` when it is in neither.
+    /// The group of a delivery in this state, if any.
     pub fn of(status: Status, attempts: u32, next_attempt: Option<Time>, now: Time) -> Option<Self> {
         match status {
             Status::Pending | Status::Retrying => {
@@ -48,7 +47,7 @@ mod tests {
     const NOW: Time = Time::from_millis(1_795_167_900_000);
 
     #[test]
-    fn what_is_delivered_or_attempted_soon_is_written_nowhere() {
+    fn deliveries_that_are_delivered_or_attempted_soon_are_in_no_group() {
         let soon = Some(NOW + SHORT_WAIT);
         for status in [Status::Pending, Status::Retrying] {
             assert_eq!(Group::of(status, 1, soon, NOW), None);
@@ -58,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_found_by_a_removal_and_what_is_over_by_a_recovery() {
+    fn a_removal_finds_waiting_deliveries_and_a_recovery_final_ones() {
         let late = Some(NOW + SHORT_WAIT + Duration::from_millis(1));
         for status in [Status::Pending, Status::Retrying] {
             assert_eq!(Group::of(status, 1, late, NOW), Some(Group::Waiting));

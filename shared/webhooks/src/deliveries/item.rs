@@ -1,17 +1,15 @@
-//! Deliveries as items: a small head that changes, attempts that are only ever added, and the keys
-//! of the indexes.
+//! Deliveries as items: a small head that changes, attempts that are only ever added, and the keys of the indexes.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | head | `DLV#{delivery}` / `HEAD` |
 //! | large attempt | `DLV#{delivery}` / `ATT#0001` |
 //!
-//! A head stands in the index `byEntity` for listing, in `byDue` for as long as something is due,
-//! and in `byWebhook` while it is in a [`Group`].
+//! A head stands in the index `byEntity` for listing, in `byDue` while the delivery is open, and in `byWebhook` while
+//! it is in a [`Group`].
 //!
-//! An attempt stands in the head for as long as the head stays small: then one write of one unit
-//! records both. Larger ones are items of their own, so that a change of the head never costs more
-//! than two units, however long its history.
+//! An attempt stands in the head while the head stays small: then one write of one unit records both. Larger attempts
+//! are items of their own, so that a change of the head never costs more than two units, however long its history.
 
 use std::time::Duration;
 
@@ -23,23 +21,23 @@ use super::{
     group::Group,
     lease::GRACE,
 };
-use crate::{events::event::Event, subscriptions::webhook::Webhook};
+use crate::{events::Event, subscriptions::Webhook};
 use base::{
     clock::Time,
-    ids::{DeliveryId, EventId, WebhookId},
+    ids::{DeliveryId, EventId},
 };
 
-/// As many bytes of attempts as stand in a head, with what they are called.
+/// The most bytes of attempts in a head, with the names of their attributes.
 const MAX_INLINE: usize = 1024;
 
-/// How long the sweep leaves a new delivery of a slow webhook alone: shorter than a lease, so that
-/// a claim need not move it.
+/// How long the sweep leaves a new delivery of a slow webhook alone: shorter than a lease, so that a claim need not
+/// move its due time.
 const SLOW_GRACE: Duration = Duration::from_secs(20);
-/// As if it had been announced so often: the next pause is 80 s.
+/// It counts as announced so often by the sweep, whose next pause is 80 s then.
 const SLOW_SWEEPS: u32 = 3;
 
 /// How many partitions the index of due deliveries has: one takes 1 000 writes a second.
-pub const DUE_SHARDS: u8 = 8;
+pub(super) const DUE_SHARDS: u8 = 8;
 /// The sort key of heads.
 pub const HEAD: &str = "HEAD";
 
@@ -58,16 +56,14 @@ pub struct HeadItem {
     pub(super) sweeps: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) lease: Option<String>,
-    /// The earliest moment at which the next attempt may be claimed: its time, or the end of the
-    /// lease. Present for as long as the delivery is open, so that one comparison tells whether
-    /// there is anything to claim.
+    /// The earliest moment at which the next attempt may be claimed: its time, or the end of the lease. Present while
+    /// the delivery is open, so that one comparison decides a claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) claimable_at: Option<Time>,
     /// When the schedule goes on, if the next attempt was asked for by hand in between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) resume_at: Option<Time>,
-    /// Whether the next attempt waits for something else than its schedule: a breaker, or an event
-    /// that is not there yet.
+    /// Whether the next attempt waits for a breaker, or for an event that is not there yet, and not for its schedule.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) put_off: bool,
     /// The attempts that are small enough to stand here.
@@ -75,7 +71,7 @@ pub struct HeadItem {
     pub(super) attempts: Vec<Attempt>,
     pub(super) entity_key: String,
     pub(super) created_key: String,
-    /// Its group of its webhook's deliveries, while it is in one.
+    /// Its [`Group`], while it is in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) webhook_key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,12 +82,11 @@ pub struct HeadItem {
 }
 
 impl HeadItem {
-    /// The head of a delivery that was just decided.
-    pub fn new(event: &Event, webhook: &Webhook, first_attempt: Time, retention: Duration) -> Self {
+    /// The head of a new delivery.
+    pub(super) fn new(event: &Event, webhook: &Webhook, first_attempt: Time, retention: Duration) -> Self {
         let id = DeliveryId::of(&event.id, &webhook.id);
         let created = event.timestamp;
-        // A delivery to a slow webhook may wait for a place, so the sweep announces it again later
-        // than others.
+        // A delivery to a slow webhook may wait for a place, so the sweep announces it again later than others.
         let (grace, sweeps) = if webhook.is_slow(created) { (SLOW_GRACE, SLOW_SWEEPS) } else { (GRACE, 0) };
         Self {
             pk: partition(&id),
@@ -126,17 +121,10 @@ impl HeadItem {
             },
         }
     }
-}
 
-impl HeadItem {
     /// The delivery, as its owner sees it.
     pub fn delivery(&self) -> &Delivery {
         &self.delivery
-    }
-
-    /// The event that it carries.
-    pub fn event(&self) -> &EventId {
-        &self.event
     }
 
     /// Whether the delivery is within its retention.
@@ -153,7 +141,7 @@ impl HeadItem {
 /// An attempt that has no room in the head.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct AttemptItem {
+pub(super) struct AttemptItem {
     pk: String,
     sk: String,
     #[serde(flatten)]
@@ -162,37 +150,25 @@ pub struct AttemptItem {
 }
 
 impl AttemptItem {
-    /// An attempt of a delivery. It is kept for as long as its delivery.
-    pub fn new(head: &HeadItem, attempt: Attempt) -> Self {
+    /// An attempt of a delivery, kept as long as the delivery.
+    pub(super) fn new(head: &HeadItem, attempt: Attempt) -> Self {
         let (pk, expires_at) = (head.pk.clone(), head.expires_at);
         Self { pk, sk: format!("{ATTEMPT}{:04}", attempt.attempt_number), attempt, expires_at }
     }
 }
 
-/// What the sort keys of attempts begin with.
-pub const ATTEMPT: &str = "ATT#";
+/// The prefix of the sort keys of attempts.
+pub(super) const ATTEMPT: &str = "ATT#";
 
-/// What the index of due deliveries shows of a head.
+/// A head in the index of due deliveries.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct DueEntry {
-    /// The key of the head.
-    pub pk: String,
-    /// When it is due.
-    pub due_at: Time,
-    /// How many attempts were made.
-    pub attempt_count: u32,
-    /// How often it was announced in vain.
-    pub sweeps: u32,
-    /// The webhook that it goes to.
-    pub webhook_identifier: WebhookId,
-}
-
-impl DueEntry {
-    /// The delivery that is due.
-    pub fn delivery(&self) -> Option<DeliveryId> {
-        delivery_of(&self.pk)
-    }
+pub(super) struct DueEntry {
+    pub(super) pk: String,
+    pub(super) due_at: Time,
+    pub(super) attempt_count: u32,
+    /// How often the sweep announced it in vain.
+    pub(super) sweeps: u32,
 }
 
 /// The partition of a delivery.
@@ -200,24 +176,23 @@ pub fn partition(id: &DeliveryId) -> String {
     format!("DLV#{id}")
 }
 
-/// Where the head of a delivery is.
-pub fn head_key(id: &DeliveryId) -> (String, String) {
+pub(super) fn head_key(id: &DeliveryId) -> (String, String) {
     (partition(id), HEAD.to_owned())
 }
 
-/// The delivery whose partition this is.
-pub fn delivery_of(pk: &str) -> Option<DeliveryId> {
+/// The delivery with this partition key.
+pub(super) fn delivery_of(pk: &str) -> Option<DeliveryId> {
     DeliveryId::parse(pk.strip_prefix("DLV#")?)
 }
 
 /// The key of a shard of the index of due deliveries.
-pub fn shard_key(shard: u8) -> String {
+pub(super) fn shard_key(shard: u8) -> String {
     format!("DUE#{shard}")
 }
 
-/// The shard that a delivery stands in. The identifier's last characters are as good as random; of
-/// 32 letters no one falls evenly on the shards, the sum of some does.
-pub fn due_shard(id: &DeliveryId) -> String {
+/// The shard of a delivery. The identifier's last characters are as good as random: one of 32 letters would not spread
+/// evenly over the shards, the sum of some does.
+pub(super) fn due_shard(id: &DeliveryId) -> String {
     let sum = id.as_str().bytes().rev().take(6).fold(0u8, u8::wrapping_add);
     shard_key(sum % DUE_SHARDS)
 }
@@ -227,6 +202,7 @@ pub(super) mod tests {
     use super::*;
     use crate::events::catalogue;
     use auth::entity::EntityId;
+    use base::ids::WebhookId;
     use base::testing::CountingRandom;
     use serde_json::value::RawValue;
     use std::collections::BTreeMap;
@@ -253,7 +229,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_past_its_time_counts_as_gone_at_its_last_second() {
+    fn a_delivery_is_kept_until_the_last_second_of_its_retention() {
         let head = head();
         assert!(head.is_kept(NOW + Duration::from_millis(59_999)));
         assert!(!head.is_kept(NOW + Duration::from_secs(60)));

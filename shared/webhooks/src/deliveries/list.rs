@@ -22,25 +22,24 @@ use storage::{
     table::TableError,
 };
 
-/// How many deliveries a page has unless it is said.
+/// How many deliveries a page has unless the query says otherwise.
 const DEFAULT_LIMIT: usize = 25;
-/// How many it may have.
+/// How many a page may have.
 const MAX_LIMIT: usize = 100;
-/// How many deliveries are looked at for one page, at most: a page that finds few ends early and
-/// says where the next one begins, so that a request costs the same however many deliveries its
-/// entity has. So many are about 1 MB, what the table reads in one call.
+/// The most deliveries that are read for one page: a page that finds few ends early and gives a cursor, so that a
+/// request costs the same however many deliveries its entity has. So many are about 1 MB, the most that the table reads
+/// in one call.
 const LOOKED_AT: usize = 2_000;
 
 /// Lists deliveries.
 pub struct Listing {
     /// The deliveries.
     pub deliveries: Deliveries,
-    /// How long they are kept: what is older is not shown, though the table may still have it for
-    /// days.
+    /// Older deliveries are not shown, though the table may still have them for days.
     pub retention: Duration,
     /// Seals the cursors.
     pub rings: KeyRings,
-    /// Tells which deliveries are past their retention.
+    /// Decides which deliveries are past their retention.
     pub clock: SharedClock,
     /// Makes each cursor's sealing unique.
     pub random: SharedRandom,
@@ -61,13 +60,6 @@ pub struct DeliveryPage {
     items: Vec<Delivery>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
-}
-
-/// A page of a list, and the place behind which the next one begins, if there may be one.
-#[derive(Debug, Default)]
-struct ListPage {
-    items: Vec<Delivery>,
-    end: Option<Place>,
 }
 
 /// Why a page cannot be given.
@@ -114,7 +106,7 @@ impl Listing {
             None => None,
         };
         let stretch = stretch(filters, self.clock.now() - self.retention, behind.as_ref());
-        let ListPage { items, end } = self.deliveries.page(entity, filters, stretch, *limit).await?;
+        let (items, end) = self.deliveries.page(entity, filters, stretch, *limit).await?;
         let next_cursor = match end {
             Some(end) => Some(cursor::write(&end, &*self.rings.get().await?, &*self.random, entity.id(), filters)),
             None => None,
@@ -135,7 +127,7 @@ fn limit(text: &str) -> Option<usize> {
     (1..=MAX_LIMIT).contains(&limit).then_some(limit)
 }
 
-/// Where the deliveries are that may be on the page.
+/// The stretch that the page is a part of.
 fn stretch(filters: &Filters, oldest: Time, behind: Option<&Place>) -> Stretch {
     let from = filters.created_from.map_or(oldest, |from| from.max(oldest));
     let stretch = filters.created_to.map_or_else(|| Stretch::since(from), |to| Stretch::between(from, to));
@@ -146,31 +138,31 @@ fn stretch(filters: &Filters, oldest: Time, behind: Option<&Place>) -> Stretch {
 }
 
 impl Deliveries {
-    /// The newest deliveries of a stretch that pass the filters: as many as are asked for, or fewer
-    /// when there are no more or too few among those that are looked at.
+    /// The newest deliveries of a stretch that pass the filters: as many as are asked for, or fewer when there are no
+    /// more or too few among those that are read. With them comes the place behind which the next page begins, if there
+    /// may be one.
     async fn page(
         &self,
         entity: &AuthorizedEntity,
         filters: &Filters,
         mut stretch: Stretch,
         limit: usize,
-    ) -> Result<ListPage, TableError> {
-        let wanted = filters.wanted();
+    ) -> Result<(Vec<Delivery>, Option<Place>), TableError> {
         let (mut items, mut looked_at, mut look) = (Vec::new(), 0, limit + 1);
         loop {
             let most = i32::try_from(look).unwrap_or(i32::MAX);
-            let page = self.look(entity.id(), &stretch, wanted, most).await?;
+            let page = self.look(entity.id(), &stretch, filters, most).await?;
             items.extend(page.found);
-            // One more than is shown tells whether there is a next page.
+            // One more than the page shows whether there is a next page.
             if items.len() > limit {
                 items.truncate(limit);
                 let end = items.last().map(Place::of);
-                return Ok(ListPage { items, end });
+                return Ok((items, end));
             }
             looked_at += page.looked_at;
-            let Some(end) = page.end else { return Ok(ListPage { items, end: None }) };
+            let Some(end) = page.end else { return Ok((items, None)) };
             if looked_at >= LOOKED_AT {
-                return Ok(ListPage { items, end: Some(end) });
+                return Ok((items, Some(end)));
             }
             stretch = stretch.before(&end);
             // Few pass a narrow filter, so calls grow.
@@ -194,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_past_its_retention_is_not_looked_at() {
+    fn deliveries_past_their_retention_are_not_read() {
         let (early, late) = (Time::from_millis(1_000), Time::from_millis(2_000));
         let from = |time| Filters { created_from: Some(time), ..Filters::default() };
         assert_eq!(stretch(&from(early), late, None), Stretch::since(late));

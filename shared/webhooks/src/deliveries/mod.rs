@@ -1,33 +1,34 @@
 //! Deliveries: one event on its way to one webhook, and every attempt to deliver it.
 //!
-//! DynamoDB is the truth; the queue only says "look now". So losing, repeating or delaying a
-//! message costs time only.
+//! The table is the truth; the queue only says "look now". So a message that is lost, repeated or late costs time only.
 
-pub mod attempt;
+mod attempt;
 pub mod by_entity;
-pub mod by_webhook;
-pub mod claim;
+mod by_webhook;
+mod claim;
+mod counting;
 pub mod cursor;
 pub mod delivery;
 pub mod dispatch;
 pub mod filters;
 pub mod group;
+pub mod inbox;
 pub mod item;
 pub mod jobs;
-pub mod lease;
+mod lease;
 pub mod list;
-pub mod places;
+pub mod notice;
+mod places;
 pub mod queue;
 pub mod recover;
-pub mod reopen;
+mod reopen;
+mod request;
 pub mod resend;
 mod round;
 pub mod schedule;
-mod sendable;
-pub mod signature;
-pub mod store;
+mod signature;
+mod store;
 pub mod sweep;
 
-pub use attempt::Attempt;
 pub use delivery::{Delivery, Status};
 pub use store::Deliveries;

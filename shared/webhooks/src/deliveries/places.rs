@@ -1,11 +1,9 @@
-//! Places: how many attempts one invocation of the dispatcher has under way, and how many of them
-//! may be of one entity or one webhook.
+//! Places: how many attempts one invocation of the dispatcher has under way, and how many of them may be of one entity
+//! or one webhook.
 //!
-//! An invocation that waits for slow endpoints goes on receiving (`round.rs`), so the scarce thing
-//! is not the invocation but the places in it. Some of them no single entity can have, whatever it
-//! does and before anything is known of it: so there are free places for others in every invocation
-//! that is under way. Nothing of it stands in the table: it costs nothing, and nothing is left of
-//! it when a worker dies.
+//! An invocation that waits for slow endpoints goes on receiving (`round.rs`), so places are scarce, and invocations
+//! are not. One entity cannot have all places of an invocation, so every invocation has room for others. Places are
+//! counted in memory: they cost no write, and a worker that dies leaves none taken.
 
 use std::{
     collections::HashMap,
@@ -13,19 +11,17 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::queue::{Lane, Whose};
+use super::{notice::Whose, queue::Lane};
 use auth::entity::EntityId;
 use base::ids::WebhookId;
 
-/// Attempts under way in one invocation: each has a connection, and an event of 256 KiB several
-/// times in memory.
+/// Attempts under way in one invocation: each has a connection, and an event of 256 KiB several times in memory.
 const PLACES: usize = 50;
-/// As many of them one entity may have.
+/// How many of them one entity may have.
 const OF_AN_ENTITY: usize = 40;
-/// As many of these one webhook may have, so that it leaves half to its entity's others.
+/// How many of these one webhook may have: half, so that its entity's other webhooks have the rest.
 const OF_A_WEBHOOK: usize = 20;
-/// Of what it may have, this share is for deliveries that have found no place before, so that those
-/// come first.
+/// This share of its places is kept for deliveries that found no place before, so that they come first.
 const KEPT_FOR_WAITING: usize = 4;
 
 /// The places of an invocation.
@@ -40,7 +36,7 @@ struct Taken {
     all: usize,
     entities: HashMap<EntityId, usize>,
     webhooks: HashMap<WebhookId, usize>,
-    /// How many deliveries of each entity were sent back to wait on the queue.
+    /// How many deliveries of each entity were sent back to wait on the queue, less its attempts that ended since.
     sent_back: HashMap<EntityId, usize>,
 }
 
@@ -52,7 +48,7 @@ pub struct Place<'a> {
 }
 
 impl Places {
-    /// All are free.
+    /// Places that are all free.
     pub fn new(lane: Lane) -> Self {
         Self { lane, taken: Mutex::default() }
     }
@@ -62,9 +58,9 @@ impl Places {
         PLACES.saturating_sub(self.taken().all)
     }
 
-    /// Takes a place; nothing when there is none for this entity and webhook.
+    /// Takes a place; `None` when none is free for this entity and webhook.
     pub fn take(&self, whose: &Whose, has_waited: bool) -> Option<Place<'_>> {
-        // In the quick lane nothing waits: what finds no place there goes to the slow one.
+        // In the quick lane no delivery waits: one that finds no place there goes to the slow lane.
         let comes_later = self.lane == Lane::Slow && !has_waited;
         let share = |whole: usize| if comes_later { whole - whole / KEPT_FOR_WAITING } else { whole };
         let mut taken = self.taken();
@@ -80,14 +76,16 @@ impl Places {
         Some(Place { places: self, whose: whose.clone() })
     }
 
-    /// Whether a delivery without a place may wait on the queue for a moment: as many of each
-    /// entity as there are places, so that a burst goes on soon, a flood costs next to nothing, and
-    /// one entity's flood takes no such wait from another. The rest is left to the sweep.
+    /// Whether a delivery without a place may wait on the queue for a moment; otherwise it waits for the sweep, which
+    /// is much later. As many of each entity may as there are places, and one more for each of its attempts that ends:
+    /// so a burst goes on soon, a webhook that is busy for long is not left to the sweep, and a flood costs little,
+    /// since it ends few attempts.
     pub fn send_back(&self, entity: &EntityId) -> bool {
         let mut taken = self.taken();
         let sent_back = taken.sent_back.entry(entity.clone()).or_default();
-        *sent_back += 1;
-        *sent_back <= PLACES
+        let may = *sent_back < PLACES;
+        *sent_back += usize::from(may);
+        may
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -101,6 +99,7 @@ impl Drop for Place<'_> {
         taken.all -= 1;
         give_back(&mut taken.entities, &self.whose.entity);
         give_back(&mut taken.webhooks, &self.whose.webhook);
+        give_back(&mut taken.sent_back, &self.whose.entity);
     }
 }
 
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_waited_finds_places_that_are_kept_for_it() {
+    fn places_are_kept_for_deliveries_that_waited() {
         let places = Places::new(Lane::Slow);
         let hook = webhook();
         let mine = whose("slow", &hook);
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn of_each_entity_no_more_wait_on_the_queue_than_there_are_places() {
+    fn each_entity_has_as_many_deliveries_waiting_on_the_queue_as_there_are_places() {
         let places = Places::new(Lane::Slow);
         for entity in ["noisy", "slow"] {
             let entity = EntityId::parse(entity).expect("an identifier");
@@ -165,9 +164,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_entity_whose_attempts_end_may_go_on_waiting_on_the_queue_and_others_may_not_for_it() {
+        let (places, hook) = (Places::new(Lane::Slow), webhook());
+        let (busy, stuck) = (whose("busy", &hook), whose("stuck", &webhook()));
+        for round in 0..1_000 {
+            let attempt = places.take(&busy, true).expect("nothing else is under way");
+            assert!(places.send_back(&busy.entity), "after {round} attempts");
+            assert_eq!(places.send_back(&stuck.entity), round < PLACES);
+            drop(attempt);
+        }
+    }
+
     proptest! {
-        /// Whatever comes and goes, of however many webhooks: one entity leaves room, and no place
-        /// is lost.
+        /// With any number of webhooks, one entity leaves room for others, and no place is lost.
         #[test]
         fn no_entity_ever_has_all_places(steps in proptest::collection::vec((0..60usize, any::<bool>(), any::<bool>()), 0..300)) {
             let places = Places::new(Lane::Quick);

@@ -1,6 +1,5 @@
-//! Recovering a range of a webhook's deliveries that failed, or were cancelled while it was
-//! disabled: how many there are is counted at once, up to a limit, and making them due again is
-//! left to a job.
+//! Recovering a range of a webhook's deliveries that failed, or were cancelled while it was disabled. The request
+//! counts them, up to a limit; a job makes them due again.
 
 use std::time::Duration;
 
@@ -10,20 +9,15 @@ use super::{
     by_entity::Stretch,
     group::Group,
     jobs::{AskError, Jobs, MAX_RANGES, TooManyRanges},
-    sendable::{Unsendable, ensure_sendable},
     store::Deliveries,
 };
-use crate::subscriptions::{
-    problems::{webhook_disabled, webhook_not_found},
-    store::Webhooks,
-};
+use crate::subscriptions::{Webhooks, sendable::Unsendable};
 use auth::entity::AuthorizedEntity;
 use base::{clock::Time, ids::WebhookId};
 use problem::{JsonBody, Problem, ProblemKind};
 use storage::table::TableError;
 
-/// How many are counted: what there is beyond is recovered, but not in the count. So many take a
-/// few calls of the table.
+/// The most deliveries that are counted, which takes a few calls of the table. Deliveries beyond it are recovered, too.
 const MAX_COUNT: usize = 10_000;
 
 const TIME: &str = "must be a time in RFC 3339 with no more than milliseconds, such as 2026-11-20T09:45:00.123Z";
@@ -34,10 +28,9 @@ pub struct Recovery {
     pub deliveries: Deliveries,
     /// Their webhooks.
     pub webhooks: Webhooks,
-    /// Where the work is left to the sweep.
+    /// The jobs that recover them.
     pub jobs: Jobs,
-    /// How long deliveries are kept: what is older is gone, though the table may still have it for
-    /// days.
+    /// Older deliveries count as gone, though the table may still have them for days.
     pub retention: Duration,
 }
 
@@ -53,57 +46,30 @@ pub struct RecoveryRange {
 #[serde(rename_all = "camelCase")]
 pub struct Recovered {
     count: usize,
-    /// Whether there are no more than that.
     count_is_exact: bool,
 }
 
 /// Why a range is not recovered.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
-    /// The entity has no such webhook; another entity's looks the same.
-    #[error("the entity has no such webhook")]
-    WebhookNotFound,
-    /// The webhook is disabled.
-    #[error("the webhook is disabled")]
-    WebhookDisabled,
-    /// The webhook's deliveries are being recovered in as many ranges as can be at once.
+    /// The webhook is missing or disabled.
     #[error(transparent)]
-    TooManyRanges(#[from] TooManyRanges),
-    /// The table failed.
-    #[error("the table failed a recovery")]
-    Table(#[from] TableError),
-}
-
-impl From<Unsendable> for RecoverError {
-    fn from(error: Unsendable) -> Self {
-        match error {
-            Unsendable::Missing => Self::WebhookNotFound,
-            Unsendable::Disabled => Self::WebhookDisabled,
-            Unsendable::Table(error) => Self::Table(error),
-        }
-    }
-}
-
-impl From<AskError> for RecoverError {
-    fn from(error: AskError) -> Self {
-        match error {
-            AskError::TooMany(error) => Self::TooManyRanges(error),
-            AskError::Table(error) => Self::Table(error),
-        }
-    }
+    Unsendable(#[from] Unsendable),
+    /// Too many ranges are being recovered, or the table failed.
+    #[error(transparent)]
+    Asking(#[from] AskError),
 }
 
 impl From<RecoverError> for Problem {
     fn from(error: RecoverError) -> Self {
         match error {
-            RecoverError::WebhookNotFound => webhook_not_found(),
-            RecoverError::WebhookDisabled => webhook_disabled(),
-            RecoverError::TooManyRanges(TooManyRanges) => {
+            RecoverError::Unsendable(error) => error.into(),
+            RecoverError::Asking(AskError::TooMany(TooManyRanges)) => {
                 let detail =
                     format!("{MAX_RANGES} ranges of this webhook are being recovered; ask again when some are done.");
                 Self::new(ProblemKind::RecoveryLimit, detail).with_property("limit", MAX_RANGES)
             }
-            RecoverError::Table(error) => error.into(),
+            RecoverError::Asking(AskError::Table(error)) => error.into(),
         }
     }
 }
@@ -118,10 +84,10 @@ impl Recovery {
         now: Time,
     ) -> Result<Recovered, RecoverError> {
         let since = since.max(now - self.retention);
-        ensure_sendable(&self.webhooks, entity, webhook).await?;
-        let mut ranges = self.jobs.ranges(webhook).await?;
-        ranges.ask(since, until)?;
-        let recovered = self.count(webhook, ranges.left_between(since, until)).await?;
+        self.webhooks.sendable(entity, webhook).await?;
+        let mut ranges = self.jobs.ranges(webhook).await.map_err(AskError::from)?;
+        ranges.ask(since, until).map_err(AskError::from)?;
+        let recovered = self.count(webhook, ranges.left_between(since, until)).await.map_err(AskError::from)?;
         if recovered.count > 0 {
             self.jobs.recover(entity, webhook, (since, until), now).await?;
         }
@@ -129,13 +95,12 @@ impl Recovery {
         Ok(recovered)
     }
 
-    /// How many deliveries of the webhook there are to recover in these stretches, as far as they
-    /// are counted.
+    /// How many deliveries of the webhook there are to recover in these stretches, as far as they are counted.
     async fn count(&self, webhook: &WebhookId, stretches: Vec<Stretch>) -> Result<Recovered, TableError> {
         let mut count = 0;
         for mut stretch in stretches {
             loop {
-                // One more than is told shows whether there are more.
+                // One more than the answer says shows whether there are more.
                 let most = i32::try_from(MAX_COUNT + 1 - count).unwrap_or(i32::MAX);
                 let page = self.deliveries.count_group(webhook, Group::Recoverable, &stretch, most).await?;
                 count += page.found;
@@ -151,8 +116,7 @@ impl Recovery {
 }
 
 impl RecoveryRange {
-    /// Reads the range in a request's body. What is not made yet is not to be recovered, so it ends
-    /// now at the latest.
+    /// Reads the range in a request's body. It ends now at the latest, since only deliveries that exist are recovered.
     pub fn read(body: &[u8], now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let since = body.required::<String>("since", "a time");
@@ -166,8 +130,7 @@ impl RecoveryRange {
             (Some(since), None) if !given && since >= now => violations.add("since", "must be in the past"),
             _ => {}
         }
-        body.finish()?;
-        let since = since.ok_or_else(|| Problem::internal("a value is missing without a violation"))?;
+        let since = body.finish_with(since)?;
         Ok(Self { since, until: until.map_or(now, |until| until.min(now)) })
     }
 }
@@ -179,9 +142,7 @@ mod tests {
     const NOW: Time = Time::from_millis(1_795_167_900_000);
 
     fn fields(body: &str) -> Vec<String> {
-        let problem = RecoveryRange::read(body.as_bytes(), NOW).expect_err(body);
-        let violations = problem.properties["violations"].as_array().expect("a list").clone();
-        violations.iter().map(|violation| violation["field"].as_str().expect("a field").to_owned()).collect()
+        crate::testing::fields(&RecoveryRange::read(body.as_bytes(), NOW).expect_err(body))
     }
 
     #[test]
@@ -205,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn every_violation_is_told_with_its_field() {
+    fn every_violation_is_listed_with_its_field() {
         for (body, expected) in [
             ("{}", vec!["since"]),
             (r#"{"since":"yesterday","until":5,"more":1}"#, vec!["until", "since", "more"]),

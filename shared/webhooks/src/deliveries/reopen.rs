@@ -1,9 +1,8 @@
-//! Making a delivery due again, or ending one that waits: a final delivery gets a fresh schedule,
-//! and one that waits for its next attempt gets one more in between, which takes nothing away from
-//! its schedule.
+//! Making a delivery due again: a final delivery gets a fresh schedule, and one that waits for its next attempt gets an
+//! attempt in between, which its schedule does not count. And ending one that waits.
 //!
-//! Every change is on condition of the state that was read before. So of several requests at the
-//! same moment one has an effect, and the others find that it is done.
+//! Every change is on condition of the state that was read before, so that of several requests at the same moment one
+//! has an effect.
 
 use super::{
     delivery::{Delivery, Status},
@@ -21,8 +20,8 @@ use storage::table::{Change, TableError, Written, absent, is, more};
 const REOPENING: &str = "reopening a delivery";
 const CANCELLING: &str = "cancelling a delivery";
 
-/// A final delivery becomes open, with a fresh schedule that begins now; the sweep looks after it
-/// from `due` on. It is kept as long as before: what is past its time stays as it is.
+/// A final delivery becomes open, with a fresh schedule that begins now; it is the sweep's from `due` on. It is kept as
+/// long as before, so a delivery whose retention is over stays as it is.
 fn reopening(seen: &Delivery, now: Time, due: Time) -> Change {
     Change::of(head_key(&seen.id))
         .set("status", Status::Pending.as_str())
@@ -40,8 +39,8 @@ fn reopening(seen: &Delivery, now: Time, due: Time) -> Change {
         .only_if(more("expiresAt", now.as_seconds()))
 }
 
-/// An open delivery's next attempt becomes due now, and what its schedule had is remembered. One
-/// that was put off is itself that of the schedule: it waits for nothing that the schedule has.
+/// An open delivery's next attempt becomes due now, and the time that the schedule had for it is remembered. An attempt
+/// that was put off is the schedule's own, so it has no such time.
 fn attempt_now(seen: &HeadItem, now: Time) -> Change {
     let scheduled = seen.delivery.next_attempt_date.filter(|_| seen.resume_at.is_none() && !seen.put_off);
     let change = Change::of((seen.pk.clone(), HEAD.to_owned()))
@@ -58,25 +57,22 @@ fn attempt_now(seen: &HeadItem, now: Time) -> Change {
 }
 
 impl Deliveries {
-    /// Gives a final delivery a fresh schedule; its announcement is the caller's. Lost when it is
-    /// not as it was read.
+    /// Gives a final delivery a fresh schedule; the caller announces it. Lost when it is not as it was read.
     pub(super) async fn reopen(&self, seen: &Delivery, now: Time) -> Result<Written<HeadItem>, TableError> {
         self.table.write_together_and_read(reopening(seen, now, now + GRACE), REOPENING).await
     }
 
-    /// The same, and leaves its announcement to the sweep.
+    /// The same; the sweep announces it.
     pub(super) async fn reopen_for_sweep(&self, seen: &Delivery, now: Time) -> Result<Written<()>, TableError> {
         self.table.write_together(reopening(seen, now, now), REOPENING).await
     }
 
-    /// Makes the next attempt of an open delivery due now; its announcement is the caller's. Lost
-    /// when it is not as it was read.
+    /// Makes the next attempt of an open delivery due now; the caller announces it. Lost when it is not as it was read.
     pub(super) async fn hasten(&self, seen: &HeadItem, now: Time) -> Result<Written<HeadItem>, TableError> {
         self.table.write_together_and_read(attempt_now(seen, now), REOPENING).await
     }
 
-    /// Ends a delivery that waits for a webhook that is gone; one that is claimed at this moment is
-    /// left to its worker, and lost.
+    /// Ends a delivery that waits for a removed webhook. Lost when it is claimed at this moment: its worker ends it.
     pub(super) async fn cancel_waiting(
         &self,
         id: &DeliveryId,
@@ -91,15 +87,15 @@ impl Deliveries {
             .remove("resumeAt")
             .remove("dueShard")
             .remove("dueAt")
-            // Nothing of a webhook that is gone is recovered.
+            // No delivery of a removed webhook is recovered.
             .remove("webhookKey")
             .only_if(is("webhookKey", Group::Waiting.key(webhook)))
-            // Any time will do: one that is final has none.
+            // Any time will do: a final delivery has none.
             .only_if(more("claimableAt", Time::from_millis(0)))
             .only_if(absent("lease"));
         let written = self.table.write_together(cancelled, CANCELLING).await?;
         if !written.is_done() {
-            // An earlier release, after a roll-back, may have ended it and left it among those that
+            // An earlier release, after a roll-back, may have ended the delivery and left it in the group of those that
             // wait.
             let stale = Change::of(head_key(id))
                 .remove("webhookKey")
@@ -117,7 +113,7 @@ mod tests {
     use crate::deliveries::item::tests::{LATER, NOW, head};
 
     #[test]
-    fn a_pause_that_a_breaker_makes_is_no_time_of_the_schedule_to_go_on_at() {
+    fn a_pause_of_a_breaker_is_no_time_of_the_schedule() {
         let waiting = || {
             let mut head = HeadItem { claimable_at: Some(LATER), ..head() };
             head.delivery.next_attempt_date = Some(LATER);

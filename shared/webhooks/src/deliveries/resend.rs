@@ -1,32 +1,20 @@
 //! Sending a delivery again because its owner asks for it.
 
-use std::time::Duration;
-
-use tokio::time::timeout;
-
 use super::{
-    delivery::{Delivery, MAX_ATTEMPTS, WholeDelivery, delivery_not_found},
+    delivery::{MAX_ATTEMPTS, WholeDelivery, delivery_not_found},
     item::HeadItem,
-    queue::{DueMessage, Lane, Notice, Queue, QueueError},
-    sendable::{Unsendable, ensure_sendable},
+    notice::Notice,
+    queue::{Lane, Queue},
     store::Deliveries,
 };
-use crate::subscriptions::{
-    problems::{webhook_disabled, webhook_removed},
-    store::Webhooks,
-};
+use crate::subscriptions::{Webhooks, problems::webhook_removed, sendable::Unsendable};
 use auth::entity::AuthorizedEntity;
 use base::{
     clock::{SharedClock, Time},
     ids::DeliveryId,
-    logging,
 };
 use problem::{Problem, ProblemKind};
 use storage::table::{TableError, Written};
-
-/// How long telling the queue may take: the delivery is due already, and the sweep announces what
-/// the queue was not told.
-const ANNOUNCEMENT_LIMIT: Duration = Duration::from_secs(2);
 
 /// Sends deliveries again.
 pub struct Resending {
@@ -36,7 +24,7 @@ pub struct Resending {
     pub webhooks: Webhooks,
     /// Where the dispatcher listens.
     pub queue: Queue,
-    /// Tells when the next attempt is due.
+    /// Dates the next attempt.
     pub clock: SharedClock,
 }
 
@@ -46,12 +34,9 @@ pub enum ResendError {
     /// The entity has no such delivery; another entity's looks the same.
     #[error("the entity has no such delivery")]
     NotFound,
-    /// Its webhook was removed.
-    #[error("the webhook of the delivery was removed")]
-    WebhookRemoved,
-    /// Its webhook is disabled.
-    #[error("the webhook of the delivery is disabled")]
-    WebhookDisabled,
+    /// Its webhook was removed or is disabled.
+    #[error(transparent)]
+    Unsendable(#[from] Unsendable),
     /// It has had as many attempts as a delivery that is sent again may have.
     #[error("the delivery has had {MAX_ATTEMPTS} attempts or more")]
     TooManyAttempts,
@@ -60,22 +45,12 @@ pub enum ResendError {
     Table(#[from] TableError),
 }
 
-impl From<Unsendable> for ResendError {
-    fn from(error: Unsendable) -> Self {
-        match error {
-            Unsendable::Missing => Self::WebhookRemoved,
-            Unsendable::Disabled => Self::WebhookDisabled,
-            Unsendable::Table(error) => Self::Table(error),
-        }
-    }
-}
-
 impl From<ResendError> for Problem {
     fn from(error: ResendError) -> Self {
         match error {
             ResendError::NotFound => delivery_not_found(),
-            ResendError::WebhookRemoved => webhook_removed(),
-            ResendError::WebhookDisabled => webhook_disabled(),
+            ResendError::Unsendable(Unsendable::Missing) => webhook_removed(),
+            ResendError::Unsendable(error) => error.into(),
             ResendError::TooManyAttempts => {
                 let detail = format!("The delivery has had {MAX_ATTEMPTS} attempts or more; it cannot be sent again.");
                 Self::new(ProblemKind::AttemptLimit, detail).with_property("limit", MAX_ATTEMPTS)
@@ -85,14 +60,14 @@ impl From<ResendError> for Problem {
     }
 }
 
-/// What there is to do for a delivery that is asked for again.
+/// How a delivery is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// It is final: a fresh schedule.
+    /// It is final: it gets a fresh schedule.
     Reopen,
-    /// Its next attempt is due later: one more now.
+    /// Its next attempt is due later: it gets one more now.
     AttemptNow,
-    /// It is due, and perhaps waits for its message.
+    /// It is due, and perhaps its message was lost.
     Announce,
     /// A worker is making the attempt.
     Nothing,
@@ -110,12 +85,12 @@ impl Step {
 }
 
 impl Resending {
-    /// Has a delivery attempted again, now; gives the delivery as the request has left it. A change
-    /// that another request made at the same moment counts as this one's.
+    /// Has a delivery attempted again, now, and returns it as it is then. A change that another request made at the
+    /// same moment counts as this one's.
     pub async fn resend(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<WholeDelivery, ResendError> {
         let stored = self.deliveries.find(entity, id, self.clock.now()).await?.ok_or(ResendError::NotFound)?;
         let head = &stored.head;
-        ensure_sendable(&self.webhooks, entity, &head.delivery.webhook_identifier).await?;
+        self.webhooks.sendable(entity, &head.delivery.webhook_identifier).await?;
         if head.delivery.attempt_count >= MAX_ATTEMPTS {
             return Err(ResendError::TooManyAttempts);
         }
@@ -128,7 +103,9 @@ impl Resending {
         };
         let done = changed.as_ref().is_some_and(Written::is_done);
         if done || step == Step::Announce {
-            self.announce(&head.delivery, now).await;
+            let notice = Notice::of(&head.delivery, head.delivery.attempt_count.saturating_add(1));
+            // In any lane: a dispatcher moves it to the lane of its webhook.
+            self.queue.announce_in_time(Lane::Quick, notice, now, now).await;
         }
         tracing::info!(deliveryId = %id, step = ?step, done, "asked for again");
         let left = match changed {
@@ -142,16 +119,6 @@ impl Resending {
             None => self.deliveries.with_attempts(entity, id, self.clock.now()).await?.ok_or(ResendError::NotFound),
         }
     }
-
-    async fn announce(&self, delivery: &Delivery, now: Time) {
-        let message = DueMessage { delivery: delivery.id.clone(), attempt: delivery.attempt_count.saturating_add(1) };
-        let notice = Notice::new(message, delivery.owner_identifier.clone(), delivery.webhook_identifier.clone());
-        // A dispatcher looks whether it belongs there.
-        let announced = self.queue.announce(Lane::Quick, notice, now, now);
-        if let Err(error) = timeout(ANNOUNCEMENT_LIMIT, announced).await.unwrap_or(Err(QueueError::Late)) {
-            tracing::warn!(error = %logging::chain(&error), deliveryId = %delivery.id, "not announced; the sweep will find it");
-        }
-    }
 }
 
 #[cfg(test)]
@@ -160,7 +127,7 @@ mod tests {
     use crate::deliveries::item::tests::{LATER, NOW, head};
 
     #[test]
-    fn what_there_is_to_do_depends_on_where_the_delivery_stands() {
+    fn a_final_delivery_is_reopened_a_waiting_one_hastened_and_a_due_one_announced() {
         let at =
             |claimable_at, lease: Option<&str>| HeadItem { claimable_at, lease: lease.map(str::to_owned), ..head() };
         assert_eq!(Step::of(&at(None, None), NOW), Step::Reopen);

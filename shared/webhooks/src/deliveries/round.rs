@@ -1,12 +1,11 @@
 //! A round: one invocation of the dispatcher, from its batch until none of its work is under way.
 //!
-//! On AWS there are only so many invocations, and each ends with its slowest exchange. So an
-//! invocation that has to wait goes on receiving from the queue of its lane and dispatches what it
-//! gets: an endpoint that takes 15 s holds one place of many (`places.rs`), and no invocation. A
-//! round of quick exchanges is over before it would receive.
+//! AWS runs only so many invocations at once, and each ends with its slowest exchange. So an invocation that has to
+//! wait goes on receiving from the queue of its lane and dispatches what it gets: an endpoint that takes 15 s holds one
+//! place of many (`places.rs`), and no invocation. A round of quick exchanges is over before it would receive.
 //!
-//! A round deletes the messages that it has received by itself. If it dies, its messages come again
-//! after their visibility time-out, like those of its batch, and the sweep is sooner.
+//! A round deletes the messages that it received by itself. If it dies, its messages come again after their visibility
+//! time-out, as those of its batch do, and the sweep is sooner.
 
 use std::time::Duration;
 
@@ -17,34 +16,38 @@ use tokio::{
 };
 
 use super::{
-    dispatch::{DispatchError, Dispatcher, Tried},
+    counting::Tried,
+    dispatch::{DispatchError, Dispatcher},
+    inbox::{Handed, Inbox, Received},
+    notice::{Notice, Whose},
     places::Places,
-    queue::{Handed, Inbox, Lane, Notice, Received, Whose},
+    queue::Lane,
 };
 use auth::entity::AuthorizedEntity;
-use base::clock::pause;
-use base::{clock::Time, logging, random};
+use base::{
+    clock::{Time, pause},
+    logging, random,
+};
 use storage::table::TableError;
 
 /// After this long a round that is not over begins to receive by itself.
 const PATIENCE: Duration = Duration::from_millis(250);
 /// How often the attempts that ended meanwhile are counted.
 const BEAT: Duration = Duration::from_secs(1);
-/// For how long a round receives: at least, and how much more at most. So rounds that began
-/// together do not end together, and at any time most of those under way still take what comes. An
-/// exchange and its record later the function's time limit is still far away.
+/// For how long a round receives: at least, and how much more at most. So rounds that began together do not end
+/// together, and most rounds under way still receive. The function's time limit leaves an exchange and its record after
+/// that.
 const RECEIVING: (Duration, Duration) = (Duration::from_secs(40), Duration::from_secs(40));
 /// Logged with the error of a message.
 const AGAIN: &str = "a message has to come again";
 /// The pause after a receive that failed.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long a delivery without a place waits on the queue: at least, and how much more at most. The
-/// first time it is short, since another round may have a place: receivers that wait do not share
-/// evenly what comes.
+/// How long a delivery without a place waits on the queue: at least, and how much more at most. The first wait is
+/// short, since another round may have a place: the queue does not spread messages evenly over waiting receivers.
 const SENT_BACK: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(1));
 const SENT_BACK_AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(10));
 
-/// The attempt that followed from a message, if any did.
+/// The attempt that a message led to, if any.
 type Handled = Result<Option<Tried>, DispatchError>;
 
 /// The end of one piece of work of a round.
@@ -71,8 +74,8 @@ impl Dispatcher {
         Lane::of(slow.is_of(queue_arn))
     }
 
-    /// Handles a batch of messages of a lane, and the messages that come while it has to wait for
-    /// that; gives the identifiers of the messages of the batch that have to come again.
+    /// Handles a batch of messages of a lane, and the messages that come while it waits for their exchanges. Returns
+    /// the identifiers of the messages of the batch that must come again.
     pub async fn dispatch(&self, lane: Lane, batch: Vec<Handed>) -> Vec<String> {
         let [quick, slow] = &self.inboxes;
         let inbox = match lane {
@@ -94,8 +97,7 @@ impl Round<'_> {
         let (mut waits, mut messages, mut tried, mut again) = (false, batch.len(), Vec::new(), Vec::new());
         let mut under_way: FuturesUnordered<BoxFuture<'_, Step>> =
             batch.into_iter().map(|message| self.handed(message).boxed()).collect();
-        // Never dropped before its end: the messages received by then would be hidden until their
-        // visibility time-out.
+        // Never dropped before its end: the messages received by then would be hidden until their visibility time-out.
         let mut receiving: Option<BoxFuture<'_, Vec<Received>>> = None;
         while !under_way.is_empty() || receiving.is_some() {
             if receiving.is_none() && waits && messages > 0 && Instant::now() < receiving_ends {
@@ -172,8 +174,8 @@ impl Round<'_> {
         Step::Received(handled)
     }
 
-    /// Makes the attempt that a message announces, if there is a place for it here; otherwise the
-    /// delivery waits, unclaimed and unchanged.
+    /// Makes the attempt that a message announces, if there is a place for it here; otherwise the delivery waits,
+    /// unclaimed and unchanged.
     async fn handle(&self, notice: Result<Notice, serde_json::Error>) -> Handled {
         let notice = notice.map_err(DispatchError::Message)?;
         let whose = match &notice.whose {
@@ -190,8 +192,7 @@ impl Round<'_> {
         let webhook = match self.dispatcher.webhooks.find(&entity, &whose.webhook).await {
             Ok(found) => found,
             Err(error @ TableError::Unavailable { .. }) => return Err(error.into()),
-            // It stays like that: the dispatcher finds the same under its claim, and lets the
-            // delivery wait.
+            // The item stays unreadable: the dispatcher reads it again under its claim, and lets the delivery wait.
             Err(_) => None,
         };
         let now = self.dispatcher.clock.now();
@@ -202,26 +203,23 @@ impl Round<'_> {
         self.dispatcher.one(&notice.message, webhook).await
     }
 
-    /// A delivery without a place in the quick lane goes to the slow one; there its message comes
-    /// back after a moment, later after some seconds, and when many of its entity's do already, the
-    /// sweep brings it back.
+    /// Lets a delivery without a place wait. The quick lane hands it to the slow lane; there its message comes back
+    /// after a moment, later after some seconds, or with the sweep when many of its entity's come back already.
     async fn wait(&self, notice: Notice, whose: Whose) {
         let now = self.dispatcher.clock.now();
         if self.inbox.lane() == Lane::Quick {
-            return self.send(notice, whose, now, now).await;
-        }
-        if self.places.send_back(&whose.entity) {
+            self.send(notice, whose, now, now).await;
+        } else if self.places.send_back(&whose.entity) {
             let (least, more) = if notice.has_waited { SENT_BACK_AGAIN } else { SENT_BACK };
             let then = now + least + more.mul_f64(random::unit(&*self.dispatcher.random));
-            return self.send(notice.waiting(), whose, then, now).await;
+            self.send(notice.waiting(), whose, then, now).await;
+        } else {
+            tracing::debug!(deliveryId = %notice.message.delivery, "no place for it now; the sweep will find it");
         }
-        tracing::debug!(deliveryId = %notice.message.delivery, "no place for it now; the sweep will find it");
     }
 
     async fn send(&self, notice: Notice, whose: Whose, due: Time, now: Time) {
         let notice = Notice { whose: Some(whose), ..notice };
-        if let Err(error) = self.dispatcher.queue.announce(Lane::Slow, notice, due, now).await {
-            tracing::warn!(error = %logging::chain(&error), "not announced; the sweep will find it");
-        }
+        self.dispatcher.queue.announce(Lane::Slow, notice, due, now).await;
     }
 }

@@ -11,27 +11,26 @@ use base::{
 };
 use outbound::{AttemptError, HttpResponse};
 
-/// The longest that a schedule may be, and any one wait: longer than anybody waits for an answer.
+/// The longest schedule, and the longest single wait.
 const LONGEST: Duration = Duration::from_secs(45 * 24 * 60 * 60);
 
-/// How much longer than its wait an attempt may come, so that endpoints are not met by all at once.
+/// An attempt comes later than its wait by up to this share, so that attempts do not reach an endpoint all at once.
 const JITTER: f64 = 0.1;
 
 /// The wait before each attempt, counted from the one before it (the first from the publication).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetrySchedule(Vec<Duration>);
 
-/// What follows from an attempt.
+/// The consequence of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// The endpoint has it.
+    /// The endpoint took it.
     Delivered,
     /// Another attempt is due then.
     RetryAt(Time),
     /// That was the last attempt.
     Exhausted,
-    /// The endpoint says that it is gone for good (410): no attempt will help, and nothing more
-    /// should come.
+    /// The endpoint is gone for good (410), and wants no more events.
     Gone,
 }
 
@@ -51,7 +50,7 @@ impl RetrySchedule {
         self.0.len()
     }
 
-    /// How long a delivery takes at most if no endpoint asks for a pause and the dice are against it.
+    /// The longest time of a delivery whose endpoint asks for no pause.
     pub fn whole(&self) -> Duration {
         jittered(self.0.iter().sum(), 1.0)
     }
@@ -61,8 +60,7 @@ impl RetrySchedule {
         self.0.first().map(|wait| jittered(*wait, dice)).unwrap_or_default()
     }
 
-    /// What follows from the outcome of an attempt, of which so many were made in this schedule,
-    /// this one included.
+    /// What follows from the outcome of an attempt; `made` counts the attempts of this schedule, this one included.
     pub fn next(&self, made: u32, outcome: &Result<HttpResponse, AttemptError>, now: Time, dice: f64) -> Next {
         let answer = outcome.as_ref().ok();
         match answer.map(|answer| answer.status) {
@@ -102,8 +100,7 @@ impl FromStr for RetrySchedule {
     }
 }
 
-/// When deliveries are tried and for how long they are kept: `RETRY_SCHEDULE` and
-/// `DELIVERY_RETENTION`.
+/// When deliveries are tried and for how long they are kept: `RETRY_SCHEDULE` and `DELIVERY_RETENTION`.
 #[derive(Debug, Clone)]
 pub struct ScheduleSettings {
     /// The wait before each attempt.
@@ -118,8 +115,7 @@ impl FromEnvironment for ScheduleSettings {
         let schedule = environment.parsed("RETRY_SCHEDULE", RetrySchedule::default());
         let retention = environment.parsed("DELIVERY_RETENTION", RETENTION);
         let (schedule, Wait(retention)) = (schedule?, retention?);
-        // A delivery must be over before it is forgotten, with whatever pauses its endpoint asks
-        // for.
+        // A delivery must be over before it is forgotten, also with the pauses that its endpoint asks for.
         if retention < schedule.whole() * 2 {
             let value = format!("{} s", retention.as_secs());
             environment.fault("DELIVERY_RETENTION", &value, &"less than twice the whole of RETRY_SCHEDULE");

@@ -1,5 +1,4 @@
-//! The signature of a delivery, after Standard Webhooks: HMAC-SHA256 over the id, the time and the
-//! body.
+//! The signature of a delivery, after Standard Webhooks: HMAC-SHA256 over the id, the time and the body.
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
 use aws_lc_rs::hmac;

@@ -1,6 +1,5 @@
-//! Deliveries in the table: opening them, reading them, and finding those that are overdue. Every
-//! change is conditional, so that what comes twice, late or out of order changes nothing that it
-//! must not.
+//! Deliveries in the table: opening them, reading them, and finding those that are overdue. Every change is
+//! conditional, so that a change that comes twice, late or out of order is lost.
 
 use std::time::Duration;
 
@@ -11,11 +10,11 @@ use super::{
     attempt::Attempt,
     delivery::{Delivery, WholeDelivery},
     item::{ATTEMPT, AttemptItem, DueEntry, HEAD, HeadItem, head_key, partition, shard_key},
-    queue::Whose,
+    notice::Whose,
 };
 use crate::{
-    events::{event::Event, store::Events},
-    subscriptions::webhook::Webhook,
+    events::{Event, store::Events},
+    subscriptions::Webhook,
 };
 use auth::entity::AuthorizedEntity;
 use base::{clock::Time, ids::DeliveryId};
@@ -38,8 +37,8 @@ pub(super) struct StoredDelivery {
 }
 
 impl StoredDelivery {
-    /// The delivery with another head, read later; `None` when an attempt was recorded in between,
-    /// since only a fresh read has that attempt.
+    /// The delivery with a head that was read later; `None` when an attempt was recorded in between, which only a fresh
+    /// read has.
     pub(super) fn with_head(self, head: HeadItem) -> Option<Self> {
         let has_all_attempts = head.delivery.attempt_count == self.head.delivery.attempt_count;
         has_all_attempts.then_some(Self { head, ..self })
@@ -58,8 +57,8 @@ impl Deliveries {
         Self { events: Events::new(table.clone()), table }
     }
 
-    /// Opens one delivery of the event for each webhook. One that exists already stays as it is.
-    pub async fn open_for_event(
+    /// Opens one delivery of the event for each webhook. A delivery that exists already stays as it is.
+    pub(crate) async fn open_for_event(
         &self,
         event: &Event,
         webhooks: impl IntoIterator<Item = &Webhook>,
@@ -74,9 +73,8 @@ impl Deliveries {
         Ok(())
     }
 
-    /// A delivery with its event and its whole attempt history; `None` when the entity has none of
-    /// this identifier, or has it no longer: the table removes what is past its time some days
-    /// later.
+    /// A delivery with its event and its whole attempt history; `None` when the entity has none of this identifier, or
+    /// its retention is over: the table removes it some days later.
     pub async fn with_attempts(
         &self,
         entity: &AuthorizedEntity,
@@ -86,7 +84,7 @@ impl Deliveries {
         Ok(self.find(entity, id, now).await?.map(WholeDelivery::from))
     }
 
-    /// The same with what its owner does not see.
+    /// The same, with the parts that its owner does not see.
     pub(super) async fn find(
         &self,
         entity: &AuthorizedEntity,
@@ -107,24 +105,23 @@ impl Deliveries {
         };
         attempts.extend_from_slice(&head.attempts);
         attempts.sort_by_key(|attempt| attempt.attempt_number);
-        // They are kept equally long, but not to the second.
+        // Event and delivery are kept equally long, but not to the second.
         let Some(body) = self.events.body(&head.event).await? else { return Ok(None) };
         let event = RawValue::from_string(body).map_err(|_| TableError::Missing("well-formed JSON in an event"))?;
         Ok(Some(StoredDelivery { head, attempts, event }))
     }
 
-    /// The head of a delivery, as it is at this moment.
     pub(super) async fn head(&self, id: &DeliveryId) -> Result<Option<HeadItem>, TableError> {
         self.table.read(head_key(id), "looking at the head of a delivery").await
     }
 
-    /// Whose a delivery is; `None` when there is none of this identifier.
-    pub async fn whose(&self, id: &DeliveryId) -> Result<Option<Whose>, TableError> {
+    /// Entity and webhook of a delivery; `None` when there is none of this identifier.
+    pub(super) async fn whose(&self, id: &DeliveryId) -> Result<Option<Whose>, TableError> {
         Ok(self.head(id).await?.map(|head| whose(head.delivery)))
     }
 
-    /// A page of what is overdue in one shard. The index may lag behind a little.
-    pub async fn due_before(
+    /// A page of the overdue deliveries of one shard. The index may lag behind a little.
+    pub(super) async fn due_before(
         &self,
         shard: u8,
         now: Time,
@@ -135,9 +132,9 @@ impl Deliveries {
         self.table.page(query, "looking for what is due").await
     }
 
-    /// Moves the due time of a delivery that is about to be announced, and returns its entity and
-    /// webhook; lost when it is no longer due, or another sweep has moved it.
-    pub async fn postpone(&self, entry: &DueEntry, until: Time) -> Result<Written<Whose>, TableError> {
+    /// Moves the due time of a delivery that is about to be announced, and returns its entity and webhook. Lost when it
+    /// is no longer due, or another sweep has moved it.
+    pub(super) async fn postpone(&self, entry: &DueEntry, until: Time) -> Result<Written<Whose>, TableError> {
         let postponed = Change::of((entry.pk.clone(), HEAD.to_owned()))
             .set("dueAt", until)
             .set("sweeps", entry.sweeps.saturating_add(1))

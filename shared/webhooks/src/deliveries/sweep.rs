@@ -1,8 +1,8 @@
-//! Sweeping: overdue deliveries are announced again, whether their message was lost, their worker
-//! died or their wait was long; the events in the outbox are published; and jobs are worked on.
+//! The sweep announces overdue deliveries again, whether their message was lost, their worker died or their wait was
+//! long. It publishes the events in the outbox, and works on jobs.
 //!
-//! Before a delivery is announced its due time is moved ahead, by twice as long each time, so that
-//! a backlog in the queue is not made longer by announcing the same delivery again and again.
+//! Before a delivery is announced its due time is moved ahead, by twice as long each time, so that a backlog in the
+//! queue does not grow by announcements of the same delivery.
 
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use futures::{FutureExt, StreamExt, stream};
 use tokio::time::timeout;
 
 use super::{
-    item::{DUE_SHARDS, DueEntry},
+    item::{DUE_SHARDS, DueEntry, delivery_of},
     jobs::Worker,
     lease::GRACE,
-    queue::{DueMessage, Lane, Notice, Queue, Whose},
+    notice::{DueMessage, Notice, Whose},
+    queue::{Lane, Queue},
     store::Deliveries,
 };
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
         outbox::{Outbox, OutboxError},
         publish::Publisher,
     },
-    subscriptions::store::Webhooks,
+    subscriptions::Webhooks,
 };
 use auth::entity::AuthorizedEntity;
 use base::{
@@ -36,13 +37,11 @@ const MAX_PAUSE: Duration = Duration::from_secs(10 * 60);
 const PAGE: i32 = 200;
 /// How many entries of a shard are announced at once. They share their calls.
 const AT_ONCE: usize = 50;
-/// The longest time for looking up the lane of a delivery: a tenant whose part of the table is busy
-/// must not slow the sweep.
+/// The longest look-up of a delivery's lane: a tenant whose part of the table is busy must not slow the sweep.
 const LANE_LIMIT: Duration = Duration::from_millis(200);
 /// After this long no new page is begun: the next sweep goes on, and never meets this one.
 const TIME_LIMIT: Duration = Duration::from_secs(45);
-/// After this long no new page of a job is begun, which leaves time to announce what jobs have made
-/// due.
+/// After this long no new page of a job is begun, so that there is time to announce the deliveries that jobs made due.
 const JOB_LIMIT: Duration = Duration::from_secs(30);
 
 /// Sweeps: publishes the outbox, announces what is overdue, and works on jobs.
@@ -59,7 +58,7 @@ pub struct Sweeper {
     pub webhooks: Webhooks,
     /// Where overdue deliveries are announced.
     pub queue: Queue,
-    /// Tells what is overdue.
+    /// Decides which deliveries are overdue.
     pub clock: SharedClock,
 }
 
@@ -78,13 +77,12 @@ pub enum SweepError {
 }
 
 impl Sweeper {
-    /// Publishes the outbox, announces everything that is overdue and works on jobs; gives the
-    /// number of events published and deliveries announced. Each part that fails leaves the others
-    /// alone.
+    /// Sweeps once; returns how many events were published and deliveries announced. A part that fails leaves the
+    /// others alone.
     pub async fn sweep(&self) -> Result<usize, SweepError> {
         let began = self.clock.now();
-        // Beside each other, so that none waits for another that has much to do. Boxed, here and
-        // below: a future of futures of streams is more than the compiler follows.
+        // Beside each other, so that none waits for another that has much to do. Boxed, here and below: a future of
+        // futures of streams is more than the compiler follows.
         let (published, swept, worked) = futures::join!(
             self.outbox.empty(&self.publisher).boxed(),
             self.sweep_shards(began).boxed(),
@@ -92,7 +90,7 @@ impl Sweeper {
         );
         let again = match &worked {
             Ok(0) => Ok(0),
-            // A job that failed may have made deliveries due before; they are announced as well.
+            // A job that failed may have made deliveries due before.
             _ => self.sweep_shards(began).boxed().await,
         };
         let swept = swept.map_err(SweepError::Overdue)? + again.map_err(SweepError::Overdue)?;
@@ -126,7 +124,7 @@ impl Sweeper {
 
     async fn announce(&self, entry: DueEntry) -> Result<bool, TableError> {
         let now = self.clock.now();
-        let Some(delivery) = entry.delivery() else {
+        let Some(delivery) = delivery_of(&entry.pk) else {
             tracing::error!(pk = entry.pk, "an entry of what is due names no delivery");
             return Ok(false);
         };
@@ -134,8 +132,7 @@ impl Sweeper {
             Ok(Written::Done(whose)) => whose,
             Ok(Written::Lost(_)) => return Ok(false),
             Err(error @ TableError::Item { .. }) => {
-                // The item stays unreadable, and must not keep the sweep from the deliveries behind
-                // it.
+                // The item stays unreadable, and must not keep the sweep from the deliveries behind it.
                 tracing::error!(error = %logging::chain(&error), deliveryId = %delivery, "not announced");
                 return Ok(false);
             }
@@ -143,17 +140,11 @@ impl Sweeper {
         };
         let lane = self.lane(&whose, now).await;
         let message = DueMessage { delivery, attempt: entry.attempt_count + 1 };
-        let notice = Notice { message, whose: Some(whose), has_waited: true };
-        if let Err(error) = self.queue.announce(lane, notice, now, now).await {
-            tracing::warn!(error = %logging::chain(&error), "not announced; a later sweep will find it");
-        }
+        self.queue.announce(lane, Notice::new(message, whose).waiting(), now, now).await;
         Ok(true)
     }
-}
 
-impl Sweeper {
-    /// What waits in the slow lane does not come back by the quick one. A lane that is not known is
-    /// the quick one, where a dispatcher looks again.
+    /// The lane of a delivery. One that cannot be looked up is the quick one, where a dispatcher decides again.
     async fn lane(&self, whose: &Whose, now: Time) -> Lane {
         let entity = AuthorizedEntity::owning_delivery(whose.entity.clone());
         match timeout(LANE_LIMIT, self.webhooks.find(&entity, &whose.webhook)).await {

@@ -1,6 +1,5 @@
-//! The catalogue of event types. It stands in `catalogue.json`, which the build checks and turns
-//! into code. An entry says there whether events of its type come from the service itself; all
-//! others come from the platform's services and its clients.
+//! The catalogue of event types. The build checks `catalogue.json` and turns it into code. An entry there says whether
+//! the service itself publishes events of its type; the platform's services and clients publish all others.
 
 use serde::Serialize;
 
@@ -11,7 +10,7 @@ pub struct EventType {
     pub label: &'static str,
     /// For programs: `area.thing.happened`.
     pub value: &'static str,
-    /// Who says that it happened; not shown.
+    /// Not shown.
     #[serde(skip)]
     pub source: Source,
 }
@@ -21,20 +20,18 @@ pub struct EventType {
 pub enum Source {
     /// The platform's services, on the bus, and clients, over HTTP.
     Platform,
-    /// This service alone: subscribers trust that such an event says what the service itself has
-    /// seen.
+    /// This service alone, so that subscribers can trust such an event.
     Service,
 }
 
 include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
-/// Every type, in an order that stays.
+/// Every type, in the order of the catalogue.
 pub const fn all() -> &'static [EventType] {
     TYPES
 }
 
-/// The type of a key under which the service itself publishes, for a constant: one that the
-/// catalogue lacks, or leaves to others, does not compile.
+/// A type of the service's own, for a constant: a key that the catalogue lacks, or leaves to others, does not compile.
 pub const fn own(value: &str) -> &'static EventType {
     let mut position = 0;
     while position < TYPES.len() {

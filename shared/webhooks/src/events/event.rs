@@ -9,24 +9,23 @@ use base::{
     ids::{EventId, WebhookId},
 };
 
-/// The largest event that is taken, with the members that the service adds: 256 KiB.
+/// The largest event, with the members that the service adds: 256 KiB.
 pub const MAX_BYTES: usize = 256 * 1024;
 
 /// An event and its body.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// Its identifier, by which receivers know a repetition.
+    /// Receivers know a repetition by it.
     pub id: EventId,
-    /// What happened.
+    /// The key of its type.
     pub kind: &'static str,
     /// When it was published.
     pub timestamp: Time,
-    /// The managing entity that it belongs to.
+    /// The managing entity that it is published to.
     pub entity: EntityId,
     /// The body, byte for byte as it is sent on every attempt.
     pub body: String,
-    /// The webhook that it is about, to which it is not delivered: each failure would cause another
-    /// event.
+    /// The webhook that it is about. It is not delivered there, since each failure would cause another event.
     pub about: Option<WebhookId>,
 }
 

@@ -1,20 +1,17 @@
-//! Events of the platform's own services, which come over a bus and are published as a request over
-//! HTTP would. IAM alone decides which service may put events on the bus: the entity in an event is
-//! taken at its word.
+//! Events of the platform's own services, which come over a bus and are published as a request over HTTP would be. IAM
+//! alone decides which service may put events on the bus, so the entity in an event is not checked further.
 //!
-//! The bus gives an event at least once, and an operator may hand a rejected one over again. The
-//! bus event's identifier is an idempotency key, in a name space of its own: an event that comes
-//! again makes nothing new, even where webhooks have changed meanwhile.
+//! The bus hands an event over at least once, and an operator may hand a rejected one over again. The bus event's
+//! identifier is an idempotency key, in a name space of its own: an event that comes again makes nothing new, even
+//! where webhooks changed meanwhile.
 
-use aws_lc_rs::digest;
-use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{
-    catalogue::EventType,
-    members,
-    publish::{Once, PublishError, Published, Publisher},
+    members::{self, Content},
+    new_event::{Once, sha256},
+    publish::{PublishError, Published, Publisher},
     rejected::{NotTaken, RejectedEvents, Rejection},
 };
 use auth::entity::{AuthorizedEntity, EntityId};
@@ -24,9 +21,9 @@ use storage::table::TableError;
 
 /// Takes events from the bus.
 pub struct Ingestion {
-    /// Publishes them.
+    /// Publishes the events.
     pub publisher: Publisher,
-    /// The queue of those that cannot be published.
+    /// Takes the events that cannot be published.
     pub rejected: RejectedEvents,
     /// The name of this deployment, for the metric of rejected events.
     pub environment: String,
@@ -42,13 +39,13 @@ pub enum Ingested {
     Rejected(Rejection),
 }
 
-/// Why an event of the bus was neither published nor rejected. Trying again helps.
+/// Why an event of the bus was neither published nor rejected; it may be tried again.
 #[derive(Debug, thiserror::Error)]
 pub enum IngestError {
     /// The table failed.
     #[error("the table failed an event of the bus")]
     Table(#[from] TableError),
-    /// An event was to be rejected.
+    /// The queue of rejected events failed.
     #[error("an event of the bus can be neither published nor rejected")]
     Rejection(#[from] NotTaken),
 }
@@ -58,7 +55,7 @@ pub enum IngestError {
 pub struct BusEvent<'a> {
     /// The identifier that the bus gave it.
     pub id: String,
-    /// What its sender says, as JSON.
+    /// The sender's part of it, as JSON.
     pub detail: &'a RawValue,
 }
 
@@ -70,18 +67,16 @@ enum Unpublished {
     Table(TableError),
 }
 
-/// What its sender says.
+/// The sender's part of a bus event.
 #[derive(Debug)]
 struct Detail<'a> {
     entity: EntityId,
-    kind: &'static EventType,
-    data: &'a RawValue,
+    content: Content<'a>,
 }
 
 impl Ingestion {
-    /// Publishes an event of the bus, or rejects it when that cannot be done. An event that was no
-    /// bus event comes as its rejection. `whole` is the event as it came, for the queue of rejected
-    /// events.
+    /// Publishes an event of the bus, or puts it on the queue of rejected events as it came (`whole`). An input that is
+    /// no bus event comes as its rejection.
     pub async fn ingest(&self, whole: &str, event: Result<BusEvent<'_>, Rejection>) -> Result<Ingested, IngestError> {
         let (id, rejection) = match event {
             Err(rejection) => (String::new(), rejection),
@@ -105,9 +100,9 @@ impl Ingestion {
     }
 
     async fn publish(&self, BusEvent { id, detail }: &BusEvent<'_>) -> Result<Published, Unpublished> {
-        let Detail { entity, kind, data } = Detail::read(detail).map_err(Unpublished::Rejected)?;
-        let once = Once { key: format!("bus:{id}"), request_hash: sha256(&without_space(detail.get())) };
-        let published = self.publisher.publish_once(&AuthorizedEntity::by_bus(entity), kind, data, once).await;
+        let Detail { entity, content } = Detail::read(detail).map_err(Unpublished::Rejected)?;
+        let once = Once { key: format!("bus:{id}"), request_hash: sha256(without_space(detail.get()).as_bytes()) };
+        let published = self.publisher.publish_once(&AuthorizedEntity::by_bus(entity), &content, once).await;
         published.map_err(|error| match error {
             PublishError::Table(error) => Unpublished::Table(error),
             error @ PublishError::TooLarge(_) => Unpublished::Rejected(Rejection::whole(&error.into(), "detail.data")),
@@ -132,14 +127,13 @@ impl<'a> Detail<'a> {
         let data = members::data(&mut members);
         members.finish().map_err(|problem| Rejection::members(&problem, "detail"))?;
         match (entity, kind, data) {
-            (Some(entity), Some(kind), Some(data)) => Ok(Self { entity, kind, data }),
+            (Some(entity), Some(kind), Some(data)) => Ok(Self { entity, content: Content { kind, data } }),
             _ => Err(Rejection::invalid("detail", "lacks a value")),
         }
     }
 }
 
-/// JSON without the white space between its parts: a bus may change nothing else of an event that
-/// it passes on.
+/// JSON without the white space between its parts, which is all that a bus may change of an event.
 fn without_space(json: &str) -> String {
     let (mut in_string, mut escaped) = (false, false);
     let stays = |character: &char| {
@@ -155,10 +149,6 @@ fn without_space(json: &str) -> String {
     json.chars().filter(stays).collect()
 }
 
-fn sha256(text: &str) -> String {
-    BASE64_STANDARD.encode(digest::digest(&digest::SHA256, text.as_bytes()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,7 +157,7 @@ mod tests {
     fn read(detail: &str) -> Result<(String, String), (String, Vec<String>)> {
         let detail = RawValue::from_string(detail.to_owned()).expect("JSON");
         match Detail::read(&detail) {
-            Ok(detail) => Ok((detail.entity.to_string(), detail.data.get().to_owned())),
+            Ok(detail) => Ok((detail.entity.to_string(), detail.content.data.get().to_owned())),
             Err(Rejection { reason, violations }) => {
                 Err((reason.to_owned(), violations.into_iter().map(|violation| violation.field).collect()))
             }
@@ -175,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_detail_is_read_and_its_data_are_taken_as_they_came() {
+    fn the_data_of_a_detail_are_taken_as_they_came() {
         let data = r#"{ "b" : 1e400,"a":-0 , "u":"\ud800\u0000é" }"#;
         let detail =
             format!(r#"{{ "data" : {data}, "managingEntityIdentifier":"demo-hotel","type":"booking.created"}}"#);
@@ -183,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_with_a_detail_is_listed_by_its_place() {
+    fn every_violation_of_a_detail_is_listed_by_its_place() {
         let invalid = |fields: &[&str]| {
             Err(("invalid-request".to_owned(), fields.iter().map(|field| (*field).to_owned()).collect()))
         };
@@ -209,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_as_a_whole_has_a_place_and_a_sentence() {
+    fn a_rejection_as_a_whole_has_a_place_and_a_sentence() {
         let problem = Problem::too_large("The event", 262_144);
         let Rejection { reason, violations } = Rejection::whole(&problem, "detail.data");
         assert_eq!((reason, violations[0].field.as_str()), ("payload-too-large", "detail.data"));
@@ -217,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn space_between_the_parts_of_an_event_is_no_content_and_space_in_its_texts_is() {
+    fn white_space_between_the_parts_of_an_event_does_not_count_and_in_its_texts_it_does() {
         let json = "{ \"a b\" :\t\"c \\\" d \\\\\" ,\r\n \"e\" : [ 1 , 2.0 ] }";
         assert_eq!(without_space(json), r#"{"a b":"c \" d \\","e":[1,2.0]}"#);
         assert_eq!(without_space(&without_space(json)), without_space(json));

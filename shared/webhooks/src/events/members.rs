@@ -1,12 +1,31 @@
-//! The members that describe an event, over HTTP and on the bus alike.
+//! The members that describe an event, in requests over HTTP and in events of the bus alike.
 
 use serde_json::value::RawValue;
 
-use super::catalogue::{self, EventType, Source};
+use super::{
+    catalogue::{self, EventType, Source},
+    event::{Event, TooLarge},
+};
+use auth::entity::EntityId;
+use base::{clock::Time, ids::EventId};
 use problem::JsonBody;
 
-/// The type, which must be in the catalogue and not be one of the service's own: a subscriber to
-/// `webhook.disabled` must be able to rely on it that the service has disabled a webhook.
+/// Type and data of an event.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Content<'a> {
+    pub(super) kind: &'static EventType,
+    pub(super) data: &'a RawValue,
+}
+
+impl Content<'_> {
+    /// The event with this content.
+    pub(super) fn event(&self, id: EventId, timestamp: Time, entity: EntityId) -> Result<Event, TooLarge> {
+        Event::new(id, self.kind, timestamp, entity, self.data)
+    }
+}
+
+/// The type, which must be in the catalogue and not be one of the service's own: a subscriber to `webhook.disabled`
+/// must be able to trust that the service disabled a webhook.
 pub(super) fn kind(body: &mut JsonBody<'_>) -> Option<&'static EventType> {
     let kind = body.required::<String>("type", "the key of an event type, such as booking.created")?;
     let found = match catalogue::find(&kind) {
@@ -19,7 +38,7 @@ pub(super) fn kind(body: &mut JsonBody<'_>) -> Option<&'static EventType> {
     body.violations.note("type", found)
 }
 
-/// The data, which must be an object; its text is what subscribers are sent.
+/// The data, which must be an object; subscribers are sent its very text.
 pub(super) fn data<'a>(body: &mut JsonBody<'a>) -> Option<&'a RawValue> {
     let data = body.take_raw("data").filter(|data| data.starts_with('{'));
     let data = data.and_then(|data| serde_json::from_str(data).ok());

@@ -1,16 +1,14 @@
-//! The outbox: events of the platform's own that are still to be published.
+//! The outbox: events of the service's own that wait to be published.
 //!
-//! Such an event announces a change in the table, and is written in the transaction that makes the
-//! change; so there is never one without the other, at any crash. The sweep publishes each event
-//! and then removes it: a crash in between publishes it again, under the same identifier, which
-//! makes nothing new.
+//! Such an event announces a change in the table, and is written in the transaction of the change: a crash leaves both
+//! or neither. The sweep publishes each event and then removes it. After a crash in between it publishes the event
+//! again, under the same identifier, which makes nothing new.
 //!
 //! | item | pk / sk | in the index `byDue` |
 //! |---|---|---|
 //! | event | `OUTBOX#{event}` / `EVENT` | `OUTBOX#{shard}` / place of the entity, then the event |
 //!
-//! An entity's events stand side by side in one of a few shards, and are published a few at a time,
-//! in `turns.rs`.
+//! An entity's events stand side by side in one of a few shards, and are published a few at a time, in `turns.rs`.
 
 use std::time::Duration;
 
@@ -36,33 +34,33 @@ use storage::table::{Delete, Put, Query, Table, TableError};
 
 /// How many shards the outbox has in the index `byDue`. They are emptied side by side.
 const SHARDS: u64 = 4;
-/// The one shard of events that were put into the outbox when there was one shard, sorted by time.
+/// The shard of former releases, which had one, sorted by time.
 const FORMER_SHARD: &str = "OUTBOX";
-/// How many events are read and published in a turn: one entity's share until another has its turn.
+/// How many events are read and published in a turn, until another entity has its turn.
 const SHARE: i32 = 4;
-/// How many turns of a shard are under way at once. An entity with 200 webhooks takes long, and
-/// must not hold up the next.
+/// How many turns of a shard are under way at once: an entity with 200 webhooks takes long, and must not hold up the
+/// next.
 const TURNS_AT_ONCE: usize = 8;
-/// After this long no new turn begins: the next sweep goes on. It leaves half of a sweep's 60 s for
-/// turns under way, and for announcing the deliveries that jobs have made due.
+/// After this long no new turn begins, and the next sweep goes on. Half of a sweep's 60 s is left for turns under way,
+/// and for announcing the deliveries that jobs made due.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-/// An event that is to be published.
+/// An event in the outbox.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Announcement {
-    /// Its identifier, given once, so that publishing it twice makes nothing new.
+    /// Given once, so that publishing it twice makes nothing new.
     pub event: EventId,
     /// The key of its type.
     #[serde(rename = "type")]
     pub kind: String,
     /// The managing entity that it is published to.
     pub owner_identifier: EntityId,
-    /// When it happened.
+    /// The time of the change.
     pub timestamp: Time,
-    /// What happened: a JSON object.
+    /// A JSON object.
     pub data: String,
-    /// The webhook that it is about, if any: it is delivered to every webhook but this one.
+    /// The webhook that it is about, to which it is not delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<WebhookId>,
 }
@@ -84,13 +82,13 @@ pub enum OutboxError {
     /// The table failed.
     #[error("the table failed the outbox")]
     Table(#[from] TableError),
-    /// It was written by a newer program, or is damaged.
+    /// A newer program wrote it, or it is damaged.
     #[error("the event {0} of the outbox is of an unknown type, too large, or not JSON")]
     Unreadable(EventId),
 }
 
 impl Announcement {
-    /// The announcement of something that happened now.
+    /// An event of this moment.
     pub fn new(
         kind: &'static EventType,
         entity: EntityId,
@@ -109,7 +107,7 @@ impl Announcement {
         }
     }
 
-    /// The same, about a webhook.
+    /// The same event, about a webhook.
     pub fn about(self, webhook: &WebhookId) -> Self {
         Self { about: Some(webhook.clone()), ..self }
     }
@@ -123,7 +121,7 @@ impl Announcement {
     }
 }
 
-/// The events that are still to be published.
+/// The events that wait to be published.
 #[derive(Debug, Clone)]
 pub struct Outbox(Table);
 
@@ -133,8 +131,7 @@ impl Outbox {
         Self(table)
     }
 
-    /// The write that puts an event into the outbox, for the transaction of the change that it
-    /// announces.
+    /// The write that puts an event into the outbox, for the transaction of the change that it announces.
     pub fn put(&self, announcement: &Announcement) -> Result<Put, TableError> {
         let (pk, sk) = key(&announcement.event);
         let (due_shard, due_at) = stand(&announcement.owner_identifier, &announcement.event);
@@ -142,8 +139,8 @@ impl Outbox {
         Put::item(&item, "putting an event into the outbox")
     }
 
-    /// Publishes every event in the outbox; gives the number. One that fails leaves the others
-    /// alone, and is tried again by the next sweep; one of such errors is returned.
+    /// Publishes every event in the outbox, and returns their number. An event that fails leaves the others alone, and
+    /// is tried again by the next sweep; one of such errors is returned.
     pub async fn empty(&self, publisher: &Publisher) -> Result<usize, OutboxError> {
         let until = publisher.clock.now() + TIME_LIMIT;
         let shards = (0..SHARDS).map(shard_key).chain([FORMER_SHARD.to_owned()]);
@@ -186,7 +183,7 @@ impl Outbox {
     async fn publish(&self, event: EventId, publisher: &Publisher) -> Result<(), OutboxError> {
         const DOING: &str = "reading an event of the outbox";
         let item: Option<AnnouncementItem> = self.0.get(key(&event), true, DOING).await?;
-        // The index may still show what another sweep has just published.
+        // The index may still show an event that another sweep has just published.
         let Some(AnnouncementItem { announcement, .. }) = item else { return Ok(()) };
         let whole = announcement.event().ok_or(OutboxError::Unreadable(event))?;
         let entity = AuthorizedEntity::owning_announcement(announcement.owner_identifier);
@@ -217,8 +214,7 @@ impl Outbox {
     }
 }
 
-/// Where an event stands in the index: in a shard that its entity has for good, among the others of
-/// its entity.
+/// The place of an event in the index: in its entity's shard, among the other events of its entity.
 fn stand(entity: &EntityId, event: &EventId) -> (String, String) {
     let hash = digest::digest(&digest::SHA256, entity.as_str().as_bytes());
     let place = hash.as_ref().iter().take(8).fold(0, |place, byte| place << 8 | u64::from(*byte));
@@ -248,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_published_from_the_outbox_is_the_same_every_time() {
+    fn an_event_of_the_outbox_is_the_same_every_time() {
         let announcement = announcement();
         let (first, again) = (announcement.event().expect("an event"), announcement.event().expect("an event"));
         assert_eq!((&first.id, &first.body), (&again.id, &again.body));
@@ -275,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_cannot_be_read_is_none() {
+    fn an_announcement_that_cannot_be_read_has_no_event() {
         assert!(Announcement { kind: "nothing.happened".into(), ..announcement() }.event().is_none());
         assert!(Announcement { data: "{".into(), ..announcement() }.event().is_none());
     }

@@ -1,6 +1,5 @@
-//! Events of the bus that cannot be published. That is their sender's fault, and trying again would
-//! not help: they go to a queue of their own, byte for byte and with the reason, for people to look
-//! at.
+//! Events of the bus that cannot be published. Trying again would not help, since the fault is the sender's: they go to
+//! a queue of their own, byte for byte and with the reason, for an operator.
 
 use std::borrow::Cow;
 
@@ -15,9 +14,9 @@ use storage::aws::Aws;
 /// The largest message that SQS takes, with its attributes: 1 MiB.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html>
 const MAX_BYTES: usize = 1024 * 1024;
-/// What is kept free for the attribute that says what was changed.
+/// The room for the attribute that describes changes.
 const ROOM_FOR_CHANGES: usize = 256;
-/// How many violations go with an event, so that they leave room for it.
+/// How many violations go with an event: they must leave room for it.
 const MAX_VIOLATIONS: usize = 20;
 /// The type of every attribute.
 const TEXT: &str = "String";
@@ -25,9 +24,9 @@ const TEXT: &str = "String";
 /// Why an event was not published.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Rejection {
-    /// The kind of the Problem with which the same request would be answered over HTTP.
+    /// The kind of the Problem with which HTTP would answer the same request.
     pub reason: &'static str,
-    /// What is wrong with it, by the place in the bus event.
+    /// By the place in the bus event.
     pub violations: Vec<Violation>,
 }
 
@@ -43,7 +42,7 @@ pub struct RejectedEvents {
 #[error("the queue of rejected events did not take one: {0}")]
 pub struct NotTaken(String);
 
-/// What is put on the queue.
+/// A message of the queue.
 #[derive(Debug, PartialEq, Eq)]
 struct Message {
     body: String,
@@ -51,7 +50,7 @@ struct Message {
 }
 
 impl Rejection {
-    /// The rejection for one value that is not as it should be.
+    /// The rejection for one bad value.
     pub fn invalid(field: &str, message: &str) -> Self {
         Self::whole(&Problem::invalid_value(field, message), field)
     }
@@ -87,9 +86,8 @@ impl RejectedEvents {
         Self { client: aws.sqs(), url: url.into() }
     }
 
-    /// Puts an event on the queue, with the reason in the attributes `reason` and `violations` (a
-    /// JSON list). What SQS cannot take as it is has an attribute `changed`, which says how it was
-    /// changed.
+    /// Puts an event on the queue, with the reason in the attributes `reason` and `violations` (a JSON list). If SQS
+    /// cannot take the event as it is, the attribute `changed` describes the change.
     pub async fn put(&self, event: &str, rejection: &Rejection) -> Result<(), NotTaken> {
         let Message { body, attributes } = Message::of(event, rejection);
         let mut request = self.client.send_message().queue_url(&self.url).message_body(body);
@@ -129,9 +127,8 @@ impl Message {
     }
 }
 
-/// JSON in characters that SQS takes, which are those of XML: U+FFFE and U+FFFF, which can stand in
-/// the strings of JSON only, become escapes, and it stays the same value. Control characters are
-/// escapes in any JSON.
+/// JSON in characters that SQS takes, which are those of XML: U+FFFE and U+FFFF, which JSON allows in strings only,
+/// become escapes of the same value. Control characters are escapes in any JSON.
 fn acceptable(json: &str) -> Cow<'_, str> {
     if json.contains(['\u{fffe}', '\u{ffff}']) {
         json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff").into()
@@ -140,7 +137,7 @@ fn acceptable(json: &str) -> Cow<'_, str> {
     }
 }
 
-/// Where events of the bus go that cannot be published: `REJECTED_EVENTS_URL`.
+/// The queue of rejected events: `REJECTED_EVENTS_URL`.
 #[derive(Debug, Clone)]
 pub struct RejectedEventsSettings {
     /// The address of the SQS queue.
@@ -176,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sqs_does_not_take_is_changed_and_that_is_said() {
+    fn characters_that_sqs_does_not_take_are_escaped_and_the_change_is_noted() {
         let event = "{\"a\":\"\u{fffe}\u{ffff}\"}";
         let message = Message::of(event, &rejection(0));
         assert_eq!(message.body, r#"{"a":"\ufffe\uffff"}"#);

@@ -12,12 +12,11 @@ use base::{
 };
 use storage::table::{Put, Table, TableError, Written, at_most, is_new};
 
-/// The largest body that shares its call with other writes, in bytes; a larger one would hold them
-/// up.
+/// The largest body that shares its call with other writes, in bytes; a larger one would hold them up.
 const MAX_SHARED: usize = 16 * 1024;
 
 /// How long an idempotency key is remembered.
-pub const IDEMPOTENCY_MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const IDEMPOTENCY_MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The events in the table.
 #[derive(Debug, Clone)]
@@ -33,31 +32,24 @@ struct BodyItem {
     expires_at: i64,
 }
 
-/// The publication that an idempotency key stands for: enough to do the same again and to answer
-/// the same.
+/// The publication of an idempotency key: enough to do the same again and to answer the same.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Publication {
-    /// The event that the key stands for.
-    pub event: EventId,
-    /// When it was published.
-    pub timestamp: Time,
+pub(super) struct Publication {
+    pub(super) event: EventId,
+    pub(super) timestamp: Time,
     /// SHA-256 of the request's body, in base 64.
-    pub request_hash: String,
-    /// Its deliveries.
-    pub deliveries: Vec<PlannedDelivery>,
+    pub(super) request_hash: String,
+    pub(super) deliveries: Vec<PlannedDelivery>,
 }
 
 /// One delivery of a publication.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PlannedDelivery {
-    /// The delivery.
+pub(crate) struct PlannedDelivery {
     #[serde(rename = "deliveryIdentifier")]
-    pub delivery: DeliveryId,
-    /// The webhook that it goes to.
+    pub(crate) delivery: DeliveryId,
     #[serde(rename = "webhookIdentifier")]
-    pub webhook: WebhookId,
+    pub(crate) webhook: WebhookId,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -76,9 +68,8 @@ impl Events {
         Self(table)
     }
 
-    /// Keeps an event's body for so long. Writing it again changes nothing, since an event's body
-    /// never changes.
-    pub async fn keep(&self, event: &Event, retention: Duration) -> Result<(), TableError> {
+    /// Keeps an event's body for its retention.
+    pub(super) async fn keep(&self, event: &Event, retention: Duration) -> Result<(), TableError> {
         const DOING: &str = "keeping an event";
         let (pk, sk) = body_key(&event.id);
         let expires_at = (event.timestamp + retention).as_seconds();
@@ -89,21 +80,20 @@ impl Events {
         } else {
             self.0.write(put, DOING).await
         };
-        // One that stands there already stays as it was first sent.
+        // A body that stands there already stays as it was first sent.
         kept.map(drop)
     }
 
-    /// The body of an event.
-    pub async fn body(&self, event: &EventId) -> Result<Option<String>, TableError> {
+    pub(crate) async fn body(&self, event: &EventId) -> Result<Option<String>, TableError> {
         let item: Option<BodyItem> = self.0.read(body_key(event), "reading an event").await?;
         Ok(item.map(|item| item.body))
     }
 
-    /// Claims an idempotency key for a publication, or gives the one that has it already.
+    /// Claims an idempotency key for a publication, or returns the publication that has it already.
     ///
-    /// The first of several at once wins, and all of them go on with its publication. A key whose
-    /// memory is over counts as free, whether or not the table has removed it yet.
-    pub async fn claim_key(
+    /// The first of several at once wins, and all of them go on with its publication. A key whose time is over is free,
+    /// whether or not the table has removed it yet.
+    pub(super) async fn claim_key(
         &self,
         entity: &AuthorizedEntity,
         key_hash: &str,

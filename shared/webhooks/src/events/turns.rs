@@ -1,17 +1,16 @@
-//! The order in which a shard of the outbox is emptied, so that no entity waits for another's
-//! events.
+//! The order in which a shard of the outbox is emptied, so that no entity waits for another's events.
 //!
-//! A shard is sorted by entity, and read a few entries at a time. What comes after them of the same
-//! entity waits for the end of that entity's turn, while the reading goes on with the next entity:
-//! however many events one entity has, another waits for a few of them at most.
+//! A shard is sorted by entity, and read a few entries at a time. The entity's further entries wait for the end of its
+//! turn, while the reading goes on with the next entity: so an entity waits for a few events of each other entity at
+//! most.
 
 use std::collections::VecDeque;
 
-/// What separates an entity's place in a shard from the event.
+/// Between an entity's place in a shard and the event.
 const SEPARATOR: char = '#';
-/// What sorts right after the separator, and so after all events of an entity.
+/// Sorts right after the separator, and so after all events of an entity.
 const AFTER: char = '$';
-/// What sorts before everything that a key is made of.
+/// Sorts before all characters of keys.
 const BEFORE: char = '!';
 /// Places are hexadecimal numbers: these two sort before and after all of them.
 const FIRST: &str = "0";
@@ -42,8 +41,8 @@ impl Stretch {
 pub struct Turns(VecDeque<Stretch>);
 
 impl Turns {
-    /// A whole shard, from a place on and around: a sweep that runs out of time has not always left
-    /// out the same entities.
+    /// A whole shard, from a place on and around. The place is random, so that sweeps which run out of time leave out
+    /// different entities.
     pub fn from(place: u64) -> Self {
         let place = format!("{place:016x}");
         let first = Stretch { from: place.clone(), to: LAST.to_owned() };
@@ -55,16 +54,15 @@ impl Turns {
         self.0.pop_front()
     }
 
-    /// Notes that a stretch was read as far as this key, and that more follows: the other entities
-    /// are next. The rest of the last entity, if it can have more, is returned, to be put back at
-    /// the end of its turn.
+    /// Notes that a stretch was read as far as this key, and that more follows: the other entities are next. Returns
+    /// the rest of the last entity, if it can have more, which the caller puts back at the end of its turn.
     pub fn read_up_to(&mut self, last: &str, read: Stretch) -> Option<Stretch> {
         let (place, rest) = match last.split_once(SEPARATOR) {
             Some((place, _)) => {
                 let rest = Stretch { from: format!("{last}{BEFORE}"), to: format!("{place}{AFTER}") };
                 (place, Some(rest))
             }
-            // Before there were turns, keys were times.
+            // Keys of former releases are times.
             None => (last, None),
         };
         let others = Stretch { from: format!("{place}{AFTER}"), to: read.to };
@@ -88,8 +86,7 @@ mod tests {
 
     const AT_ONCE: usize = 4;
 
-    /// As the table reads a shard: a few entries in their order, and the last of them if it stopped
-    /// there.
+    /// Reads as the table does: a few entries in their order, and the last of them if more may follow.
     fn page(shard: &BTreeSet<String>, stretch: &Stretch) -> (Vec<String>, Option<String>) {
         let page: Vec<_> = shard.range(stretch.from.clone()..=stretch.to.clone()).take(AT_ONCE).cloned().collect();
         let last = (page.len() == AT_ONCE).then(|| page.last().cloned()).flatten();
@@ -134,8 +131,7 @@ mod tests {
             for place in &places {
                 let first = published.iter().position(|key| place_of(key) == *place).expect("it is among them");
                 prop_assert!(first < AT_ONCE * places.len(), "{place} waits for {first} events");
-                // Nor does it wait longer later: between two of its turns every other entity has
-                // one.
+                // Nor does it wait longer later: between two of its turns every other entity has one.
                 let mine: Vec<_> = published.iter().enumerate().filter(|(_, key)| place_of(key) == *place).collect();
                 for pair in mine.windows(2) {
                     prop_assert!(pair[1].0 - pair[0].0 <= AT_ONCE * places.len());
@@ -166,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_before_are_read_one_page_after_the_other() {
+    fn keys_of_former_releases_are_read_one_page_after_the_other() {
         let shard: BTreeSet<_> = (0..30).map(|second| format!("2026-11-20T09:45:{second:02}.123Z")).collect();
         assert_eq!(emptied(&shard, u64::MAX).into_iter().collect::<BTreeSet<_>>(), shard);
         assert_eq!(emptied(&shard, 7).len(), shard.len());

@@ -1,14 +1,12 @@
-//! Announcing operational events of webhooks: each together with the change that it is about, and
-//! once an hour at most.
+//! Announcing operational events of webhooks: each together with its change, and once an hour at most.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | operational event announced of a webhook | `TOLD#{webhook}` / type of the event |
 //!
-//! The item is written in the transaction of the change and of the event in the outbox, on
-//! condition that there is none that still holds. So two dispatchers that find the same at once
-//! announce it once. A change never depends on being announced: where the hour is not over the
-//! change is made alone, and where the condition is lost at the last moment it is made again alone.
+//! The item is written in one transaction with the change and the event in the outbox, unless an earlier item still
+//! holds. So two dispatchers that find the same at once announce it once. A change never depends on its announcement:
+//! within the hour the change is made alone, and if the transaction is lost it is made again alone.
 
 use std::time::Duration;
 
@@ -18,7 +16,7 @@ use crate::events::outbox::{Announcement, Outbox};
 use base::{clock::Time, ids::WebhookId, logging};
 use storage::table::{Change, Put, Table, TableError, Transaction, Written, at_most, is_new};
 
-/// How long no event of the same type is announced of the same webhook again.
+/// The least time between two events of one type about one webhook.
 pub const PAUSE: Duration = Duration::from_secs(60 * 60);
 
 const DOING: &str = "announcing an event about a webhook";
@@ -40,12 +38,12 @@ struct AnnouncedItem {
     expires_at: i64,
 }
 
-/// When the event of a change is announced.
+/// Whether the event of a change is announced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Announced {
-    /// With the change: the event is in the outbox.
+    /// With the change.
     Now,
-    /// Not with this change: the like was announced within the hour before.
+    /// No: an event of its type was announced within the hour before.
     Before,
 }
 
@@ -71,17 +69,16 @@ impl Announcer {
         Self { outbox: Outbox::new(table.clone()), table }
     }
 
-    /// The writes that announce an event about a webhook, for the transaction of the change; none,
-    /// if the like was announced within the hour. When the transaction is lost, the change is to be
-    /// made without them: the like may have been announced meanwhile.
+    /// The writes that announce an event about a webhook, for the transaction of the change; none, if an event of its
+    /// type was announced within the hour. If the transaction is lost, the caller makes the change without them:
+    /// another dispatcher may have announced it meanwhile.
     pub async fn writes(
         &self,
         webhook: &WebhookId,
         announcement: &Announcement,
         now: Time,
     ) -> Result<Vec<Put>, TableError> {
-        // The read saves transactions that would be lost. The condition decides, so a read that
-        // fails decides nothing.
+        // The read only saves transactions that would be lost, so its error is no reason to stop.
         let earlier: Option<AnnouncedItem> =
             self.table.read(key(webhook, &announcement.kind), DOING).await.unwrap_or_else(|error| {
                 tracing::warn!(error = %logging::chain(&error), webhookId = %webhook, "not known whether it was announced");
@@ -95,9 +92,8 @@ impl Announcer {
         Ok(vec![mark, self.outbox.put(announcement)?])
     }
 
-    /// Makes a change and announces it, both or neither; or makes the change alone, if the like was
-    /// announced within the hour. The change may depend on whether it is announced. Lost when the
-    /// change's own condition does not hold.
+    /// Makes a change and announces it, both or neither; or makes the change alone, if an event of its type was
+    /// announced within the hour. Lost when the change's own condition does not hold.
     pub async fn change(
         &self,
         change: impl Fn(Announced) -> Change,

@@ -1,31 +1,30 @@
 //! The circuit breaker of a webhook: a pure state machine of counts, times and settings.
 //!
-//! *Closed*: attempts go through. So many in a row that never completed make it *open*: attempts
-//! wait. When that time is over, one attempt goes through, the probe, and all others wait for its
-//! end. An exchange that completes closes the breaker, whatever its status; a probe that does not
-//! complete opens it again for twice as long, up to a limit.
+//! *Closed*: attempts go through. So many in a row that never completed make it *open*: attempts wait. When that time
+//! is over, one attempt goes through, the probe, and all others wait for its end. An exchange that completes closes the
+//! breaker, whatever its status; a probe that does not complete opens it again for twice as long, up to a limit.
 //!
-//! Many dispatchers count for the same webhook at once. So a dispatcher never writes a state that
-//! it computed from one that it read, but a step that the table takes by itself ([`Tally`]) or on a
-//! condition ([`Consequence`]).
+//! Many dispatchers count for the same webhook at once. So a dispatcher never writes a state that it computed from one
+//! that it read, but a step that the table takes by itself ([`Tally`]) or on a condition ([`Consequence`]).
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use base::clock::Time;
+use super::tally::Tally;
 use base::{
+    clock::Time,
     environment::{AtLeastOne, Environment, FromEnvironment},
     wait::Wait,
 };
 
 /// The lease of a probe: an exchange of 15 s, and time to count it.
 pub const PROBE_LEASE: Duration = Duration::from_secs(25);
-/// How long deliveries wait for the first probe before they look again: most probes end at once.
+/// How long deliveries wait for the first probe before they are tried again: most probes end at once.
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// When a webhook's breaker opens, and when the webhook is called failing and disabled:
-/// `BREAKER_THRESHOLD`, `BREAKER_OPEN`, `BREAKER_MAX`, `FAILING_AFTER` and `DISABLE_AFTER`.
+/// When a webhook's breaker opens, and when the webhook is called failing and disabled: `BREAKER_THRESHOLD`,
+/// `BREAKER_OPEN`, `BREAKER_MAX`, `FAILING_AFTER` and `DISABLE_AFTER`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakerSettings {
     /// So many attempts in a row that never completed open the breaker.
@@ -36,8 +35,8 @@ pub struct BreakerSettings {
     pub longest: Duration,
     /// So many attempts in a row that failed make a webhook failing.
     pub failing_after: u32,
-    /// A webhook whose attempts have all failed for so long is disabled. A spell of failures is
-    /// forgotten when for so long nothing has been tried.
+    /// A webhook whose attempts have all failed for so long is disabled. A spell of failures is forgotten after so long
+    /// without an attempt.
     pub disable_after: Duration,
 }
 
@@ -62,43 +61,20 @@ impl BreakerSettings {
     }
 }
 
-/// How an attempt ended, as far as its webhook's health and statistics go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AttemptOutcome {
-    /// The status of the answer; none if the attempt never completed.
-    pub http_status: Option<u16>,
-    /// Why the attempt never completed: a stable code and a sentence.
-    pub error: Option<String>,
-    /// How long it took.
-    pub duration: Duration,
-}
-
-impl AttemptOutcome {
-    /// Whether the endpoint took the event.
-    pub fn succeeded(&self) -> bool {
-        self.http_status.is_some_and(|status| (200..300).contains(&status))
-    }
-
-    /// Whether there was an answer, of whatever status.
-    pub const fn completed(&self) -> bool {
-        self.http_status.is_some()
-    }
-}
-
-/// How a webhook's endpoint is doing, in a word.
+/// A webhook's health, as its owner sees it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Health {
-    /// It takes its events.
+    /// The endpoint takes its events.
     #[default]
     Healthy,
     /// The last attempts failed.
     Failing,
-    /// The last attempts never completed, and its breaker is open.
+    /// The last attempts never completed, and the breaker is open.
     Open,
 }
 
-/// How a webhook's endpoint has been doing. One without such an item is healthy.
+/// The failures of a webhook's last attempts. A webhook without such an item is healthy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HealthItem {
@@ -108,13 +84,13 @@ pub struct HealthItem {
     pub incomplete_in_row: u32,
     /// When the first attempt after the last success failed.
     pub failing_since: Option<Time>,
-    /// Whether so many failed that it counts as failing.
+    /// Whether enough failed to call the webhook failing.
     pub failing: bool,
-    /// When the failing may be announced; present if it was not announced when it began, since
-    /// another spell was announced shortly before.
+    /// When the failing may be announced, if it was not announced when it began, since another spell was announced
+    /// shortly before.
     #[serde(rename = "tellAfter", skip_serializing_if = "Option::is_none")]
     pub announce_after: Option<Time>,
-    /// Until when the breaker is open; present until it is closed again.
+    /// The end of the breaker's last opening; absent when it is closed.
     pub open_until: Option<Time>,
     /// How often in a row it opened.
     pub opens: u32,
@@ -127,49 +103,10 @@ pub struct HealthItem {
 pub enum Passage {
     /// It may.
     Go,
-    /// It may as the probe, if it takes the probe's lease before any other attempt.
+    /// It may as the probe, if it takes the probe's lease before any other attempt does.
     Probe,
-    /// It may not before this moment; then its passage is decided anew.
+    /// It may not before this moment, at which its passage is decided anew.
     Wait(Time),
-}
-
-/// The sum of some attempts, one after the other, for a webhook's health.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tally {
-    /// Whether one of them succeeded: the failures before it no longer count.
-    pub succeeded: bool,
-    /// Whether one of them completed: the incomplete attempts before it no longer count, and the
-    /// breaker closes.
-    pub completed: bool,
-    /// Those that failed, after the last success.
-    pub failures: u32,
-    /// Those that never completed, after the last that did.
-    pub incomplete: u32,
-}
-
-impl Tally {
-    /// Counts attempts in their order.
-    pub fn of(outcomes: &[AttemptOutcome]) -> Self {
-        let mut tally = Self { succeeded: false, completed: false, failures: 0, incomplete: 0 };
-        for outcome in outcomes {
-            if outcome.completed() {
-                (tally.completed, tally.incomplete) = (true, 0);
-            } else {
-                tally.incomplete += 1;
-            }
-            if outcome.succeeded() {
-                (tally.succeeded, tally.failures) = (true, 0);
-            } else {
-                tally.failures += 1;
-            }
-        }
-        tally
-    }
-
-    /// Whether no failure is left.
-    pub const fn is_clean(&self) -> bool {
-        self.failures == 0
-    }
 }
 
 /// A spell of failures that is to be announced.
@@ -177,13 +114,11 @@ impl Tally {
 pub struct Spell {
     /// When its first attempt failed.
     pub since: Time,
-    /// The item's `announce_after` as it was read: of two dispatchers that announce, one loses by
-    /// it.
+    /// The item's `announce_after` as it was read: of two dispatchers that announce, one loses by it.
     pub announce_after: Option<Time>,
 }
 
-/// A consequence of a webhook's health, on a condition that only one of many dispatchers finds to
-/// hold.
+/// A consequence of a webhook's health, on a condition that holds for only one of many dispatchers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consequence {
     /// The breaker opens, if it is still closed and the row is still long enough.
@@ -210,7 +145,7 @@ pub enum Consequence {
 }
 
 impl HealthItem {
-    /// How the endpoint is doing, in a word.
+    /// The health that the owner sees.
     pub const fn health(&self) -> Health {
         if self.open_until.is_some() {
             Health::Open
@@ -231,16 +166,14 @@ impl HealthItem {
         }
     }
 
-    /// When deliveries look again that wait for the probe of another. The longer the endpoint has
-    /// been silent, the likelier it is that this probe hangs to the limit as well, and the more
-    /// deliveries wait for it.
+    /// When deliveries that wait for another delivery's probe are tried again. The longer the endpoint has been silent,
+    /// the likelier it is that this probe hangs to the limit as well, and the more deliveries wait for it.
     pub fn after_probe(&self, now: Time) -> Time {
         let doubled = 2u32.saturating_pow(self.opens.saturating_sub(1).min(8));
         now + PROBE_PATIENCE.saturating_mul(doubled).min(PROBE_LEASE)
     }
 
-    /// The consequences of this health, to which the tally has been added; `was` is the health
-    /// before the attempts.
+    /// The consequences of this health, to which the tally has been added; `was` is the health before the attempts.
     pub fn consequences(
         &self,
         was: Option<&Self>,

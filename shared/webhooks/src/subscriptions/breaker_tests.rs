@@ -1,6 +1,6 @@
 //! The breaker: openings, probes and consequences, one by one and in every order.
 
-use super::*;
+use super::{super::tally::AttemptOutcome, *};
 use base::environment::read_from;
 use proptest::prelude::*;
 
@@ -38,7 +38,7 @@ fn counted(mut item: HealthItem, tally: &Tally, now: Time) -> HealthItem {
     item
 }
 
-/// Does as the table does with a consequence; gives whether its condition held.
+/// Does as the table does with a consequence; returns whether its condition held.
 fn applied(item: &mut HealthItem, consequence: Consequence, settings: &BreakerSettings) -> bool {
     let holds = match consequence {
         Consequence::Open { .. } => item.open_until.is_none() && item.incomplete_in_row >= settings.threshold,
@@ -127,7 +127,7 @@ fn an_answer_of_any_status_breaks_the_row_and_closes_the_breaker() {
 }
 
 #[test]
-fn everybody_but_the_probe_waits_and_a_dead_probe_does_not_block() {
+fn attempts_wait_for_the_probe_and_a_dead_probe_does_not_block() {
     let mut item = HealthItem { open_until: Some(NOW), opens: 1, ..HealthItem::default() };
     let seen = item.clone();
     assert_eq!(seen.passage(NOW), Passage::Probe);
@@ -202,7 +202,7 @@ fn outcome(status: Option<u16>) -> impl Strategy<Value = AttemptOutcome> {
 
 proptest! {
     #[test]
-    fn whatever_dispatchers_do_at_once_there_is_one_probe_at_a_time_and_openings_double(moves in moves()) {
+    fn with_many_dispatchers_at_once_there_is_one_probe_at_a_time_and_openings_double(moves in moves()) {
         let (mut item, mut now) = (HealthItem::default(), NOW);
         let (mut under_way, mut counting) = (Vec::<(HealthItem, Time, bool)>::new(), Vec::new());
         for step in moves {
@@ -274,7 +274,7 @@ proptest! {
 }
 
 #[test]
-fn what_opens_a_breaker_is_read_in_the_words_of_the_schedule() {
+fn the_settings_of_the_breaker_are_written_like_the_schedule() {
     let settings = read_from::<BreakerSettings>(|name| match name {
         "BREAKER_THRESHOLD" => Some("3".into()),
         "BREAKER_OPEN" => Some("500ms".into()),

@@ -1,10 +1,9 @@
 //! Changing a webhook.
 //!
-//! A change that names the version that was read fails when that version is no longer current. A
-//! change without a version has the last word on the members that it names, and on nothing else: it
-//! undoes no other change made at the same moment, and loses no new secret. A mask in a change
-//! stands for the kept value: such a change is built from that value, and tried again when it has
-//! changed.
+//! A change that names the version that was read fails when that version is no longer current. A change without a
+//! version sets the members that it names and no others: it undoes no other change made at the same moment, and loses
+//! no new secret. A mask in a change stands for the kept value: such a change is built from that value, and tried again
+//! when the value has changed.
 
 use std::num::NonZeroU64;
 
@@ -12,7 +11,7 @@ use super::{
     endpoint::{Kept, Part},
     members::{About, Members},
     problems::webhook_not_found,
-    revision::{EndpointChange, PartChange, Revision},
+    revision::{self, EndpointChange, PartChange},
     show::Showing,
     webhook::{Webhook, WebhookView},
 };
@@ -25,18 +24,17 @@ use storage::{
     table::{TableError, Written},
 };
 
-/// How often a change without a version is tried again. It depends only on whether the webhook is
-/// enabled, and on the values that its masks stand for, so it is lost only when another change sets
-/// these at this very moment.
+/// How often a change without a version is tried again. It depends only on whether the webhook is enabled, and on the
+/// values that its masks stand for, so it is lost only when another change sets these at this very moment.
 const TRIES: u32 = 10;
 
 /// Changes webhooks.
 pub struct Changing {
     /// Reads and shows webhooks.
     pub showing: Showing,
-    /// Gives the time of the change.
+    /// Dates the change.
     pub clock: SharedClock,
-    /// Where endpoints may be.
+    /// The addresses that endpoints may have.
     pub rules: AddressRules,
     /// Seals endpoints.
     pub rings: KeyRings,
@@ -63,7 +61,7 @@ pub enum ChangeError {
         /// The version that it has.
         current: u64,
     },
-    /// Masks stand for nothing, or for a value that is not allowed any more.
+    /// A mask stands for no kept value, or for one that is not allowed any more.
     #[error("the change is invalid with the kept values in the place of its masks")]
     Invalid(Vec<Violation>),
     /// Every try was lost to another change.
@@ -99,11 +97,7 @@ fn version_conflict(current: u64) -> Problem {
 }
 
 impl Changing {
-    /// Changes a webhook, and gives it as its owner sees it then.
-    ///
-    /// # Errors
-    /// When the entity has no such webhook, or it has another version; when the change is invalid,
-    /// or lost to others again and again; when keys or the table fail.
+    /// Changes a webhook, and returns it as its owner sees it then.
     pub async fn change(
         &self,
         entity: &AuthorizedEntity,
@@ -141,18 +135,18 @@ impl Changing {
         let enabled = !read.enabled && members.enabled == Some(true);
         let moved = endpoint.url.as_ref().is_some_and(|url| url.differs);
         if enabled || moved {
-            // Before the change: former failures must not disable the webhook again at its next
-            // failure, and a new address has not failed yet. If the change is lost, failures are
-            // forgotten that the next ones bring back.
+            // Before the change: former failures must not disable the webhook again at its next failure, and a new
+            // address has not failed yet. If the change is lost, the failures that were forgotten come back with the
+            // next ones.
             self.showing.healths.reset(entity, &read.id).await?;
         }
         let now = self.clock.now();
-        let revision = Revision::change(read, members, &endpoint, change.version.is_some(), now)?;
-        Ok(self.showing.webhooks.change(entity, &read.id, revision).await?)
+        let change = revision::change(read, members, &endpoint, change.version.is_some(), now)?;
+        Ok(self.showing.webhooks.change(entity, &read.id, change).await?)
     }
 
-    /// The change of a part of the endpoint; `None` when the part stays as it is. Values that a
-    /// former release left in the open are sealed in passing.
+    /// The change of a part of the endpoint; `None` when the part stays as it is. It seals values that a former release
+    /// left in the open.
     async fn part<T: Part>(
         &self,
         read: &Webhook,
@@ -194,9 +188,6 @@ impl Changing {
 
 impl WebhookChange {
     /// Reads and checks a request's body.
-    ///
-    /// # Errors
-    /// A Problem with every violation.
     pub fn read(body: &[u8], entity: &EntityId, rules: &AddressRules) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let members = Members::take(&mut body, About::Existing, entity, rules);

@@ -1,9 +1,8 @@
-//! Disabling a webhook for a reason of the service's own, and announcing it where an event is to
-//! say so.
+//! Disabling a webhook for a reason of the service's own, and announcing that.
 
 use serde::Deserialize;
 
-use super::{announcing::Announcer, endpoint::KeptEndpoint, operational::WebhookDisabled, store::key};
+use super::{announcing::Announcer, endpoint::KeptEndpoint, operational::WebhookDisabled, webhook::key};
 use auth::entity::AuthorizedEntity;
 use base::{clock::Time, ids::WebhookId, random::SharedRandom};
 use storage::table::{Change, Table, TableError, Transaction, Written, absent, is};
@@ -11,14 +10,14 @@ use storage::table::{Change, Table, TableError, Transaction, Written, absent, is
 /// Why the service disables a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason<'a> {
-    /// Its endpoint has answered 410.
+    /// Its endpoint answered 410.
     Gone {
-        /// The endpoint that has: a webhook that has moved since is not gone.
+        /// The endpoint that answered: a webhook that has moved since is not gone.
         endpoint: &'a KeptEndpoint,
         /// Whether the answer was to an operational event, which sets off no further event.
         operational: bool,
     },
-    /// Nothing has succeeded for too long.
+    /// No attempt has succeeded for too long.
     Failing {
         /// When the first attempt after the last success failed.
         since: Time,
@@ -26,8 +25,8 @@ pub enum Reason<'a> {
 }
 
 impl Reason<'_> {
-    /// The reason in the words that the webhook's owner reads.
-    pub fn in_words(self) -> String {
+    /// The reason as the webhook's owner reads it.
+    fn in_words(self) -> String {
         match self {
             Self::Gone { .. } => "The endpoint answered 410 Gone.".to_owned(),
             Self::Failing { since } => format!("Every attempt has failed since {since}."),
@@ -58,34 +57,31 @@ pub(super) struct Named {
     endpoint: KeptEndpoint,
 }
 
-impl Named {
-    /// Reads them; `None` when there is no such webhook.
-    pub(super) async fn find(
-        table: &Table,
-        entity: &AuthorizedEntity,
-        webhook: &WebhookId,
-    ) -> Result<Option<Self>, TableError> {
-        table.read(key(entity.id(), webhook), "reading a webhook's name").await
-    }
-}
-
 impl Disabler {
     /// Disables the webhooks of this table.
     pub fn new(table: Table, random: SharedRandom) -> Self {
         Self { announcer: Announcer::new(table.clone()), table, random }
     }
 
-    /// Disables a webhook, and puts the event that says so into the outbox unless the like was
-    /// announced within the hour. Lost when the webhook was disabled already, and keeps its reason,
-    /// or has moved, or is gone.
-    pub async fn disable(
+    /// Name, state and endpoint of a webhook; `None` when there is no such webhook.
+    pub(super) async fn find(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+    ) -> Result<Option<Named>, TableError> {
+        self.table.read(key(entity.id(), webhook), "reading a webhook's name").await
+    }
+
+    /// Disables a webhook, and puts the event about it into the outbox unless an event of its type was announced within
+    /// the hour. Lost when the webhook was disabled already, has moved, or is gone.
+    pub(crate) async fn disable(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         reason: Reason<'_>,
         now: Time,
     ) -> Result<Written<()>, TableError> {
-        let Some(named) = Named::find(&self.table, entity, webhook).await?.filter(|named| named.enabled) else {
+        let Some(named) = self.find(entity, webhook).await?.filter(|named| named.enabled) else {
             return Ok(Written::Lost(None));
         };
         let url = match reason {

@@ -1,27 +1,24 @@
-//! A webhook's endpoint: the URL and headers of its requests, as its owner set them and as the
-//! table keeps them.
+//! A webhook's endpoint: the URL and headers of its requests.
 //!
-//! The table has the endpoint as answers show it, with the values of headers and of the URL's query
-//! masked, and beside it the whole endpoint, sealed for this webhook alone. So showing, listing and
-//! publishing need no key; changing and sending do.
+//! The table keeps the endpoint as answers show it, with the values of headers and of the URL's query masked, and
+//! beside it the whole endpoint, sealed for this webhook alone. So showing, listing and publishing need no key;
+//! changing and sending do.
 
 use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    endpoint_url::EndpointUrl,
     headers,
     masked::{self, Headers, NothingKept},
 };
 use auth::entity::EntityId;
 use base::{ids::WebhookId, random::Random};
-use outbound::addresses::AddressRules;
+use outbound::{addresses::AddressRules, endpoint_url::EndpointUrl};
 use problem::Violations;
 use storage::sealing::{KeyRing, KeyRings, SealError};
 
-/// An endpoint as the table keeps it. Items of former releases have no sealed members, and show
-/// values.
+/// An endpoint as the table keeps it. Items of former releases have values in the open and no sealed members.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptEndpoint {
@@ -44,7 +41,7 @@ pub struct Kept<T> {
 
 /// A part of an endpoint: its URL, or its headers.
 pub trait Part: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync {
-    /// The first part of the place that it is sealed for.
+    /// Begins the context that it is sealed for.
     const KIND: &'static str;
 
     /// The part with its values masked.
@@ -105,7 +102,7 @@ impl Part for Headers {
     }
 }
 
-/// The webhook whose endpoint it is: the sealed text of another webhook does not open.
+/// The webhook of an endpoint: the sealed text of another webhook does not open.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
     /// The entity that owns the webhook.
@@ -115,15 +112,14 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The place that a part is sealed for.
+    /// The context that a part is sealed for.
     pub fn context<T: Part>(self) -> String {
         format!("{}/{}/{}", T::KIND, self.owner, self.webhook)
     }
 }
 
 impl<T: Part> Kept<T> {
-    /// A part as it is to be kept. A part without values to mask is not sealed: it takes no more
-    /// room, and needs no key.
+    /// A part as the table keeps it. A part without values to mask is not sealed, and needs no key.
     pub async fn of(whole: &T, rings: &KeyRings, random: &dyn Random, place: Place<'_>) -> Result<Self, SealError> {
         let shown = whole.masked();
         if shown == *whole {
@@ -138,49 +134,49 @@ impl<T: Part> Kept<T> {
         Self { shown: whole.masked(), sealed: Some(ring.seal(random, &place.context::<T>(), &plain)) }
     }
 
-    /// The whole.
+    /// The whole part.
     pub async fn open(&self, rings: &KeyRings, place: Place<'_>) -> Result<T, SealError> {
         let Some(sealed) = &self.sealed else { return Ok(self.shown.clone()) };
         let plain = rings.for_text(sealed).await?.open(&place.context::<T>(), sealed)?;
         serde_json::from_slice(plain.expose()).map_err(|_| SealError::NotOurs)
     }
 
-    /// Whether values stand there that are to be sealed, as former releases left them.
+    /// Whether it has values that a former release left in the open.
     pub fn is_bare(&self) -> bool {
         self.sealed.is_none() && self.shown.masked() != self.shown
     }
 }
 
 impl KeptEndpoint {
-    /// Both parts together.
+    /// The endpoint of these parts.
     pub fn new(url: Kept<String>, headers: Kept<Headers>) -> Self {
         let (event_url, headers, sealed_event_url, sealed_headers) =
             (url.shown, headers.shown, url.sealed, headers.sealed);
         Self { event_url, headers, sealed_event_url, sealed_headers }
     }
 
-    /// The URL as it stands in the table.
+    /// The URL as the table keeps it.
     pub fn url(&self) -> Kept<String> {
         Kept { shown: self.event_url.clone(), sealed: self.sealed_event_url.clone() }
     }
 
-    /// The headers as they stand in the table.
+    /// The headers as the table keeps them.
     pub fn headers(&self) -> Kept<Headers> {
         Kept { shown: self.headers.clone(), sealed: self.sealed_headers.clone() }
     }
 
-    /// The URL with its values masked, as it may be shown.
+    /// The URL as answers show it.
     pub fn shown_url(&self) -> String {
         masked::url(&self.event_url)
     }
 
-    /// The headers with their values masked, as they may be shown.
+    /// The headers as answers show them.
     pub fn shown_headers(&self) -> BTreeMap<String, &'static str> {
         self.headers.keys().map(|name| (name.clone(), masked::MASK)).collect()
     }
 }
 
-/// Items of former releases have values in it, which belong into no log.
+/// Leaves out the values, which items of former releases have in the open: they belong in no log.
 impl fmt::Debug for KeptEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "KeptEndpoint({}, {:?})", self.shown_url(), self.headers.keys())
@@ -207,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_shows_no_value_and_opens_for_its_webhook_alone() {
+    fn a_kept_endpoint_shows_no_value_and_opens_for_its_webhook_alone() {
         let headers: Headers = [("Authorization".to_owned(), "Bearer s3cret".to_owned())].into();
         let (url, headers) = (sealed(&URL.to_owned()), sealed(&headers));
         let text = url.sealed.clone().expect("there is something to hide");
@@ -225,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_former_releases_kept_is_masked_wherever_it_is_shown() {
+    fn values_of_former_releases_are_masked_in_answers_and_logs() {
         let item = r#"{"eventUrl":"https://example.com/hook?token=s3cret","headers":{"X-Key":"s3cret"}}"#;
         let kept: KeptEndpoint = serde_json::from_str(item).expect("an item of a former release");
         assert_eq!(kept.shown_url(), "https://example.com/hook?token=***");

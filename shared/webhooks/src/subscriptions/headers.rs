@@ -1,4 +1,4 @@
-//! Headers that a webhook's owner wants to be sent along: harmless ones only.
+//! Headers that a webhook's owner has sent along; only harmless ones are allowed.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,12 @@ use problem::Violations;
 /// How many headers a webhook may have.
 pub const MAX_HEADERS: usize = 20;
 const MAX_VALUE_LENGTH: usize = 2048;
-/// How many bytes they may take together, as JSON: the list of an entity's webhooks must fit into
-/// one answer.
+/// How many bytes all headers may take, as JSON: the list of an entity's webhooks must fit into one answer.
 const MAX_TOGETHER: usize = 6 * 1024;
 
-/// Names that the service sets itself, that decide how a message is read on its way, that ask for
-/// another answer than one to this event (parts of it, or none unless something holds), or that
-/// have a meaning in answers only. `Cookie` is none of these: some endpoints know their callers by
-/// it.
+/// Names that the service sets itself, that decide how a message is read on its way, that ask for a part of an answer
+/// or for an answer on a condition, or that have a meaning in answers only. `Cookie` is allowed: some endpoints know
+/// their callers by it.
 const RESERVED: [&str; 20] = [
     "accept-encoding",
     "connection",
@@ -40,11 +38,11 @@ const RESERVED: [&str; 20] = [
     "via",
 ];
 const RESERVED_PREFIXES: [&str; 5] = ["if-", "proxy-", "service-", "webhook-", "x-amzn-"];
-/// Names that ask the services of a cloud for something: a webhook must not speak to these,
-/// whatever its address leads to.
+/// Names that are commands to the services of a cloud: a webhook must not speak to these, even if its address leads
+/// there.
 const CLOUD_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
 
-/// Checks the headers that an owner wants, and notes a violation for each that is not allowed.
+/// Notes a violation for each header that is not allowed.
 pub fn check(headers: &BTreeMap<String, String>, violations: &mut Violations) {
     if headers.len() > MAX_HEADERS {
         violations.add("headers", format!("must not be more than {MAX_HEADERS}"));
@@ -90,9 +88,8 @@ fn is_the_services_own(lower: &str) -> bool {
     RESERVED.contains(&lower) || RESERVED_PREFIXES.iter().any(|prefix| lower.starts_with(prefix))
 }
 
-/// The headers of a webhook that are sent. They were checked when they were set, but a name may
-/// have been reserved since: such a one is left out, and the delivery goes on without it, as does
-/// one that cannot be a header all the same.
+/// The headers of a webhook that are sent. They were checked when they were set; a header whose name was reserved
+/// since, or that cannot be a header, is left out.
 pub fn to_send(headers: &BTreeMap<String, String>) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
     headers.iter().filter_map(|(name, value)| {
         let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
@@ -101,8 +98,7 @@ pub fn to_send(headers: &BTreeMap<String, String>) -> impl Iterator<Item = (Head
     })
 }
 
-/// Printable ASCII and inner spaces: no control characters, so no folding and no second header (RFC
-/// 9110 §5.5).
+/// Printable ASCII and inner spaces: no control characters, so no folding and no second header (RFC 9110 §5.5).
 fn check_value(value: &str) -> Result<(), String> {
     let printable = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     if !printable || HeaderValue::from_str(value).is_err() || value.trim() != value {
@@ -140,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_asks_for_another_answer_or_belongs_to_a_proxy_is_refused() {
+    fn headers_that_ask_for_another_answer_or_belong_to_a_proxy_are_refused() {
         for name in [
             "Proxy-Authenticate",
             "Proxy-Status",
@@ -161,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_speaks_to_the_services_of_a_cloud_is_refused_in_any_case() {
+    fn commands_to_the_services_of_a_cloud_are_refused_in_any_case() {
         for name in ["X-Amz-Target", "x-amz-date", "X-AMZ-SECURITY-TOKEN", "x-amz-x", "X-Goog-Api-Key", "x-goog-"] {
             assert!(refused(&[(name, "x")]), "{name}");
         }
@@ -189,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_could_split_a_message_is_taken() {
+    fn headers_that_could_split_a_message_are_refused() {
         for value in ["a\r\nX-Evil: 1", "a\n b", "a\0", "\ta", "a\u{7f}", "é", " a", "a "] {
             assert!(refused(&[("X-Test", value)]), "{value:?}");
         }

@@ -1,53 +1,44 @@
-//! The health of webhooks in the table: one item for each webhook that is not simply well.
+//! The health of webhooks in the table: one item for each webhook that is not healthy.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | health | `ENT#{entity}` / `HLT#{webhook}` |
 //!
-//! It is written only when an attempt failed or the webhook recovered. The table itself adds up
-//! failures, so that dispatchers which count at once lose nothing, and a success removes the item.
-//! It expires when nothing was tried for long.
+//! It is written only when an attempt failed or the webhook recovered. The table itself adds up failures, so that
+//! dispatchers which count at once lose none, and a success removes the item. It expires after a long time without an
+//! attempt.
 
 use std::{collections::HashMap, time::Duration};
 
 use serde::Deserialize;
 
 use super::{
-    announcing::{Announced, Announcer, PAUSE},
-    breaker::{AttemptOutcome, BreakerSettings, Consequence, PROBE_LEASE, Spell, Tally},
-    disable::{Disabler, Named, Reason},
-    operational::WebhookFailing,
+    breaker::{HealthItem, PROBE_LEASE, Spell},
+    tally::Tally,
 };
 use auth::entity::{AuthorizedEntity, EntityId};
-use base::{clock::Time, ids::WebhookId, random::SharedRandom};
+use base::{clock::Time, ids::WebhookId};
 use storage::table::{Change, Delete, Query, Table, TableError, Written, absent, at_least, at_most, is, more};
-
-pub use super::breaker::{Health, HealthItem, Passage};
 
 /// The prefix of the sort keys of health items.
 const PREFIX: &str = "HLT#";
-/// An exchange that took longer than this may have begun before others failed.
-const SLOW: Duration = Duration::from_secs(1);
 
 /// The health of webhooks in the table.
 #[derive(Debug, Clone)]
-pub struct Healths {
-    table: Table,
-}
+pub struct Healths(Table);
 
 impl Healths {
     /// The healths in this table.
     pub fn new(table: Table) -> Self {
-        Self { table }
+        Self(table)
     }
 
-    /// The key of a webhook's health.
-    pub fn key(entity: &EntityId, webhook: &WebhookId) -> (String, String) {
+    fn key(entity: &EntityId, webhook: &WebhookId) -> (String, String) {
         (format!("ENT#{entity}"), format!("{PREFIX}{webhook}"))
     }
 
     /// The health of each webhook of an entity; a webhook that is missing here is healthy.
-    pub async fn of(&self, entity: &AuthorizedEntity) -> Result<HashMap<WebhookId, HealthItem>, TableError> {
+    pub(super) async fn of(&self, entity: &AuthorizedEntity) -> Result<HashMap<WebhookId, HealthItem>, TableError> {
         #[derive(Deserialize)]
         struct Row {
             sk: String,
@@ -56,21 +47,24 @@ impl Healths {
         }
         const DOING: &str = "reading the health of an entity's webhooks";
         let query = Query::partition(format!("ENT#{}", entity.id())).beginning_with("sk", PREFIX);
-        let rows: Vec<Row> = self.table.all(query, DOING).await?;
+        let rows: Vec<Row> = self.0.all(query, DOING).await?;
         let by_webhook =
             rows.into_iter().filter_map(|row| Some((WebhookId::parse(row.sk.strip_prefix(PREFIX)?)?, row.health)));
         Ok(by_webhook.collect())
     }
 
     /// A webhook's health; `None` when it is healthy.
-    pub async fn find(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<Option<HealthItem>, TableError> {
-        self.table.read(Self::key(entity.id(), webhook), "reading a webhook's health").await
+    pub(crate) async fn find(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+    ) -> Result<Option<HealthItem>, TableError> {
+        self.0.read(Self::key(entity.id(), webhook), "reading a webhook's health").await
     }
 
-    /// Makes the caller's attempt the probe of the opening that it saw; lost when another attempt
-    /// is the probe, or the breaker has moved on. A probe whose end is never counted blocks others
-    /// for no longer than its lease.
-    pub async fn take_probe(
+    /// Makes the caller's attempt the probe of the opening that it saw. Lost when another attempt is the probe, or the
+    /// breaker has moved on. A probe that is never counted blocks others for no longer than its lease.
+    pub(crate) async fn take_probe(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
@@ -82,23 +76,22 @@ impl Healths {
             .set("probeUntil", now + PROBE_LEASE)
             .only_if(is("openUntil", open_until))
             .only_if(absent("probeUntil").or(at_most("probeUntil", now)));
-        self.table.write(probe, "taking a breaker's probe").await
+        self.0.write(probe, "taking a breaker's probe").await
     }
 
     /// Forgets a webhook's failures: its owner has enabled or moved it, or it has taken an event.
-    pub async fn reset(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<(), TableError> {
-        self.table.write(self.removal(entity, webhook), "forgetting a webhook's failures").await.map(drop)
+    pub(super) async fn reset(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<(), TableError> {
+        self.0.write(self.removal(entity, webhook), "forgetting a webhook's failures").await.map(drop)
     }
 
     /// The write that forgets a webhook's failures, for the transaction that removes the webhook.
-    pub fn removal(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Delete {
+    pub(super) fn removal(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Delete {
         Delete::of(Self::key(entity.id(), webhook))
     }
 
-    /// Adds a tally with failures at its end, in one step, and gives the health as it is then. A
-    /// health to which nothing was added for as long as `memory` is forgotten first: it is of
-    /// another spell.
-    async fn add(
+    /// Adds a tally with failures at its end, in one step, and returns the health as it is then. A health to which no
+    /// tally was added for as long as `memory` is forgotten first: it belongs to another spell.
+    pub(super) async fn add(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
@@ -110,16 +103,15 @@ impl Healths {
             let addition = addition(change(entity, webhook), tally, now)
                 .set("expiresAt", (now + memory).as_seconds() + 1)
                 .only_if(absent("expiresAt").or(more("expiresAt", now.as_seconds())));
-            match self.table.write_and_read(addition, "counting a webhook's failures").await? {
+            match self.0.write_and_read(addition, "counting a webhook's failures").await? {
                 Written::Done(health) => return Ok(health),
                 Written::Lost(_) => self.reset(entity, webhook).await?,
             }
         }
     }
 
-    /// Opens the breaker; lost when another dispatcher did, or a completed exchange has come in
-    /// between.
-    async fn open(
+    /// Opens the breaker. Lost when another dispatcher did, or an exchange completed in between.
+    pub(super) async fn open(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
@@ -131,11 +123,11 @@ impl Healths {
             .set("opens", 1_u32)
             .only_if(absent("openUntil"))
             .only_if(at_least("incompleteInRow", threshold));
-        self.table.write(opening, "opening a webhook's breaker").await
+        self.0.write(opening, "opening a webhook's breaker").await
     }
 
-    /// Opens the breaker again after its probe failed; lost when it has moved on.
-    async fn reopen(
+    /// Opens the breaker again after its probe failed. Lost when it has moved on.
+    pub(super) async fn reopen(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
@@ -148,11 +140,11 @@ impl Healths {
             .set("opens", opens)
             .remove("probeUntil")
             .only_if(is("openUntil", seen));
-        self.table.write(opening, "opening a webhook's breaker again").await
+        self.0.write(opening, "opening a webhook's breaker again").await
     }
 }
 
-fn change(entity: &AuthorizedEntity, webhook: &WebhookId) -> Change {
+pub(super) fn change(entity: &AuthorizedEntity, webhook: &WebhookId) -> Change {
     Change::of(Healths::key(entity.id(), webhook))
 }
 
@@ -177,9 +169,9 @@ fn addition(health: Change, tally: &Tally, now: Time) -> Change {
     }
 }
 
-/// Notes that a webhook is failing, and when that may be announced if it is not announced now. Lost
-/// when another dispatcher did, or a success came in between.
-fn failing(health: Change, spell: Spell, announce_after: Option<Time>) -> Change {
+/// Notes that a webhook is failing, and when that may be announced if it is not announced now. Lost when another
+/// dispatcher did, or a success came in between.
+pub(super) fn failing(health: Change, spell: Spell, announce_after: Option<Time>) -> Change {
     let health = health.set("failing", true).set_or_remove("tellAfter", announce_after);
     let health = health.only_if(match spell.announce_after {
         None => absent("failing"),
@@ -188,129 +180,12 @@ fn failing(health: Change, spell: Spell, announce_after: Option<Time>) -> Change
     health.only_if(is("failingSince", spell.since))
 }
 
-/// Watches over webhooks while they are sent to: counts their failures, and follows the
-/// consequences.
-#[derive(Clone)]
-pub struct Watch {
-    /// Their health.
-    pub healths: Healths,
-    /// Disables them.
-    pub disabler: Disabler,
-    announcer: Announcer,
-    settings: BreakerSettings,
-    random: SharedRandom,
-}
-
-impl Watch {
-    /// Watches over the webhooks in this table.
-    pub fn new(table: Table, settings: BreakerSettings, random: SharedRandom) -> Self {
-        Self {
-            healths: Healths::new(table.clone()),
-            disabler: Disabler::new(table.clone(), random.clone()),
-            announcer: Announcer::new(table),
-            settings,
-            random,
-        }
-    }
-
-    /// Counts attempts that were made one after the other on a webhook whose health `was` this;
-    /// once per webhook and batch.
-    ///
-    /// A success on a webhook that was healthy costs no write. A success on any other removes its
-    /// item, failures are one update, and more is written only when they have consequences.
-    pub async fn count(
-        &self,
-        entity: &AuthorizedEntity,
-        webhook: &WebhookId,
-        outcomes: &[AttemptOutcome],
-        was: Option<&HealthItem>,
-        now: Time,
-    ) -> Result<(), TableError> {
-        if outcomes.is_empty() {
-            return Ok(());
-        }
-        let tally = Tally::of(outcomes);
-        if tally.completed && was.is_some_and(|was| was.open_until.is_some()) {
-            tracing::info!(webhookId = %webhook, entity = %entity.id(), "the breaker is closed");
-        }
-        if tally.is_clean() {
-            // Failures that other dispatchers counted during a slow exchange are over as well.
-            let slow = outcomes.iter().any(|outcome| outcome.completed() && outcome.duration > SLOW);
-            let well = was.is_none() && !(slow && self.healths.find(entity, webhook).await?.is_some());
-            return if well { Ok(()) } else { self.healths.reset(entity, webhook).await };
-        }
-        let memory = self.settings.disable_after;
-        let left = self.healths.add(entity, webhook, &tally, memory, now).await?;
-        for consequence in left.consequences(was, &tally, &self.settings, now) {
-            self.follow(entity, webhook, consequence, &left, outcomes.last(), now).await?;
-        }
-        Ok(())
-    }
-
-    async fn follow(
-        &self,
-        entity: &AuthorizedEntity,
-        webhook: &WebhookId,
-        consequence: Consequence,
-        left: &HealthItem,
-        last: Option<&AttemptOutcome>,
-        now: Time,
-    ) -> Result<(), TableError> {
-        match consequence {
-            Consequence::Open { until } => {
-                if self.healths.open(entity, webhook, self.settings.threshold, until).await?.is_done() {
-                    tracing::warn!(webhookId = %webhook, entity = %entity.id(), until = %until, "the breaker is open");
-                }
-            }
-            Consequence::Reopen { seen, opens, until } => {
-                if self.healths.reopen(entity, webhook, seen, opens, until).await?.is_done() {
-                    tracing::warn!(webhookId = %webhook, entity = %entity.id(), until = %until, opens, "the probe failed");
-                }
-            }
-            Consequence::AnnounceFailing(spell) => self.announce(entity, webhook, spell, left, last, now).await?,
-            Consequence::Disable { since } => {
-                self.disabler.disable(entity, webhook, Reason::Failing { since }, now).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn announce(
-        &self,
-        entity: &AuthorizedEntity,
-        webhook: &WebhookId,
-        spell: Spell,
-        left: &HealthItem,
-        last: Option<&AttemptOutcome>,
-        now: Time,
-    ) -> Result<(), TableError> {
-        // Nothing is announced of a webhook that was removed meanwhile.
-        let Some(named) = Named::find(&self.healths.table, entity, webhook).await? else { return Ok(()) };
-        let data = WebhookFailing {
-            webhook_identifier: webhook,
-            name: &named.name,
-            failures_in_row: left.failures_in_row,
-            since: spell.since,
-            last_http_status: last.and_then(|outcome| outcome.http_status),
-            last_error: last.and_then(|outcome| outcome.error.as_deref()),
-        };
-        let announcement = data.announcement(entity.id(), now, &*self.random);
-        let failing = |announced| {
-            let announce_after = (announced == Announced::Before).then(|| now + PAUSE);
-            failing(change(entity, webhook), spell, announce_after)
-        };
-        if self.announcer.change(failing, webhook, &announcement, now).await? == Written::Done(Announced::Now) {
-            tracing::warn!(webhookId = %webhook, entity = %entity.id(), since = %spell.since, "the webhook is failing");
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const NOW: Time = Time::from_millis(1_795_167_900_123);
+    const LATER: Time = Time::from_millis(1_795_171_500_123);
 
     fn health() -> Change {
         Change::of((String::from("ENT#demo-hotel"), String::from("HLT#1")))
@@ -337,13 +212,13 @@ mod tests {
     }
 
     #[test]
-    fn a_spell_is_noted_once_and_again_only_when_it_may_be_announced_that_was_put_off() {
+    fn a_spell_is_noted_once_and_again_when_its_announcement_was_put_off() {
         let spell = |announce_after| Spell { since: NOW, announce_after };
         let expected = health().set("failing", true).remove("tellAfter");
         let expected = expected.only_if(absent("failing")).only_if(is("failingSince", NOW));
         assert_eq!(failing(health(), spell(None), None), expected);
-        let expected = health().set("failing", true).set("tellAfter", NOW + PAUSE);
+        let expected = health().set("failing", true).set("tellAfter", LATER);
         let expected = expected.only_if(is("tellAfter", NOW)).only_if(is("failingSince", NOW));
-        assert_eq!(failing(health(), spell(Some(NOW)), Some(NOW + PAUSE)), expected);
+        assert_eq!(failing(health(), spell(Some(NOW)), Some(LATER)), expected);
     }
 }

@@ -1,6 +1,5 @@
-//! Masks over the secrets of an endpoint: the values of its headers and of its URL's query, which
-//! are credentials more often than not. Names stay readable, so that people recognise their
-//! settings.
+//! Masks over the secrets of an endpoint: the values of its headers and of its URL's query, which are often
+//! credentials. Names stay readable, so that people recognise their settings.
 //!
 //! A client may send back the masked text: a mask in a change then stands for the kept value.
 
@@ -8,13 +7,13 @@ use std::collections::BTreeMap;
 
 use percent_encoding::percent_decode_str;
 
-/// The text in the place of a value, the same for values of any length.
+/// The text in the place of a value of any length.
 pub const MASK: &str = "***";
 
 /// Headers by name.
 pub type Headers = BTreeMap<String, String>;
 
-/// A mask stands where no value is kept that it could stand for.
+/// A mask stands for no kept value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must have the value itself in the place of `{MASK}`, which stands for one that is kept: there is none here")]
 pub struct NothingKept;
@@ -24,8 +23,7 @@ pub fn headers(headers: &Headers) -> Headers {
     headers.keys().map(|name| (name.clone(), MASK.to_owned())).collect()
 }
 
-/// A URL with the values of its query masked. A piece of the query without a name is masked as a
-/// whole.
+/// A URL with the values of its query masked. A piece of the query without a name is masked as a whole.
 pub fn url(url: &str) -> String {
     let Some((before, query)) = url.split_once('?') else { return url.to_owned() };
     let masked = query.split('&').map(|piece| match piece.split_once('=') {
@@ -36,8 +34,8 @@ pub fn url(url: &str) -> String {
     format!("{before}?{}", masked.collect::<Vec<_>>().join("&"))
 }
 
-/// Headers that a client means: a mask is replaced by the value that is kept under this name, in
-/// whatever case. The names of masks for which nothing is kept are the error.
+/// Headers with kept values in the place of masks, by name in any case. The error has the names of masks without a kept
+/// value.
 pub fn unmask_headers(mut given: Headers, kept: &Headers) -> Result<Headers, Vec<String>> {
     let mut unknown = Vec::new();
     for (name, value) in given.iter_mut().filter(|(_, value)| *value == MASK) {
@@ -59,8 +57,7 @@ pub fn masks_url(url: &str) -> bool {
     pieces(url).any(is_masked)
 }
 
-/// The URL that a client means: a mask is replaced by the value that is kept under this name; where
-/// the name comes several times, the first by the first, the second by the second, and so on.
+/// The URL with kept values in the place of masks, by name; if a name comes several times, by its order among them.
 pub fn unmask_url(given: &str, kept: &str) -> Result<String, NothingKept> {
     let Some((before, query)) = given.split_once('?') else { return Ok(given.to_owned()) };
     let (mut seen, mut whole) = (Vec::new(), Vec::new());
@@ -127,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_shown_stands_for_what_is_kept() {
+    fn a_shown_url_stands_for_the_kept_one() {
         let kept = "https://example.com/a?token=1&x=2&token=3&bare";
         for (given, meant) in [
             ("https://example.com/a?token=***&x=***&token=***&***", kept),
@@ -158,7 +155,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_kept_comes_back_when_its_mask_does(query in "[a-c=&%2A*x]{0,30}") {
+        fn a_kept_query_comes_back_when_its_mask_does(query in "[a-c=&%2A*x]{0,30}") {
             let kept = format!("https://example.com/?{query}");
             prop_assert_eq!(unmask_url(&url(&kept), &kept), Ok(kept));
         }

@@ -1,5 +1,4 @@
-//! The members of a webhook that its owner sets, read from a body and checked: in the same way for
-//! a new webhook and a change.
+//! The members of a webhook that its owner sets, read and checked in the same way for a new webhook and for a change.
 
 use std::fmt;
 
@@ -16,15 +15,13 @@ const MAX_NAME_LENGTH: usize = 200;
 /// The members of a webhook in a body; a member that is not there is absent.
 #[derive(Default, Clone, PartialEq, Eq)]
 pub struct Members {
-    /// The name that its owner gives it.
     pub name: Option<String>,
-    /// Whether events are sent to it.
     pub enabled: Option<bool>,
-    /// Where its events go; of a webhook that exists, perhaps with masks for kept values.
+    /// In a change perhaps with masks for kept values.
     pub event_url: Option<String>,
-    /// The types of events that it wants, each once.
+    /// Each type once.
     pub event_list: Option<Vec<String>>,
-    /// Headers that are sent along, perhaps with masks as well.
+    /// In a change perhaps with masks as well.
     pub headers: Option<Headers>,
 }
 
@@ -37,7 +34,7 @@ impl fmt::Debug for Members {
     }
 }
 
-/// The kind of webhook that the body is about.
+/// The webhook that a body is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
     /// A new webhook: a member without a default must be there.
@@ -46,8 +43,8 @@ pub enum About {
     Existing,
 }
 
-/// The member `entity`, which published clients send along. Read by way of a map, since serde would
-/// take an array for a struct as well.
+/// The member `entity`, which published clients send along. Read by way of a map, since serde would take an array for a
+/// struct as well.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "serde_json::Map<String, serde_json::Value>")]
 struct Reference(EntityReference);
@@ -69,7 +66,7 @@ struct EntityReference {
 }
 
 impl About {
-    /// Of a new webhook nothing is kept that a mask could stand for.
+    /// Checks a part of the endpoint. A new webhook has no kept values that a mask could stand for.
     fn check<T: Part>(self, part: Option<&T>, rules: &AddressRules, violations: &mut Violations) {
         let Some(part) = part else { return };
         part.check(rules, violations);
@@ -87,8 +84,7 @@ impl About {
 }
 
 impl Members {
-    /// Takes the members from a body. Violations are noted there, so the members are good once the
-    /// body is finished.
+    /// Takes the members from a body, which notes their violations: the members are good once the body is finished.
     pub fn take(body: &mut JsonBody<'_>, about: About, entity: &EntityId, rules: &AddressRules) -> Self {
         let name: Option<String> = about.member(body, "name", "a text that people know the webhook by");
         let enabled = body.optional("enabled", "true or false");
@@ -120,7 +116,7 @@ fn is_name(text: &str) -> bool {
     !text.trim().is_empty() && text.chars().count() <= MAX_NAME_LENGTH && !text.chars().any(char::is_control)
 }
 
-/// The types of the list, each once; those that do not exist are violations.
+/// The types of the list, each once; unknown types are violations.
 fn known_types(list: Vec<String>, violations: &mut Violations) -> Vec<String> {
     let mut known = Vec::<String>::new();
     if list.len() > catalogue::all().len() {
@@ -150,13 +146,11 @@ mod tests {
     }
 
     fn violations(about: About, body: &str) -> Vec<String> {
-        let problem = read(about, body).expect_err("refused");
-        let list = problem.properties["violations"].as_array().expect("a list").clone();
-        list.iter().map(|violation| violation["field"].as_str().expect("a field").to_owned()).collect()
+        crate::testing::fields(&read(about, body).expect_err("refused"))
     }
 
     #[test]
-    fn a_new_webhook_is_told_of_each_type_once_and_may_name_the_paths_entity() {
+    fn a_new_webhook_has_each_type_once_and_may_name_the_entity_of_the_path() {
         let members = read(
             About::New,
             r#"{"name":"n","eventUrl":"https://example.com/","eventList":["booking.created","booking.created"],
@@ -168,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_needs_to_say_nothing_and_says_nothing_that_is_not_there() {
+    fn a_change_may_be_empty_and_has_only_the_given_members() {
         assert!(read(About::Existing, "{}").expect("good").is_empty());
         assert!(read(About::Existing, r#"{"entity":{"identifier":"demo-hotel"}}"#).expect("good").is_empty());
         let some = read(About::Existing, r#"{"headers":{},"eventList":[]}"#).expect("good");
@@ -177,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn every_violation_is_told_at_once_whatever_the_body_is_about() {
+    fn every_violation_is_listed_at_once_for_a_new_webhook_and_for_a_change() {
         let body = r#"{"name":" ","enabled":"yes","eventUrl":"http://x","eventList":["nope"],"headers":{"Host":"x"},
                        "entity":{"identifier":"other"},"secret":"x"}"#;
         let fields = ["enabled", "name", "eventUrl", "eventList[0]", "headers.Host", "entity.identifier", "secret"];

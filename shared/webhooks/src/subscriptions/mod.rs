@@ -3,28 +3,31 @@
 pub mod announcing;
 pub mod breaker;
 pub mod change;
-pub mod disable;
+pub(crate) mod disable;
 pub mod endpoint;
-pub mod headers;
+pub(crate) mod headers;
 pub mod health;
+mod histogram;
 pub mod masked;
 mod members;
-pub mod operational;
+pub(crate) mod operational;
 #[cfg(test)]
 mod operational_tests;
-pub mod pace;
+pub(crate) mod pace;
 pub mod problems;
 pub mod register;
 pub mod remove;
 mod revision;
 pub mod rotate;
 pub mod secret;
+pub mod sendable;
 pub mod show;
 pub mod stats;
-pub mod store;
+pub(crate) mod store;
+pub(crate) mod tally;
 pub mod test_event;
-pub mod webhook;
+pub mod watch;
+mod webhook;
 
-pub use outbound::endpoint_url;
 pub use store::Webhooks;
 pub use webhook::Webhook;

@@ -1,15 +1,12 @@
-//! Events of the service about webhooks: *operational* events, delivered like any other to the
-//! webhooks that subscribe.
+//! Events of the service about webhooks: *operational* events, delivered like any other to the webhooks that subscribe.
 //!
-//! Operational events never set off each other. None is delivered to the webhook that it is about.
-//! An attempt to deliver one changes nothing in the health of the webhook that receives it and sets
-//! off no event, whatever the endpoint answers. And of one webhook each type is announced once an
-//! hour at most ([`super::announcing`]).
+//! Operational events never set off each other. No event is delivered to the webhook that it is about. An attempt that
+//! carries one changes no health and sets off no event, with any answer. And each type is announced once an hour at
+//! most of one webhook ([`super::announcing`]).
 //!
-//! A `webhook.test` is no operational event: a person asks for each, to see whether the endpoint
-//! works, so its attempts count for the webhook's health like any other. Only its end is not
-//! announced, since the person who asked looks at the delivery. Events of payment connections say
-//! nothing about webhooks and count like any other as well.
+//! A `webhook.test` is no operational event: a person asks for it to see whether the endpoint works, so its attempts
+//! count for the webhook's health. Only its end is not announced, since that person looks at the delivery. Attempts
+//! that carry events of payment connections count like any other.
 
 use serde::Serialize;
 
@@ -33,21 +30,17 @@ pub fn is_operational(kind: &str) -> bool {
     [FAILING, DISABLED, EXHAUSTED].iter().any(|operational| operational.value == kind)
 }
 
-/// The data of `webhook.failing`: so many attempts in a row have failed.
+/// The data of `webhook.failing`: the last attempts have all failed.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookFailing<'a> {
-    /// The webhook that fails.
     pub webhook_identifier: &'a WebhookId,
-    /// The name that its owner gives it.
     pub name: &'a str,
-    /// How many attempts have failed since the last that succeeded.
     pub failures_in_row: u32,
-    /// When the first of them failed.
+    /// When the first of these attempts failed.
     pub since: Time,
-    /// The status of the last answer; null if the last attempt never completed.
+    /// Null if the last attempt never completed.
     pub last_http_status: Option<u16>,
-    /// Why the last of them never completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<&'a str>,
 }
@@ -56,49 +49,39 @@ pub struct WebhookFailing<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookDisabled<'a> {
-    /// The webhook.
     pub webhook_identifier: &'a WebhookId,
-    /// The name that its owner gives it.
     pub name: &'a str,
-    /// Why, in the words that its owner reads.
+    /// In the words that its owner reads.
     pub reason: &'a str,
 }
 
-/// The data of `webhook.delivery.exhausted`: no attempt of a delivery has succeeded, and none is
-/// due.
+/// The data of `webhook.delivery.exhausted`: no attempt of a delivery has succeeded, and none is due.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeliveryExhausted<'a> {
-    /// The delivery.
     pub delivery_identifier: &'a DeliveryId,
-    /// The webhook that it was for.
     pub webhook_identifier: &'a WebhookId,
-    /// The event that it carried.
     pub event_identifier: &'a EventId,
-    /// The event's type.
     pub r#type: &'a str,
-    /// How many attempts were made in all.
     pub attempt_count: u32,
-    /// The status of the last answer; null if the last attempt never completed.
+    /// Null if the last attempt never completed.
     pub last_http_status: Option<u16>,
 }
 
 impl WebhookFailing<'_> {
-    /// The event.
     pub fn announcement(&self, entity: &EntityId, now: Time, random: &dyn Random) -> Announcement {
         Announcement::new(FAILING, entity.clone(), self, now, random).about(self.webhook_identifier)
     }
 }
 
 impl WebhookDisabled<'_> {
-    /// The event.
     pub fn announcement(&self, entity: &EntityId, now: Time, random: &dyn Random) -> Announcement {
         Announcement::new(DISABLED, entity.clone(), self, now, random).about(self.webhook_identifier)
     }
 }
 
 impl DeliveryExhausted<'_> {
-    /// The event; none for a delivery that carried an operational event or a test.
+    /// `None` for a delivery that carried an operational event or a test.
     pub fn announcement(&self, entity: &EntityId, now: Time, random: &dyn Random) -> Option<Announcement> {
         if is_operational(self.r#type) || self.r#type == TEST.value {
             return None;
@@ -134,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_delivery_is_announced_unless_it_carried_such_an_event_itself() {
+    fn the_end_of_a_delivery_is_announced_unless_it_carried_an_operational_event() {
         let announced = exhausted("booking.created").expect("an event");
         assert_eq!(announced.kind, "webhook.delivery.exhausted");
         let data: Value = serde_json::from_str(&announced.data).expect("JSON");
@@ -148,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_about_a_webhook_says_which_it_is_about() {
+    fn an_event_about_a_webhook_names_it() {
         let random = CountingRandom::default();
         let webhook = WebhookId::new(NOW, &random);
         let failing = WebhookFailing {

@@ -1,6 +1,5 @@
-//! Operational events stay few, with any subscriptions, any answers of endpoints, and in any order.
-//! The world here does with each attempt as the dispatcher and the table do, and decides nothing by
-//! itself.
+//! Operational events stay few, with any subscriptions, any answers of endpoints, and in any order. The world here does
+//! with each attempt as the dispatcher and the table do, and decides nothing by itself.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -10,8 +9,9 @@ use proptest::prelude::*;
 use super::{
     Webhook,
     announcing::PAUSE,
-    breaker::{AttemptOutcome, BreakerSettings, Consequence, HealthItem, Tally},
+    breaker::{BreakerSettings, Consequence, HealthItem},
     operational::{DeliveryExhausted, WebhookDisabled, WebhookFailing, is_operational},
+    tally::{AttemptOutcome, Tally},
 };
 use crate::events::{Event, catalogue, outbox::Announcement, publish::plan};
 use auth::entity::EntityId;
@@ -47,8 +47,8 @@ struct World {
     requests: usize,
 }
 
-/// The answer of an endpoint: a status, or none.
-type Answer = Option<u16>;
+/// The status that an endpoint answers with, if it answers.
+type Status = Option<u16>;
 
 impl World {
     fn of(lists: &[Vec<&'static str>]) -> Self {
@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    fn attempt(&mut self, which: usize, answer: Answer) {
+    fn attempt(&mut self, which: usize, answer: Status) {
         let Open { webhook, event, kind, attempts } = self.open.swap_remove(which);
         if !self.webhooks[webhook].enabled {
             return;
@@ -187,9 +187,8 @@ fn lists() -> impl Strategy<Value = Vec<Vec<&'static str>>> {
     proptest::collection::vec(proptest::sample::subsequence(KINDS.to_vec(), 0..=KINDS.len()), 1..8)
 }
 
-/// Which delivery is attempted, what its endpoint answers, whether the sweep runs then, and how
-/// many minutes go by.
-fn moves() -> impl Strategy<Value = Vec<(usize, Answer, bool, u64)>> {
+/// Which delivery is attempted, with which answer, whether the sweep runs then, and how many minutes go by.
+fn moves() -> impl Strategy<Value = Vec<(usize, Status, bool, u64)>> {
     let answer = prop_oneof![
         8 => proptest::sample::select(vec![Some(200u16), Some(500), None]),
         1 => Just(Some(410)),
@@ -199,7 +198,7 @@ fn moves() -> impl Strategy<Value = Vec<(usize, Answer, bool, u64)>> {
 
 proptest! {
     #[test]
-    fn whatever_subscribes_and_whatever_is_answered_operational_events_are_few_and_come_to_an_end(
+    fn with_any_subscriptions_and_any_answers_operational_events_are_few_and_come_to_an_end(
         lists in lists(),
         published in proptest::collection::vec(any::<bool>(), 1..12),
         moves in moves(),
@@ -230,8 +229,8 @@ proptest! {
             let hours = usize::try_from(world.now.since(BEGIN).as_secs() / PAUSE.as_secs()).expect("hours") + 1;
             let announced = world.operational;
             prop_assert!(announced <= 3 * webhooks * hours, "{announced} events about {webhooks} webhooks in {hours} hours");
-            // And whatever time goes by, no more than the published events can set off: each of the
-            // three takes an attempt that counts.
+            // In any time, no more than the published events can set off: each of the three takes an attempt that
+            // counts.
             let counting = published.len() * webhooks * ATTEMPTS as usize;
             prop_assert!(announced <= 3 * counting, "{announced} events set off by {counting} attempts");
             let deliveries = published.len() * webhooks + announced * (webhooks - 1);

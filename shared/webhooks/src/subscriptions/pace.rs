@@ -1,16 +1,14 @@
-//! The pace of webhooks: which of them are slow at present, so that their deliveries go by a lane
-//! of their own.
+//! The pace of webhooks: deliveries to a slow webhook go by the slow lane.
 //!
-//! A mark stands in the webhook's own item, which publishing and dispatching read anyway: it costs
-//! no read, a quick webhook costs no write, and a slow webhook costs one write in every few
-//! minutes. It is set as soon as an exchange has lasted long, while the exchange is still under
-//! way, and ends by itself some minutes after the last such exchange.
+//! The mark of a slow webhook stands in its own item, which publishing and dispatching read anyway. So it costs no
+//! read, and one write every few minutes for a slow webhook. It is set while a slow exchange is still under way, and
+//! ends by itself some minutes after the last slow exchange.
 
 use std::time::Duration;
 
 use super::{
-    store::{Webhooks, key},
-    webhook::Webhook,
+    Webhooks,
+    webhook::{Webhook, key},
 };
 use auth::entity::AuthorizedEntity;
 use base::{clock::Time, ids::WebhookId};
@@ -18,9 +16,9 @@ use storage::table::{Change, TableError, absent, at_most, exists};
 
 /// An exchange that lasts longer than this is slow.
 pub const SLOW: Duration = Duration::from_secs(1);
-/// For so long a webhook is slow after an exchange that was.
+/// How long a webhook counts as slow after a slow exchange.
 const MEMORY: Duration = Duration::from_secs(5 * 60);
-/// A mark that lasts for at least this much longer is not renewed.
+/// A mark that lasts so much longer is not renewed.
 const FRESH: Duration = Duration::from_secs(3 * 60);
 
 impl Webhook {
@@ -29,7 +27,7 @@ impl Webhook {
         self.slow_until.is_some_and(|end| now < end)
     }
 
-    /// Whether the mark lasts long enough that a slow exchange under way now need not renew it.
+    /// Whether a slow exchange that is under way now need not renew the mark.
     fn has_fresh_mark(&self, now: Time) -> bool {
         self.slow_until.is_some_and(|end| now + FRESH < end)
     }
@@ -38,8 +36,8 @@ impl Webhook {
 impl Webhooks {
     /// Marks a webhook as slow, unless it has a fresh mark. A webhook that is gone stays gone.
     pub async fn note_slow(&self, entity: &AuthorizedEntity, webhook: &WebhookId, now: Time) -> Result<(), TableError> {
-        // Of many exchanges that turn slow at once, most find here that another has noted it: a
-        // read is cheaper than a write that is refused.
+        // Many exchanges turn slow at once, and most find the mark of another: a read is cheaper than a write that is
+        // lost.
         if self.find(entity, webhook).await?.is_none_or(|found| found.webhook.has_fresh_mark(now)) {
             return Ok(());
         }

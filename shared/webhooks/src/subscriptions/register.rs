@@ -22,7 +22,7 @@ use storage::{
     table::TableError,
 };
 
-/// How many webhooks an entity may have: every publish reads them all, and one answer lists them.
+/// How many webhooks an entity may have: every publication reads them all, and one answer lists them.
 pub const MAX_WEBHOOKS: usize = 200;
 
 /// Registers webhooks.
@@ -31,7 +31,7 @@ pub struct Registration {
     pub webhooks: Webhooks,
     /// Seals endpoints and secrets.
     pub rings: KeyRings,
-    /// Gives the time of registration.
+    /// Dates the webhook.
     pub clock: SharedClock,
     /// Makes identifiers and secrets.
     pub random: SharedRandom,
@@ -49,7 +49,7 @@ pub struct NewWebhook {
 /// Why no webhook was registered.
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
-    /// The entity has as many webhooks as it may have.
+    /// The entity has [`MAX_WEBHOOKS`] webhooks.
     #[error("the entity has {MAX_WEBHOOKS} webhooks already")]
     TooMany,
     /// The endpoint or the signing secret could not be sealed.
@@ -77,17 +77,13 @@ fn too_many_webhooks() -> Problem {
 
 impl NewWebhook {
     /// Reads and checks a request's body.
-    ///
-    /// # Errors
-    /// A Problem with every violation.
     pub fn read(body: &[u8], entity: &EntityId, rules: &AddressRules) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let members = Members::take(&mut body, About::New, entity, rules);
-        body.finish()?;
-        Self::of(members).ok_or_else(|| Problem::internal("a value is missing without a violation"))
+        body.finish_with(Self::of(members))
     }
 
-    /// `None` when a member is missing that has no default.
+    /// `None` when a member without a default is missing.
     fn of(members: Members) -> Option<Self> {
         Some(Self {
             name: members.name?,
@@ -116,13 +112,9 @@ impl NewWebhook {
 }
 
 impl Registration {
-    /// Registers a webhook, and gives it as its owner sees it, this once with its signing secret.
-    ///
-    /// # Errors
-    /// When the entity has too many webhooks, or its keys or the table fail.
+    /// Registers a webhook, and returns it as its owner sees it, this once with its signing secret.
     pub async fn register(&self, entity: &AuthorizedEntity, new: NewWebhook) -> Result<WebhookView, RegisterError> {
-        // Two registrations at once may pass together: the limit keeps publishing fast, and one
-        // webhook more does no harm.
+        // Two registrations at once may exceed the limit by one, which does no harm: the limit keeps publishing fast.
         if self.webhooks.of(entity).await?.len() >= MAX_WEBHOOKS {
             return Err(RegisterError::TooMany);
         }
@@ -172,14 +164,13 @@ mod tests {
     }
 
     #[test]
-    fn as_many_webhooks_as_may_be_fit_into_one_answer_however_large() {
+    fn the_most_and_largest_webhooks_fit_into_one_answer() {
         /// The largest answer of a function
         /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;
         let (now, random) = (Time::from_millis(0), CountingRandom::default());
         let entity = EntityId::parse(&"e".repeat(64)).expect("an entity");
-        // Nothing grows more on its way, since the answer is a text within JSON: a quote takes four
-        // bytes there.
+        // No character grows more than a quote, which takes four bytes, since the answer is a text within JSON.
         let quotes = |count| "\"".repeat(count);
         let value = quotes(1_019);
         let headers: std::collections::BTreeMap<_, _> =

@@ -1,23 +1,21 @@
-//! A write to a webhook that exists: the attributes that it sets, and those that must still be as
-//! they were read. Attributes that it does not name stay, so that writes at once never undo each
-//! other.
+//! Changes of a webhook that exists: the attributes that they set, and those that must still be as they were read.
+//! Attributes that a change does not name stay, so that changes at once never undo each other.
 
 use super::{
     endpoint::{Kept, Part},
     masked::Headers,
     members::Members,
     secret::SealedSecret,
-    webhook::Webhook,
+    store::SigningWebhook,
+    webhook::{Webhook, key},
 };
 use base::clock::Time;
-use storage::table::{Change, Condition, Key, TableError, Value, absent, is};
+use storage::table::{Change, TableError, Value, absent, is};
 
 /// The change of an endpoint; a part that is absent stays as it is.
 #[derive(Default)]
 pub struct EndpointChange {
-    /// Its URL.
     pub url: Option<PartChange<String>>,
-    /// Its headers.
     pub headers: Option<PartChange<Headers>>,
 }
 
@@ -25,94 +23,67 @@ pub struct EndpointChange {
 pub struct PartChange<T> {
     /// The part from then on.
     pub kept: Kept<T>,
-    /// Whether it is another than it was.
+    /// Whether it is another part than before.
     pub differs: bool,
-    /// The part that it was made of, which must still be there then.
+    /// The part that it was made of, which must still be there.
     pub made_of: Option<Kept<T>>,
 }
 
-/// The write.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Revision {
-    set: Vec<(&'static str, Value)>,
-    removed: Vec<&'static str>,
-    conditions: Vec<Condition>,
-    is_new_version: bool,
+const CHANGING: &str = "changing a webhook";
+
+/// The change that an owner wants. If the owner named the version that was read, it is a condition; otherwise the
+/// conditions are only what the change itself depends on, so that of many changes at once each is made.
+pub fn change(
+    read: &Webhook,
+    members: &Members,
+    endpoint: &EndpointChange,
+    of_version: bool,
+    now: Time,
+) -> Result<Change, TableError> {
+    let Members { name, enabled, event_list, .. } = members;
+    let event_list = event_list.as_ref().map(|list| Value::of(list, CHANGING)).transpose()?;
+    let mut change = Change::of(key(&read.owner_identifier, &read.id))
+        .set_some("name", name.as_deref())
+        .set_some("enabled", *enabled)
+        .set_some("eventList", event_list)
+        .set("lastUpdate", now)
+        .only_if(is("enabled", read.enabled));
+    if of_version {
+        change = change.only_if(is("version", read.version));
+    }
+    if *enabled == Some(true) {
+        // The reason of the service is obsolete once the owner has enabled the webhook.
+        change = change.remove("disabledReason");
+    }
+    let change = with_part(change, ["eventUrl", "sealedEventUrl"], endpoint.url.as_ref())?;
+    let change = with_part(change, ["headers", "sealedHeaders"], endpoint.headers.as_ref())?;
+    Ok(change.add("version", 1_u32))
 }
 
-impl Revision {
-    /// A change that the owner wants. Where the owner named the version that was read, it is the
-    /// condition; otherwise the conditions are only what the change itself depends on, so that of
-    /// many changes at once each is made.
-    pub fn change(
-        read: &Webhook,
-        members: &Members,
-        endpoint: &EndpointChange,
-        of_version: bool,
-        now: Time,
-    ) -> Result<Self, TableError> {
-        const DOING: &str = "changing a webhook";
-        let Members { name, enabled, event_list, .. } = members;
-        let mut revision = Self { is_new_version: true, ..Self::default() };
-        revision.set.extend(name.as_ref().map(|name| ("name", name.as_str().into())));
-        revision.set.extend(enabled.map(|enabled| ("enabled", enabled.into())));
-        if let Some(list) = event_list {
-            revision.set.push(("eventList", Value::of(list, DOING)?));
-        }
-        revision.set.push(("lastUpdate", now.into()));
-        revision.conditions.push(is("enabled", read.enabled));
-        if of_version {
-            revision.conditions.push(is("version", read.version));
-        }
-        // The reason of the service is obsolete once the owner has enabled the webhook.
-        revision.removed.extend((*enabled == Some(true)).then_some("disabledReason"));
-        revision.part(["eventUrl", "sealedEventUrl"], endpoint.url.as_ref(), DOING)?;
-        revision.part(["headers", "sealedHeaders"], endpoint.headers.as_ref(), DOING)?;
-        Ok(revision)
-    }
+/// The change of a part of the endpoint, which is two attributes: the shown text and the sealed one.
+fn with_part<T: Part>(
+    change: Change,
+    [shown, sealed]: [&'static str; 2],
+    part: Option<&PartChange<T>>,
+) -> Result<Change, TableError> {
+    let Some(PartChange { kept, made_of, .. }) = part else { return Ok(change) };
+    let change = change.set(shown, Value::of(&kept.shown, CHANGING)?).set_or_remove(sealed, kept.sealed.as_deref());
+    let Some(read) = made_of else { return Ok(change) };
+    Ok(change.only_if(is(shown, Value::of(&read.shown, CHANGING)?)).only_if(match &read.sealed {
+        Some(value) => is(sealed, value.as_str()),
+        None => absent(sealed),
+    }))
+}
 
-    /// Other signing secrets in the place of those that were read. The version stays: it guards
-    /// what a change sets, and a new secret makes no change obsolete.
-    pub fn secrets(read: &[SealedSecret], now_on: &[SealedSecret], now: Time) -> Result<Self, TableError> {
-        const DOING: &str = "replacing a signing secret";
-        Ok(Self {
-            set: vec![("signingSecrets", Value::of(&now_on, DOING)?), ("lastUpdate", now.into())],
-            conditions: vec![is("signingSecrets", Value::of(&read, DOING)?)],
-            ..Self::default()
-        })
-    }
-
-    /// Adds a part of the endpoint, which is two attributes: the shown text and the sealed one.
-    fn part<T: Part>(
-        &mut self,
-        [shown, sealed]: [&'static str; 2],
-        change: Option<&PartChange<T>>,
-        doing: &'static str,
-    ) -> Result<(), TableError> {
-        let Some(PartChange { kept, made_of, .. }) = change else { return Ok(()) };
-        self.set.push((shown, Value::of(&kept.shown, doing)?));
-        match &kept.sealed {
-            Some(value) => self.set.push((sealed, value.as_str().into())),
-            None => self.removed.push(sealed),
-        }
-        if let Some(read) = made_of {
-            self.conditions.push(is(shown, Value::of(&read.shown, doing)?));
-            self.conditions.push(match &read.sealed {
-                Some(value) => is(sealed, value.as_str()),
-                None => absent(sealed),
-            });
-        }
-        Ok(())
-    }
-
-    /// The write to the webhook with this key.
-    pub fn at(self, key: impl Into<Key>) -> Change {
-        let change = Change::of(key);
-        let change = self.set.into_iter().fold(change, |change, (name, value)| change.set(name, value));
-        let change = self.removed.into_iter().fold(change, |change, name| change.remove(name));
-        let change = if self.is_new_version { change.add("version", 1_u32) } else { change };
-        self.conditions.into_iter().fold(change, Change::only_if)
-    }
+/// Puts other signing secrets in the place of those that were read. The version stays: it guards the members that a
+/// change sets, and a new secret makes no change obsolete.
+pub fn secrets(read: &SigningWebhook, now_on: &[SealedSecret], now: Time) -> Result<Change, TableError> {
+    const DOING: &str = "replacing a signing secret";
+    let SigningWebhook { webhook, secrets } = read;
+    Ok(Change::of(key(&webhook.owner_identifier, &webhook.id))
+        .set("signingSecrets", Value::of(&now_on, DOING)?)
+        .set("lastUpdate", now)
+        .only_if(is("signingSecrets", Value::of(secrets, DOING)?)))
 }
 
 #[cfg(test)]
@@ -126,36 +97,35 @@ mod tests {
         Kept { shown, sealed: sealed.map(str::to_owned) }
     }
 
-    fn key() -> Key {
-        Key::new("ENT#demo-hotel", "WHK#1")
+    fn unchanged() -> Change {
+        Change::of(key(&webhook().owner_identifier, &webhook().id))
     }
 
     fn change(members: Members, of_version: bool) -> Change {
-        let revision = Revision::change(&webhook(), &members, &EndpointChange::default(), of_version, NOW);
-        revision.expect("written").at(key())
+        super::change(&webhook(), &members, &EndpointChange::default(), of_version, NOW).expect("written")
     }
 
     fn change_of(endpoint: &EndpointChange) -> Change {
-        Revision::change(&webhook(), &Members::default(), endpoint, false, NOW).expect("written").at(key())
+        super::change(&webhook(), &Members::default(), endpoint, false, NOW).expect("written")
     }
 
     #[test]
-    fn only_what_is_given_is_set_and_every_change_counts() {
-        let expected = Change::of(key()).set("name", "m").set("lastUpdate", NOW).add("version", 1_u32);
+    fn given_members_are_set_and_every_change_counts() {
+        let expected = unchanged().set("name", "m").set("lastUpdate", NOW).add("version", 1_u32);
         let change = change(Members { name: Some("m".into()), ..Members::default() }, false);
         assert_eq!(change, expected.only_if(is("enabled", false)));
     }
 
     #[test]
-    fn a_change_of_a_version_is_made_of_no_other() {
+    fn a_change_of_a_version_is_lost_on_any_other() {
         let nothing = Value::of(&Vec::<String>::new(), "").expect("a list");
-        let expected = Change::of(key()).set("eventList", nothing).set("lastUpdate", NOW).add("version", 1_u32);
+        let expected = unchanged().set("eventList", nothing).set("lastUpdate", NOW).add("version", 1_u32);
         let change = change(Members { event_list: Some(Vec::new()), ..Members::default() }, true);
         assert_eq!(change, expected.only_if(is("enabled", false)).only_if(is("version", 7_u64)));
     }
 
     #[test]
-    fn what_is_shown_and_what_is_sealed_are_written_together_and_of_what_was_read_only_if_it_is_still_there() {
+    fn shown_and_sealed_texts_are_written_together_if_those_that_were_read_are_still_there() {
         let (url, headers) = ("https://example.com/?a=***", Headers::new());
         let endpoint = EndpointChange {
             url: Some(PartChange {
@@ -165,7 +135,7 @@ mod tests {
             }),
             headers: Some(PartChange { kept: part(headers.clone(), None), differs: true, made_of: None }),
         };
-        let expected = Change::of(key())
+        let expected = unchanged()
             .set("lastUpdate", NOW)
             .set("eventUrl", url)
             .set("sealedEventUrl", "k.new")
@@ -179,11 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn values_that_a_former_release_kept_are_sealed_only_if_nothing_is_sealed_there_yet() {
+    fn values_of_a_former_release_are_sealed_if_no_other_change_has_sealed_them() {
         let bare = "https://example.com/?a=1";
         let kept = part("https://example.com/?a=***".to_owned(), Some("k.new"));
         let url = PartChange { kept, differs: false, made_of: Some(part(bare.to_owned(), None)) };
-        let expected = Change::of(key())
+        let expected = unchanged()
             .set("lastUpdate", NOW)
             .set("eventUrl", "https://example.com/?a=***")
             .set("sealedEventUrl", "k.new")
@@ -195,8 +165,8 @@ mod tests {
     }
 
     #[test]
-    fn enabling_takes_the_reason_away_and_nothing_else_does() {
-        let set = |enabled: bool| Change::of(key()).set("enabled", enabled).set("lastUpdate", NOW);
+    fn only_enabling_takes_the_reason_away() {
+        let set = |enabled: bool| unchanged().set("enabled", enabled).set("lastUpdate", NOW);
         let enabling = set(true).remove("disabledReason").add("version", 1_u32).only_if(is("enabled", false));
         assert_eq!(change(Members { enabled: Some(true), ..Members::default() }, false), enabling);
         let disabling = set(false).add("version", 1_u32).only_if(is("enabled", false));
@@ -206,10 +176,11 @@ mod tests {
     #[test]
     fn secrets_are_replaced_on_condition_of_those_that_were_read_and_leave_the_version_alone() {
         let secret = |sealed: &str| SealedSecret { sealed: sealed.into(), expires_date: None };
-        let (read, now_on) = ([secret("a")], [secret("b"), secret("a")]);
+        let read = SigningWebhook { webhook: webhook(), secrets: vec![secret("a")] };
+        let now_on = [secret("b"), secret("a")];
         let list = |secrets: &[SealedSecret]| Value::of(&secrets, "").expect("a list");
-        let expected = Change::of(key()).set("signingSecrets", list(&now_on)).set("lastUpdate", NOW);
-        let revision = Revision::secrets(&read, &now_on, NOW).expect("written");
-        assert_eq!(revision.at(key()), expected.only_if(is("signingSecrets", list(&read))));
+        let expected = unchanged().set("signingSecrets", list(&now_on)).set("lastUpdate", NOW);
+        let expected = expected.only_if(is("signingSecrets", list(&read.secrets)));
+        assert_eq!(secrets(&read, &now_on, NOW).expect("written"), expected);
     }
 }

@@ -1,9 +1,8 @@
 //! Rotating a signing secret, without a moment in which a receiver cannot verify a delivery.
 //!
-//! The new secret signs at once. The secret that it replaces goes on signing beside it for a day,
-//! so that both an endpoint that knows the new one and an endpoint that does not find their
-//! signature. The webhook's version stays: it guards what a change sets, and a new secret makes no
-//! change obsolete.
+//! The new secret signs at once. The former secret goes on signing beside it for a day, so that an endpoint finds a
+//! signature that it can verify with either. The webhook's version stays: it guards the members that a change sets, and
+//! a new secret makes no change obsolete.
 
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use serde::Serialize;
 
 use super::{
     problems::webhook_not_found,
-    revision::Revision,
+    revision,
     secret::{RevealedSecret, SealedSecret, SigningSecret},
     store::Webhooks,
 };
@@ -27,12 +26,12 @@ use storage::{
     table::TableError,
 };
 
-/// For how long a secret signs after it was replaced.
+/// How long a secret signs after it was replaced.
 pub const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many secrets may sign at once: each makes every delivery longer.
 pub const MAX_LIVE: usize = 5;
-/// How often a rotation is tried. It loses only to another rotation, of which no more than
-/// [`MAX_LIVE`] succeed, or to the sealing of the secrets with a new key.
+/// How often a rotation is tried. It loses only to another rotation, of which no more than [`MAX_LIVE`] succeed, or to
+/// the sealing of the secrets with a new key.
 const TRIES: usize = 2 * MAX_LIVE;
 
 /// Rotates signing secrets.
@@ -41,7 +40,7 @@ pub struct Rotation {
     pub webhooks: Webhooks,
     /// Seals the secrets.
     pub rings: KeyRings,
-    /// Gives the time from which the overlap counts.
+    /// Gives the beginning of the overlap.
     pub clock: SharedClock,
     /// Makes the secrets.
     pub random: SharedRandom,
@@ -61,7 +60,7 @@ pub enum RotateError {
     /// The entity has no such webhook; another entity's webhook looks the same.
     #[error("the entity has no such webhook")]
     NotFound,
-    /// As many secrets sign as may.
+    /// The webhook has as many live secrets as it may have.
     #[error(transparent)]
     TooManyLive(#[from] TooManyLive),
     /// Every try was lost to another write.
@@ -75,7 +74,7 @@ pub enum RotateError {
     Table(#[from] TableError),
 }
 
-/// As many secrets sign as may; the oldest of them ends at this time.
+/// The webhook has as many live secrets as it may have; the oldest ends at this time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the webhook has {MAX_LIVE} live signing secrets until {0}")]
 pub struct TooManyLive(Time);
@@ -101,10 +100,6 @@ fn too_many_signing_secrets(oldest_ends: Time) -> Problem {
 
 impl Rotation {
     /// Replaces a webhook's signing secret.
-    ///
-    /// # Errors
-    /// When the entity has no such webhook, as many secrets sign as may, others write it again and
-    /// again, or its keys or the table fail.
     pub async fn rotate(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<Rotated, RotateError> {
         for _ in 0..TRIES {
             let found = self.webhooks.find(entity, id).await?.ok_or(RotateError::NotFound)?;
@@ -112,8 +107,8 @@ impl Rotation {
             let secret = SigningSecret::new(&*self.random);
             let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), id);
             let secrets = replaced(&found.secrets, sealed, now)?;
-            let revision = Revision::secrets(&found.secrets, &secrets, now)?;
-            if self.webhooks.change(entity, id, revision).await?.is_done() {
+            let change = revision::secrets(&found, &secrets, now)?;
+            if self.webhooks.change(entity, id, change).await?.is_done() {
                 tracing::info!(webhookId = %id, entity = %entity.id(), live = secrets.len(), "replaced a signing secret");
                 let (signing_secret, previous_secret_expires_date) = (secret.reveal(), now + OVERLAP);
                 return Ok(Rotated { signing_secret, previous_secret_expires_date });
@@ -123,8 +118,8 @@ impl Rotation {
     }
 }
 
-/// The secrets with a new one in the first place. The others end a day from now, or earlier if they
-/// would have; those that have ended are left out.
+/// The secrets with a new one in the first place. The others end a day from now or at their earlier end; secrets that
+/// have ended are left out.
 fn replaced(old: &[SealedSecret], sealed: String, now: Time) -> Result<Vec<SealedSecret>, TooManyLive> {
     let live = old.iter().filter(|secret| secret.is_live(now)).map(|secret| {
         let end = secret.expires_date.map_or(now + OVERLAP, |end| end.min(now + OVERLAP));
@@ -165,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_too_many_is_told_when_there_is_room() {
+    fn a_secret_too_many_is_refused_with_the_time_at_which_there_is_room() {
         let mut secrets = vec![secret("0", None)];
         for hour in 1..MAX_LIVE as u64 {
             secrets = replaced(&secrets, hour.to_string(), after(hour)).expect("room");
@@ -177,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_often_it_is_replaced_a_secret_signs_for_a_day_more_and_never_more_than_five_do(
+        fn a_replaced_secret_signs_for_a_day_more_and_never_more_than_five_sign(
             pauses in proptest::collection::vec(0u64..40, 1..30)
         ) {
             let (mut secrets, mut hour) = (vec![secret("0", None)], 0);

@@ -34,7 +34,7 @@ impl SigningSecret {
         self.0.expose()
     }
 
-    /// The secret as its owner sees it, once.
+    /// The secret as its owner sees it.
     pub fn reveal(&self) -> RevealedSecret {
         RevealedSecret(format!("{PREFIX}{}", BASE64_STANDARD.encode(self.key())))
     }
@@ -50,7 +50,7 @@ impl SigningSecret {
     }
 }
 
-/// A signing secret in the form that its owner sees, for the one answer that shows it.
+/// A signing secret for the one answer that shows it.
 #[derive(Serialize)]
 #[serde(transparent)]
 pub struct RevealedSecret(String);
@@ -72,7 +72,7 @@ pub fn context(owner: &EntityId, webhook: &WebhookId) -> String {
 pub struct SealedSecret {
     /// The secret, sealed.
     pub sealed: String,
-    /// When it stops signing; never, when absent.
+    /// When it stops signing, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_date: Option<Time>,
 }

@@ -1,23 +1,21 @@
-//! How many attempts a webhook was sent, how many succeeded, and how long they took: counted by the
-//! hour.
+//! How many attempts a webhook was sent, how many succeeded, and how long they took: counted by the hour.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | an hour | `ENT#{entity}` / `STA#{webhook}#2026-11-20T09` |
 //!
-//! An hour is a histogram: an attribute for each range of durations that came up, named by the
-//! least of them in milliseconds (`d14`). One update adds a whole batch, and hours are added up
-//! when the statistics are read.
+//! An hour is a histogram: an attribute for each range of durations that came up, named by the least of them in
+//! milliseconds (`d14`). One update adds a whole batch, and hours are added up when the statistics are read.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::breaker::AttemptOutcome;
+use super::{
+    histogram::{Histogram, LONGEST},
+    tally::AttemptOutcome,
+};
 use auth::entity::AuthorizedEntity;
 use base::{clock::Time, ids::WebhookId};
 use storage::table::{Change, Query, Table, TableError};
@@ -25,9 +23,6 @@ use storage::table::{Change, Query, Table, TableError};
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Hours are kept for a day longer than they are shown.
 const MEMORY: Duration = Duration::from_secs(8 * 24 * 60 * 60);
-/// Durations from here on are not told apart, in milliseconds: an exchange takes 15 s at most.
-const LONGEST: u64 = 20_000;
-
 /// The statistics in the table.
 #[derive(Debug, Clone)]
 pub struct Stats(Table);
@@ -37,83 +32,31 @@ pub struct Stats(Table);
 #[serde(rename_all = "camelCase")]
 pub struct WebhookStats {
     /// The present hour and the 24 before it.
-    pub last24_hours: Summary,
+    last24_hours: Summary,
     /// The present hour and the 168 before it.
-    pub last7_days: Summary,
+    last7_days: Summary,
 }
 
-/// The attempts of some time.
+/// The attempts of some time; without attempts there are neither rates nor durations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Summary {
-    /// How many there were.
-    pub attempts: u64,
-    /// How many of them succeeded.
-    pub succeeded: u64,
-    /// The share of those, from 0 to 1; none without attempts.
-    pub success_rate: Option<f64>,
-    /// Half of the attempts took no longer, in milliseconds, to within a tenth; none without
-    /// attempts.
-    pub p50_ms: Option<u64>,
-    /// 95 of 100 attempts took no longer.
-    pub p95_ms: Option<u64>,
+struct Summary {
+    attempts: u64,
+    succeeded: u64,
+    /// From 0 to 1.
+    success_rate: Option<f64>,
+    /// The median, in milliseconds, to within a tenth.
+    p50_ms: Option<u64>,
+    p95_ms: Option<u64>,
 }
 
 /// An hour as it stands in the table.
 #[derive(Debug, Deserialize)]
 struct HourItem {
     sk: String,
-    /// Everything else, of which [`Count::add`] knows the attributes that are counts.
+    /// All other attributes, of which [`Count::add`] knows the counts.
     #[serde(flatten)]
     counts: HashMap<String, Value>,
-}
-
-/// Attempts by how long they took.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Histogram(BTreeMap<u64, u64>);
-
-/// The ranges of durations, each by its least: every range is at most a sixth wider than the one
-/// before it, so that its middle is within a tenth of all that fall into it.
-fn ranges() -> impl Iterator<Item = u64> {
-    std::iter::successors(Some(0u64), |least| Some((*least + 1).max(*least * 7 / 6)).filter(|next| *next < LONGEST))
-}
-
-/// The least duration of the range that this one falls into.
-fn range_of(millis: u64) -> u64 {
-    ranges().take_while(|least| *least <= millis).last().unwrap_or_default()
-}
-
-/// The duration that stands for all of a range: their geometric middle.
-fn middle(least: u64) -> u64 {
-    let greatest = ranges().find(|next| *next > least).unwrap_or(LONGEST) - 1;
-    // The root of a product of numbers below 20 000 is exact enough, and below 20 000.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "both are below 20 000"
-    )]
-    let middle = ((least * greatest) as f64).sqrt().round() as u64;
-    middle
-}
-
-impl Histogram {
-    fn add(&mut self, millis: u64, count: u64) {
-        *self.0.entry(range_of(millis)).or_default() += count;
-    }
-
-    /// The duration that so many of a hundred took at most, by nearest rank; `None` when it is
-    /// empty.
-    fn percentile(&self, percent: u64) -> Option<u64> {
-        let total: u64 = self.0.values().sum();
-        let rank = (total * percent).div_ceil(100).max(1);
-        let mut below = 0;
-        let found = self.0.iter().find(|(_, count)| {
-            below += **count;
-            below >= rank
-        });
-        found.map(|(least, _)| middle(*least))
-    }
 }
 
 /// The attempts of one batch or of many hours.
@@ -180,7 +123,7 @@ impl Stats {
     }
 
     /// Counts attempts, once per webhook and batch.
-    pub async fn count(
+    pub(crate) async fn count(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
@@ -197,14 +140,13 @@ impl Stats {
     }
 
     /// Whether a webhook was sent anything in these days.
-    pub async fn any(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<bool, TableError> {
+    pub(super) async fn any(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<bool, TableError> {
         let query = hours(entity, &prefix(webhook)).limit(1);
         let page = self.0.page::<HourItem>(query, "looking for a webhook's attempts").await?;
         Ok(!page.entries.is_empty())
     }
 
-    /// A webhook's statistics.
-    pub async fn of(
+    pub(super) async fn of(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
@@ -307,21 +249,7 @@ mod tests {
         assert!(bytes < 850, "{bytes} bytes, beside a key of up to 180");
     }
 
-    #[test]
-    fn what_takes_longer_than_anything_may_is_counted_as_the_longest() {
-        let mut histogram = Histogram::default();
-        histogram.add(u64::MAX, 1);
-        assert!(histogram.percentile(50).is_some_and(|millis| (17_000..LONGEST).contains(&millis)));
-        assert_eq!(Histogram::default().percentile(50), None);
-    }
-
     proptest! {
-        #[test]
-        fn a_duration_is_known_to_within_a_tenth(millis in 0u64..LONGEST) {
-            let shown = middle(range_of(millis));
-            prop_assert!(shown.abs_diff(millis) * 10 <= millis, "{millis} is shown as {shown}");
-        }
-
         #[test]
         fn a_percentile_is_within_a_tenth_of_the_exact_one(
             durations in proptest::collection::vec(prop_oneof![0u64..50, 0u64..15_000], 1..300),

@@ -1,19 +1,17 @@
-//! Webhooks in the table: all webhooks of an entity stand in one partition, so that one query finds
-//! those that want an event.
+//! Webhooks in the table: all webhooks of an entity stand in one partition, so that one query reads them.
 
 use serde::{Deserialize, Serialize};
 
 use super::{
     masked::Headers,
-    revision::Revision,
     secret::{SealedSecret, SigningSecret},
-    webhook::Webhook,
+    webhook::{PREFIX, Webhook, key, partition},
 };
-use auth::entity::{AuthorizedEntity, EntityId};
+use auth::entity::AuthorizedEntity;
 use base::{clock::Time, ids::WebhookId};
 use storage::{
     sealing::{KeyRings, SealError},
-    table::{Delete, Put, Table, TableError, Transaction, Write, Written, exists},
+    table::{Change, Delete, Put, Table, TableError, Transaction, Write, Written, exists},
 };
 
 /// The webhooks in the table.
@@ -33,23 +31,22 @@ struct WebhookItem {
 
 /// A webhook with its signing secrets.
 #[derive(Debug)]
-pub struct SigningWebhook {
-    /// The webhook.
-    pub webhook: Webhook,
+pub(crate) struct SigningWebhook {
+    pub(crate) webhook: Webhook,
     /// The secrets that sign, the newest first, and perhaps some that no longer do.
-    pub secrets: Vec<SealedSecret>,
+    pub(super) secrets: Vec<SealedSecret>,
 }
 
 impl SigningWebhook {
     /// The URL that its events go to, and the headers that are sent along.
-    pub async fn endpoint(&self, rings: &KeyRings) -> Result<(String, Headers), SealError> {
+    pub(crate) async fn endpoint(&self, rings: &KeyRings) -> Result<(String, Headers), SealError> {
         let place = self.webhook.place();
         let url = self.webhook.endpoint.url().open(rings, place).await?;
         Ok((url, self.webhook.endpoint.headers().open(rings, place).await?))
     }
 
     /// The secrets that sign at this moment.
-    pub async fn live_secrets(&self, rings: &KeyRings, now: Time) -> Result<Vec<SigningSecret>, SealError> {
+    pub(crate) async fn live_secrets(&self, rings: &KeyRings, now: Time) -> Result<Vec<SigningSecret>, SealError> {
         let (owner, id) = (&self.webhook.owner_identifier, &self.webhook.id);
         let mut live = Vec::new();
         for secret in self.secrets.iter().filter(|secret| secret.is_live(now)) {
@@ -70,8 +67,12 @@ impl Webhooks {
         &self.0
     }
 
-    /// Adds a webhook.
-    pub async fn add(&self, entity: &AuthorizedEntity, webhook: &Webhook, sealed: String) -> Result<(), TableError> {
+    pub(super) async fn add(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &Webhook,
+        sealed: String,
+    ) -> Result<(), TableError> {
         const DOING: &str = "adding a webhook";
         let (pk, sk) = key(entity.id(), &webhook.id);
         let signing_secrets = vec![SealedSecret { sealed, expires_date: None }];
@@ -79,15 +80,14 @@ impl Webhooks {
         self.0.write(put, DOING).await.map(drop)
     }
 
-    /// All webhooks of an entity, the oldest first. Sees every one that was acknowledged before.
-    pub async fn of(&self, entity: &AuthorizedEntity) -> Result<Vec<Webhook>, TableError> {
+    /// All webhooks of an entity, the oldest first, with every webhook that was acknowledged before.
+    pub(crate) async fn of(&self, entity: &AuthorizedEntity) -> Result<Vec<Webhook>, TableError> {
         const DOING: &str = "reading an entity's webhooks";
         let items: Vec<WebhookItem> = self.0.shared_partition(partition(entity.id()), PREFIX, DOING).await?;
         Ok(items.into_iter().map(|item| item.webhook).collect())
     }
 
-    /// One webhook with its signing secrets.
-    pub async fn find(
+    pub(crate) async fn find(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
@@ -99,22 +99,20 @@ impl Webhooks {
         }))
     }
 
-    /// Changes a webhook as its owner wants it, and gives the webhook as it is then. The change is
-    /// lost when the webhook is not as it was read, or is gone.
-    pub async fn change(
+    /// Changes a webhook, and returns it as it is then. The change is lost when the webhook is not as it was read, or
+    /// is gone.
+    pub(super) async fn change(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
-        revision: Revision,
+        change: Change,
     ) -> Result<Written<Webhook>, TableError> {
-        let change = revision.at(key(entity.id(), webhook));
         let changed: Written<WebhookItem> = self.0.write_and_read(change, "changing a webhook").await?;
         Ok(changed.map(|item| in_its_place(item.webhook, entity, webhook)))
     }
 
-    /// Removes a webhook, together with these writes or not at all. The removal is lost when there
-    /// is no such webhook.
-    pub async fn remove(
+    /// Removes a webhook, together with these writes or not at all. Lost when there is no such webhook.
+    pub(super) async fn remove(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
@@ -125,20 +123,8 @@ impl Webhooks {
     }
 }
 
-/// The prefix of the sort keys of webhooks.
-const PREFIX: &str = "WHK#";
-
-fn partition(entity: &EntityId) -> String {
-    format!("ENT#{entity}")
-}
-
-/// The key of a webhook in the table.
-pub(super) fn key(entity: &EntityId, webhook: &WebhookId) -> (String, String) {
-    (partition(entity), format!("{PREFIX}{webhook}"))
-}
-
-/// Owner and id come from the key, not from the row's attributes: secrets are sealed for the key,
-/// and a copied row must not change its owner.
+/// Owner and id come from the key, not from the row's attributes: secrets are sealed for the key, and a copied row must
+/// not change its owner.
 fn in_its_place(found: Webhook, entity: &AuthorizedEntity, webhook: &WebhookId) -> Webhook {
     Webhook { id: webhook.clone(), owner_identifier: entity.id().clone(), ..found }
 }

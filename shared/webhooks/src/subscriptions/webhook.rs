@@ -1,4 +1,4 @@
-//! A webhook, as its owner sees it.
+//! A webhook, as the table has it and as its owner sees it.
 
 use std::collections::BTreeMap;
 
@@ -12,35 +12,41 @@ use super::{
 use auth::entity::EntityId;
 use base::{clock::Time, ids::WebhookId};
 
-/// A subscription of an endpoint.
+/// A subscription of an endpoint, as the table has it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
-    /// When it was made.
-    pub created_date: Time,
+    pub(crate) created_date: Time,
     /// Why the service disabled it; absent while it is enabled or when its owner disabled it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disabled_reason: Option<String>,
-    /// Whether events are sent to it.
-    pub enabled: bool,
-    /// The types of events that it wants; all, when empty.
-    pub event_list: Vec<String>,
-    /// Where its events go, and with which headers.
+    pub(crate) disabled_reason: Option<String>,
+    pub(crate) enabled: bool,
+    /// It wants every type, if the list is empty.
+    pub(crate) event_list: Vec<String>,
     #[serde(flatten)]
-    pub endpoint: KeptEndpoint,
-    /// Its identifier.
-    pub id: WebhookId,
-    /// When it was last changed, or its signing secret was.
-    pub last_update: Time,
-    /// The name that its owner gives it.
-    pub name: String,
-    /// The managing entity that owns it.
-    pub owner_identifier: EntityId,
+    pub(crate) endpoint: KeptEndpoint,
+    pub(crate) id: WebhookId,
+    /// When it was last changed, or its signing secret replaced.
+    pub(crate) last_update: Time,
+    pub(crate) name: String,
+    pub(crate) owner_identifier: EntityId,
     /// Until when it counts as slow: see [`super::pace`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slow_until: Option<Time>,
-    /// Counts its changes, from 1. A new signing secret is none: see [`super::rotate`].
-    pub version: u64,
+    pub(crate) slow_until: Option<Time>,
+    /// Counts its changes, from 1. A new signing secret does not count: see [`super::rotate`].
+    pub(crate) version: u64,
+}
+
+/// The prefix of the sort keys of webhooks.
+pub(super) const PREFIX: &str = "WHK#";
+
+pub(super) fn partition(entity: &EntityId) -> String {
+    format!("ENT#{entity}")
+}
+
+/// The key of a webhook in the table.
+pub(super) fn key(entity: &EntityId, webhook: &WebhookId) -> (String, String) {
+    (partition(entity), format!("{PREFIX}{webhook}"))
 }
 
 /// A webhook as its owner sees it.
@@ -72,7 +78,7 @@ impl Webhook {
         self.enabled && (self.event_list.is_empty() || self.event_list.iter().any(|wanted| wanted == kind))
     }
 
-    /// The webhook as its owner sees it, with this health and without a secret.
+    /// The webhook as its owner sees it, without a secret.
     pub fn view(&self, health: Health) -> WebhookView {
         WebhookView {
             created_date: self.created_date,
@@ -91,7 +97,7 @@ impl Webhook {
         }
     }
 
-    /// The place that its endpoint and its secrets are sealed for.
+    /// The place that its endpoint is sealed for.
     pub fn place(&self) -> Place<'_> {
         Place { owner: &self.owner_identifier, webhook: &self.id }
     }

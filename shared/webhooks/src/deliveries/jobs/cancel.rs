@@ -1,5 +1,5 @@
-//! Cancelling: the deliveries that wait for a webhook that was removed end. Those whose next
-//! attempt is due soon are left to that attempt, which finds that there is no webhook.
+//! Cancelling: the deliveries that wait for a webhook that was removed end. Those whose next attempt is due soon are
+//! left to that attempt, which finds that there is no webhook.
 
 use futures::{StreamExt, stream};
 

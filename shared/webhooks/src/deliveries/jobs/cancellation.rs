@@ -1,8 +1,8 @@
 //! How far the waiting deliveries of a removed webhook are cancelled.
 //!
-//! Not all that wait show at once: the index lags behind a little, and one whose attempt is being
-//! made is left to its worker, which may find that it has to wait. So the sweep looks again, until
-//! a look that began a minute after the removal finds nothing.
+//! The index does not show all of them at once: it lags behind a little, and a delivery whose attempt is under way may
+//! have to wait after it. So the sweep passes over them again, until a pass that began a minute after the removal finds
+//! none.
 
 use std::time::Duration;
 
@@ -11,10 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::deliveries::by_entity::{Place, Stretch};
 use base::clock::Time;
 
-/// How long after the removal something may still begin to wait: an attempt, or a request that
-/// publishes.
+/// How long after the removal a delivery may still begin to wait: its attempt or its publication may be under way.
 const SETTLED: Duration = Duration::from_secs(60);
-/// The pause before the next look for deliveries whose attempt was under way.
+/// The pause before the next pass, for deliveries whose attempt was under way.
 const PAUSE: Duration = Duration::from_secs(20);
 
 /// How far the waiting deliveries of a webhook are cancelled.
@@ -22,11 +21,11 @@ const PAUSE: Duration = Duration::from_secs(20);
 #[serde(rename_all = "camelCase")]
 pub(super) struct Cancellation {
     removed: Time,
-    /// When the present look began.
+    /// When the present pass began.
     began: Time,
-    /// What is left of it.
+    /// The rest of the pass.
     pub(super) left: Stretch,
-    /// Whether it has found anything that waits.
+    /// Whether the pass has found a waiting delivery.
     found: bool,
 }
 
@@ -39,13 +38,13 @@ impl Cancellation {
         self.left.is_empty() && !self.found && self.began >= self.removed + SETTLED
     }
 
-    /// What is to be looked through: when a look is over, another begins.
+    /// The pass to go on with: after the end of one, another begins.
     pub(super) fn looking(&self, now: Time) -> Self {
         if self.left.is_empty() { Self { removed: self.removed, ..Self::new(now) } } else { self.clone() }
     }
 
-    /// The time of the next look: soon when this one found deliveries, since their attempts may
-    /// have been under way; otherwise once everything has settled.
+    /// The time of the next pass: soon when this one found deliveries, since their attempts may have been under way;
+    /// otherwise once everything has settled.
     pub(super) fn next(&self, now: Time) -> Time {
         let pause = now + PAUSE;
         if self.found { pause } else { pause.max(self.removed + SETTLED) }
@@ -67,7 +66,7 @@ mod tests {
     const REMOVED: Time = Time::from_millis(1_795_167_900_000);
 
     #[test]
-    fn it_is_over_when_a_late_look_has_found_nothing() {
+    fn a_cancellation_is_over_when_a_late_pass_has_found_nothing() {
         let job = Cancellation::new(REMOVED);
         assert!(!job.is_done());
         let first = job.looking(REMOVED).looked(true, None);
@@ -80,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_look_that_found_nothing_the_next_one_is_the_last() {
+    fn after_a_pass_that_found_nothing_the_next_one_is_the_last() {
         let first = Cancellation::new(REMOVED).looked(false, None);
         assert_eq!(first.next(REMOVED), REMOVED + SETTLED);
         assert!(first.looking(REMOVED + SETTLED).looked(false, None).is_done());
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_is_under_way_goes_on_where_it_was() {
+    fn a_pass_that_is_under_way_goes_on_where_it_was() {
         let place = Place::parse("2026-11-20T09:45:00.123Z#dlv_01m7w5gmev32p3wwt3y0b8j32h").expect("a place");
         let begun = Cancellation::new(REMOVED).looked(true, Some(&place));
         let later = begun.looking(REMOVED + SETTLED);

@@ -12,28 +12,18 @@ use crate::deliveries::by_entity::Place;
 use auth::entity::EntityId;
 use base::{clock::Time, ids::WebhookId};
 
-/// The shard of the index `byDue` that has the turns.
+/// The shard of turns in the index `byDue`.
 pub(super) const SHARD: &str = "JOBS";
 /// The sort key of recoveries.
 pub(super) const RECOVER: &str = "RECOVER";
 /// The sort key of cancellations.
 const CANCEL: &str = "CANCEL";
-/// How long a job is a sweep's alone after its last write: longer than a page takes.
+/// How long a sweep holds a job after its last write: longer than a page takes.
 pub(super) const LEASE: Duration = Duration::from_secs(15);
-/// How many deliveries are looked at for a page.
+/// How many deliveries are read for a page.
 pub(super) const PAGE: i32 = 1_000;
 /// How many deliveries are changed at once.
 pub(super) const CHANGES_AT_ONCE: usize = 100;
-
-/// The work that the removal of a webhook makes necessary.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Job {
-    /// Ending the deliveries that wait for it.
-    Cancel {
-        /// The webhook.
-        webhook: WebhookId,
-    },
-}
 
 /// A job as an item.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -46,7 +36,7 @@ pub(super) struct JobItem {
     /// Counts its writes, from 1.
     pub(super) version: u64,
     pub(super) work: Work,
-    /// Names the sweep that works on it, until it is due again.
+    /// Identifies the sweep that works on it, until it is due again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) lease: Option<String>,
     pub(super) due_shard: String,
@@ -61,20 +51,19 @@ pub(super) enum Work {
     Cancel(Cancellation),
 }
 
-/// How far a page of work has come. It is applied to the job as it is by then, since others may
-/// have added to it.
+/// How far a page of work has come. It is applied to the job as it is by then, since requests may have added to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Progress {
     /// A range was recovered up to a place, or to the end that it had then.
     Recovered { range: Range, up_to: Option<Place> },
-    /// Waiting deliveries were cancelled; this is left.
+    /// Waiting deliveries were cancelled; this cancellation is left.
     Cancelled(Cancellation),
 }
 
 /// How a page of work ended.
 #[derive(Debug)]
 pub(super) enum Piece {
-    /// There is more to do.
+    /// There is more to do now.
     Next(Progress),
     /// There is nothing to do before this time.
     Wait(Progress, Time),
@@ -110,7 +99,7 @@ impl Work {
     pub(super) fn advance(&mut self, progress: &Progress) {
         match (self, progress) {
             (Self::Recover(ranges), Progress::Recovered { range, up_to }) => ranges.done(range, up_to.as_ref()),
-            // Only the sweep that holds the job changes a cancellation, so that it can be replaced.
+            // It can be replaced, since only the sweep that holds the job changes a cancellation.
             (Self::Cancel(cancellation), Progress::Cancelled(left)) => *cancellation = left.clone(),
             (Self::Recover(_), Progress::Cancelled(_)) | (Self::Cancel(_), Progress::Recovered { .. }) => {}
         }
@@ -137,7 +126,7 @@ pub(super) fn partition(webhook: &WebhookId) -> String {
     format!("JOB#{webhook}")
 }
 
-/// The shard of the index `byDue` that has an entity's jobs.
+/// The shard of an entity's jobs in the index `byDue`.
 pub(super) fn shard_of(entity: &EntityId) -> String {
     format!("{SHARD}#{entity}")
 }
@@ -151,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_taken_off_the_job_as_it_is_by_then() {
+    fn progress_counts_for_the_job_as_it_is_by_then() {
         let mut seen = Ranges::default();
         seen.ask(at(10), at(20)).expect("few");
         let range = seen.first().expect("asked for").clone();

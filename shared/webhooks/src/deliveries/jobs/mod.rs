@@ -1,12 +1,11 @@
-//! Work on many deliveries of a webhook, done in the background by the sweep: recovering those that
-//! failed or were cancelled, and cancelling those that wait for a webhook that was removed.
+//! Work on many deliveries of a webhook, done in the background by the sweep: recovering those that failed or were
+//! cancelled, and cancelling those that wait for a webhook that was removed.
 //!
-//! A job is an item, `JOB#{webhook}` / `RECOVER` or `CANCEL`, in its entity's shard of the index
-//! `byDue`. When it is its entity's turn, a sweep takes it by a lease, which it renews with every
-//! page that it has worked through, together with the place that it has reached. After a crash
-//! another sweep goes on there; the page that is then done twice changes nothing twice, since every
-//! delivery is changed on condition of its state. An item has a version, on condition of which it
-//! is written.
+//! A job is an item, `JOB#{webhook}` / `RECOVER` or `CANCEL`, in its entity's shard of the index `byDue`. When it is
+//! its entity's turn, a sweep takes it by a lease. With every page that it worked through, the sweep renews the lease
+//! and writes the place that it has reached. After a crash another sweep goes on there; a page that is done twice
+//! changes nothing twice, since every delivery is changed on condition of its state. An item has a version, on
+//! condition of which it is written.
 
 mod cancel;
 mod cancellation;
@@ -17,7 +16,7 @@ mod store;
 mod turns;
 mod worker;
 
-pub use job::Job;
-pub use ranges::{MAX_RANGES, Ranges, TooManyRanges};
+pub(super) use ranges::MAX_RANGES;
+pub use ranges::TooManyRanges;
 pub use store::{AskError, Jobs};
 pub use worker::Worker;

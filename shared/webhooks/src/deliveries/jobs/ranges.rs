@@ -1,30 +1,27 @@
-//! The ranges of a webhook's deliveries that are being recovered: what was asked for, and how far
-//! it is done.
+//! The ranges of a webhook's deliveries that are being recovered, and how far each is done.
 //!
-//! A range is worked through once, from its first moment to its last. A client that asks for it
-//! again meanwhile gets what is left of it; only the part that is in no range becomes a new one. So
-//! a delivery that was recovered and fails again is not recovered again by a repetition, and no
-//! range is recovered without a request.
+//! A range is worked through once, from its first moment to its last. A client that asks for it again meanwhile gets
+//! the rest of it; only the part that is in no range becomes a new one. So a repetition does not recover a delivery
+//! again that was recovered and failed again.
 
 use serde::{Deserialize, Serialize};
 
 use crate::deliveries::by_entity::{Place, Stretch};
 use base::clock::Time;
 
-/// How many ranges a webhook may have. Asking again for the same one with a later end makes none
-/// more.
+/// How many ranges a webhook may have. A range that is asked for again with a later end is no new one.
 pub const MAX_RANGES: usize = 50;
 
-/// A webhook's ranges; no two have anything in common.
+/// A webhook's ranges; no two overlap.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ranges(Vec<Range>);
 
-/// There are as many ranges as there may be.
+/// The webhook has [`MAX_RANGES`] ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("there are {MAX_RANGES} ranges already")]
 pub struct TooManyRanges;
 
-/// What was asked for, and what is left of it.
+/// A range that was asked for, and the rest that is not done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Range {
@@ -38,29 +35,29 @@ impl Range {
         Self { since, until, left: Stretch::between(since, until) }
     }
 
-    /// What is left to be done.
+    /// The rest that is not done.
     pub fn left(&self) -> &Stretch {
         &self.left
     }
 }
 
 impl Ranges {
-    /// Whether nothing is left to be done.
+    /// Whether all are done.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The one to work on.
+    /// The range to work on.
     pub fn first(&self) -> Option<&Range> {
         self.0.first()
     }
 
-    /// Adds what is in none of them yet; whether that is anything.
+    /// Adds the part that is in no range yet; returns whether there is any.
     pub fn ask(&mut self, since: Time, until: Time) -> Result<bool, TooManyRanges> {
         let new = self.not_covered(since, until);
         let asked = !new.is_empty();
         for (since, until) in new {
-            // What follows a range directly makes it longer.
+            // A part that follows a range directly makes it longer.
             match self.0.iter_mut().find(|range| range.until == since) {
                 Some(range) => {
                     range.left = range.left.clone().until(until);
@@ -85,15 +82,14 @@ impl Ranges {
         gaps
     }
 
-    /// What is left to be done between two times.
+    /// The parts between two times that are not done.
     pub fn left_between(&self, since: Time, until: Time) -> Vec<Stretch> {
         let asked = Stretch::between(since, until);
         let left = self.0.iter().map(|range| range.left.clone().within(asked.clone()));
         left.filter(|stretch| !stretch.is_empty()).collect()
     }
 
-    /// Notes that a range was worked on up to a place, or to the end that it had then. It may be
-    /// longer by now.
+    /// Notes that a range was worked on up to a place, or to the end that it had then; it may be longer by now.
     pub fn done(&mut self, worked_on: &Range, place: Option<&Place>) {
         for range in self.0.iter_mut().filter(|range| range.since == worked_on.since) {
             let left = range.left.clone();
@@ -141,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_is_not_begun_again_while_the_range_is_worked_on() {
+    fn a_range_is_not_begun_again_while_it_is_worked_on() {
         let mut ranges = ranges(&[(10, 20)]);
         let (first, place) = (ranges.0[0].clone(), place_at(14, &CountingRandom::default()));
         ranges.done(&first, Some(&place));
@@ -163,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_only_so_many() {
+    fn ranges_are_limited() {
         let mut ranges = Ranges::default();
         for number in 0..50 {
             assert_eq!(ranges.ask(at(number * 4), at(number * 4 + 2)), Ok(true));
@@ -174,7 +170,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn everything_that_was_asked_for_is_worked_on_exactly_once_and_nothing_else(
+        fn ranges_cover_exactly_what_was_asked_for_and_once(
             asked in proptest::collection::vec((0u8..40, 0u8..40), 0..12),
         ) {
             let ranges = ranges(&asked);
@@ -184,7 +180,7 @@ mod tests {
                 let times = ranges.0.iter().filter(|range| range.left.holds(&place)).count();
                 prop_assert_eq!(times, usize::from(wanted), "at {}", moment);
             }
-            // Asking for a range again finds what is left of it.
+            // A range that is asked for again is there already.
             let mut again = ranges.clone();
             for (since, until) in asked {
                 prop_assert_eq!(again.ask(at(since), at(until)), Ok(false));

@@ -1,5 +1,4 @@
-//! Recovering: a webhook's failed and cancelled deliveries of a range become due again, the oldest
-//! first.
+//! Recovering: a webhook's failed and cancelled deliveries of a range become due again, the oldest first.
 
 use futures::{StreamExt, stream};
 
@@ -18,7 +17,7 @@ use base::{
 };
 use storage::table::TableError;
 
-/// Works through a page; gives with its end how many deliveries are due now.
+/// Works through a page; the number is of the deliveries that are due now.
 pub(super) async fn page(
     deliveries: &Deliveries,
     webhooks: &Webhooks,
@@ -45,7 +44,7 @@ pub(super) async fn page(
     Ok((Piece::Next(Progress::Recovered { range: range.clone(), up_to: page.end }), reopened))
 }
 
-/// Makes a delivery due again, unless it is not as the index says.
+/// Makes a delivery due again, unless its state has changed since it stood in the index.
 async fn recover(deliveries: &Deliveries, job: &JobItem, id: &DeliveryId, now: Time) -> Result<bool, TableError> {
     let head = deliveries.head(id).await?;
     let delivery = head.as_ref().map(HeadItem::delivery).filter(|delivery| {

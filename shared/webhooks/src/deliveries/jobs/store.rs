@@ -2,14 +2,14 @@
 
 use super::{
     cancellation::Cancellation,
-    job::{Job, JobItem, RECOVER, Work, partition},
+    job::{JobItem, RECOVER, Work, partition},
     ranges::{Ranges, TooManyRanges},
 };
 use auth::entity::AuthorizedEntity;
 use base::{clock::Time, ids::WebhookId};
 use storage::table::{Delete, Put, Table, TableError, Written, is, is_new};
 
-/// How often a write is tried that meets others'.
+/// How often a write is tried again when others meet it.
 pub(super) const TRIES: usize = 20;
 
 pub(super) const TAKING: &str = "taking up a job";
@@ -37,25 +37,29 @@ impl Jobs {
         Self(table)
     }
 
-    /// The write of a job, for the transaction that makes the job necessary. Its entity has a place
-    /// already.
-    pub fn put(&self, entity: &AuthorizedEntity, job: Job, now: Time) -> Result<Put, TableError> {
-        let Job::Cancel { webhook } = job;
+    /// The write of the job that ends the deliveries which wait for a webhook, for the transaction that removes the
+    /// webhook. Its entity has a place already.
+    pub(crate) fn cancellation(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        now: Time,
+    ) -> Result<Put, TableError> {
         let work = Work::Cancel(Cancellation::new(now));
-        Put::item(&JobItem { version: 1, ..JobItem::new(entity.id(), &webhook, work, now) }, WRITING)
+        Put::item(&JobItem { version: 1, ..JobItem::new(entity.id(), webhook, work, now) }, WRITING)
     }
 
     /// The ranges of a webhook's deliveries that are being recovered.
-    pub async fn ranges(&self, webhook: &WebhookId) -> Result<Ranges, TableError> {
+    pub(in crate::deliveries) async fn ranges(&self, webhook: &WebhookId) -> Result<Ranges, TableError> {
         match self.get(&partition(webhook), RECOVER).await?.map(|item| item.work) {
             Some(Work::Recover(ranges)) => Ok(ranges),
             _ => Ok(Ranges::default()),
         }
     }
 
-    /// Has a range of a webhook's failed and cancelled deliveries recovered; a range that is being
-    /// recovered already is not begun again.
-    pub async fn recover(
+    /// Has a range of a webhook's failed and cancelled deliveries recovered; a range that is being recovered already is
+    /// not begun again.
+    pub(in crate::deliveries) async fn recover(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
@@ -81,8 +85,8 @@ impl Jobs {
         self.0.get((pk.to_owned(), sk.to_owned()), true, TAKING).await
     }
 
-    /// Writes an item; lost when it is not the version that was read. A version of 0 is one that is
-    /// not there yet.
+    /// Writes an item; lost when the table has another version than was read. Version 0 is an item that is not there
+    /// yet.
     pub(super) async fn write(&self, item: &mut JobItem) -> Result<Written<()>, TableError> {
         let read = item.version;
         item.version += 1;
@@ -90,7 +94,7 @@ impl Jobs {
         self.0.write(Put::item(item, WRITING)?.only_if(unchanged), WRITING).await
     }
 
-    /// Removes an item; lost when it is not the version that was read.
+    /// Removes an item; lost when the table has another version than was read.
     pub(super) async fn remove(&self, item: &JobItem) -> Result<Written<()>, TableError> {
         let delete = Delete::of((item.pk.clone(), item.sk.clone())).only_if(is("version", item.version));
         self.0.write(delete, REMOVING).await

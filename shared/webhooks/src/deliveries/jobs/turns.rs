@@ -1,15 +1,12 @@
-//! Whose turn it is. Every entity with jobs has one place among those that wait for the sweep,
-//! however many jobs it has, so that nothing that one of them has to do holds up another for longer
-//! than a moment.
+//! Turns of entities. Every entity with jobs has one place among those that wait for the sweep, for any number of jobs,
+//! so that one entity's jobs hold up another's for a moment only.
 //!
-//! A place is an item, `TURN#{entity}` / `JOBS`, in the shard `JOBS` of the index `byDue`; an
-//! entity's jobs are in a shard of their own, `JOBS#{entity}`. A sweep takes the places that are
-//! due, the longest due first, works for a moment on one job of each, and puts each behind all
-//! others, or to the time at which the next of its jobs is due.
+//! A place is an item, `TURN#{entity}` / `JOBS`, in the shard `JOBS` of the index `byDue`; an entity's jobs are in a
+//! shard of their own, `JOBS#{entity}`. A sweep takes the places that are due, the longest due first, works for a
+//! moment on one job of each, and puts each behind all others, or to the time at which the next of its jobs is due.
 //!
-//! A place is written before the job that it is for, and given up only when there was no job for a
-//! minute: a crash between the two writes, and an index that lags behind, leave no job without a
-//! place.
+//! A place is written before the job that it is for, and given up only when there was no job for a minute: a crash
+//! between the two writes, and an index that lags behind, leave no job without a place.
 
 use std::time::Duration;
 
@@ -23,18 +20,18 @@ use auth::entity::EntityId;
 use base::clock::Time;
 use storage::table::{Change, Delete, Query, TableError, Written, is};
 
-/// What the partition keys of places begin with.
+/// The prefix of the partition keys of places.
 const PREFIX: &str = "TURN#";
 /// Their sort key.
 const SORT_KEY: &str = "JOBS";
 /// How long a place is kept after it was asked for: longer than the request that asks may take.
 const KEPT: Duration = Duration::from_secs(60);
-/// The pause after a turn in which no job could be worked on, although the index shows one that is
-/// due: it lags behind, or another sweep is at that job.
+/// The pause after a turn in which no job could be worked on, although the index shows one that is due: it lags behind,
+/// or another sweep is at that job.
 const PAUSE: Duration = Duration::from_secs(1);
-/// When it is looked again for a job that does not show yet.
+/// The pause before the next look for a job that the index does not show yet.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// Later than every job is due.
+/// Later than any job's time.
 const EVER: Time = Time::from_millis(253_402_300_799_000);
 
 const TAKING: &str = "taking an entity's turn";
@@ -48,30 +45,29 @@ pub(super) struct Turn {
     pk: String,
     /// When it was last asked for.
     asked_at: Time,
-    /// Until when it is the sweep's alone.
+    /// The end of the sweep's lease.
     due_at: Time,
 }
 
-/// The entity whose turn is due; `None` when it is a job by itself, as they were made before there
-/// were turns.
+/// The entity whose turn is due; `None` for a job of a former release, which had no turns.
 pub(super) fn entity_of(due: &DueJob) -> Option<EntityId> {
     due.pk.strip_prefix(PREFIX).and_then(|entity| EntityId::parse(entity).ok())
 }
 
 impl Jobs {
-    /// Gives the entity a place, due now, before a job of it is written.
+    /// Gives the entity a place, due now, before its job is written.
     pub async fn ask_for_turn(&self, entity: &EntityId, now: Time) -> Result<(), TableError> {
         let place = Change::of((format!("{PREFIX}{entity}"), SORT_KEY.to_owned()));
         let place = place.set("dueShard", SHARD).set("dueAt", now).set("askedAt", now);
         self.0.write(place, ASKING).await.map(drop)
     }
 
-    /// The turns that have been due the longest, and jobs from before there were turns.
+    /// The turns that have been due the longest, and jobs of former releases.
     pub(super) async fn first_turns(&self, limit: i32, now: Time) -> Result<Vec<DueJob>, TableError> {
         Ok(self.0.page(Query::due_by(SHARD, now).limit(limit), "looking for jobs").await?.entries)
     }
 
-    /// Takes a turn; lost when another sweep has, or it was asked for again meanwhile.
+    /// Takes a turn. Lost when another sweep has taken it, or it was asked for again meanwhile.
     pub(super) async fn take_turn(&self, due: &DueJob, now: Time) -> Result<Written<Turn>, TableError> {
         let taken = Change::of((due.pk.clone(), due.sk.clone()));
         let taken = taken.set("dueAt", now + LEASE).only_if(is("dueAt", due.due_at));
@@ -84,8 +80,8 @@ impl Jobs {
         Ok(page.entries.into_iter().next())
     }
 
-    /// Ends a turn: the next is behind all others, or when the next job is due. One that was asked
-    /// for meanwhile is due. `worked` says whether a job was worked on in it.
+    /// Ends a turn, in which a job was worked on or not: the next is behind all others, or when the next job is due. If
+    /// a turn was asked for meanwhile, that one stays due.
     pub(super) async fn end_turn(
         &self,
         turn: &Turn,
@@ -113,8 +109,7 @@ impl Turn {
     }
 }
 
-/// When an entity has its next turn, whose next job is due then; `None` when its place is not
-/// needed any more.
+/// The next turn of an entity whose next job is due then; `None` when its place is not needed any more.
 fn next_turn(job: Option<Time>, asked_at: Time, worked: bool, now: Time) -> Option<Time> {
     match job {
         Some(due) => Some(due.max(if worked { now } else { now + PAUSE })),
@@ -141,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_kept_until_the_job_that_it_was_asked_for_must_show() {
+    fn a_place_is_kept_until_the_index_must_show_its_job() {
         let before = ASKED + KEPT - Duration::from_millis(1);
         assert_eq!(next_turn(None, ASKED, false, before), Some(before + LOOK_AGAIN));
         assert_eq!(next_turn(None, ASKED, false, ASKED + KEPT), None);

@@ -18,7 +18,7 @@ use base::{
 };
 use storage::table::TableError;
 
-/// How many entities have their turn at once. Those that are left come first the next time.
+/// How many entities have their turn at once.
 const AT_ONCE: i32 = 8;
 /// After this long no new page of a job is begun, and it is the next entity's turn.
 const TURN: Duration = Duration::from_secs(1);
@@ -29,17 +29,17 @@ pub struct Worker {
     pub jobs: Jobs,
     /// The deliveries that they change.
     pub deliveries: Deliveries,
-    /// The webhooks of these deliveries.
+    /// The webhooks of the deliveries.
     pub webhooks: Webhooks,
-    /// Tells which jobs are due.
+    /// Decides which jobs are due.
     pub clock: SharedClock,
     /// Makes leases.
     pub random: SharedRandom,
 }
 
 impl Worker {
-    /// Works on the jobs that are due until there are none, or until that time; gives the number of
-    /// deliveries that are due because of it. A job that fails leaves the others alone.
+    /// Works on the jobs that are due until there are none, or until that time. Returns the number of deliveries that
+    /// are due because of it. A job that fails leaves the others alone.
     pub async fn work(&self, until: Time) -> Result<usize, TableError> {
         let (mut reopened, mut failed) = (0, None);
         loop {
@@ -57,8 +57,7 @@ impl Worker {
                         worked |= made_due.is_some();
                         reopened += made_due.unwrap_or_default();
                     }
-                    // The others go on, those behind it too; its own entity has its next turn when
-                    // the lease of this one is over.
+                    // The others go on; the entity of the job that failed has its next turn after the lease.
                     Err(error) => {
                         worked = true;
                         failed = Some(error);
@@ -66,15 +65,14 @@ impl Worker {
                 }
             }
             if !worked {
-                // Other sweeps are at it, and the index does not know yet.
+                // Other sweeps have taken all that the index shows.
                 return failed.map_or(Ok(reopened), Err);
             }
         }
     }
 
-    /// Works on the first job of the entity whose turn it is; `None` when another sweep has taken
-    /// the turn. A turn without a job counts as well, since its place has moved and others may
-    /// stand behind it.
+    /// Works on the first job of an entity; `None` when another sweep has taken its turn. A turn without a job counts
+    /// as work, since its place has moved and others may stand behind it.
     async fn turn(&self, due: DueJob, until: Time) -> Result<Option<usize>, TableError> {
         let now = self.clock.now();
         let until = until.min(now + TURN);
@@ -120,7 +118,7 @@ impl Worker {
         }
     }
 
-    /// Works through a page of a job; gives with its end how many deliveries are due because of it.
+    /// Works through a page of a job; the number is of the deliveries that are due because of it.
     async fn page(&self, item: &JobItem) -> Result<(Piece, usize), TableError> {
         match &item.work {
             work if work.is_done() => Ok((Piece::Over, 0)),
@@ -132,8 +130,8 @@ impl Worker {
         }
     }
 
-    /// Writes the progress and keeps the lease, or gives it back until that time; `None` when
-    /// another sweep has the job by now.
+    /// Writes the progress and keeps the lease, or gives the job back until that time; `None` when another sweep has
+    /// the job by now.
     async fn save(
         &self,
         mut item: JobItem,

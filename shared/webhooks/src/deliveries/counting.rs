@@ -1,0 +1,46 @@
+//! Counting attempts for the health and the statistics of their webhooks.
+
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+
+use crate::subscriptions::{breaker::HealthItem, stats::Stats, tally::AttemptOutcome, watch::Watch};
+use auth::entity::AuthorizedEntity;
+use base::{clock::Time, ids::WebhookId, logging};
+
+/// An attempt that was made, to be counted.
+pub(super) struct Tried {
+    pub(super) entity: AuthorizedEntity,
+    pub(super) webhook: WebhookId,
+    pub(super) outcome: AttemptOutcome,
+    /// The webhook's health before the attempt.
+    pub(super) health_before: Option<HealthItem>,
+    /// Whether it carried an operational event, which changes no health.
+    pub(super) operational: bool,
+}
+
+/// Counts attempts, once per webhook and call. No delivery depends on it, so an error is logged.
+pub(super) async fn count(tried: Vec<Tried>, watch: &Watch, stats: &Stats, now: Time) {
+    let mut by_webhook: BTreeMap<WebhookId, Vec<Tried>> = BTreeMap::new();
+    for attempt in tried {
+        by_webhook.entry(attempt.webhook.clone()).or_default().push(attempt);
+    }
+    join_all(by_webhook.into_iter().map(|(webhook, tried)| count_for(webhook, tried, watch, stats, now))).await;
+}
+
+async fn count_for(webhook: WebhookId, tried: Vec<Tried>, watch: &Watch, stats: &Stats, now: Time) {
+    let Some(entity) = tried.first().map(|attempt| attempt.entity.clone()) else { return };
+    let for_health = || tried.iter().filter(|attempt| !attempt.operational);
+    // If the batch holds a probe, use the health that it saw: the others saw the breaker closed.
+    let seen = for_health().filter_map(|attempt| attempt.health_before.as_ref());
+    let seen = seen.max_by_key(|health| health.open_until).cloned();
+    let for_health: Vec<_> = for_health().map(|attempt| attempt.outcome.clone()).collect();
+    let outcomes: Vec<_> = tried.into_iter().map(|attempt| attempt.outcome).collect();
+    let (watched, counted) = tokio::join!(
+        watch.count(&entity, &webhook, &for_health, seen.as_ref(), now),
+        stats.count(&entity, &webhook, &outcomes, now)
+    );
+    for error in [watched, counted].into_iter().filter_map(Result::err) {
+        tracing::warn!(error = %logging::chain(&error), webhookId = %webhook, "attempts were not counted");
+    }
+}

@@ -1,0 +1,79 @@
+//! A message of a queue: "this attempt of this delivery is due".
+
+use serde::{Deserialize, Serialize};
+
+use super::delivery::Delivery;
+use auth::entity::EntityId;
+use base::ids::{DeliveryId, WebhookId};
+
+const ENTITY: &str = "entity";
+const WEBHOOK: &str = "webhook";
+const WAITED: &str = "waited";
+
+/// The body of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DueMessage {
+    /// The delivery.
+    pub delivery: DeliveryId,
+    /// The number of the attempt. A message for an attempt that was made already is dropped.
+    pub attempt: u32,
+}
+
+/// Entity and webhook of a delivery. They stand in attributes of the message, beside the body, so that functions of an
+/// earlier and of a later version understand each other's messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Whose {
+    /// The entity, which is also the group of SQS's fair queues, so that a tenant with a backlog does not hold up
+    /// others. <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html>
+    pub entity: EntityId,
+    /// The webhook.
+    pub webhook: WebhookId,
+}
+
+/// A message as it is sent and received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// The attempt that is due.
+    pub message: DueMessage,
+    /// `None` in messages of an earlier version.
+    pub whose: Option<Whose>,
+    /// Whether the delivery found no place before, or is overdue: then it comes before others.
+    pub has_waited: bool,
+}
+
+impl Notice {
+    /// The first notice of this attempt of a delivery.
+    pub fn of(delivery: &Delivery, attempt: u32) -> Self {
+        let (entity, webhook) = (delivery.owner_identifier.clone(), delivery.webhook_identifier.clone());
+        Self::new(DueMessage { delivery: delivery.id.clone(), attempt }, Whose { entity, webhook })
+    }
+
+    /// The first notice of an attempt.
+    pub fn new(message: DueMessage, whose: Whose) -> Self {
+        Self { message, whose: Some(whose), has_waited: false }
+    }
+
+    /// The same for a delivery that has waited.
+    pub fn waiting(self) -> Self {
+        Self { has_waited: true, ..self }
+    }
+
+    /// The notice in a message with this body and these attributes.
+    pub fn read<'a>(body: &str, attribute: impl Fn(&str) -> Option<&'a str>) -> Result<Self, serde_json::Error> {
+        let entity = attribute(ENTITY).and_then(|entity| EntityId::parse(entity).ok());
+        let whose = entity.zip(attribute(WEBHOOK).and_then(WebhookId::parse));
+        let whose = whose.map(|(entity, webhook)| Whose { entity, webhook });
+        Ok(Self { message: serde_json::from_str(body)?, whose, has_waited: attribute(WAITED).is_some() })
+    }
+
+    pub(super) fn body(&self) -> String {
+        serde_json::to_string(&self.message).expect("an identifier and a number can always be written")
+    }
+
+    pub(super) fn attributes(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let whose = self.whose.iter();
+        let whose = whose.flat_map(|whose| [(ENTITY, whose.entity.as_str()), (WEBHOOK, whose.webhook.as_str())]);
+        whose.chain(self.has_waited.then_some((WAITED, "yes")))
+    }
+}

@@ -1,0 +1,57 @@
+//! The request of an attempt.
+
+use http::{HeaderName, HeaderValue, Method, header};
+use hyper::body::Bytes;
+
+use super::{claim::Claimed, signature};
+use crate::subscriptions::{headers, store::SigningWebhook};
+use base::{
+    clock::Time,
+    version::{SERVICE_VERSION, SERVICE_VERSION_HEADER},
+};
+use outbound::{Answer, AttemptError, Outbound, USER_AGENT, endpoint_url::EndpointUrl};
+use storage::sealing::{KeyRings, SealError};
+
+/// The request of an attempt, or why it must not be sent.
+pub(super) enum Prepared {
+    Request { url: EndpointUrl, headers: Vec<(HeaderName, HeaderValue)>, body: Bytes },
+    Blocked(AttemptError),
+}
+
+impl Prepared {
+    /// The request as the contract describes it. Only an unreadable secret is an error here.
+    pub(super) async fn new(
+        claimed: &Claimed,
+        webhook: &SigningWebhook,
+        body: &str,
+        (rings, outbound): (&KeyRings, &Outbound),
+        now: Time,
+    ) -> Result<Self, SealError> {
+        let secrets = webhook.live_secrets(rings, now).await?;
+        // The webhook's present URL: an owner who moved it wants no more deliveries at the old address.
+        let (url, custom) = webhook.endpoint(rings).await?;
+        let Ok(url) = EndpointUrl::parse(&url, &outbound.rules) else {
+            return Ok(Self::Blocked(AttemptError::Blocked("the URL of the endpoint is not allowed")));
+        };
+        let own = [
+            (header::CONTENT_TYPE, "application/json".to_owned()),
+            (header::USER_AGENT, USER_AGENT.to_owned()),
+            (HeaderName::from_static("service-delivery-id"), claimed.delivery().id.to_string()),
+            (HeaderName::from_static(SERVICE_VERSION_HEADER), SERVICE_VERSION.to_owned()),
+            (HeaderName::from_static("webhook-id"), claimed.event().to_string()),
+            (HeaderName::from_static("webhook-timestamp"), now.as_seconds().to_string()),
+            (HeaderName::from_static("webhook-signature"), signature::sign(&secrets, claimed.event(), now, body)),
+        ];
+        let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
+        let headers = own.chain(headers::to_send(&custom)).collect();
+        Ok(Self::Request { url, headers, body: Bytes::copy_from_slice(body.as_bytes()) })
+    }
+
+    /// One exchange with the endpoint.
+    pub(super) async fn send(self, outbound: &Outbound) -> Result<Answer, AttemptError> {
+        match self {
+            Self::Request { url, headers, body } => outbound.send(Method::POST, url.url(), &headers, body).await,
+            Self::Blocked(error) => Err(error),
+        }
+    }
+}

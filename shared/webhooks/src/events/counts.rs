@@ -1,0 +1,210 @@
+//! The publications of the present minute, as far as one process knows.
+
+use std::collections::HashMap;
+
+use auth::entity::EntityId;
+use base::clock::Time;
+
+/// The longest step: one write unit for so many publications.
+const LONGEST_STEP: u32 = 20;
+/// In seconds.
+pub(super) const MINUTE: i64 = 60;
+
+/// The publications of the present minute. Counts of an earlier minute are dropped.
+pub(super) struct Counts {
+    pub(super) limit: u32,
+    /// How many publications are added to the table's count at once.
+    pub(super) step: u32,
+    /// Minutes since the epoch.
+    minute: i64,
+    entities: HashMap<EntityId, Count>,
+}
+
+/// The publications of one entity in the present minute.
+#[derive(Debug, Default)]
+struct Count {
+    /// In this process.
+    here: u32,
+    /// In other processes, when this one asked last.
+    elsewhere: u32,
+}
+
+/// Whether a publication is admitted.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// It is made.
+    Admitted,
+    /// It is made, and ends a step, which is to be counted for this minute.
+    EndsStep(i64),
+    /// The entity has had its share; the next minute begins in so many seconds.
+    Refused(u64),
+}
+
+impl Counts {
+    pub(super) fn new(per_minute: u32) -> Self {
+        // A hundredth of the limit, so that many processes together do not exceed a small limit by much.
+        let step = (per_minute / 100).clamp(1, LONGEST_STEP);
+        Self { limit: per_minute, step, minute: 0, entities: HashMap::new() }
+    }
+
+    pub(super) fn admit(&mut self, entity: &EntityId, now: Time) -> Admission {
+        let minute = now.as_seconds().div_euclid(MINUTE);
+        if minute != self.minute {
+            (self.minute, self.entities) = (minute, HashMap::new());
+        }
+        let count = self.entities.entry(entity.clone()).or_default();
+        if count.here.saturating_add(count.elsewhere) >= self.limit {
+            let end = Time::from_millis((minute + 1) * MINUTE * 1000);
+            return Admission::Refused(end.since(now).as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX));
+        }
+        count.here += 1;
+        if count.here.is_multiple_of(self.step) { Admission::EndsStep(minute) } else { Admission::Admitted }
+    }
+
+    /// Takes note of how many publications all processes have counted.
+    pub(super) fn learn(&mut self, entity: &EntityId, minute: i64, total: u32) {
+        let Some(count) = self.entities.get_mut(entity).filter(|_| minute == self.minute) else { return };
+        // Steps of this process that are under way may be missing in the total. None of them is taken for another
+        // process's, so that no entity is refused too early.
+        let counted = count.here - count.here % self.step;
+        count.elsewhere = count.elsewhere.max(total.saturating_sub(counted));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    /// 12.5 s into a minute.
+    const NOW: Time = Time::from_millis(1_795_167_912_500);
+    const THIS_MINUTE: i64 = 1_795_167_900 / MINUTE;
+
+    fn counts(per_minute: u32) -> Counts {
+        Counts::new(per_minute)
+    }
+
+    fn entity(name: &str) -> EntityId {
+        EntityId::parse(name).expect("a good identifier")
+    }
+
+    #[test]
+    fn a_step_is_a_hundredth_of_the_limit_and_neither_nothing_nor_much() {
+        let step = |limit| counts(limit).step;
+        assert_eq!([1, 99, 100, 250, 1999, 2000, 60_000, u32::MAX].map(step), [1, 1, 1, 2, 19, 20, 20, 20]);
+    }
+
+    #[test]
+    fn an_entity_that_has_had_its_share_is_refused_until_the_minute_ends_and_others_are_not() {
+        let (mut counts, busy, other) = (counts(3), entity("busy"), entity("other"));
+        for _ in 0..3 {
+            assert_eq!(counts.admit(&busy, NOW), Admission::EndsStep(THIS_MINUTE));
+        }
+        assert_eq!(counts.admit(&busy, NOW), Admission::Refused(48));
+        assert_eq!(counts.admit(&other, NOW), Admission::EndsStep(THIS_MINUTE));
+        let last = NOW + Duration::from_millis(47_499);
+        assert_eq!(
+            counts.admit(&busy, last),
+            Admission::Refused(1),
+            "a client that waits so long is in the next minute"
+        );
+        let next = NOW + Duration::from_millis(47_500);
+        for _ in 0..3 {
+            assert_eq!(counts.admit(&busy, next), Admission::EndsStep(THIS_MINUTE + 1));
+        }
+        assert_eq!(counts.admit(&busy, next), Admission::Refused(60));
+    }
+
+    #[test]
+    fn only_the_end_of_a_step_is_counted_in_the_table() {
+        let (mut counts, entity) = (counts(60_000), entity("e"));
+        let turns = (0..60).filter(|_| counts.admit(&entity, NOW) == Admission::EndsStep(THIS_MINUTE));
+        assert_eq!(turns.count(), 3);
+    }
+
+    #[test]
+    fn publications_of_other_processes_count_as_well() {
+        let (mut counts, entity) = (counts(400), entity("e"));
+        assert_eq!(counts.step, 4);
+        for _ in 0..4 {
+            counts.admit(&entity, NOW);
+        }
+        counts.learn(&entity, THIS_MINUTE, 398);
+        for _ in 0..2 {
+            assert_eq!(counts.admit(&entity, NOW), Admission::Admitted);
+        }
+        assert_eq!(counts.admit(&entity, NOW), Admission::Refused(48));
+    }
+
+    #[test]
+    fn a_total_that_is_late_or_was_overtaken_takes_nothing_back() {
+        let (mut counts, entity) = (counts(3), entity("e"));
+        counts.admit(&entity, NOW);
+        counts.learn(&entity, THIS_MINUTE, 3);
+        counts.learn(&entity, THIS_MINUTE, 1);
+        assert_eq!(counts.admit(&entity, NOW), Admission::Refused(48));
+        let next = NOW + Duration::from_mins(1);
+        assert_eq!(counts.admit(&entity, next), Admission::EndsStep(THIS_MINUTE + 1));
+        counts.learn(&entity, THIS_MINUTE, 9);
+        assert_eq!(counts.admit(&entity, next), Admission::EndsStep(THIS_MINUTE + 1), "that was of the minute before");
+    }
+
+    #[test]
+    fn where_the_table_counts_nothing_a_process_still_knows_its_own_publications() {
+        let (mut counts, entity) = (counts(200), entity("e"));
+        let admitted = (0..500).filter(|_| counts.admit(&entity, NOW) != Admission::Refused(48));
+        assert_eq!(admitted.count(), 200);
+    }
+
+    #[test]
+    fn counts_of_a_past_minute_take_no_memory() {
+        let mut counts = counts(3);
+        for number in 0..10_000 {
+            counts.admit(&entity(&format!("e{number}")), NOW);
+        }
+        counts.admit(&entity("e"), NOW + Duration::from_mins(1));
+        assert_eq!((counts.entities.len(), counts.entities.capacity() < 100), (1, true));
+    }
+
+    /// The next step of a process: it gets a request, the table counts its step, or it learns the total.
+    fn steps(processes: usize) -> impl Strategy<Value = Vec<(usize, bool)>> {
+        proptest::collection::vec((0..processes, any::<bool>()), 0..2_000)
+    }
+
+    proptest! {
+        /// On Lambda a process has one request at a time, and may be at any point of it while others go on.
+        #[test]
+        fn in_any_order_of_processes_an_entity_publishes_its_share_and_at_most_a_step_more_in_each(
+            limit in 1_u32..700,
+            (processes, turns) in (1_usize..8).prop_flat_map(|processes| (Just(processes), steps(processes))),
+        ) {
+            let entity = entity("e");
+            let mut processes: Vec<_> = (0..processes).map(|_| (counts(limit), None)).collect();
+            let step = processes[0].0.step;
+            let (mut table, mut admitted) = (0, 0);
+            for (process, goes_on) in turns {
+                let (counts, under_way) = &mut processes[process];
+                match under_way.take() {
+                    // Its step waits for the table, or the total is on its way.
+                    Some(waiting) if !goes_on => *under_way = Some(waiting),
+                    Some(None) => {
+                        table += step;
+                        *under_way = Some(Some(table));
+                    }
+                    Some(Some(total)) => counts.learn(&entity, THIS_MINUTE, total),
+                    None => match counts.admit(&entity, NOW) {
+                        Admission::Admitted => admitted += 1,
+                        Admission::EndsStep(_) => {
+                            admitted += 1;
+                            *under_way = Some(None);
+                        }
+                        Admission::Refused(_) => prop_assert!(admitted >= limit, "refused at {admitted} of {limit}"),
+                    },
+                }
+            }
+            let most = limit + step * u32::try_from(processes.len()).expect("a few");
+            prop_assert!(admitted < most, "{admitted} of {limit} by {} processes", processes.len());
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Attempts by how long they took, in ranges that are narrow enough to know each duration to within a tenth.
+
+use std::collections::BTreeMap;
+
+/// Durations from here on are one range, in milliseconds: an exchange takes 15 s at most.
+pub(super) const LONGEST: u64 = 20_000;
+
+/// How many attempts there were of each range, by its least duration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Histogram(pub(super) BTreeMap<u64, u64>);
+
+/// The ranges of durations, each by its least: every range is at most a sixth wider than the range before it, so that
+/// its middle is within a tenth of all its durations.
+fn ranges() -> impl Iterator<Item = u64> {
+    std::iter::successors(Some(0u64), |least| Some((*least + 1).max(*least * 7 / 6)).filter(|next| *next < LONGEST))
+}
+
+/// The least duration of the range that this one falls into.
+fn range_of(millis: u64) -> u64 {
+    ranges().take_while(|least| *least <= millis).last().unwrap_or_default()
+}
+
+/// The geometric middle of a range, which stands for all its durations.
+fn middle(least: u64) -> u64 {
+    let greatest = ranges().find(|next| *next > least).unwrap_or(LONGEST) - 1;
+    // The root of a product of numbers below 20 000 is exact enough, and below 20 000.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "both are below 20 000"
+    )]
+    let middle = ((least * greatest) as f64).sqrt().round() as u64;
+    middle
+}
+
+impl Histogram {
+    pub(super) fn add(&mut self, millis: u64, count: u64) {
+        *self.0.entry(range_of(millis)).or_default() += count;
+    }
+
+    /// The duration that so many of a hundred took at most, by nearest rank; `None` when it is empty.
+    pub(super) fn percentile(&self, percent: u64) -> Option<u64> {
+        let total: u64 = self.0.values().sum();
+        let rank = (total * percent).div_ceil(100).max(1);
+        let mut below = 0;
+        let found = self.0.iter().find(|(_, count)| {
+            below += **count;
+            below >= rank
+        });
+        found.map(|(least, _)| middle(*least))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_duration_beyond_the_longest_counts_as_the_longest() {
+        let mut histogram = Histogram::default();
+        histogram.add(u64::MAX, 1);
+        assert!(histogram.percentile(50).is_some_and(|millis| (17_000..LONGEST).contains(&millis)));
+        assert_eq!(Histogram::default().percentile(50), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_duration_is_known_to_within_a_tenth(millis in 0u64..LONGEST) {
+            let shown = middle(range_of(millis));
+            prop_assert!(shown.abs_diff(millis) * 10 <= millis, "{millis} is shown as {shown}");
+        }
+    }
+}

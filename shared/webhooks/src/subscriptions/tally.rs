@@ -1,0 +1,64 @@
+//! The outcomes of attempts, and their sum.
+
+use std::time::Duration;
+
+/// The outcome of an attempt, for its webhook's health and statistics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptOutcome {
+    /// The status of the answer; none if the attempt never completed.
+    pub http_status: Option<u16>,
+    /// Why the attempt never completed: a stable code and a sentence.
+    pub error: Option<String>,
+    /// From its beginning to its end.
+    pub duration: Duration,
+}
+
+impl AttemptOutcome {
+    /// Whether the endpoint took the event.
+    pub fn succeeded(&self) -> bool {
+        self.http_status.is_some_and(|status| (200..300).contains(&status))
+    }
+
+    /// Whether there was an answer, of whatever status.
+    pub const fn completed(&self) -> bool {
+        self.http_status.is_some()
+    }
+}
+
+/// The sum of attempts that were made one after the other, for a webhook's health.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    /// Whether one succeeded: failures before it no longer count.
+    pub succeeded: bool,
+    /// Whether one completed: incomplete attempts before it no longer count, and the breaker closes.
+    pub completed: bool,
+    /// Attempts that failed after the last success.
+    pub failures: u32,
+    /// Attempts that never completed, after the last that did.
+    pub incomplete: u32,
+}
+
+impl Tally {
+    /// Counts attempts in their order.
+    pub fn of(outcomes: &[AttemptOutcome]) -> Self {
+        let mut tally = Self { succeeded: false, completed: false, failures: 0, incomplete: 0 };
+        for outcome in outcomes {
+            if outcome.completed() {
+                (tally.completed, tally.incomplete) = (true, 0);
+            } else {
+                tally.incomplete += 1;
+            }
+            if outcome.succeeded() {
+                (tally.succeeded, tally.failures) = (true, 0);
+            } else {
+                tally.failures += 1;
+            }
+        }
+        tally
+    }
+
+    /// Whether no failure is left.
+    pub const fn is_clean(&self) -> bool {
+        self.failures == 0
+    }
+}
