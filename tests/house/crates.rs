@@ -156,6 +156,8 @@ fn make_run_does_not_compile_cloudformation() {
     let tree = tree("local");
     assert!(tree.contains("aws-sdk-secretsmanager"), "{tree:?}");
     assert!(!tree.contains("aws-sdk-cloudformation"), "`local` is built with it");
+}
+
 #[test]
 fn the_level_of_the_log_reaches_every_library_of_ours() {
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared");
