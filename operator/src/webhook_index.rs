@@ -8,7 +8,7 @@ use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 
 use base::{clock::Time, logging};
-use storage::table::{Change, Scan, Scanned, Table, TableError, Written, absent, differs, is};
+use storage::table::{Change, Key, Scan, Scanned, Table, TableError, Written, absent, differs, is};
 use webhooks::deliveries::{
     Status,
     group::Group,
@@ -43,7 +43,7 @@ pub struct Counts {
 
 /// Fills the index, unless a note in the table says that it is filled.
 pub async fn ensure_filled(table: &Table, now: Time) -> Result<(), TableError> {
-    let noted: Option<Filled> = table.get(NOTE.map(str::to_owned).into(), true, FILLING).await?;
+    let noted: Option<Filled> = table.get(Key::new(NOTE[0], NOTE[1]), true, FILLING).await?;
     if noted.is_none() {
         fill(table, now).await?;
     }

@@ -161,7 +161,7 @@ fn make_run_does_not_compile_cloudformation() {
 #[test]
 fn the_level_of_the_log_reaches_every_library_of_ours() {
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared");
-    let folders = std::fs::read_dir(shared).expect("a folder of the project").flatten();
+    let folders = fs::read_dir(shared).expect("a folder of the project").flatten();
     let libraries = folders.map(|folder| folder.file_name().to_string_lossy().replace('-', "_"));
     assert_eq!(libraries.collect::<BTreeSet<_>>(), base::logging::OWN_CRATES.map(str::to_owned).into());
 }

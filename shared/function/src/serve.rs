@@ -1,11 +1,12 @@
 //! How a function serves: an endpoint behind the gate, events, or both.
 //!
 //! A function's state is made once and leaked, since a function lives as long as its process: handlers borrow it and clone
-//! nothing. The runtime is compiled here, once, and not in each function: it knows handlers as trait objects only.
+//! nothing. The runtime is compiled here, once, and not in each function: it knows handlers as trait objects, and its own
+//! futures are boxed, because the compiler generates the code of an `async fn` where its future is polled.
 
 use std::{convert::Infallible, sync::Arc};
 
-use futures::FutureExt;
+use futures::{FutureExt, future::LocalBoxFuture};
 use http::Response;
 use lambda_http::{Adapter, Body, Request, Service as _, service_fn};
 use lambda_runtime::LambdaEvent;
@@ -106,14 +107,14 @@ fn leaked<S>(state: S) -> &'static S {
     Box::leak(Box::new(state))
 }
 
-async fn run_http(gate: Arc<Gate>) -> Result<(), StartError> {
+fn run_http(gate: Arc<Gate>) -> LocalBoxFuture<'static, Result<(), StartError>> {
     let serve = move |request| handle(gate.clone(), request);
-    lambda_http::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime)
+    async move { lambda_http::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime) }.boxed_local()
 }
 
-async fn run_events(handler: Arc<EventHandler>) -> Result<(), StartError> {
+fn run_events(handler: Arc<EventHandler>) -> LocalBoxFuture<'static, Result<(), StartError>> {
     let serve = move |event: LambdaEvent<Box<RawValue>>| handler(event);
-    lambda_runtime::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime)
+    async move { lambda_runtime::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime) }.boxed_local()
 }
 
 /// Sends requests through the gate, and other events to the schedule's handler.

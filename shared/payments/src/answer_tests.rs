@@ -5,9 +5,9 @@ use crate::{client_authentication::tests::NOW, description::tests::provider};
 use proptest::prelude::*;
 use serde_json::json;
 
-fn answer(status: u16, body: &[u8]) -> Answer {
+fn answer(status: u16, body: &[u8]) -> HttpResponse {
     let status = StatusCode::from_u16(status).expect("a status");
-    Answer { status, retry_after: Some("7".into()), body: body.to_vec(), truncated: false }
+    HttpResponse { status, retry_after: Some("7".into()), body: body.to_vec(), truncated: false }
 }
 
 fn square_like() -> Reading {

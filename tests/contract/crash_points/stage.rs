@@ -74,7 +74,7 @@ impl Scene {
 }
 
 /// The answer to a publication that no crash keeps from being acknowledged.
-pub async fn acknowledged(publication: JoinHandle<Option<Answer>>) -> Answer {
+pub async fn acknowledged(publication: JoinHandle<Option<ApiResponse>>) -> ApiResponse {
     publication.await.expect("no panic").expect("no crash keeps it from being acknowledged")
 }
 

@@ -9,6 +9,7 @@ use aws_sdk_secretsmanager::{
     error::{ProvideErrorMetadata, SdkError},
     operation::get_secret_value::GetSecretValueError,
 };
+use futures::{FutureExt, future::BoxFuture};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use zeroize::ZeroizeOnDrop;
@@ -121,13 +122,22 @@ impl Secrets {
     /// Reads the present version of a secret.
     pub async fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, SecretError> {
         let name = format!("{}{name}", self.prefix);
-        let answer = self.client.get_secret_value().secret_id(&name).send().await;
-        let value = match answer {
-            Ok(answer) => answer.secret_string.unwrap_or_default(),
-            Err(error) if error.as_service_error().is_some_and(is_gone) => return Err(SecretError::Missing { name }),
-            Err(error) => return Err(SecretError::Unavailable { name, reason: reason(&error) }),
-        };
+        let value = self.text(&name).await?;
         serde_json::from_str(&value).map_err(|source| SecretError::Malformed { name, source })
+    }
+
+    /// Boxed for the same reason as the calls of the table ([`crate::table::TableFuture`]).
+    fn text<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, SecretError>> {
+        async move {
+            match self.client.get_secret_value().secret_id(name).send().await {
+                Ok(answer) => Ok(answer.secret_string.unwrap_or_default()),
+                Err(error) if error.as_service_error().is_some_and(is_gone) => {
+                    Err(SecretError::Missing { name: name.to_owned() })
+                }
+                Err(error) => Err(SecretError::Unavailable { name: name.to_owned(), reason: reason(&error) }),
+            }
+        }
+        .boxed()
     }
 }
 

@@ -30,9 +30,14 @@ pub use write::{Change, Delete, Put, Transaction, Write, Written};
 use aws_sdk_dynamodb::Client;
 use aws_types::SdkConfig;
 use base::gather::Gather;
+use futures::future::BoxFuture;
 
 use shared_reads::{Partitions, Reads};
 use statement::Writes;
+
+/// A call to DynamoDB, boxed, so that the SDK's code for it is compiled here. The compiler generates the code of an `async fn`
+/// where its future is polled: without the box, each of the functions' binaries would compile the SDK's calls again.
+pub type TableFuture<'a, T> = BoxFuture<'a, Result<T, TableError>>;
 
 /// The table with everything that lasts.
 #[derive(Debug, Clone)]

@@ -1,13 +1,16 @@
 //! Reading single items, partitions and what queries find.
 
+use std::sync::Arc;
+
 use aws_sdk_dynamodb::types::Select;
 use base::logging;
+use futures::FutureExt;
 use serde::de::DeserializeOwned;
 
 use super::{
-    Table,
+    Table, TableFuture,
     error::TableError,
-    key::Key,
+    key::{Item, Key},
     query::{Count, Page, Place, Query},
     retry::{TableResponse, until_decided},
     value::{Row, read_item},
@@ -20,9 +23,7 @@ impl Table {
         key: impl Into<Key>,
         doing: &'static str,
     ) -> Result<Option<T>, TableError> {
-        let key = key.into();
-        let item = until_decided(|| async { TableResponse::carried(self.reads.ask(key.clone()).await) }).await?;
-        item.map(|item| read_item(item, doing)).transpose()
+        self.read_item_together(key.into()).await?.map(|item| read_item(item, doing)).transpose()
     }
 
     /// Reads one item by its key in a call of its own; `None` when there is none.
@@ -34,9 +35,7 @@ impl Table {
         consistent: bool,
         doing: &'static str,
     ) -> Result<Option<T>, TableError> {
-        let call = self.client.get_item().table_name(&self.name).set_key(Some(key.into().attributes()));
-        let response = call.consistent_read(consistent).send().await.map_err(TableError::sdk(doing))?;
-        response.item.map(|item| read_item(item, doing)).transpose()
+        self.get_item(key.into(), consistent, doing).await?.map(|item| read_item(item, doing)).transpose()
     }
 
     /// The items of a partition whose sort keys begin so, in their order, read consistently. Callers that ask for the same
@@ -47,8 +46,7 @@ impl Table {
         sk_prefix: &str,
         doing: &'static str,
     ) -> Result<Vec<T>, TableError> {
-        let asked = self.partitions.ask((pk, sk_prefix.to_owned())).await;
-        let items = asked.map_err(|_| TableError::Missing("the outcome of a query"))??;
+        let items = self.partition_together(pk, sk_prefix.to_owned()).await?;
         items.iter().map(|item| read_item(item.clone(), doing)).collect()
     }
 
@@ -87,20 +85,50 @@ impl Table {
         }
     }
 
-    async fn row_page(&self, query: Query, doing: &'static str) -> Result<(Page<Row>, usize), TableError> {
-        let response = query.call(&self.client, &self.name).send().await.map_err(TableError::sdk(doing))?;
-        let looked_at = usize::try_from(response.scanned_count()).unwrap_or_default();
-        let entries = response.items.unwrap_or_default().into_iter().map(Row).collect();
-        Ok((Page { entries, next: response.last_evaluated_key.map(Place) }, looked_at))
+    /// How many items one call of a query finds. The items themselves are not sent.
+    pub fn count(&self, query: Query, doing: &'static str) -> TableFuture<'_, Count> {
+        async move {
+            let call = query.call(&self.client, &self.name).select(Select::Count);
+            let response = call.send().await.map_err(TableError::sdk(doing))?;
+            let [found, looked_at] =
+                [response.count(), response.scanned_count()].map(|number| usize::try_from(number).unwrap_or_default());
+            Ok(Count { found, looked_at, next: response.last_evaluated_key.map(Place) })
+        }
+        .boxed()
     }
 
-    /// How many items one call of a query finds. The items themselves are not sent.
-    pub async fn count(&self, query: Query, doing: &'static str) -> Result<Count, TableError> {
-        let call = query.call(&self.client, &self.name).select(Select::Count);
-        let response = call.send().await.map_err(TableError::sdk(doing))?;
-        let [found, looked_at] =
-            [response.count(), response.scanned_count()].map(|number| usize::try_from(number).unwrap_or_default());
-        Ok(Count { found, looked_at, next: response.last_evaluated_key.map(Place) })
+    fn read_item_together(&self, key: Key) -> TableFuture<'_, Option<Item>> {
+        let read = move || {
+            let key = key.clone();
+            async { TableResponse::carried(self.reads.ask(key).await) }
+        };
+        until_decided(read).boxed()
+    }
+
+    fn get_item(&self, key: Key, consistent: bool, doing: &'static str) -> TableFuture<'_, Option<Item>> {
+        async move {
+            let call = self.client.get_item().table_name(&self.name).set_key(Some(key.attributes()));
+            Ok(call.consistent_read(consistent).send().await.map_err(TableError::sdk(doing))?.item)
+        }
+        .boxed()
+    }
+
+    fn partition_together(&self, pk: String, sk_prefix: String) -> TableFuture<'_, Arc<Vec<Item>>> {
+        async move {
+            let asked = self.partitions.ask((pk, sk_prefix)).await;
+            asked.map_err(|_| TableError::Missing("the outcome of a query"))?
+        }
+        .boxed()
+    }
+
+    fn row_page(&self, query: Query, doing: &'static str) -> TableFuture<'_, (Page<Row>, usize)> {
+        async move {
+            let response = query.call(&self.client, &self.name).send().await.map_err(TableError::sdk(doing))?;
+            let looked_at = usize::try_from(response.scanned_count()).unwrap_or_default();
+            let entries = response.items.unwrap_or_default().into_iter().map(Row).collect();
+            Ok((Page { entries, next: response.last_evaluated_key.map(Place) }, looked_at))
+        }
+        .boxed()
     }
 }
 

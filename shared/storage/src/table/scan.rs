@@ -1,10 +1,14 @@
 //! Reading the whole table, for operators' work: no function of a deployment does.
 
-use aws_sdk_dynamodb::{Client, operation::scan::builders::ScanFluentBuilder};
+use aws_sdk_dynamodb::{
+    Client,
+    operation::scan::{ScanOutput, builders::ScanFluentBuilder},
+};
+use futures::FutureExt;
 use serde::de::DeserializeOwned;
 
 use super::{
-    Table,
+    Table, TableFuture,
     condition::Condition,
     error::TableError,
     expression::Expressions,
@@ -56,11 +60,15 @@ impl Scan {
 impl Table {
     /// A page of a scan, in no order. Nothing is gathered with other calls: a scan takes what the table has to give.
     pub async fn scan<T: DeserializeOwned>(&self, scan: Scan, doing: &'static str) -> Result<Scanned<T>, TableError> {
-        let answer = scan.call(&self.client, &self.name).send().await.map_err(TableError::sdk(doing))?;
-        let looked_at = u64::try_from(answer.scanned_count).unwrap_or_default();
-        let items = answer.items.unwrap_or_default().into_iter();
+        let response = self.scan_page(scan, doing).await?;
+        let looked_at = u64::try_from(response.scanned_count).unwrap_or_default();
+        let items = response.items.unwrap_or_default().into_iter();
         let items = items.filter_map(|item| Some((Key::of(&item)?, read_item(item, doing)))).collect();
-        Ok(Scanned { items, looked_at, next: answer.last_evaluated_key.map(Place) })
+        Ok(Scanned { items, looked_at, next: response.last_evaluated_key.map(Place) })
+    }
+
+    fn scan_page(&self, scan: Scan, doing: &'static str) -> TableFuture<'_, ScanOutput> {
+        async move { scan.call(&self.client, &self.name).send().await.map_err(TableError::sdk(doing)) }.boxed()
     }
 }
 

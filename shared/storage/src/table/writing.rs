@@ -10,10 +10,11 @@ use aws_sdk_dynamodb::{
     },
     types::{self as transact, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update},
 };
+use futures::FutureExt;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
-    Table,
+    Table, TableFuture,
     error::TableError,
     expression::Expressions,
     key::Item,
@@ -54,7 +55,7 @@ macro_rules! written {
 impl Table {
     /// Writes one item in a call of its own.
     pub async fn write(&self, write: impl Into<Write>, doing: &'static str) -> Result<Written<()>, TableError> {
-        Ok(unread(self.write_alone(&write.into(), false, doing).await?))
+        Ok(unread(self.alone(write.into(), false, doing).await?))
     }
 
     /// The same, and the item as it is then: with the change, or as it was found when a condition did not hold.
@@ -63,7 +64,7 @@ impl Table {
         change: Change,
         doing: &'static str,
     ) -> Result<Written<T>, TableError> {
-        read_back(self.write_alone(&change.into(), true, doing).await?, doing)
+        read_back(self.alone(change.into(), true, doing).await?, doing)
     }
 
     /// Writes a whole item in a call of its own. Done gives the item as it was written, and lost the item that stands in its
@@ -73,7 +74,7 @@ impl Table {
         put: Put,
         doing: &'static str,
     ) -> Result<Written<T>, TableError> {
-        read_back(self.write_alone(&put.into(), true, doing).await?, doing)
+        read_back(self.alone(put.into(), true, doing).await?, doing)
     }
 
     /// Writes one item, whatever was there before.
@@ -88,7 +89,7 @@ impl Table {
         write: impl Into<Write>,
         doing: &'static str,
     ) -> Result<Written<()>, TableError> {
-        Ok(unread(self.together(&write.into(), false, doing).await?))
+        Ok(unread(self.together(write.into(), false, doing).await?))
     }
 
     /// The same, and the item as it is then.
@@ -97,20 +98,19 @@ impl Table {
         change: Change,
         doing: &'static str,
     ) -> Result<Written<T>, TableError> {
-        read_back(self.together(&change.into(), true, doing).await?, doing)
+        read_back(self.together(change.into(), true, doing).await?, doing)
     }
 
-    async fn together(&self, write: &Write, read: bool, doing: &'static str) -> Result<Written<Item>, TableError> {
-        match Statement::of(write) {
-            Some(statement) => {
-                until_decided(|| async { TableResponse::carried(self.writes.ask(statement.clone()).await) }).await
-            }
-            None => self.write_alone(write, read, doing).await,
+    fn together(&self, write: Write, read: bool, doing: &'static str) -> TableFuture<'_, Written<Item>> {
+        let Some(statement) = Statement::of(&write) else { return self.alone(write, read, doing) };
+        async move {
+            until_decided(|| async { TableResponse::carried(self.writes.ask(statement.clone()).await) }).await
         }
+        .boxed()
     }
 
-    async fn write_alone(&self, write: &Write, read: bool, doing: &'static str) -> Result<Written<Item>, TableError> {
-        until_decided(|| self.write_once(write, read, doing)).await
+    fn alone(&self, write: Write, read: bool, doing: &'static str) -> TableFuture<'_, Written<Item>> {
+        async move { until_decided(|| self.write_once(&write, read, doing)).await }.boxed()
     }
 
     async fn write_once(&self, write: &Write, read: bool, doing: &'static str) -> TableResponse<Written<Item>> {
@@ -141,7 +141,11 @@ impl Table {
 
     /// Writes all of it or nothing. Another write to one of the items at this very moment cancels a transaction, so that one
     /// is tried again; the conditions in it must make that harmless.
-    pub async fn write_all(&self, writes: Transaction, doing: &'static str) -> Result<Written<()>, TableError> {
+    pub fn write_all(&self, writes: Transaction, doing: &'static str) -> TableFuture<'_, Written<()>> {
+        self.all_or_nothing(writes, doing).boxed()
+    }
+
+    async fn all_or_nothing(&self, writes: Transaction, doing: &'static str) -> Result<Written<()>, TableError> {
         let parts = writes.0.iter().map(|write| self.in_transaction(write)).collect::<Result<Vec<_>, _>>();
         let parts = parts.map_err(TableError::unbuilt(doing))?;
         until_decided(|| async {

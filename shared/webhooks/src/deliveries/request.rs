@@ -9,7 +9,7 @@ use base::{
     clock::Time,
     version::{SERVICE_VERSION, SERVICE_VERSION_HEADER},
 };
-use outbound::{Answer, AttemptError, Outbound, USER_AGENT, endpoint_url::EndpointUrl};
+use outbound::{AttemptError, HttpResponse, Outbound, USER_AGENT, endpoint_url::EndpointUrl};
 use storage::sealing::{KeyRings, SealError};
 
 /// The request of an attempt, or why it must not be sent.
@@ -48,7 +48,7 @@ impl Prepared {
     }
 
     /// One exchange with the endpoint.
-    pub(super) async fn send(self, outbound: &Outbound) -> Result<Answer, AttemptError> {
+    pub(super) async fn send(self, outbound: &Outbound) -> Result<HttpResponse, AttemptError> {
         match self {
             Self::Request { url, headers, body } => outbound.send(Method::POST, url.url(), &headers, body).await,
             Self::Blocked(error) => Err(error),
