@@ -243,14 +243,14 @@ fn crates() -> Vec<PathBuf> {
 
 #[test]
 fn no_two_files_of_a_crate_use_each_other_in_a_circle() {
-    let mut told = Vec::new();
+    let mut found = Vec::new();
     for folder in crates() {
         let name = folder.file_name().expect("a name").to_string_lossy().into_owned();
         for circle in Sources::read(&folder.join("src")).circles() {
-            told.push(format!("{name}: {}", circle.join(" → ")));
+            found.push(format!("{name}: {}", circle.join(" → ")));
         }
     }
-    assert!(told.is_empty(), "files use each other in circles:\n{}", told.join("\n"));
+    assert!(found.is_empty(), "files use each other in circles:\n{}", found.join("\n"));
 }
 
 #[test]

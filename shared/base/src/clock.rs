@@ -11,7 +11,7 @@ use std::{
 use jiff::{Timestamp, civil::DateTime};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Where the time comes from; handed in, so that tests set it.
+/// The source of the time; an argument, so that tests set it.
 pub trait Clock: Send + Sync {
     /// The present moment.
     fn now(&self) -> Time;
@@ -110,7 +110,7 @@ impl Sub<Duration> for Time {
 }
 
 impl fmt::Display for Time {
-    /// Never fails: what has no four digits to its year is written as the nearest that has.
+    /// Never fails: a time whose year has not four digits is written as the nearest that has.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let written = (*self).clamp(FIRST, LAST);
         let timestamp = Timestamp::from_millisecond(written.0).expect("it is between the first and the last");

@@ -28,7 +28,7 @@ const HEAD_START: Duration = Duration::from_millis(250);
 /// How many addresses of a name are tried: more do not help, and a name with hundreds must not make hundreds of connections.
 const MAX_TRIED: usize = 8;
 
-/// What the system takes of an answer before it is read. A head of 32 KiB and a body of 4 KiB are all that ever is.
+/// How many bytes of a response the system buffers. At most a head of 32 KiB and a body of 4 KiB are ever read.
 const RECEIVE_BUFFER: u32 = 64 * 1024;
 
 /// The most look-ups at once. On AWS a process makes 50 attempts at a time, each of which gives up its look-up after five seconds,

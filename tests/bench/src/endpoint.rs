@@ -23,7 +23,6 @@ pub const MARK: &str = "\"number\":";
 
 /// A server with two paths, `/0` and `/1`.
 pub struct Endpoint {
-    /// Its address.
     pub address: String,
     seen: Arc<Seen>,
 }

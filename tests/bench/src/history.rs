@@ -27,7 +27,6 @@ const WRITTEN_AT_ONCE: usize = 25;
 
 /// The figures of one history.
 pub struct Measured {
-    /// How many deliveries there were.
     pub deliveries: usize,
     /// The first page of those that have failed: there are none.
     pub page: Times,

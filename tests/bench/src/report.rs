@@ -178,7 +178,7 @@ pub fn usage(full: &[Run], idle: &Usage, idle_for: Duration, resident: &BTreeMap
     println!("\n{ANCHOR_COMPUTING}");
 }
 
-/// What was asked of the table.
+/// The requests to the table.
 pub fn requests(counted: &[Requests]) {
     println!("\n| table, per delivery | requests | parts of requests | write units | read units |");
     println!("|---|---|---|---|---|");

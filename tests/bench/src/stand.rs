@@ -1,4 +1,4 @@
-//! What is measured, or stands beside it: a running bundle with its table and secrets.
+//! A running bundle with its table and secrets: the thing measured, or its surroundings.
 
 use std::{
     collections::HashMap,
@@ -18,7 +18,6 @@ use tokio::process::{Child, Command};
 
 use crate::counting_proxy::CountingProxy;
 
-/// A running bundle.
 pub struct Stand {
     env: HashMap<String, String>,
     /// A token of the demo application.
@@ -39,9 +38,8 @@ pub struct Setup<'a> {
     pub geo_ip: Option<&'a Value>,
     /// Functions that run as they are deployed. The others are debug builds.
     pub release: &'a [&'a str],
-    /// Settings.
     pub variables: &'a [(&'a str, &'a str)],
-    /// A proxy that stands before the table for the functions, and is told where the table will be.
+    /// A proxy between the functions and the table.
     pub proxy: Option<&'a CountingProxy>,
 }
 

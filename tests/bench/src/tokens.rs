@@ -48,9 +48,9 @@ const LOAD_BEFORE: Duration = Duration::from_secs(1);
 
 /// One piece of work with everything in memory.
 pub struct Piece {
-    /// What the report calls it.
+    /// Its name in the report.
     pub name: &'static str,
-    /// What one thread computes for it.
+    /// The processor time of one thread for it.
     pub time: Duration,
     /// How many instructions that are, where valgrind is installed.
     pub instructions: Option<f64>,
@@ -58,7 +58,7 @@ pub struct Piece {
 
 /// The deployed function alone.
 pub struct Alone {
-    /// What it computes for a token.
+    /// The processor time for a token.
     pub time: Duration,
     /// How long a token takes, from the event to the answer.
     pub waiting: Duration,
@@ -66,13 +66,11 @@ pub struct Alone {
 
 /// Through the local gateway.
 pub struct Load {
-    /// How many tokens were issued.
     pub tokens: usize,
     /// In which time.
     pub time: Duration,
     /// How long each took.
     pub waiting: Times,
-    /// What was computed meanwhile.
     pub usage: Usage,
 }
 
@@ -112,12 +110,12 @@ fn instructions(work: &str) -> Result<Option<f64>, Box<dyn Error>> {
 fn counted(work: &str, count: u32) -> Result<Option<f64>, Box<dyn Error>> {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", PROGRAM, work, &count.to_string()]);
-    let told = match valgrind.output() {
+    let report = match valgrind.output() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         output => String::from_utf8(output?.stderr)?,
     };
-    let line = told.lines().find_map(|line| line.rsplit_once("Collected :"));
-    let (_, instructions) = line.ok_or_else(|| format!("valgrind counted nothing: {told}"))?;
+    let line = report.lines().find_map(|line| line.rsplit_once("Collected :"));
+    let (_, instructions) = line.ok_or_else(|| format!("valgrind counted nothing: {report}"))?;
     Ok(Some(instructions.trim().parse()?))
 }
 

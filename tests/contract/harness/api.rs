@@ -16,7 +16,7 @@ use super::{Application, Bundle, Contract};
 /// A client of one bundle.
 #[derive(Clone)]
 pub struct Api {
-    /// What the bundle tells its clients.
+    /// The variables of `service.env`.
     pub env: Arc<std::collections::BTreeMap<String, String>>,
     http: reqwest::Client,
     contract: Arc<Contract>,
@@ -40,11 +40,8 @@ pub struct Call {
 pub struct ApiResponse {
     /// The request's verb and path, and the whole answer, for messages.
     pub exchange: String,
-    /// The status.
     pub status: u16,
-    /// The headers.
     pub headers: HeaderMap,
-    /// The body.
     pub body: Vec<u8>,
 }
 
@@ -65,14 +62,13 @@ impl Api {
         Self { http: client(address), ..self.clone() }
     }
 
-    /// The address of the API.
     pub fn base_url(&self) -> &str {
         &self.env["BASE_URL"]
     }
 
     /// Every answer about payments that any test has seen: the path, and head and body.
     pub fn seen(&self) -> Vec<(String, String)> {
-        self.seen.lock().expect("nobody panics while holding it").clone()
+        self.seen.lock().expect("no holder panics").clone()
     }
 
     /// A request with any verb to any path.
@@ -81,12 +77,10 @@ impl Api {
         Call { api: self.clone(), method, path: path.into(), headers: HeaderMap::new(), body: None }
     }
 
-    /// A GET.
     pub fn get(&self, path: impl Into<String>) -> Call {
         self.call("GET", path)
     }
 
-    /// A POST.
     pub fn post(&self, path: impl Into<String>) -> Call {
         self.call("POST", path)
     }
@@ -127,7 +121,6 @@ fn client(address: Ipv4Addr) -> reqwest::Client {
 }
 
 impl Call {
-    /// Adds a header.
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         let name: HeaderName = name.parse().expect("the tests use names that headers can have");
         let value = HeaderValue::from_bytes(value.as_ref()).expect("the tests use values that headers can have");
@@ -135,12 +128,10 @@ impl Call {
         self
     }
 
-    /// Adds an access token.
     pub fn bearer(self, token: &str) -> Self {
         self.header("authorization", format!("Bearer {token}"))
     }
 
-    /// Adds a JSON body.
     pub fn json(self, body: &Value) -> Self {
         self.body("application/json", body.to_string())
     }
@@ -200,7 +191,7 @@ impl Call {
         let path = self.path.split('?').next().unwrap_or_default();
         if ["/payment/", "/api/public/", "/panel/"].iter().any(|part| path.contains(part)) {
             let text = format!("{headers:?}\n{}", String::from_utf8_lossy(&body));
-            self.api.seen.lock().expect("nobody panics while holding it").push((path.to_owned(), text));
+            self.api.seen.lock().expect("no holder panics").push((path.to_owned(), text));
         }
         let mut faults = self.api.contract.faults(&self.method, &self.path, status, &headers, &body);
         // The contract has two answers that say nothing, whatever went wrong.
@@ -216,12 +207,10 @@ impl Call {
 }
 
 impl ApiResponse {
-    /// The body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("not JSON ({error}): {}", self.exchange))
     }
 
-    /// The body as text.
     pub fn text(&self) -> String {
         String::from_utf8(self.body.clone()).unwrap_or_else(|_| panic!("not UTF-8: {}", self.exchange))
     }
@@ -232,7 +221,7 @@ impl ApiResponse {
     }
 }
 
-/// What the contract says of every answer.
+/// The contract's promises for every answer.
 fn common_faults(base_url: &str, no_problem: bool, status: u16, headers: &HeaderMap, body: &[u8]) -> Vec<String> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut faults = Vec::new();
@@ -299,7 +288,7 @@ fn time_faults(value: &Value, faults: &mut Vec<String>) {
             for (name, member) in members.iter().filter(|(name, _)| *name != "data") {
                 let is_day = name == "lastUsedDate"; // of a credential; not even its owner needs to know more
                 let is_time = name.ends_with("Date") && !is_day || name == "lastUpdate" || name == "timestamp";
-                // What is no text is openapi.yaml's to judge; the served document has members of these names, too.
+                // openapi.yaml judges values that are no texts; the served document has members of these names, too.
                 if is_time && member.as_str().is_some_and(|text| !is_timestamp(text)) {
                     faults.push(format!("{name} is no time as the contract writes them: {member}"));
                 }

@@ -1,4 +1,4 @@
-//! What the tests stand on: the bundle, a client that checks every answer, and the third parties of the crate `doubles`.
+//! The ground of the tests: the bundle, a client that checks every answer, and the third parties of the crate `doubles`.
 
 mod account;
 mod admin;

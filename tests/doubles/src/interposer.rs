@@ -1,5 +1,5 @@
 //! A proxy between the functions and what they stand on (the table, the queue), which sees every call by name and can
-//! stop the world at that very call: before it is forwarded, or when it was carried out and nobody knows yet. It can also
+//! stop the world at that very call: before it is forwarded, or when it was carried out and before its caller knows. It can also
 //! delay calls, refuse them, and lose, double, delay and reorder the messages of a queue.
 
 use std::{
@@ -24,7 +24,7 @@ use crate::{LONG, Received, http::read, locked};
 /// A call of an AWS service in its JSON protocol.
 #[derive(Debug, Clone)]
 pub struct AwsCall {
-    /// What is called, such as `BatchExecuteStatement`.
+    /// The operation, such as `BatchExecuteStatement`.
     pub operation: String,
     /// With what.
     pub body: Value,
@@ -116,7 +116,7 @@ impl Held {
     }
 }
 
-/// What is done to calls of a kind, again and again.
+/// The treatment of calls of a kind, again and again.
 enum Treatment {
     Delay(Duration),
     Refuse(&'static str),
@@ -177,7 +177,7 @@ impl Interposer {
         Self { address, state, accepting }
     }
 
-    /// Its address, as the functions are told it.
+    /// Its address as a URL.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -298,7 +298,7 @@ impl State {
         })
     }
 
-    /// What is behind it answers; nothing, when it is down.
+    /// The response of the server behind it; nothing when that is down.
     async fn forward(&self, received: &Received, body: Vec<u8>) -> Option<ProxyResponse> {
         let url = format!("http://{}{}", self.upstream, received.path);
         let method = received.method.parse().ok()?;

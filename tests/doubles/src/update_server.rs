@@ -1,5 +1,5 @@
 //! A provider of geo-IP databases on plain TCP: MaxMind's update server, and files at any path with a checksum beside
-//! them. It counts what it is asked, and misbehaves where it is told to.
+//! them. It counts requests, and misbehaves on request.
 
 use std::{
     collections::HashMap,
@@ -93,7 +93,7 @@ impl UpdateServer {
         locked(&self.state.instead).insert(path.to_owned(), script.into());
     }
 
-    /// What has come to a path so far, whatever the query.
+    /// The requests for a path so far, whatever the query.
     pub fn received(&self, path: &str) -> Vec<Received> {
         let received = locked(&self.state.received);
         received.iter().filter(|received| path_of(received) == path).cloned().collect()

@@ -1,4 +1,4 @@
-//! Reading single items, partitions and what queries find.
+//! Reading single items, partitions and queries.
 
 use aws_sdk_dynamodb::types::Select;
 use base::logging;
@@ -52,7 +52,7 @@ impl Table {
         items.iter().map(|item| read_item(item.clone(), doing)).collect()
     }
 
-    /// A page of what a query finds, in the order of the sort key.
+    /// A page of a query, in the order of the sort key.
     pub async fn page<T: DeserializeOwned>(&self, query: Query, doing: &'static str) -> Result<Page<T>, TableError> {
         Ok(self.page_looked_at(query, doing).await?.0)
     }
@@ -68,7 +68,7 @@ impl Table {
         Ok((Page { entries: read_rows(rows.entries, skips_unreadable, doing)?, next: rows.next }, looked_at))
     }
 
-    /// Everything that a query finds, page after page.
+    /// All items of a query, page after page.
     pub async fn all<T: DeserializeOwned>(&self, query: Query, doing: &'static str) -> Result<Vec<T>, TableError> {
         let skips_unreadable = query.skips_unreadable;
         read_rows(self.rows(query, doing).await?, skips_unreadable, doing)

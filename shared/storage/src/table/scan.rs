@@ -13,7 +13,7 @@ use super::{
     value::read_item,
 };
 
-/// What is looked for in the whole table, consistently.
+/// A search of the whole table, consistent.
 #[derive(Debug, Clone, Default)]
 pub struct Scan {
     filter: Vec<Condition>,
@@ -32,7 +32,7 @@ pub struct Scanned<T> {
 }
 
 impl Scan {
-    /// Only what this holds for. What it leaves out is read and paid for all the same.
+    /// Only items for which this holds. The others are read and paid for all the same.
     pub fn only(mut self, filter: Condition) -> Self {
         self.filter.push(filter);
         self
@@ -54,7 +54,7 @@ impl Scan {
 }
 
 impl Table {
-    /// A page of a scan, in no order. Nothing is gathered with other calls: a scan takes what the table has to give.
+    /// A page of a scan, in no order. It shares no call with others.
     pub async fn scan<T: DeserializeOwned>(&self, scan: Scan, doing: &'static str) -> Result<Scanned<T>, TableError> {
         let answer = scan.call(&self.client, &self.name).send().await.map_err(TableError::sdk(doing))?;
         let looked_at = u64::try_from(answer.scanned_count).unwrap_or_default();

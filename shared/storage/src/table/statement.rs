@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_partiql_has_no_words_for_goes_alone() {
+    fn a_write_that_partiql_cannot_express_goes_alone() {
         let key = || (String::from("W#1"), String::from("HEAD"));
         let known = || Change::of(key()).only_if(is("version", 1_u32));
         assert!(Statement::of(&known().set("a", "b").into()).is_some());

@@ -26,7 +26,7 @@ use super::{
     write::{Change, Delete, Put, Transaction, Write, Written},
 };
 
-/// Gives a call, or a part of a transaction, its condition and what the placeholders stand for.
+/// Gives a call, or a part of a transaction, its condition and the names and values of the placeholders.
 macro_rules! conditional {
     ($call:expr, $expressions:ident, $conditions:expr) => {{
         let condition = $expressions.condition($conditions);

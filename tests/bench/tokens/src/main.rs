@@ -12,7 +12,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use memory::{Memory, Work};
 
-/// What can be measured.
+/// The pieces of work that can be measured.
 const WORK: [(&str, SigningAlgorithm, Work); 8] = [
     ("es256-sign", Es256, Work::Sign),
     ("es256-issue", Es256, Work::Issue),
@@ -23,7 +23,7 @@ const WORK: [(&str, SigningAlgorithm, Work); 8] = [
     ("eddsa-verify", EdDsa, Work::Verify),
     ("eddsa-validate", EdDsa, Work::Validate),
 ];
-/// The median of so many rounds of so many is told: the machine does other things, too.
+/// The result is the median of so many rounds of so many: the machine does other things, too.
 const ROUNDS: usize = 31;
 const ROUND: u32 = 300;
 
