@@ -1,4 +1,5 @@
-//! An access token, properly signed, with any header and any claims: an accepted one has the right claims, and is good now.
+//! An access token, properly signed, with any header and any claims: an accepted one has the right claims, and is good
+//! now.
 #![no_main]
 
 use std::sync::LazyLock;

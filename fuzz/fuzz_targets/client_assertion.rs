@@ -1,5 +1,5 @@
-//! A client's assertion, properly signed, with any header and any claims: an accepted one has each right claim, once, and is
-//! good now and not for too long.
+//! A client's assertion, properly signed, with any header and any claims: an accepted one has each right claim, once,
+//! and is good now and not for too long.
 #![no_main]
 
 use std::{collections::HashSet, sync::LazyLock};

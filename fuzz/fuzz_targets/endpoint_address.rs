@@ -1,5 +1,6 @@
 //! An address of an endpoint: whatever is taken is https to a public host, without credentials and fragment, and reads
-//! the same when it is read again. Its mask leads to the same host, and stands for the same values when it is sent back.
+//! the same when it is read again. Its mask leads to the same host, and stands for the same values when it is sent
+//! back.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

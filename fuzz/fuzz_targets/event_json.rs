@@ -1,5 +1,5 @@
-//! A request to publish: an accepted one becomes an event that carries the data byte for byte, is JSON with the contract's
-//! members, and keeps the limits of size and depth.
+//! A request to publish: an accepted one becomes an event that carries the data byte for byte, is JSON with the
+//! contract's members, and keeps the limits of size and depth.
 #![no_main]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Files of one crate that use each other in a circle. A re-export is seen through: who uses `crate::Thing` uses the file that
-//! has it, and the file that re-exports it uses nothing thereby.
+//! Files of one crate that use each other in a circle. A re-export is seen through: who uses `crate::Thing` uses the
+//! file that has it, and the file that re-exports it uses nothing thereby.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},

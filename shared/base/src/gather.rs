@@ -1,8 +1,8 @@
 //! Gathering: requests of the same moment share a call.
 //!
 //! Requests that come while a call is under way share the next one. So no request waits for company, and the
-//! busier it is the more requests a call carries: a round trip to the table or the queue costs a busy process little more
-//! than an idle one. Each request has a response of its own.
+//! busier it is the more requests a call carries: a round trip to the table or the queue costs a busy process little
+//! more than an idle one. Each request has a response of its own.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -64,7 +64,8 @@ impl<C: Calls> Gather<C> {
         Self(Arc::new(Shared { calls, desk: Mutex::new(desk) }))
     }
 
-    /// Asks, and waits for the response. A caller that stops waiting takes its request back if no call carries it yet, and stops no call.
+    /// Asks, and waits for the response. A caller that stops waiting takes its request back if no call carries it yet,
+    /// and stops no call.
     pub async fn ask(&self, ask: C::Request) -> Result<C::Response, Unanswered> {
         let (answer, answered) = oneshot::channel();
         let another_caller = {

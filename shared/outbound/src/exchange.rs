@@ -138,8 +138,8 @@ impl HttpResponse {
         String::from_utf8_lossy(&self.body[..end]).into_owned()
     }
 
-    /// How long an endpoint that is too busy asks to be left alone (RFC 9110 §10.2.3): seconds or a date, at most a day.
-    /// A header that cannot be read asks for nothing.
+    /// How long an endpoint that is too busy asks to be left alone (RFC 9110 §10.2.3): seconds or a date, at most a
+    /// day. A header that cannot be read asks for nothing.
     pub fn pause_asked_for(&self, now: Time) -> Option<Duration> {
         if !matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             return None;

@@ -1,6 +1,7 @@
 //! Publishing and delivering: how many a second, how soon, and at whose expense.
 //!
-//! Everything shares the machine: the functions as they are deployed, the stand-ins for AWS, the publishers and the endpoint.
+//! Everything shares the machine: the functions as they are deployed, the stand-ins for AWS, the publishers and the
+//! endpoint.
 
 use std::{
     error::Error,

@@ -1,4 +1,5 @@
-//! The endpoint of measured deliveries: notes when each event arrives, by the number in its data, and does nothing else.
+//! The endpoint of measured deliveries: notes when each event arrives, by the number in its data, and does nothing
+//! else.
 
 use std::{
     error::Error,

@@ -1,5 +1,5 @@
-//! An update of a geo-IP database as large as the largest free one, from a server on this machine into a folder; and what a
-//! reader of it takes for an address.
+//! An update of a geo-IP database as large as the largest free one, from a server on this machine into a folder; and
+//! what a reader of it takes for an address.
 
 use std::{
     error::Error,

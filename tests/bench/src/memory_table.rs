@@ -1,5 +1,5 @@
-//! A table that answers from memory: a repeated request gets the answer of its first time. So a function can be measured
-//! that reads from its table, without the table.
+//! A table that answers from memory: a repeated request gets the answer of its first time. So a function can be
+//! measured that reads from its table, without the table.
 
 use std::{
     collections::HashMap,

@@ -1,7 +1,9 @@
-//! Tokens: what issuing and validating one costs, in a core's time and in instructions, and how many there are in a second.
+//! Tokens: what issuing and validating one costs, in a core's time and in instructions, and how many there are in a
+//! second.
 //!
-//! Three times the same work, with more around it each time: in one thread with everything in memory (the program `tokens`);
-//! the function as it is deployed, alone, with a table that answers from memory; and all of it through the local gateway.
+//! Three times the same work, with more around it each time: in one thread with everything in memory (the program
+//! `tokens`); the function as it is deployed, alone, with a table that answers from memory; and all of it through the
+//! local gateway.
 
 use std::{
     collections::BTreeMap,
@@ -99,8 +101,8 @@ fn pieces() -> Result<Vec<Piece>, Box<dyn Error>> {
     WORK.into_iter().map(piece).collect()
 }
 
-/// How many instructions a piece of work takes, as callgrind counts them: of the processor that it plays, which lacks some of
-/// the extensions of the real one. `None` where there is no valgrind.
+/// How many instructions a piece of work takes, as callgrind counts them: of the processor that it plays, which lacks
+/// some of the extensions of the real one. `None` where there is no valgrind.
 fn instructions(work: &str) -> Result<Option<f64>, Box<dyn Error>> {
     let [few, many] = COUNTED;
     let (Some(less), Some(more)) = (counted(work, few)?, counted(work, many)?) else { return Ok(None) };

@@ -57,8 +57,8 @@ pub async fn account(entity: &Entity, receiver: &Receiver, deliveries: &[String]
     account
 }
 
-/// How many of a delivery's requests are in its history with no attempt. Fails if one is, and no kill explains it; if an
-/// attempt is there that no receiver saw; or if the history has gaps.
+/// How many of a delivery's requests are in its history with no attempt. Fails if one is, and no kill explains it; if
+/// an attempt is there that no receiver saw; or if the history has gaps.
 pub fn unrecorded(requests: &[&Received], delivery: &Value, kills: &[Range<Instant>]) -> usize {
     let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");
     let numbers = attempts.iter().filter_map(|attempt| attempt["attemptNumber"].as_u64());

@@ -1,5 +1,5 @@
-//! The platform's event bus, as far as it is there on one machine: its events are handed to the function that takes them,
-//! and the queue of rejected ones is read.
+//! The platform's event bus, as far as it is there on one machine: its events are handed to the function that takes
+//! them, and the queue of rejected ones is read.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,7 +10,8 @@ use super::{LONG, aws_authorization_of, invocation, until};
 
 const QUEUE: &str = "000000000000/RejectedEvents";
 
-/// Messages taken from the queues of all bundles so far, by the queue's address: a reader takes those of others as well.
+/// Messages taken from the queues of all bundles so far, by the queue's address: a reader takes those of others as
+/// well.
 static TAKEN: Mutex<BTreeMap<String, Vec<Rejected>>> = Mutex::const_new(BTreeMap::new());
 
 /// The bus of one bundle.

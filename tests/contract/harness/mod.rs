@@ -1,4 +1,5 @@
-//! The ground of the tests: the bundle, a client that checks every answer, and the third parties of the crate `doubles`.
+//! The ground of the tests: the bundle, a client that checks every answer, and the third parties of the crate
+//! `doubles`.
 
 mod account;
 mod admin;

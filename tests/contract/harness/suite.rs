@@ -79,8 +79,8 @@ impl Suite {
         Entity::new(&self.api, format!("entity-{number}")).await
     }
 
-    /// A second bundle, started while there are no two others: each takes a few dozen processes, most of which wait, and the
-    /// machine is small.
+    /// A second bundle, started while there are no two others: each takes a few dozen processes, most of which wait,
+    /// and the machine is small.
     pub async fn other_bundle(&self, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
         self.other_bundle_with(settings, &[]).await
     }
@@ -96,8 +96,8 @@ impl Suite {
         self.start_other(settings, &all, Vec::new()).await
     }
 
-    /// The only bundle beside the first, for tests that measure latencies or load the machine: a second one that does so would
-    /// be measured with it.
+    /// The only bundle beside the first, for tests that measure latencies or load the machine: a second one that does
+    /// so would be measured with it.
     pub async fn only_other_bundle(&self, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
         let permits = self.other_bundles.acquire_many(OTHER_BUNDLES).await.expect("the semaphore is never closed");
         let bundle = Bundle::start_with(settings, &self.simulation.secrets, Vec::new()).await;

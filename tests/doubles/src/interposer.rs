@@ -1,6 +1,6 @@
 //! A proxy between the functions and what they stand on (the table, the queue), which sees every call by name and can
-//! stop the world at that very call: before it is forwarded, or when it was carried out and before its caller knows. It can also
-//! delay calls, refuse them, and lose, double, delay and reorder the messages of a queue.
+//! stop the world at that very call: before it is forwarded, or when it was carried out and before its caller knows. It
+//! can also delay calls, refuse them, and lose, double, delay and reorder the messages of a queue.
 
 use std::{
     io,
@@ -105,7 +105,8 @@ impl Held {
         let _ = self.verdict.send(Verdict::Go);
     }
 
-    /// Ends the connection: a call that was held before is never carried out, of one that was held after, the answer is lost.
+    /// Ends the connection: a call that was held before is never carried out, of one that was held after, the answer is
+    /// lost.
     pub fn lose(self) {
         let _ = self.verdict.send(Verdict::Lose);
     }
@@ -205,8 +206,8 @@ impl Interposer {
         self.add(times, Treatment::Refuse(code), wanted);
     }
 
-    /// From now on, takes every message for a queue with thanks, and has as many copies of it arrive as are asked for, each
-    /// after its own time.
+    /// From now on, takes every message for a queue with thanks, and has as many copies of it arrive as are asked for,
+    /// each after its own time.
     pub fn scatter(&self, copies: impl Fn() -> Vec<Duration> + Send + Sync + 'static) {
         let wanted = |call: &AwsCall| call.operation == "SendMessageBatch";
         self.add(usize::MAX, Treatment::Scatter(Arc::new(copies)), wanted);

@@ -87,8 +87,8 @@ impl UpdateServer {
         locked(&self.state.files).insert(path.to_owned(), file.into());
     }
 
-    /// What to do with requests to a path, whatever their query, instead of answering as it should: one behaviour after the
-    /// other, and then again as it should.
+    /// What to do with requests to a path, whatever their query, instead of answering as it should: one behaviour after
+    /// the other, and then again as it should.
     pub fn instead(&self, path: &str, script: impl Into<Vec<Behaviour>>) {
         locked(&self.state.instead).insert(path.to_owned(), script.into());
     }

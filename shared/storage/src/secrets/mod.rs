@@ -17,8 +17,8 @@ use crate::aws::Aws;
 use base::environment::{Environment, FromEnvironment};
 use problem::Problem;
 
-/// Bytes that must never be seen: no `Display`, a `Debug` that says nothing, and wiped from memory when dropped. There is no `==`,
-/// whose time would show how much is equal: compare in constant time. In JSON they are base 64.
+/// Bytes that must never be seen: no `Display`, a `Debug` that says nothing, and wiped from memory when dropped. There
+/// is no `==`, whose time would show how much is equal: compare in constant time. In JSON they are base 64.
 #[derive(Clone, ZeroizeOnDrop)]
 pub struct SecretBytes(Vec<u8>);
 
@@ -49,8 +49,8 @@ impl<'de> Deserialize<'de> for SecretBytes {
     }
 }
 
-/// Text that must never be seen: no `Display`, a `Debug` that says nothing, and wiped from memory when dropped. There is no `==`,
-/// and it is serialised nowhere by itself.
+/// Text that must never be seen: no `Display`, a `Debug` that says nothing, and wiped from memory when dropped. There
+/// is no `==`, and it is serialised nowhere by itself.
 #[derive(Clone, ZeroizeOnDrop)]
 pub struct SecretText(String);
 
@@ -126,8 +126,8 @@ impl Secrets {
     }
 }
 
-/// Whether an answer says that there is no such secret. One that was deleted is kept for some days first, and asking for its
-/// value is an invalid request meanwhile.
+/// Whether an answer says that there is no such secret. One that was deleted is kept for some days first, and asking
+/// for its value is an invalid request meanwhile.
 /// <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_GetSecretValue.html>
 fn is_gone(error: &GetSecretValueError) -> bool {
     error.is_resource_not_found_exception() || error.is_invalid_request_exception()

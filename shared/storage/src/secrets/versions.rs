@@ -1,5 +1,5 @@
-//! The versions of one secret, as Secrets Manager keeps them while the secret is rotated: each has a name and labels, and the
-//! one that is labelled `AWSCURRENT` is what everybody reads.
+//! The versions of one secret, as Secrets Manager keeps them while the secret is rotated: each has a name and labels,
+//! and the one that is labelled `AWSCURRENT` is what everybody reads.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.html#term_version>
 
 use std::{fmt, future::Future};
@@ -65,8 +65,8 @@ pub trait Versioned: Send + Sync {
     /// Takes this label away from the version that has it.
     fn take_label(&self, id: &str, label: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
 
-    /// Ends a rotation that is under way, and gives back the version that it made. That loses its label also where it is the
-    /// current version already: Secrets Manager begins no other rotation while the label stands anywhere else.
+    /// Ends a rotation that is under way, and gives back the version that it made. That loses its label also where it
+    /// is the current version already: Secrets Manager begins no other rotation while the label stands anywhere else.
     fn abandon_pending(&self) -> impl Future<Output = Result<Option<Version>, SecretError>> + Send {
         async {
             let pending = self.pending().await?;

@@ -1,5 +1,5 @@
-//! Writes in DynamoDB's expressions, as single calls and transactions take them. Every name is a placeholder, so that none can
-//! be one of DynamoDB's 573 reserved words.
+//! Writes in DynamoDB's expressions, as single calls and transactions take them. Every name is a placeholder, so that
+//! none can be one of DynamoDB's 573 reserved words.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.html>
 
 use std::collections::HashMap;
@@ -49,8 +49,8 @@ impl Expressions {
         (!conditions.is_empty()).then(|| self.joined(conditions, " AND "))
     }
 
-    /// The condition on the key of a query: its partition, and perhaps a range of its sort key, which comes as a text with `#` for
-    /// the attribute and `?` for each value.
+    /// The condition on the key of a query: its partition, and perhaps a range of its sort key, which comes as a text
+    /// with `#` for the attribute and `?` for each value.
     pub fn key(
         &mut self,
         (attribute, partition): &(&'static str, Value),

@@ -72,7 +72,8 @@ pub struct Count {
 }
 
 impl Query {
-    /// A partition of the table, read consistently: every write that was acknowledged before is seen, at twice the price.
+    /// A partition of the table, read consistently: every write that was acknowledged before is seen, at twice the
+    /// price.
     pub fn partition(partition: impl Into<Value>) -> Self {
         Self { consistent: true, ..Self::new(None, ("pk", partition.into())) }
     }
@@ -82,8 +83,8 @@ impl Query {
         Self::new(Some(index), (attribute, partition.into()))
     }
 
-    /// A shard of the index `byDue`, between two of its keys, both included. An entry that cannot be read is logged and left
-    /// out, so that it holds up no other.
+    /// A shard of the index `byDue`, between two of its keys, both included. An entry that cannot be read is logged and
+    /// left out, so that it holds up no other.
     pub fn due(shard: impl Into<Value>, (from, to): (impl Into<Value>, impl Into<Value>)) -> Self {
         Self::index("byDue", "dueShard", shard).between("dueAt", from, to).skipping_unreadable()
     }

@@ -39,8 +39,8 @@ impl Table {
         response.item.map(|item| read_item(item, doing)).transpose()
     }
 
-    /// The items of a partition whose sort keys begin so, in their order, read consistently. Callers that ask for the same
-    /// while it is being read share the next response.
+    /// The items of a partition whose sort keys begin so, in their order, read consistently. Callers that ask for the
+    /// same while it is being read share the next response.
     pub async fn shared_partition<T: DeserializeOwned>(
         &self,
         pk: String,

@@ -67,8 +67,8 @@ fn responses(keys: &[Key], output: BatchGetItemOutput) -> Vec<TableResponse<Opti
     keys.iter().map(response).collect()
 }
 
-/// Reads of whole partitions, or of the part of one whose sort keys begin alike. A busy publisher reads the same one again
-/// and again: requests that come while a read is under way share the next one.
+/// Reads of whole partitions, or of the part of one whose sort keys begin alike. A busy publisher reads the same one
+/// again and again: requests that come while a read is under way share the next one.
 pub struct Partitions {
     pub(super) client: Client,
     pub(super) table: String,

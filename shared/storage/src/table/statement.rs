@@ -59,8 +59,8 @@ impl Statement {
         Self { verb, pk, sk, changes, conditions, changed: Vec::new(), compared: Vec::new(), place }
     }
 
-    /// A write in PartiQL; nothing, when it has no words for it: additions, attributes that are set only where they are absent,
-    /// removals of items, and insertions with another condition than that the item is new.
+    /// A write in PartiQL; nothing, when it has no words for it: additions, attributes that are set only where they are
+    /// absent, removals of items, and insertions with another condition than that the item is new.
     pub(super) fn of(write: &Write) -> Option<Self> {
         match write {
             Write::Put(Put { item, conditions }) if *conditions == [is_new()] => Some(Self::insert(item.clone())),

@@ -171,7 +171,8 @@ impl From<Delete> for Write {
 pub enum Written<T> {
     /// It is written; for a change that is read back, the item as it is now.
     Done(T),
-    /// Its condition did not hold, and nothing was written; the item as it is, if there is one and the write gives it back.
+    /// Its condition did not hold, and nothing was written; the item as it is, if there is one and the write gives it
+    /// back.
     Lost(Option<T>),
 }
 

@@ -1,7 +1,8 @@
-//! Issuing and validating tokens with everything in memory and nothing around it: what `make bench PART=tokens` measures.
+//! Issuing and validating tokens with everything in memory and nothing around it: what `make bench PART=tokens`
+//! measures.
 //!
-//! `tokens` measures each piece of work, and prints as JSON how many nanoseconds one thread computes for one. `tokens WORK
-//! COUNT` does one piece so many times, for a tool that counts instructions.
+//! `tokens` measures each piece of work, and prints as JSON how many nanoseconds one thread computes for one. `tokens
+//! WORK COUNT` does one piece so many times, for a tool that counts instructions.
 
 mod memory;
 
