@@ -1,5 +1,5 @@
-//! The parameters of a query, taken one by one, so that every violation is found at once and every unknown parameter
-//! takes is one: a misspelt filter must not look like no filter.
+//! The parameters of a query, taken one by one, so that every violation is found at once. An unknown parameter is one:
+//! a misspelt filter must not look like no filter.
 
 use std::collections::BTreeMap;
 

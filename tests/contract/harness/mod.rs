@@ -17,6 +17,7 @@ mod hooks;
 mod linked;
 mod person;
 mod processes;
+mod promises;
 mod providers;
 mod run;
 mod scripts;

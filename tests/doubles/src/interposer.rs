@@ -19,43 +19,12 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{LONG, Received, http::read, locked};
-
-/// A call of an AWS service in its JSON protocol.
-#[derive(Debug, Clone)]
-pub struct AwsCall {
-    /// The operation, such as `BatchExecuteStatement`.
-    pub operation: String,
-    /// With what.
-    pub body: Value,
-    text: String,
-}
-
-impl AwsCall {
-    fn of(received: &Received) -> Self {
-        let target = received.header("x-amz-target");
-        let text = String::from_utf8_lossy(&received.body).into_owned();
-        Self {
-            operation: target.rsplit('.').next().unwrap_or_default().to_owned(),
-            body: serde_json::from_str(&text).unwrap_or_default(),
-            text,
-        }
-    }
-
-    /// Whether this text stands anywhere in the body, as JSON writes it.
-    pub fn mentions(&self, text: &str) -> bool {
-        self.text.contains(text)
-    }
-
-    /// The statements of a batch, or the one statement, each with its parameters.
-    pub fn statements(&self) -> Vec<&Value> {
-        match self.body["Statements"].as_array() {
-            Some(statements) => statements.iter().collect(),
-            None if self.body["Statement"].is_string() => vec![&self.body],
-            None => Vec::new(),
-        }
-    }
-}
+use crate::{
+    LONG, Received,
+    aws_protocol::{AwsCall, ProxyResponse},
+    http::read,
+    locked,
+};
 
 /// When a call is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,12 +116,6 @@ struct State {
     traps: Mutex<Vec<Trap>>,
     rules: Mutex<Vec<Rule>>,
     seen: Mutex<Vec<AwsCall>>,
-}
-
-struct ProxyResponse {
-    status: u16,
-    headers: Vec<(String, Vec<u8>)>,
-    body: Vec<u8>,
 }
 
 impl Interposer {
@@ -342,29 +305,5 @@ impl Trap {
         // A test that does not look any more does not decide either.
         let _ = self.reached.send(call);
         self.verdict.await.unwrap_or(Verdict::Go)
-    }
-}
-
-impl ProxyResponse {
-    fn json(status: u16, body: &Value) -> Self {
-        let headers = vec![("content-type".to_owned(), b"application/x-amz-json-1.0".to_vec())];
-        Self { status, headers, body: body.to_string().into_bytes() }
-    }
-
-    fn refusal(code: &str) -> Self {
-        let status = if code.starts_with("Internal") || code.starts_with("Service") { 500 } else { 400 };
-        Self::json(status, &json!({ "__type": format!("com.amazonaws#{code}"), "message": "as the test wants it" }))
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        let mut bytes = format!("HTTP/1.1 {} Some Reason\r\n", self.status).into_bytes();
-        for (name, value) in &self.headers {
-            if !["content-length", "connection", "transfer-encoding"].contains(&&**name) {
-                bytes.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
-            }
-        }
-        bytes.extend(format!("content-length: {}\r\n\r\n", self.body.len()).bytes());
-        bytes.extend(&self.body);
-        bytes
     }
 }
