@@ -1,4 +1,5 @@
-//! An access token, properly signed, with any header and any claims: what is taken says what it must, and is good now.
+//! An access token, properly signed, with any header and any claims: an accepted one has the right claims, and is good
+//! now.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -25,7 +26,7 @@ fuzz_target!(|text: &str| {
     let header = header.replace("KID", KEY.kid());
     let Ok(taken) = validate(&signed(&header, claims)) else { return };
 
-    // What nobody reads may have numbers that are too large for this parser.
+    // A claim that is not read may have numbers that are too large for this parser.
     let parsed = serde_json::from_str::<Value>(&header).ok().zip(serde_json::from_str::<Value>(claims).ok());
     let Some((header, claims)) = parsed else { return };
     assert_eq!((&header["alg"], &header["kid"]), (&"EdDSA".into(), &KEY.kid().into()));

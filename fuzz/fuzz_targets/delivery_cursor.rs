@@ -1,5 +1,5 @@
-//! A cursor of the list of deliveries: no text that a client can make is one, and of what was sealed by the service only a
-//! place is taken, exactly as it was written.
+//! A cursor of the list of deliveries: no text that a client can make is one, and of what was sealed by the service
+//! only a place is taken, exactly as it was written.
 #![no_main]
 
 use std::sync::LazyLock;

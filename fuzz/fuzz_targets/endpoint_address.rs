@@ -1,5 +1,6 @@
 //! An address of an endpoint: whatever is taken is https to a public host, without credentials and fragment, and reads
-//! the same when it is read again. Its mask leads to the same host, and comes back as what it stands for.
+//! the same when it is read again. Its mask leads to the same host, and stands for the same values when it is sent
+//! back.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -24,13 +25,13 @@ fuzz_target!(|text: &str| {
         None => panic!("an address without a host"),
     }
     if url.as_str().len() <= 2048 {
-        let again = EndpointUrl::parse(url.as_str(), &rules).expect("what was taken is taken again");
+        let again = EndpointUrl::parse(url.as_str(), &rules).expect("an accepted address is accepted again");
         assert_eq!(again.url(), url);
     }
     let shown = masked::url(text);
     assert_eq!(masked::unmask_url(&shown, text).as_deref(), Ok(text));
     if shown.len() <= 2048 {
-        let shown = EndpointUrl::parse(&shown, &rules).expect("what is shown can be sent back");
+        let shown = EndpointUrl::parse(&shown, &rules).expect("a shown address can be sent back");
         assert_eq!(shown.url().host(), url.host());
     }
 });

@@ -1,5 +1,5 @@
-//! A request to publish: what is taken becomes an event that carries the data byte for byte, is JSON with the contract's
-//! members, and keeps the limits of size and depth.
+//! A request to publish: an accepted one becomes an event that carries the data byte for byte, is JSON with the
+//! contract's members, and keeps the limits of size and depth.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -14,11 +14,11 @@ fuzz_target!(|body: &[u8]| {
     let Some(event) = event_of(body) else { return };
     let id = event.id.as_str();
 
-    // Whatever is in it, its text is what was sent.
-    let sent: BTreeMap<String, &RawValue> = serde_json::from_slice(body).expect("what is taken is a JSON object");
+    // Its text is the text that was sent.
+    let sent: BTreeMap<String, &RawValue> = serde_json::from_slice(body).expect("an accepted request is a JSON object");
     let data = sent["data"].get();
     assert!(event.body.len() <= MAX_BYTES);
-    assert!(event.body.ends_with(&format!("\"data\":{data}}}")), "the data is not what was sent: {}", event.body);
+    assert!(event.body.ends_with(&format!("\"data\":{data}}}")), "the data differs from the request's: {}", event.body);
     let carried: BTreeMap<String, &RawValue> = serde_json::from_str(&event.body).expect("an event is a JSON object");
     let names: Vec<&str> = carried.keys().map(String::as_str).collect();
     assert_eq!(names, ["data", "id", "managingEntityIdentifier", "timestamp", "type"]);

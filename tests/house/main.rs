@@ -1,5 +1,6 @@
-//! The shape of the code: which crate may use which, that no files of one crate use each other in a circle, that endpoints are
-//! declared as template.yaml, openapi.yaml and the documents say, and that documents name files that exist.
+//! The shape of the code: which crate may use which, that no files of one crate use each other in a circle, that
+//! endpoints are declared as template.yaml, openapi.yaml and the documents say, and that the documents are true of the
+//! code.
 
 mod circles;
 mod crates;

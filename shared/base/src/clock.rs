@@ -11,7 +11,7 @@ use std::{
 use jiff::{Timestamp, civil::DateTime};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Where the time comes from; handed in, so that tests set it.
+/// The source of the time; an argument, so that tests set it.
 pub trait Clock: Send + Sync {
     /// The present moment.
     fn now(&self) -> Time;
@@ -61,9 +61,9 @@ impl Time {
         self.to_string().chars().take(10).collect()
     }
 
-    /// The time that a client wrote: RFC 3339 with a `T`, a `Z` or an offset, and nothing finer than milliseconds, so that
-    /// none is lost. A time before the first that can be reckoned with is that one, and one after the last the last: clients
-    /// write such for "ever" and "never".
+    /// The time that a client wrote: RFC 3339 with a `T`, a `Z` or an offset, and nothing finer than milliseconds, so
+    /// that none is lost. A time before the first that can be reckoned with is that one, and one after the last the
+    /// last: clients write such for "ever" and "never".
     pub fn of_client(text: &str) -> Option<Self> {
         let (moment, rest) = text.split_at_checked(19)?;
         let form = moment.bytes().zip(*b"0000-00-00T00:00:00").all(|(byte, model)| match model {
@@ -110,7 +110,7 @@ impl Sub<Duration> for Time {
 }
 
 impl fmt::Display for Time {
-    /// Never fails: what has no four digits to its year is written as the nearest that has.
+    /// Never fails: a time whose year has not four digits is written as the nearest that has.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let written = (*self).clamp(FIRST, LAST);
         let timestamp = Timestamp::from_millisecond(written.0).expect("it is between the first and the last");
@@ -143,8 +143,8 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-/// Waits for so long. Every pause of the service is made here, so that a search finds them all; a decision about time takes a
-/// [`Time`], and no test waits for one.
+/// Waits for so long. Every pause of the service is made here, so that a search finds them all; a decision about time
+/// takes a [`Time`], and no test waits for one.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that pauses")]
 pub async fn pause(duration: Duration) {
     tokio::time::sleep(duration).await;

@@ -6,11 +6,11 @@ use http::Uri;
 
 /// Settings that can be read from the environment.
 pub trait FromEnvironment: Sized {
-    /// Reads them; what is wrong goes into the reader, and the value is then thrown away by [`read`].
+    /// Reads them. Faults go into the reader, and [`read`] then drops the value.
     fn from_environment(environment: &mut Environment) -> Option<Self>;
 }
 
-/// The variables, and what is wrong with them.
+/// The variables, and the faults found in them.
 #[derive(Debug)]
 pub struct Environment {
     variable: fn(&str) -> Option<String>,
@@ -70,7 +70,7 @@ impl Environment {
         value.parse().map_err(|error| self.fault(name, &value, &error)).ok()
     }
 
-    /// Notes that a variable has a value that it must not have; `error` says what is wrong, after "which is".
+    /// Notes that a variable has a value that it must not have; `error` completes the sentence after "which is".
     pub fn fault(&mut self, name: &str, value: &str, error: &dyn fmt::Display) {
         self.faults.push(format!("{name} is `{value}`, which is {error}"));
     }

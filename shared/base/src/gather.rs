@@ -1,8 +1,8 @@
-//! Gathering: what many ask for at the same moment becomes one call.
+//! Gathering: requests of the same moment share a call.
 //!
-//! While a call is under way, whatever else is asked for waits and shares the next. So nobody waits for company, and the
-//! busier it is the more asks a call carries: a round trip to the table or the queue costs a busy process little more
-//! than an idle one. Each ask has an answer of its own.
+//! Requests that come while a call is under way share the next one. So no request waits for company, and the
+//! busier it is the more requests a call carries: a round trip to the table or the queue costs a busy process little
+//! more than an idle one. Each request has a response of its own.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -16,30 +16,30 @@ use tokio::{sync::oneshot, task};
 /// As many calls as may be under way at once: a second one uses the time in which the first waits for the network.
 const CALLS_AT_ONCE: usize = 2;
 
-/// A kind of call that carries several asks.
+/// A kind of call that carries several requests.
 pub trait Calls: Send + Sync + 'static {
-    /// What is asked for.
+    /// One request.
     type Request: Send + 'static;
-    /// What comes of it.
+    /// The response to one request.
     type Response: Send + 'static;
-    /// As many asks as one call takes.
+    /// As many requests as one call takes.
     const LIMIT: usize;
 
-    /// Makes the call; gives one answer for each ask, in the same order.
+    /// Makes the call; gives one response for each request, in the same order.
     fn call(&self, asks: Vec<Self::Request>) -> impl Future<Output = Vec<Self::Response>> + Send;
 
-    /// What no two asks of one call may have in common; by default they may have everything.
+    /// No two requests of one call may have the same place. By default a request has none.
     fn place(_ask: &Self::Request) -> Option<&str> {
         None
     }
 }
 
-/// The call that carries an ask panicked.
+/// The call that carried a request panicked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the call that carried this ended without an answer")]
 pub struct Unanswered;
 
-/// Where asks wait for their call. Clones share it.
+/// The queue of requests that wait for a call. Clones share it.
 pub struct Gather<C: Calls>(Arc<Shared<C>>);
 
 struct Shared<C: Calls> {
@@ -58,13 +58,14 @@ struct Waiting<C: Calls> {
 }
 
 impl<C: Calls> Gather<C> {
-    /// Nothing is asked for yet.
+    /// No request waits yet.
     pub fn new(calls: C) -> Self {
         let desk = Desk { waiting: VecDeque::new(), callers: 0 };
         Self(Arc::new(Shared { calls, desk: Mutex::new(desk) }))
     }
 
-    /// Asks, and waits for the answer. Whoever stops waiting takes back what no call carries yet, and stops no call.
+    /// Asks, and waits for the response. A caller that stops waiting takes its request back if no call carries it yet,
+    /// and stops no call.
     pub async fn ask(&self, ask: C::Request) -> Result<C::Response, Unanswered> {
         let (answer, answered) = oneshot::channel();
         let another_caller = {
@@ -75,7 +76,7 @@ impl<C: Calls> Gather<C> {
             wanted
         };
         if another_caller {
-            // A task of its own, so that an asker who gives up takes nobody else's answer with it.
+            // A task of its own, so that a caller that gives up does not end the call of others.
             task::spawn(Caller { gather: self.clone(), left: false }.work());
         }
         answered.await.map_err(|_| Unanswered)
@@ -86,28 +87,28 @@ impl<C: Calls> Gather<C> {
     }
 }
 
-/// One of the few who call.
+/// One of the few tasks that make calls.
 struct Caller<C: Calls> {
     gather: Gather<C>,
-    /// Whether it has been counted out already, as it is when it finds nothing to do.
+    /// Whether it is no longer counted, as when it found nothing to do.
     left: bool,
 }
 
 impl<C: Calls> Caller<C> {
     async fn work(mut self) {
-        // Whoever asks for several things at once has asked for all of them before this goes on.
+        // A task that asks for several things at once has asked for all of them before this goes on.
         task::yield_now().await;
         while let Some(call) = self.next() {
             let (asks, answers): (Vec<_>, Vec<_>) =
                 call.into_iter().map(|waiting| (waiting.ask, waiting.answer)).unzip();
             for (answer, to) in self.gather.0.calls.call(asks).await.into_iter().zip(answers) {
-                let _ = to.send(answer); // an error says that nobody waits for it any more
+                let _ = to.send(answer); // an error says that its caller gave up
             }
         }
     }
 
-    /// What the next call is to carry. Finding nothing and being counted out is one step: whoever asks a moment later finds
-    /// that a caller is missing, and brings another.
+    /// The requests of the next call. Finding none and leaving the count is one step: a request of a moment later finds
+    /// that a caller is missing, and starts another.
     fn next(&mut self) -> Option<Vec<Waiting<C>>> {
         let mut desk = self.gather.desk();
         let call = desk.take();
@@ -121,7 +122,7 @@ impl<C: Calls> Caller<C> {
 }
 
 impl<C: Calls> Drop for Caller<C> {
-    /// After a panic in a call. What waits must not wait for a caller that may never come.
+    /// After a panic in a call. Requests must not wait for a caller that may never come.
     fn drop(&mut self) {
         if self.left {
             return;
@@ -135,8 +136,8 @@ impl<C: Calls> Drop for Caller<C> {
 }
 
 impl<C: Calls> Desk<C> {
-    /// The next call's asks. One whose place is taken waits for another call, and one for whose answer nobody waits any
-    /// more is left out.
+    /// The requests of the next call. One whose place is taken waits for another call, and one whose caller gave up
+    /// is left out.
     fn take(&mut self) -> Vec<Waiting<C>> {
         let (mut taken, mut places, mut left) = (Vec::new(), HashSet::new(), VecDeque::new());
         while taken.len() < C::LIMIT {
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_asked_for_at_once_is_one_call_up_to_its_limit() {
+    async fn requests_of_the_same_moment_share_a_call_up_to_its_limit() {
         let (gather, calls) = gather();
         let answers = ask_all(&gather, (0..25).map(|number| (number, number.to_string()))).await;
         assert_eq!(answers, (0..25).map(|number| number * 2).collect::<Vec<_>>());
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_asks_for_one_place_never_share_a_call() {
+    async fn two_requests_for_one_place_never_share_a_call() {
         let (gather, calls) = gather();
         let answers = ask_all(&gather, (0..6).map(|number| (number, (number % 2).to_string()))).await;
         assert_eq!(answers, [0, 2, 4, 6, 8, 10]);
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_gives_up_takes_nobody_elses_answer_with_it() {
+    async fn a_caller_that_gives_up_does_not_end_the_call_of_others() {
         let (gather, _) = gather();
         let mut first = Box::pin(gather.ask((1, "a".into())));
         assert!(futures::poll!(&mut first).is_pending());
@@ -230,9 +231,9 @@ mod tests {
         assert_eq!(gather.ask((2, "b".into())).await, Ok(4));
     }
 
-    /// An ask was once lost between a caller that found nothing to do and the moment in which it was counted out.
+    /// A request was once lost between a caller that found nothing to do and the moment in which it left the count.
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn an_ask_that_comes_when_the_last_caller_leaves_is_answered() {
+    async fn a_request_that_comes_when_the_last_caller_leaves_is_answered() {
         let (gather, _) = gather();
         let askers = (0..8u32).map(|asker| {
             let gather = gather.clone();
@@ -243,12 +244,12 @@ mod tests {
             })
         });
         for asker in askers.collect::<Vec<_>>() {
-            asker.await.expect("every ask is answered");
+            asker.await.expect("every request is answered");
         }
     }
 
     #[tokio::test]
-    async fn what_nobody_waits_for_any_more_is_not_asked() {
+    async fn a_request_whose_caller_gave_up_is_not_sent() {
         let (gather, calls) = gather();
         let mut waiting: Vec<_> = (0..3).map(|number| Box::pin(gather.ask((number, number.to_string())))).collect();
         for ask in &mut waiting {
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_panics_leaves_nobody_waiting_and_the_next_one_works() {
+    async fn a_call_that_panics_ends_its_requests_and_the_next_one_works() {
         let (gather, _) = gather();
         assert_eq!(gather.ask((u32::MAX, "a".into())).await, Err(Unanswered));
         assert_eq!(gather.ask((2, "b".into())).await, Ok(4));

@@ -1,6 +1,6 @@
 //! The identifiers that the service makes: a prefix that says of what, and a body whose order is that of time.
 //!
-//! The body is a ULID in lower case: 48 bits of milliseconds and 80 bits that tell apart, as 26 characters of
+//! The body is a ULID in lower case: 48 bits of milliseconds and 80 that make it unique, as 26 characters of
 //! Crockford's base 32. Clients are promised an opaque string; only this module knows more.
 
 use std::fmt;
@@ -42,7 +42,7 @@ macro_rules! identifiers {
                 Self(format!("{}{}", Self::PREFIX, encode(now, random::bytes(random))))
             }
 
-            /// The identifier in a text; `None` when the text is none, so that nothing can have it.
+            /// The identifier in a text; `None` when the text cannot be one.
             pub fn parse(text: &str) -> Option<Self> {
                 text.strip_prefix(Self::PREFIX).is_some_and(is_body).then(|| Self(text.to_owned()))
             }
@@ -75,7 +75,7 @@ macro_rules! identifiers {
 }
 
 identifiers! {
-    /// One event: what happened, once, whoever is told of it.
+    /// One event, however many webhooks want it.
     EventId = "evt_";
     /// One webhook: a subscription of an endpoint.
     WebhookId = "whk_";

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use aws_lc_rs::rand;
 
-/// Where random bytes come from; handed in, so that tests repeat.
+/// The source of random bytes; an argument, so that tests repeat.
 pub trait Random: Send + Sync {
-    /// Fills the whole buffer with bytes that nobody can guess.
+    /// Fills the whole buffer with unpredictable bytes.
     fn fill(&self, buffer: &mut [u8]);
 }
 
@@ -31,7 +31,7 @@ pub fn bytes<const N: usize>(random: &dyn Random) -> [u8; N] {
     bytes
 }
 
-/// A number from 0 up to, but not including, 1: the dice of a jittered delay.
+/// A number from 0 up to, but not including, 1, for a jittered delay.
 pub fn unit(random: &dyn Random) -> f64 {
     f64::from(u32::from_le_bytes(bytes(random))) / (f64::from(u32::MAX) + 1.0)
 }

@@ -1,4 +1,4 @@
-//! What tests share: a clock that stands, dice that repeat.
+//! For tests: a clock that stands, randomness that repeats.
 
 use std::sync::{
     Arc,
@@ -10,7 +10,7 @@ use crate::{
     random::Random,
 };
 
-/// A clock that says what it is told to.
+/// A clock that a test sets.
 #[derive(Debug, Clone)]
 pub struct FixedClock(Arc<AtomicI64>);
 

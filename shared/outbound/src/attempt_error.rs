@@ -1,6 +1,7 @@
 //! Why an exchange did not complete.
 
-/// Why an exchange did not complete: a stable code and a sentence, neither of which says anything of this service's inside.
+/// Why an exchange did not complete: a stable code and a sentence, neither of which says anything of this service's
+/// inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AttemptError {
     /// The name does not resolve.

@@ -1,7 +1,8 @@
 //! The HTTP client beneath every exchange: one request on a connection of its own, to an address that was checked.
 //!
-//! No redirect is followed, no proxy is asked, nothing is decompressed; heads and interim answers have limits. How long each
-//! step may take and how much of the body is read is for the caller to say, who drops the future or the answer to end it.
+//! No redirect is followed, no proxy is asked, nothing is decompressed; heads and interim answers have limits. How long
+//! each step may take and how much of the body is read is for the caller to say, who drops the future or the answer to
+//! end it.
 
 use std::sync::{
     Arc,
@@ -138,7 +139,8 @@ where
     Ok(IncomingResponse { head, body, _driver: driver })
 }
 
-/// Counts the interim answers to a request, which hyper skips for as long as they come, and notifies when there are too many.
+/// Counts the interim answers to a request, which hyper skips for as long as they come, and notifies when there are too
+/// many.
 fn limit_interim(request: &mut Sent) -> Arc<Notify> {
     let (count, limit) = (AtomicUsize::new(0), Arc::new(Notify::new()));
     let reached = Arc::clone(&limit);

@@ -25,14 +25,15 @@ use crate::{addresses::AddressRules, attempt_error::AttemptError, trust::Trust};
 /// leads nowhere must be reached by another, and in time.
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// How many addresses of a name are tried: more do not help, and a name with hundreds must not make hundreds of connections.
+/// How many addresses of a name are tried: more do not help, and a name with hundreds must not make hundreds of
+/// connections.
 const MAX_TRIED: usize = 8;
 
-/// What the system takes of an answer before it is read. A head of 32 KiB and a body of 4 KiB are all that ever is.
+/// How many bytes of a response the system buffers. At most a head of 32 KiB and a body of 4 KiB are ever read.
 const RECEIVE_BUFFER: u32 = 64 * 1024;
 
-/// The most look-ups at once. On AWS a process makes 50 attempts at a time, each of which gives up its look-up after five seconds,
-/// while the system may go on with it for some ten; on one machine the process makes 70 times as many.
+/// The most look-ups at once. On AWS a process makes 50 attempts at a time, each of which gives up its look-up after
+/// five seconds, while the system may go on with it for some ten; on one machine the process makes 70 times as many.
 const MAX_LOOKUPS: usize = 8_192;
 
 /// The stack of a thread that looks up a name. The system's call takes some tens of kilobytes.
@@ -49,9 +50,10 @@ pub type SharedResolver = Arc<dyn Resolver>;
 
 /// The machine's own: the hosts file, and the DNS that it is set up for.
 ///
-/// The system's call blocks a thread until the name server has answered or was given up, which may be long after the attempt is
-/// over. So look-ups of strangers' names have threads of their own, with which nothing else is done, and more of them than
-/// there are ever attempts: a tenant whose names are never answered takes no thread from another's look-up.
+/// The system's call blocks a thread until the name server has answered or was given up, which may be long after the
+/// attempt is over. So look-ups of strangers' names have threads of their own, with which nothing else is done, and
+/// more of them than there are ever attempts: a tenant whose names are never answered takes no thread from another's
+/// look-up.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
@@ -105,7 +107,8 @@ async fn resolve(url: &Url, resolver: &dyn Resolver) -> Result<Vec<IpAddr>, Atte
     }
 }
 
-/// One address that may not be dialled bans them all, be it one that would not be tried: a mixed answer is an attempt to slip one in.
+/// One address that may not be dialled bans them all, be it one that would not be tried: a mixed answer is an attempt
+/// to slip one in.
 fn check(addresses: &[IpAddr], rules: &AddressRules) -> Result<(), AttemptError> {
     if addresses.is_empty() {
         return Err(AttemptError::Dns("the name has no address"));

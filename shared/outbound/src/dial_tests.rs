@@ -1,4 +1,4 @@
-//! Dialling with a resolver that says what it is told to. Nothing here leaves the machine: only forms of loopback are
+//! Dialling with a resolver that gives prepared answers. Nothing here leaves the machine: only forms of loopback are
 //! dialled, and what must not be dialled is a listener that would notice.
 
 use std::{
@@ -33,14 +33,14 @@ impl Script {
     }
 
     fn asked(&self) -> Vec<String> {
-        self.asked.lock().expect("nobody panics while holding it").clone()
+        self.asked.lock().expect("no holder panics").clone()
     }
 }
 
 impl Resolver for Script {
     fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
-        self.asked.lock().expect("nobody panics while holding it").push(name.to_owned());
-        let answer = self.answers.lock().expect("nobody panics while holding it").pop_front();
+        self.asked.lock().expect("no holder panics").push(name.to_owned());
+        let answer = self.answers.lock().expect("no holder panics").pop_front();
         async move { answer.unwrap_or_else(|| Err(io::ErrorKind::NotFound.into())) }.boxed()
     }
 }
@@ -79,7 +79,7 @@ fn named(port: u16) -> Url {
     Url::parse(&format!("http://hotel.example.com:{port}/hooks")).expect("a URL")
 }
 
-/// Fails if anybody has connected.
+/// Fails if there was a connection.
 async fn untouched(listener: &TcpListener) {
     let accepted = timeout(Duration::from_millis(50), listener.accept()).await;
     assert!(accepted.is_err(), "a connection to {}", listener.local_addr().expect("it listens"));
@@ -142,7 +142,7 @@ async fn a_name_that_leads_nowhere_is_a_dns_error() {
 }
 
 #[tokio::test]
-async fn an_address_in_the_url_is_checked_without_asking_anybody() {
+async fn an_address_in_the_url_is_checked_without_a_lookup() {
     let ([listener], port) = listeners(["127.0.0.2"]).await;
     let resolver = Script::default();
     for (host, rules) in [
@@ -207,7 +207,7 @@ async fn of_hundreds_of_addresses_eight_are_tried_and_all_are_checked() {
 }
 
 #[tokio::test]
-async fn when_no_address_answers_the_last_failure_is_told() {
+async fn when_no_address_answers_the_error_is_that_of_the_last() {
     let ([listener], port) = listeners(["127.0.0.2"]).await;
     drop(listener);
     let many = answer(&["127.0.0.2", "127.0.0.3", "127.0.0.4"]);

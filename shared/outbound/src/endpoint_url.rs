@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_public_is_refused_in_every_spelling() {
+    fn an_address_that_is_not_public_is_refused_in_every_spelling() {
         for bad in [
             "https://127.0.0.1/",
             "https://127.1/",

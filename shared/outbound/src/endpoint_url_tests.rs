@@ -121,7 +121,7 @@ fn judged(url: &str) -> Result<(), EndpointUrlError> {
     EndpointUrl::parse(url, &AddressRules::default()).map(drop)
 }
 
-/// What is to be said of an address.
+/// The verdict on an address.
 fn expected(address: impl Into<IpAddr>) -> Result<(), EndpointUrlError> {
     if is_public(address.into()) { Ok(()) } else { Err(EndpointUrlError::NotPublic) }
 }

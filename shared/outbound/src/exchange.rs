@@ -128,7 +128,7 @@ fn in_words(unanswered: Unanswered) -> AttemptError {
 }
 
 impl HttpResponse {
-    /// The body as text: cut at the boundary of a character, and what is no UTF-8 replaced by U+FFFD.
+    /// The body as text: cut at the boundary of a character, with U+FFFD in place of bytes that are no UTF-8.
     pub fn text(&self) -> String {
         let end = match std::str::from_utf8(&self.body) {
             // Only an *incomplete* last character is cut away, and only where the limit cut it.
@@ -138,8 +138,8 @@ impl HttpResponse {
         String::from_utf8_lossy(&self.body[..end]).into_owned()
     }
 
-    /// How long an endpoint that is too busy asks to be left alone (RFC 9110 §10.2.3): seconds or a date, at most a day.
-    /// What cannot be read asks for nothing.
+    /// How long an endpoint that is too busy asks to be left alone (RFC 9110 §10.2.3): seconds or a date, at most a
+    /// day. A header that cannot be read asks for nothing.
     pub fn pause_asked_for(&self, now: Time) -> Option<Duration> {
         if !matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             return None;

@@ -8,8 +8,8 @@ use tokio::sync::OnceCell;
 
 use crate::attempt_error::AttemptError;
 
-/// The machine's authorities, read at the first need: most cold starts of most functions never dial. Kept from then on, but
-/// only if there are any: none is what a moment without free file descriptors leaves, and would be wrong for ever.
+/// The machine's authorities, read at the first need: most cold starts of most functions never dial. Kept from then on,
+/// but only if there are any: a moment without free file descriptors leaves none, which would be wrong for ever.
 #[derive(Debug, Default)]
 pub struct Trust(OnceCell<Arc<ClientConfig>>);
 
@@ -35,7 +35,9 @@ fn build(CertificateResult { certs, errors, .. }: CertificateResult) -> Result<A
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(certs);
     if roots.is_empty() {
-        tracing::error!("the machine has no certificates of authorities, or none could be read: nobody can be trusted");
+        tracing::error!(
+            "the machine has no certificates of authorities, or none could be read: no certificate can be trusted"
+        );
         return Err(AttemptError::Tls("the service could not read which certificates it trusts"));
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

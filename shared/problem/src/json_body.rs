@@ -1,7 +1,7 @@
 //! Request bodies: a JSON object whose members are taken one by one, so that every violation is found at once and
-//! every member that nobody takes is one.
+//! every unknown member is one.
 //!
-//! A member that must reach somebody else byte for byte is taken as the text that it was.
+//! A member that is passed on byte for byte is taken as the text that it was.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -16,16 +16,16 @@ use serde_json::value::RawValue;
 
 use crate::{Problem, violation::Violation};
 
-/// The largest body that is read at all, in bytes: several times the largest event, so that one which is only a little too
-/// large is told its own limit.
+/// The largest body that is read at all, in bytes: several times the largest event, so that the answer to an event that
+/// is only a little too large names the limit of events.
 pub const MAX_BYTES: usize = 1024 * 1024;
 
-/// How many violations are told; whoever sends more has another problem than the next one.
+/// How many violations an answer lists.
 const MAX_VIOLATIONS: usize = 100;
-/// How much of a stranger's name is repeated to him.
+/// How much of a client's member name an answer repeats.
 const MAX_NAME: usize = 100;
 
-/// The deepest nesting that a body may have. Deeper ones break the parsers of those who receive it.
+/// The deepest nesting that a body may have. Deeper ones break the parsers of receivers.
 pub const MAX_DEPTH: usize = 100;
 
 /// The violations found so far.
@@ -46,18 +46,18 @@ impl Violations {
         checked.map_err(|error| self.add(field, error.to_string())).ok()
     }
 
-    /// Everything that was noted.
+    /// All violations.
     pub fn into_list(self) -> Vec<Violation> {
         self.0
     }
 
-    /// All is well, or a Problem with everything that was noted.
+    /// A Problem with all violations, if there are any.
     pub fn check(self) -> Result<(), Problem> {
         if self.0.is_empty() { Ok(()) } else { Err(Problem::invalid(self.0)) }
     }
 }
 
-/// The body of an operation that needs to be told nothing: absent, or an object without members.
+/// The body of an operation without input: absent, or an object without members.
 pub fn nothing_said(body: &[u8]) -> Result<(), Problem> {
     if body.trim_ascii().is_empty() { Ok(()) } else { JsonBody::read(body)?.finish() }
 }
@@ -66,12 +66,12 @@ pub fn nothing_said(body: &[u8]) -> Result<(), Problem> {
 #[derive(Debug)]
 pub struct JsonBody<'a> {
     members: Vec<(String, &'a RawValue)>,
-    /// What is wrong with it so far.
+    /// The violations found so far.
     pub violations: Violations,
 }
 
 impl<'a> JsonBody<'a> {
-    /// Reads the body. What is no JSON object in UTF-8, or has a member twice, is a Problem at once.
+    /// Reads the body. A body that is no JSON object in UTF-8 is a Problem at once.
     pub fn read(body: &'a [u8]) -> Result<Self, Problem> {
         if body.len() > MAX_BYTES {
             return Err(Problem::too_large("The body", MAX_BYTES));
@@ -84,7 +84,7 @@ impl<'a> JsonBody<'a> {
             return Err(Problem::invalid_value("body", format!("must not be nested deeper than {MAX_DEPTH} levels")));
         }
         let Members { members, doubled } = serde_json::from_str(text).map_err(|error| {
-            // The position helps; serde's own sentence could repeat a value, so only its kind is told.
+            // The position helps; serde's own sentence could repeat a value, so that the answer has only its kind.
             let (line, column) = (error.line(), error.column());
             let what = if error.is_data() { "must be a JSON object" } else { "must be well-formed JSON" };
             Problem::invalid_value("body", format!("{what} (line {line}, column {column})"))
@@ -197,7 +197,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
-/// Whether brackets nest deeper than the limit. Looks at brackets outside of strings only; what is no JSON at all is
+/// Whether brackets nest deeper than the limit. Looks at brackets outside of strings only; a text that is no JSON is
 /// found by the parser.
 fn nests_deeper_than(limit: usize, json: &str) -> bool {
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused_with_its_place() {
+    fn a_body_that_is_no_object_is_refused_with_its_place() {
         for bad in ["", " ", "[]", "1", "null", "{", r#"{"a":}"#, r#"{"a":1}x"#, "\u{feff}{}"] {
             assert_eq!(violations(JsonBody::read(bad.as_bytes()).expect_err(bad)), ["body"], "{bad}");
         }
@@ -286,9 +286,9 @@ mod tests {
         assert_eq!(problem.kind, crate::ProblemKind::PayloadTooLarge);
         let some = (0..10_000).map(|number| format!("\"m{number}\":1")).collect::<Vec<_>>().join(",");
         let body = format!("{{{some},\"{}\":1}}", "n".repeat(1000));
-        let told = violations(JsonBody::read(body.as_bytes()).expect("an object").finish().expect_err("violations"));
-        assert_eq!(told.len(), MAX_VIOLATIONS);
-        assert!(told.iter().all(|field| field.len() <= MAX_NAME));
+        let listed = violations(JsonBody::read(body.as_bytes()).expect("an object").finish().expect_err("violations"));
+        assert_eq!(listed.len(), MAX_VIOLATIONS);
+        assert!(listed.iter().all(|field| field.len() <= MAX_NAME));
     }
 
     #[test]

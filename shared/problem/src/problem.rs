@@ -16,7 +16,7 @@ use crate::{ProblemKind, violation::Violation};
 /// How long a client is asked to wait when a dependency is out of reach, in seconds.
 const RETRY_AFTER_SECONDS: u16 = 5;
 
-/// Something that went wrong, and what the client is told of it.
+/// An error, as the client sees it and as the log has it.
 #[derive(Debug)]
 pub struct Problem {
     /// What kind of problem it is; decides type, title and status.
@@ -55,7 +55,7 @@ impl Problem {
         self
     }
 
-    /// Adds what the log should know.
+    /// Adds the cause, for the log alone.
     pub fn caused_by(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.cause = Some(cause.into());
         self

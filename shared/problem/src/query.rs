@@ -1,5 +1,5 @@
-//! The parameters of a query, taken one by one, so that every violation is found at once and every parameter that nobody
-//! takes is one: a misspelt filter must not look like no filter.
+//! The parameters of a query, taken one by one, so that every violation is found at once. An unknown parameter is one:
+//! a misspelt filter must not look like no filter.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{Problem, Violations};
 #[derive(Debug)]
 pub struct Query<'a> {
     parameters: BTreeMap<&'a str, Vec<&'a str>>,
-    /// What is wrong with it so far.
+    /// The violations found so far.
     pub violations: Violations,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Whatever nobody took is unknown; then all is well or a Problem says what is not.
+    /// A parameter that was not taken is unknown, and a violation; all violations become a Problem.
     pub fn finish(mut self) -> Result<(), Problem> {
         for name in self.parameters.into_keys() {
             self.violations.add(name, "is not a parameter that this operation knows");

@@ -7,6 +7,6 @@ use serde::Serialize;
 pub struct Violation {
     /// Where: a member (`eventUrl`), an element (`eventList[2]`), a header's name, or `body` for the whole.
     pub field: String,
-    /// What it should be, as the end of a sentence that begins with the field.
+    /// What it must be, as the end of a sentence that begins with the field.
     pub message: String,
 }

@@ -1,4 +1,4 @@
-//! Sealing: what the table keeps of customers' secrets is encrypted and bound to the place where it stands.
+//! Sealing: customers' secrets in the table are encrypted and bound to the place where they stand.
 //!
 //! AES-256-GCM with a random nonce. The context (kind of item, entity, identifier) is authenticated with the text, so
 //! that a row copied to another place cannot be opened there. The key's name stands before the sealed bytes, so that
@@ -144,11 +144,11 @@ impl KeyRing {
     }
 
     fn knows_key_of(&self, sealed: &str) -> bool {
-        // What names no key is no sealed text; another ring would not make it one.
+        // A text without a key's name is not sealed; another ring would not make it so.
         key_of(sealed).is_none_or(|key| self.keys.contains_key(key))
     }
 
-    /// Opens what was sealed for this place.
+    /// Opens a text that was sealed for this place.
     pub fn open(&self, context: &str, sealed: &str) -> Result<SecretBytes, SealError> {
         let (key, bytes) = sealed.split_once('.').ok_or(SealError::NotOurs)?;
         let key = self.keys.get(key).ok_or_else(|| SealError::Key(key.to_owned()))?;
@@ -160,7 +160,7 @@ impl KeyRing {
     }
 }
 
-/// Whether a text has the form of a sealed one; whether it can be opened, the key ring knows.
+/// Whether a text has the form of a sealed one. Only the key ring knows whether it can be opened.
 pub fn is_sealed(text: &str) -> bool {
     let bytes = text.split_once('.').and_then(|(_, bytes)| BASE64_STANDARD_NO_PAD.decode(bytes).ok());
     bytes.is_some_and(|bytes| bytes.len() >= NONCE_LEN + AES_256_GCM.tag_len())
@@ -193,14 +193,14 @@ mod tests {
     use base::random::SystemRandom;
 
     #[test]
-    fn what_is_sealed_opens_in_its_place_and_in_no_other() {
+    fn a_sealed_text_opens_in_its_place_and_in_no_other() {
         let sealed = ring("a").seal(&SystemRandom, "webhook/hotel/1", b"plain");
         assert_eq!(ring("a").open("webhook/hotel/1", &sealed).expect("opens").expose(), b"plain");
         assert!(matches!(ring("a").open("webhook/other/1", &sealed), Err(SealError::NotOurs)));
     }
 
     #[test]
-    fn a_sealed_text_shows_its_form_and_what_has_another_is_none() {
+    fn a_sealed_text_is_known_by_its_form() {
         let sealed = ring("a").seal(&SystemRandom, "here", b"");
         assert!(is_sealed(&sealed));
         for text in ["", ".", "a", "a.", "a.AAAA", "a.!", &sealed[2..], &sealed[..sealed.len() - 2]] {

@@ -29,9 +29,7 @@ pub struct Connection {
 
 /// An answer, and how long it took.
 pub struct TimedResponse {
-    /// Its status.
     pub status: StatusCode,
-    /// Its body.
     pub body: Bytes,
     /// From the first byte sent to the last one received.
     pub time: Duration,

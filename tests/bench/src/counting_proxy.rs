@@ -25,9 +25,7 @@ use hyper_util::{
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// A running proxy.
 pub struct CountingProxy {
-    /// Its address.
     pub address: String,
     shared: Arc<Shared>,
 }
@@ -38,24 +36,21 @@ struct Shared {
     counted: Mutex<Counted>,
 }
 
-/// What was counted, by operation.
+/// The counts, by operation.
 pub type Counted = BTreeMap<String, Count>;
 
-/// What one operation was asked and cost.
+/// The requests and the cost of one operation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Count {
-    /// Requests.
     pub requests: u64,
     /// Statements, keys or items in them.
     pub parts: u64,
-    /// Write units.
     pub writes: f64,
-    /// Read units.
     pub reads: f64,
 }
 
 impl CountingProxy {
-    /// A proxy that answers once it is told of a table.
+    /// A proxy that answers once it has a table behind it.
     pub async fn start() -> Result<Self, Box<dyn Error>> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = format!("http://{}", listener.local_addr()?);
@@ -71,7 +66,7 @@ impl CountingProxy {
         self.shared.table.get_or_init(|| table.to_owned());
     }
 
-    /// What was counted since the last time.
+    /// The counts since the last time.
     pub fn take(&self) -> Counted {
         std::mem::take(&mut *self.shared.counted())
     }
@@ -79,7 +74,7 @@ impl CountingProxy {
 
 impl Shared {
     fn counted(&self) -> MutexGuard<'_, Counted> {
-        self.counted.lock().expect("nobody panics while holding it")
+        self.counted.lock().expect("no holder panics")
     }
 
     async fn ask(&self, headers: HeaderMap, body: Vec<u8>) -> Result<(StatusCode, HeaderMap, Bytes), Box<dyn Error>> {
@@ -110,7 +105,7 @@ async fn forward(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: By
     *unit += units;
     drop(counted);
     headers.remove(CONTENT_LENGTH);
-    // The checksum is the body's, which nobody has changed.
+    // The checksum is that of the body, which is unchanged.
     (status, headers, Body::from(body)).into_response()
 }
 
@@ -139,7 +134,7 @@ fn parts(request: &Value) -> u64 {
     (list(&request["Statements"]) + list(&request["TransactItems"]) + items).max(1).try_into().unwrap_or(u64::MAX)
 }
 
-/// The operation, and what tells its uses apart: the verbs of statements, the index of a query.
+/// The operation, and what distinguishes its uses: the verbs of statements, the index of a query.
 fn name(operation: &str, request: &Value) -> String {
     let mut verbs: Vec<&str> =
         statements(request).filter_map(|statement| statement.split_whitespace().next()).collect();

@@ -1,6 +1,7 @@
 //! Publishing and delivering: how many a second, how soon, and at whose expense.
 //!
-//! Everything shares the machine: the functions as they are deployed, the stand-ins for AWS, the publishers and the endpoint.
+//! Everything shares the machine: the functions as they are deployed, the stand-ins for AWS, the publishers and the
+//! endpoint.
 
 use std::{
     error::Error,
@@ -38,11 +39,10 @@ const SETTLING: Duration = Duration::from_secs(1);
 /// Three retries, as soon as the contract allows.
 const RETRIES: &str = "0s,1s,1s,1s";
 
-/// What one run showed.
+/// The figures of one run.
 pub struct Run {
     /// Webhooks that every event went to.
     pub endpoints: usize,
-    /// Events.
     pub published: usize,
     /// From the first publication to the last acknowledgement.
     pub publishing: Duration,
@@ -54,7 +54,6 @@ pub struct Run {
     pub acknowledgement: Times,
     /// From the publication to the arrival.
     pub arrival: Times,
-    /// What was computed meanwhile.
     pub usage: Usage,
 }
 
@@ -65,13 +64,11 @@ impl Run {
     }
 }
 
-/// What some deliveries asked of the table.
+/// The requests to the table for some deliveries.
 pub struct Requests {
-    /// What was special about them.
+    /// How they differ from the others.
     pub title: String,
-    /// How many they were.
     pub deliveries: usize,
-    /// What was counted.
     pub counted: Counted,
 }
 

@@ -1,5 +1,5 @@
-//! What table and queue can do by themselves on this machine: without this, nobody could say what of a delivery's cost is
-//! the emulators', and what is ours.
+//! The speed of table and queue by themselves on this machine: it shows which part of a delivery's cost is
+//! the emulators', and which is ours.
 
 use std::{
     sync::{
@@ -20,7 +20,7 @@ use crate::{
 const CLIENTS: usize = 32;
 const TIME: Duration = Duration::from_secs(4);
 
-/// What was measured, each a second.
+/// The figures, each a second.
 pub struct Measured {
     /// Items of 500 bytes, put one by one.
     pub puts: f64,
@@ -37,7 +37,6 @@ pub struct Measured {
 /// An emulator, and the credentials that it asks for.
 #[derive(Clone)]
 pub struct Emulator {
-    /// Its address.
     pub address: Arc<str>,
     authorization: Arc<str>,
 }

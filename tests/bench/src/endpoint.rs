@@ -1,4 +1,5 @@
-//! The endpoint of measured deliveries: notes when each event arrives, by the number in its data, and does nothing else.
+//! The endpoint of measured deliveries: notes when each event arrives, by the number in its data, and does nothing
+//! else.
 
 use std::{
     error::Error,
@@ -23,7 +24,6 @@ pub const MARK: &str = "\"number\":";
 
 /// A server with two paths, `/0` and `/1`.
 pub struct Endpoint {
-    /// Its address.
     pub address: String,
     seen: Arc<Seen>,
 }

@@ -20,13 +20,11 @@ use crate::{
 
 /// A function, an event for it, and the status that it must answer.
 pub struct Subject {
-    /// The binary's name.
     pub name: &'static str,
     event: String,
     status: u16,
 }
 
-/// What was measured.
 pub struct Measured {
     /// From the start of the process to the first answer.
     pub start: Times,

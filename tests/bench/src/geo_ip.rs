@@ -1,5 +1,5 @@
-//! An update of a geo-IP database as large as the largest free one, from a server on this machine into a folder; and what a
-//! reader of it takes for an address.
+//! An update of a geo-IP database as large as the largest free one, from a server on this machine into a folder; and
+//! what a reader of it takes for an address.
 
 use std::{
     error::Error,
@@ -39,7 +39,6 @@ pub struct Provider {
     size: u64,
 }
 
-/// What an update cost.
 pub struct Measured {
     /// Bytes of the database.
     pub size: u64,
@@ -55,7 +54,7 @@ pub struct Measured {
     pub lookup: Duration,
 }
 
-/// What most readers want to know.
+/// The members that most readers use.
 #[derive(Deserialize)]
 struct About {
     country: Country,
@@ -77,7 +76,7 @@ impl Provider {
         Ok(Self { server, size: database.len().try_into()? })
     }
 
-    /// The secret that tells the service of it.
+    /// The secret that names it to the service.
     pub fn secret(&self) -> Value {
         json!({"editions": [{
             "edition": EDITION, "source": "maxmind", "url": self.server.url(""),

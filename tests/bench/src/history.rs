@@ -1,5 +1,6 @@
-//! What an entity's history costs those requests that look for something rare in it: a page of the list that finds nothing, a
-//! recovery of nothing, and a webhook that is made and removed. None may take longer the more deliveries there are.
+//! What an entity's history costs those requests that look for something rare in it: a page of the list that finds
+//! nothing, a recovery of nothing, and a webhook that is made and removed. None may take longer the more deliveries
+//! there are.
 
 use std::{
     error::Error,
@@ -27,7 +28,6 @@ const WRITTEN_AT_ONCE: usize = 25;
 
 /// The figures of one history.
 pub struct Measured {
-    /// How many deliveries there were.
     pub deliveries: usize,
     /// The first page of those that have failed: there are none.
     pub page: Times,

@@ -23,7 +23,7 @@ use crate::{
 
 const CLIENTS: usize = 32;
 
-/// Whoever publishes, and what.
+/// A publisher and its events.
 #[derive(Clone)]
 pub struct Publisher {
     address: String,
@@ -37,7 +37,6 @@ pub struct Publisher {
 /// An event that was acknowledged.
 #[derive(Debug, Clone, Copy)]
 pub struct Published {
-    /// Its number.
     pub number: usize,
     /// When it began to be published.
     pub began: Instant,
@@ -46,7 +45,7 @@ pub struct Published {
 }
 
 impl Publisher {
-    /// Somebody who publishes events of this size for a managing entity; `next` numbers them.
+    /// A publisher of events of this size for a managing entity; `next` numbers them.
     pub fn new(stand: &Stand, entity: &str, size: usize, next: &Arc<AtomicUsize>) -> Self {
         Self {
             address: stand.var("BASE_URL").to_owned(),
@@ -99,7 +98,7 @@ impl Publisher {
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         for _ in 0..events {
             interval.tick().await;
-            // When all clients have ended, each has a reason, which is told below.
+            // When all clients have ended, each has a reason, which is reported below.
             if ticks.send(()).is_err() {
                 break;
             }

@@ -1,9 +1,9 @@
 //! `make bench`: what a cold start, a warm request, a binary and its memory cost, beside a hello world in the same run;
-//! an update of a large geo-IP database; publishing and delivering; what is rare in a long history; and issuing and validating
-//! tokens.
+//! an update of a large geo-IP database; publishing and delivering; what is rare in a long history; and issuing and
+//! validating tokens.
 //!
-//! Machines are noisy, so only the comparison within one run says something. The measured functions are the binaries that
-//! are deployed; what stands beside them is a bundle as `make run` starts it.
+//! Machines are noisy, so only the comparison within one run says something. The measured functions are the binaries
+//! that are deployed; what stands beside them is a bundle as `make run` starts it.
 
 mod connection;
 mod counting_proxy;

@@ -1,5 +1,5 @@
-//! A table that answers from memory: what it was asked before it answers as it was answered then. So a function can be measured
-//! that reads from its table, without the table.
+//! A table that answers from memory: a repeated request gets the answer of its first time. So a function can be
+//! measured that reads from its table, without the table.
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,6 @@ use tokio::net::TcpListener;
 /// The header that says what is asked for, which is part of the question.
 const OPERATION: HeaderName = HeaderName::from_static("x-amz-target");
 
-/// The server.
 pub struct MemoryTable {
     /// Where a function finds it.
     pub address: String,
@@ -50,12 +49,12 @@ impl MemoryTable {
 async fn answer(State(behind): State<Arc<Behind>>, headers: HeaderMap, request: Bytes) -> Response {
     let operation = headers.get(OPERATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let question = (operation.to_owned(), request);
-    let known = behind.known.read().expect("nobody panics while holding it").get(&question).cloned();
+    let known = behind.known.read().expect("no holder panics").get(&question).cloned();
     match known {
         Some(known) => known.into_response(),
         None => match ask(&behind, headers, question.1.clone()).await {
             Ok(answer) => {
-                behind.known.write().expect("nobody panics while holding it").insert(question, answer.clone());
+                behind.known.write().expect("no holder panics").insert(question, answer.clone());
                 answer.into_response()
             }
             Err(error) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),

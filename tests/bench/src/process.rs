@@ -36,7 +36,7 @@ pub fn children(process: u32) -> Result<Vec<(u32, String)>, Box<dyn Error>> {
     for entry in fs::read_dir("/proc")? {
         let path = entry?.path();
         let Some(id) = path.file_name().and_then(|name| name.to_str()?.parse().ok()) else { continue };
-        // One that has ended meanwhile is nobody's child.
+        // A process that has ended meanwhile is left out.
         let Ok(stat) = fs::read_to_string(path.join("stat")) else { continue };
         let Ok(command) = fs::read(path.join("cmdline")) else { continue };
         if fields(&stat).and_then(|fields| fields.get(1)?.parse().ok()) == Some(process) {

@@ -10,8 +10,8 @@ use crate::{
     usage::{ROWS, TOKEN_ROWS, Usage},
 };
 
-/// Figures of the open-source Svix server 1.100.0 with PostgreSQL 15 and Redis 7, in the same load on two cores of such a
-/// machine. Measured elsewhere and at another time: they say how large things are.
+/// Figures of the open-source Svix server 1.100.0 with PostgreSQL 15 and Redis 7, in the same load on two cores of such
+/// a machine. Measured elsewhere and at another time: they say how large things are.
 struct Anchor {
     publishes: [&'static str; 2],
     deliveries: [&'static str; 2],
@@ -178,7 +178,7 @@ pub fn usage(full: &[Run], idle: &Usage, idle_for: Duration, resident: &BTreeMap
     println!("\n{ANCHOR_COMPUTING}");
 }
 
-/// What was asked of the table.
+/// The requests to the table.
 pub fn requests(counted: &[Requests]) {
     println!("\n| table, per delivery | requests | parts of requests | write units | read units |");
     println!("|---|---|---|---|---|");

@@ -69,7 +69,7 @@ async fn next(State(ends): State<Arc<Ends>>) -> (StatusCode, HeaderMap, String) 
 }
 
 async fn answer(State(ends): State<Arc<Ends>>, body: Bytes) -> StatusCode {
-    // The bench has given up when nobody waits for the answer; the function need not care.
+    // If the bench has given up, no receiver waits for the answer; the function need not care.
     drop(ends.answers.send(body).await);
     StatusCode::ACCEPTED
 }

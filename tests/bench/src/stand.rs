@@ -1,4 +1,4 @@
-//! What is measured, or stands beside it: a running bundle with its table and secrets.
+//! A running bundle with its table and secrets: the thing measured, or its surroundings.
 
 use std::{
     collections::HashMap,
@@ -18,7 +18,6 @@ use tokio::process::{Child, Command};
 
 use crate::counting_proxy::CountingProxy;
 
-/// A running bundle.
 pub struct Stand {
     env: HashMap<String, String>,
     /// A token of the demo application.
@@ -39,9 +38,8 @@ pub struct Setup<'a> {
     pub geo_ip: Option<&'a Value>,
     /// Functions that run as they are deployed. The others are debug builds.
     pub release: &'a [&'a str],
-    /// Settings.
     pub variables: &'a [(&'a str, &'a str)],
-    /// A proxy that stands before the table for the functions, and is told where the table will be.
+    /// A proxy between the functions and the table.
     pub proxy: Option<&'a CountingProxy>,
 }
 
@@ -84,13 +82,8 @@ impl Stand {
     }
 
     async fn token_of(&self, client: &str) -> Result<String, Box<dyn Error>> {
-        let form = format!(
-            "grant_type=client_credentials&client_id={}&client_secret={}",
-            self.var(&format!("{client}_ID")),
-            self.var(&format!("{client}_SECRET"))
-        );
         let request = self.http.post(format!("{}/oauth2/token", self.var("AUTH_URL")));
-        let answer = request.header("content-type", FORM).body(form).send().await?;
+        let answer = request.header("content-type", FORM).body(self.form_of(client)).send().await?;
         let answer: Value = serde_json::from_str(&answer.error_for_status()?.text().await?)?;
         Ok(answer["access_token"].as_str().ok_or("no token")?.to_owned())
     }
@@ -100,13 +93,14 @@ impl Stand {
         self.env.get(name).map(String::as_str).unwrap_or_default()
     }
 
-    /// The form of a token request.
+    /// The demo application's request for a token.
     pub fn token_form(&self) -> String {
-        format!(
-            "grant_type=client_credentials&client_id={}&client_secret={}",
-            self.var("CLIENT_ID"),
-            self.var("CLIENT_SECRET")
-        )
+        self.form_of("CLIENT")
+    }
+
+    fn form_of(&self, client: &str) -> String {
+        let [id, secret] = ["ID", "SECRET"].map(|part| self.var(&format!("{client}_{part}")));
+        format!("grant_type=client_credentials&client_id={id}&client_secret={secret}")
     }
 
     /// Makes a webhook and publishes one event of 500 bytes to it; gives the delivery's identifier. Its endpoint is a

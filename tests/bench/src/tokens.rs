@@ -1,7 +1,9 @@
-//! Tokens: what issuing and validating one costs, in a core's time and in instructions, and how many there are in a second.
+//! Tokens: what issuing and validating one costs, in a core's time and in instructions, and how many there are in a
+//! second.
 //!
-//! Three times the same work, with more around it each time: in one thread with everything in memory (the program `tokens`);
-//! the function as it is deployed, alone, with a table that answers from memory; and all of it through the local gateway.
+//! Three times the same work, with more around it each time: in one thread with everything in memory (the program
+//! `tokens`); the function as it is deployed, alone, with a table that answers from memory; and all of it through the
+//! local gateway.
 
 use std::{
     collections::BTreeMap,
@@ -48,9 +50,9 @@ const LOAD_BEFORE: Duration = Duration::from_secs(1);
 
 /// One piece of work with everything in memory.
 pub struct Piece {
-    /// What the report calls it.
+    /// Its name in the report.
     pub name: &'static str,
-    /// What one thread computes for it.
+    /// The processor time of one thread for it.
     pub time: Duration,
     /// How many instructions that are, where valgrind is installed.
     pub instructions: Option<f64>,
@@ -58,7 +60,7 @@ pub struct Piece {
 
 /// The deployed function alone.
 pub struct Alone {
-    /// What it computes for a token.
+    /// The processor time for a token.
     pub time: Duration,
     /// How long a token takes, from the event to the answer.
     pub waiting: Duration,
@@ -66,13 +68,11 @@ pub struct Alone {
 
 /// Through the local gateway.
 pub struct Load {
-    /// How many tokens were issued.
     pub tokens: usize,
     /// In which time.
     pub time: Duration,
     /// How long each took.
     pub waiting: Times,
-    /// What was computed meanwhile.
     pub usage: Usage,
 }
 
@@ -101,8 +101,8 @@ fn pieces() -> Result<Vec<Piece>, Box<dyn Error>> {
     WORK.into_iter().map(piece).collect()
 }
 
-/// How many instructions a piece of work takes, as callgrind counts them: of the processor that it plays, which lacks some of
-/// the extensions of the real one. `None` where there is no valgrind.
+/// How many instructions a piece of work takes, as callgrind counts them: of the processor that it plays, which lacks
+/// some of the extensions of the real one. `None` where there is no valgrind.
 fn instructions(work: &str) -> Result<Option<f64>, Box<dyn Error>> {
     let [few, many] = COUNTED;
     let (Some(less), Some(more)) = (counted(work, few)?, counted(work, many)?) else { return Ok(None) };
@@ -112,12 +112,12 @@ fn instructions(work: &str) -> Result<Option<f64>, Box<dyn Error>> {
 fn counted(work: &str, count: u32) -> Result<Option<f64>, Box<dyn Error>> {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", PROGRAM, work, &count.to_string()]);
-    let told = match valgrind.output() {
+    let report = match valgrind.output() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         output => String::from_utf8(output?.stderr)?,
     };
-    let line = told.lines().find_map(|line| line.rsplit_once("Collected :"));
-    let (_, instructions) = line.ok_or_else(|| format!("valgrind counted nothing: {told}"))?;
+    let line = report.lines().find_map(|line| line.rsplit_once("Collected :"));
+    let (_, instructions) = line.ok_or_else(|| format!("valgrind counted nothing: {report}"))?;
     Ok(Some(instructions.trim().parse()?))
 }
 

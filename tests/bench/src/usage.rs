@@ -38,13 +38,12 @@ impl Usage {
         Ok(Self(usage))
     }
 
-    /// What was computed since an earlier reading.
+    /// The processor time since an earlier reading.
     pub fn since(&self, earlier: &Self) -> Self {
         let difference = |(row, time): (&&'static str, &Duration)| (*row, time.saturating_sub(earlier.row(row)));
         Self(self.0.iter().map(difference).collect())
     }
 
-    /// One row.
     pub fn row(&self, row: &str) -> Duration {
         self.0.get(row).copied().unwrap_or_default()
     }

@@ -18,10 +18,9 @@ const WITHIN: Duration = Duration::from_secs(3);
 /// How many histories are read at once.
 const AT_ONCE: usize = 16;
 
-/// What came of it.
+/// Numbers for the report.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// How many deliveries there are.
     pub deliveries: usize,
     /// How many requests came for them.
     pub requests: usize,
@@ -54,12 +53,12 @@ pub async fn account(entity: &Entity, receiver: &Receiver, deliveries: &[String]
         account.repeated += requests.len() - 1;
     }
     let strangers: Vec<&&str> = received.keys().collect();
-    assert!(strangers.is_empty(), "requests of deliveries that nobody acknowledged: {strangers:?}");
+    assert!(strangers.is_empty(), "requests of deliveries that were not acknowledged: {strangers:?}");
     account
 }
 
-/// How many of a delivery's requests are in its history with no attempt. Fails if one is, and no kill explains it; if an
-/// attempt is there that nobody saw; or if the history has gaps.
+/// How many of a delivery's requests are in its history with no attempt. Fails if one is, and no kill explains it; if
+/// an attempt is there that no receiver saw; or if the history has gaps.
 pub fn unrecorded(requests: &[&Received], delivery: &Value, kills: &[Range<Instant>]) -> usize {
     let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");
     let numbers = attempts.iter().filter_map(|attempt| attempt["attemptNumber"].as_u64());
@@ -75,7 +74,7 @@ pub fn unrecorded(requests: &[&Received], delivery: &Value, kills: &[Range<Insta
     for attempt in attempts {
         let second = time(&attempt["attemptDate"]).as_second().to_string();
         let seen = left.iter().position(|request| request.header("webhook-timestamp") == second);
-        left.remove(seen.unwrap_or_else(|| panic!("an attempt that nobody saw: {attempt:#} of {delivery:#}")));
+        left.remove(seen.unwrap_or_else(|| panic!("an attempt that no receiver saw: {attempt:#} of {delivery:#}")));
     }
     if let Some(stranger) = left.iter().find(|request| !explained(request)) {
         panic!("a request that is in no history, and no kill explains it: {stranger:#?} of {delivery:#}");

@@ -11,11 +11,8 @@ use super::{Bundle, local};
 /// The end of a run of the operator's program.
 #[derive(Debug)]
 pub struct Admin {
-    /// Its exit code.
     pub code: Option<i32>,
-    /// Standard output.
     pub out: String,
-    /// Standard error.
     pub err: String,
 }
 

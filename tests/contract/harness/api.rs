@@ -11,12 +11,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use super::{Application, Bundle, Contract};
+use super::{Application, Bundle, Contract, promises::common_faults};
 
 /// A client of one bundle.
 #[derive(Clone)]
 pub struct Api {
-    /// What the bundle tells its clients.
+    /// The variables of `service.env`.
     pub env: Arc<std::collections::BTreeMap<String, String>>,
     http: reqwest::Client,
     contract: Arc<Contract>,
@@ -40,11 +40,8 @@ pub struct Call {
 pub struct ApiResponse {
     /// The request's verb and path, and the whole answer, for messages.
     pub exchange: String,
-    /// The status.
     pub status: u16,
-    /// The headers.
     pub headers: HeaderMap,
-    /// The body.
     pub body: Vec<u8>,
 }
 
@@ -65,14 +62,13 @@ impl Api {
         Self { http: client(address), ..self.clone() }
     }
 
-    /// The address of the API.
     pub fn base_url(&self) -> &str {
         &self.env["BASE_URL"]
     }
 
     /// Every answer about payments that any test has seen: the path, and head and body.
     pub fn seen(&self) -> Vec<(String, String)> {
-        self.seen.lock().expect("nobody panics while holding it").clone()
+        self.seen.lock().expect("no holder panics").clone()
     }
 
     /// A request with any verb to any path.
@@ -81,12 +77,10 @@ impl Api {
         Call { api: self.clone(), method, path: path.into(), headers: HeaderMap::new(), body: None }
     }
 
-    /// A GET.
     pub fn get(&self, path: impl Into<String>) -> Call {
         self.call("GET", path)
     }
 
-    /// A POST.
     pub fn post(&self, path: impl Into<String>) -> Call {
         self.call("POST", path)
     }
@@ -127,7 +121,6 @@ fn client(address: Ipv4Addr) -> reqwest::Client {
 }
 
 impl Call {
-    /// Adds a header.
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         let name: HeaderName = name.parse().expect("the tests use names that headers can have");
         let value = HeaderValue::from_bytes(value.as_ref()).expect("the tests use values that headers can have");
@@ -135,19 +128,18 @@ impl Call {
         self
     }
 
-    /// Adds an access token.
     pub fn bearer(self, token: &str) -> Self {
         self.header("authorization", format!("Bearer {token}"))
     }
 
-    /// Adds a JSON body.
     pub fn json(self, body: &Value) -> Self {
         self.body("application/json", body.to_string())
     }
 
     /// Adds a form as the body.
     pub fn form(self, parameters: &[(&str, &str)]) -> Self {
-        self.body("application/x-www-form-urlencoded", form_encoded(parameters))
+        let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
+        self.body("application/x-www-form-urlencoded", form)
     }
 
     /// Adds a body of this content type.
@@ -200,7 +192,7 @@ impl Call {
         let path = self.path.split('?').next().unwrap_or_default();
         if ["/payment/", "/api/public/", "/panel/"].iter().any(|part| path.contains(part)) {
             let text = format!("{headers:?}\n{}", String::from_utf8_lossy(&body));
-            self.api.seen.lock().expect("nobody panics while holding it").push((path.to_owned(), text));
+            self.api.seen.lock().expect("no holder panics").push((path.to_owned(), text));
         }
         let mut faults = self.api.contract.faults(&self.method, &self.path, status, &headers, &body);
         // The contract has two answers that say nothing, whatever went wrong.
@@ -216,12 +208,10 @@ impl Call {
 }
 
 impl ApiResponse {
-    /// The body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("not JSON ({error}): {}", self.exchange))
     }
 
-    /// The body as text.
     pub fn text(&self) -> String {
         String::from_utf8(self.body.clone()).unwrap_or_else(|_| panic!("not UTF-8: {}", self.exchange))
     }
@@ -230,113 +220,4 @@ impl ApiResponse {
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
-}
-
-/// What the contract says of every answer.
-fn common_faults(base_url: &str, no_problem: bool, status: u16, headers: &HeaderMap, body: &[u8]) -> Vec<String> {
-    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let mut faults = Vec::new();
-    if header("service-version") != "2.0" {
-        faults.push("Service-Version is not 2.0".to_owned());
-    }
-    let request_id = header("x-request-id");
-    if !is_uuid(request_id) {
-        faults.push(format!("X-Request-Id is no UUID: {request_id}"));
-    }
-    for (name, value) in [("x-content-type-options", "nosniff"), ("referrer-policy", "no-referrer")] {
-        if header(name) != value {
-            faults.push(format!("{name} is not {value}"));
-        }
-    }
-    if header("content-type").starts_with("text/html") {
-        page_faults(header("content-security-policy"), &mut faults);
-    }
-    let Ok(body) = serde_json::from_slice::<Value>(body) else {
-        return faults;
-    };
-    time_faults(&body, &mut faults);
-    if status >= 400 && !no_problem {
-        problem_faults(base_url, status, request_id, &body, &mut faults);
-    }
-    faults
-}
-
-/// What every page has: it loads and runs nothing, and stands in no frame.
-fn page_faults(policy: &str, faults: &mut Vec<String>) {
-    let directives: Vec<&str> = policy.split(';').map(str::trim).collect();
-    for needed in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"] {
-        if !directives.contains(&needed) {
-            faults.push(format!("a page's Content-Security-Policy lacks {needed}: {policy}"));
-        }
-    }
-    if policy.contains("script-src") {
-        faults.push(format!("a page may run something: {policy}"));
-    }
-}
-
-fn problem_faults(base_url: &str, status: u16, request_id: &str, body: &Value, faults: &mut Vec<String>) {
-    let mut members: Vec<&str> = body.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-    members.retain(|name| !name.starts_with("error"));
-    members.sort_unstable();
-    if members != ["detail", "instance", "properties", "status", "title", "type"] {
-        faults.push(format!("a Problem has other members: {members:?}"));
-    }
-    if body["status"] != status {
-        faults.push("a Problem's status is not the response's".to_owned());
-    }
-    if body["instance"] != format!("urn:uuid:{request_id}") {
-        faults.push("a Problem's instance is not the request's id".to_owned());
-    }
-    if !body["type"].as_str().is_some_and(|url| url.starts_with(&format!("{base_url}/problems/"))) {
-        faults.push("a Problem's type is not an address of this service".to_owned());
-    }
-}
-
-/// Times are in UTC with milliseconds; what publishers say in `data` is theirs.
-fn time_faults(value: &Value, faults: &mut Vec<String>) {
-    match value {
-        Value::Object(members) => {
-            for (name, member) in members.iter().filter(|(name, _)| *name != "data") {
-                let is_day = name == "lastUsedDate"; // of a credential; not even its owner needs to know more
-                let is_time = name.ends_with("Date") && !is_day || name == "lastUpdate" || name == "timestamp";
-                // What is no text is openapi.yaml's to judge; the served document has members of these names, too.
-                if is_time && member.as_str().is_some_and(|text| !is_timestamp(text)) {
-                    faults.push(format!("{name} is no time as the contract writes them: {member}"));
-                }
-                time_faults(member, faults);
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| time_faults(item, faults)),
-        _ => {}
-    }
-}
-
-fn is_timestamp(text: &str) -> bool {
-    fits(text, "0000-00-00T00:00:00.000Z", |byte| byte.is_ascii_digit())
-}
-
-fn is_uuid(text: &str) -> bool {
-    fits(text, "00000000-0000-0000-0000-000000000000", |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-}
-
-/// Whether a text has the form of a model, in which a zero stands for each byte that may vary.
-fn fits(text: &str, model: &str, varies: fn(u8) -> bool) -> bool {
-    text.len() == model.len()
-        && text.bytes().zip(model.bytes()).all(|(byte, model)| if model == b'0' { varies(byte) } else { byte == model })
-}
-
-/// `application/x-www-form-urlencoded`, everything but letters and digits escaped.
-fn form_encoded(parameters: &[(&str, &str)]) -> String {
-    let encoded = |text: &str| -> String {
-        text.bytes()
-            .map(
-                |byte| {
-                    if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") }
-                },
-            )
-            .collect()
-    };
-    let pairs: Vec<String> =
-        parameters.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
-    pairs.join("&")
 }

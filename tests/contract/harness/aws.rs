@@ -13,7 +13,7 @@ pub fn aws_authorization(access_key_id: &str) -> String {
     )
 }
 
-/// The header for the stand-ins of a bundle that tells its clients this.
+/// The header for the stand-ins of a bundle with this `service.env`.
 pub fn aws_authorization_of(env: &BTreeMap<String, String>) -> String {
     aws_authorization(&env["AWS_ACCESS_KEY_ID"])
 }

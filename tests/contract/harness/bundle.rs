@@ -47,10 +47,9 @@ impl Settings {
 
 /// A running bundle; when it is dropped it is killed, and with it all that it started.
 pub struct Bundle {
-    /// The port of the service.
     pub port: u16,
     folder: TempDir,
-    /// What `local` is told beside port and data.
+    /// Arguments and environment of `local`, beside port and data.
     arguments: Vec<String>,
     child: Mutex<Child>,
 }
@@ -108,7 +107,7 @@ impl Bundle {
         self.folder.path().join("data")
     }
 
-    /// What it tells its clients.
+    /// The variables of `service.env`.
     pub fn service_env(&self) -> BTreeMap<String, String> {
         let text = fs::read_to_string(self.data().join("service.env")).expect("it is there once the service answers");
         text.lines()
@@ -142,13 +141,11 @@ impl Bundle {
         self.ended().await
     }
 
-    /// Sends `local` a signal.
     pub async fn signal(&self, signal: Signal) {
         let id = self.id().await;
         kill(Pid::from_raw(id), signal).expect("it runs, and is ours");
     }
 
-    /// Waits for its end.
     pub async fn ended(&self) -> ExitStatus {
         let mut child = self.child.lock().await;
         let status = tokio::time::timeout(LONG, child.wait()).await.expect("a bundle that is asked to end, ends");
@@ -169,7 +166,7 @@ impl Bundle {
         .await;
     }
 
-    /// What it and its functions complained about.
+    /// Warnings and errors of the bundle and its functions.
     pub fn logs(&self) -> String {
         let mut report = String::from("\n--- output of `local`:\n");
         report += &fs::read_to_string(self.folder.path().join("output")).unwrap_or_default();
@@ -188,7 +185,7 @@ impl Bundle {
     }
 }
 
-/// Writes secrets into their folder, for nobody else to read.
+/// Writes secrets into their folder, readable by their owner only.
 fn keep(secrets: &Secrets, folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     for (name, value) in secrets {
@@ -228,12 +225,11 @@ pub fn local() -> Result<PathBuf, String> {
     }
 }
 
-/// The project's folder.
 pub fn project() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// A port on which nobody listens, below those that the system gives to outgoing connections, so that none of these
+/// A free port, below those that the system gives to outgoing connections, so that none of these
 /// takes it before the bundle does, or while it is down.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);

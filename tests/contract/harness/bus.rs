@@ -1,5 +1,5 @@
-//! The platform's event bus, as far as it is there on one machine: its events are handed to the function that takes them,
-//! and the queue of rejected ones is read.
+//! The platform's event bus, as far as it is there on one machine: its events are handed to the function that takes
+//! them, and the queue of rejected ones is read.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,7 +10,8 @@ use super::{LONG, aws_authorization_of, invocation, until};
 
 const QUEUE: &str = "000000000000/RejectedEvents";
 
-/// What was taken from the queues of all bundles so far, by the queue's address: whoever looks takes others' with him.
+/// Messages taken from the queues of all bundles so far, by the queue's address: a reader takes those of others as
+/// well.
 static TAKEN: Mutex<BTreeMap<String, Vec<Rejected>>> = Mutex::const_new(BTreeMap::new());
 
 /// The bus of one bundle.
@@ -23,14 +24,13 @@ pub struct Bus {
 /// A message of the queue of rejected events.
 #[derive(Debug, Clone)]
 pub struct Rejected {
-    /// The event.
     pub body: String,
-    /// What is said about it.
+    /// The message's attributes.
     pub attributes: BTreeMap<String, String>,
 }
 
 impl Bus {
-    /// The bus of a bundle that tells its clients this.
+    /// The bus of a bundle with this `service.env`.
     pub fn of(env: &Arc<BTreeMap<String, String>>) -> Self {
         let http = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
         Self { env: Arc::clone(env), http }

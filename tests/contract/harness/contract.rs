@@ -21,12 +21,10 @@ const UNKNOWN_VERB: &str = "#/components/responses/MethodNotAllowed";
 
 /// The document, and the validators that were made of it so far.
 pub struct Contract {
-    /// The document as JSON.
     pub document: Value,
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
 
-/// An operation of the document.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Operation {
     /// The path, with its parameters in braces.
@@ -35,21 +33,18 @@ pub struct Operation {
     pub method: String,
     /// The operation's name.
     pub id: String,
-    /// Whether it needs a token.
     pub needs_token: bool,
     /// The scope that the token must have, if any.
     pub scope: Option<String>,
 }
 
 impl Contract {
-    /// Reads openapi.yaml.
     pub fn read() -> Self {
         let text = fs::read_to_string(project().join("openapi.yaml")).expect("the project has an openapi.yaml");
         let document = deployment::yaml_to_json(&text).expect("openapi.yaml is YAML");
         Self { document, validators: Mutex::default() }
     }
 
-    /// Every operation, sorted.
     pub fn operations(&self) -> Vec<Operation> {
         let mut operations: Vec<Operation> = self
             .paths()
@@ -107,7 +102,7 @@ impl Contract {
         self.document["paths"].as_object().into_iter().flatten()
     }
 
-    /// What is declared for this answer.
+    /// The declaration of this answer.
     fn response(&self, method: &Method, path: &str, status: u16) -> Result<&Value, String> {
         let path = path.split('?').next().unwrap_or_default();
         let Some((template, item)) = self
@@ -178,7 +173,7 @@ impl Contract {
     /// A schema of the document, with the components that it refers to beside it.
     fn validator(&self, schema: &Value) -> Arc<Validator> {
         let key = schema.to_string();
-        let mut validators = self.validators.lock().expect("nobody panics while holding it");
+        let mut validators = self.validators.lock().expect("no holder panics");
         let made = validators.entry(key).or_insert_with(|| {
             let mut whole = schema.clone();
             whole["components"] = self.document["components"].clone();

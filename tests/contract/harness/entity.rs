@@ -9,10 +9,8 @@ use super::{Api, ApiResponse, Application, Call, LONG, until};
 /// An event type that the tests publish when the type does not matter.
 const SOME_TYPE: &str = "booking.created";
 
-/// A managing entity.
 #[derive(Clone)]
 pub struct Entity {
-    /// Its identifier.
     pub id: String,
     api: Api,
     token: String,
@@ -21,11 +19,9 @@ pub struct Entity {
 /// A webhook as it was made.
 #[derive(Debug, Clone)]
 pub struct Hook {
-    /// Its identifier.
     pub id: String,
     /// What signs its deliveries.
     pub secret: String,
-    /// The whole answer.
     pub json: Value,
 }
 
@@ -65,7 +61,6 @@ impl Entity {
         self.hook_with(json!({ "name": "test", "eventUrl": url, "eventList": [] })).await
     }
 
-    /// Makes a webhook.
     pub async fn hook_with(&self, body: Value) -> Hook {
         let json = self.post("/webhook").json(&body).expect(201).await.json();
         let text = |name: &str| json[name].as_str().expect("openapi.yaml says so").to_owned();
@@ -87,12 +82,10 @@ impl Entity {
         deliveries[0]["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned()
     }
 
-    /// Publishes an event.
     pub async fn publish_of_type(&self, kind: &str, data: Value) -> ApiResponse {
         self.post("/webhook/event").json(&json!({ "type": kind, "data": data })).expect(202).await
     }
 
-    /// Shows a delivery.
     pub async fn delivery(&self, id: &str) -> Value {
         self.get(&format!("/webhook/delivery/{id}")).expect(200).await.json()
     }

@@ -17,7 +17,6 @@ use super::{Bundle, now};
 
 /// The bundle's own key, and the means to use it.
 pub struct Forge {
-    /// The key's identifier.
     pub kid: String,
     key: EcdsaKeyPair,
     base_url: String,

@@ -87,7 +87,7 @@ pub fn files(store: &Path) -> Files {
                 collect(store, &path, files);
             } else if path.extension().is_none_or(|extension| extension != "lock") {
                 let name = path.strip_prefix(store).expect("it lies in the store").to_owned();
-                files.insert(name, fs::read(&path).expect("nobody removes it meanwhile"));
+                files.insert(name, fs::read(&path).expect("no test removes it meanwhile"));
             }
         }
     }

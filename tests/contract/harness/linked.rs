@@ -13,7 +13,7 @@ use super::{Api, ApiResponse, Call, Choice, Departure, Entity, Return, choose, g
 pub struct Visit {
     /// The state in the address that the service sent them to.
     pub state: String,
-    /// Their account at the provider, which is nobody else's.
+    /// Their account at the provider, which no other test has.
     pub account: String,
     /// What their browser is known by, as it sends it.
     pub cookie: String,
@@ -97,7 +97,6 @@ impl Entity {
         self.connections().await.into_iter().find(|connection| connection["provider"] == provider)
     }
 
-    /// Disconnects a provider.
     pub fn disconnect(&self, provider: &str) -> Call {
         self.call("DELETE", &format!("/payment/provider/{provider}/connection"))
     }

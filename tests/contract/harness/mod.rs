@@ -1,4 +1,5 @@
-//! What the tests stand on: the bundle, a client that checks every answer, and the third parties of the crate `doubles`.
+//! The ground of the tests: the bundle, a client that checks every answer, and the third parties of the crate
+//! `doubles`.
 
 mod account;
 mod admin;
@@ -16,6 +17,7 @@ mod hooks;
 mod linked;
 mod person;
 mod processes;
+mod promises;
 mod providers;
 mod run;
 mod scripts;

@@ -33,7 +33,6 @@ impl<'a> Choice<'a> {
 /// Where a provider sends the person back to.
 #[derive(Debug, Clone)]
 pub struct Return {
-    /// The address.
     pub location: String,
     parameters: Vec<(String, String)>,
 }
@@ -108,6 +107,6 @@ pub async fn choose(authorization_url: &str, account: &str, choice: Choice<'_>) 
     let address = authorization_url.split('?').next().unwrap_or_default();
     let answer = http.request(Method::POST, address).form(&form).send().await.expect("the provider answers");
     let location = answer.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let location = location.unwrap_or_else(|| panic!("the provider sends nobody back: {}", answer.status()));
+    let location = location.unwrap_or_else(|| panic!("the provider sends no browser back: {}", answer.status()));
     Return { parameters: query(&location), location }
 }

@@ -9,16 +9,13 @@ use nix::{
 
 use super::until;
 
-/// A process, told apart from a later one with the same number by when it started.
+/// A process. Its start distinguishes it from a later one with the same number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
     pub id: i32,
-    /// The one that started it.
+    /// The process that started it.
     pub parent: i32,
-    /// Its process group.
     pub group: i32,
-    /// Its command line.
     pub command: String,
     started: u64,
 }

@@ -1,4 +1,4 @@
-//! The payment providers of a bundle: simulated ones, and the secrets that tell the service of them.
+//! The payment providers of a bundle: simulated ones, and the secrets that describe them.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use doubles::provider::{Authentication, Providers, Revocation, Rotation, Setup, Shape};
 use serde_json::{Value, json};
 
-/// What is asked for at the providers that are added by configuration.
+/// The scopes at the providers that are added by configuration.
 pub const SCOPES: &str = "payments.read payments.write";
 
 /// Every provider that a bundle of the tests has; the first two are built in, with other addresses.
@@ -22,7 +22,6 @@ pub type Secrets = BTreeMap<String, Value>;
 
 /// The simulated providers, and what a bundle must know to be their client.
 pub struct Simulation {
-    /// The providers.
     pub providers: Providers,
     /// The secrets `provider-…`.
     pub secrets: Secrets,
@@ -71,7 +70,7 @@ fn setups(key: &KeyPair) -> Vec<Setup> {
     ]
 }
 
-/// What the service is told of a provider.
+/// The description of a provider, as its secret has it.
 fn secret(setup: &Setup, providers: &Providers, key: &str) -> Value {
     let mut secret = json!({
         "clientId": setup.client_id,

@@ -16,7 +16,6 @@ use super::{Suite, until_gone};
 /// Tests mostly wait, so there are many more of them at a time than processors.
 const AT_A_TIME: usize = 32;
 
-/// A test under way.
 type Running = Pin<Box<dyn Future<Output = ()>>>;
 
 /// One promise of the contract.
@@ -24,7 +23,7 @@ type Running = Pin<Box<dyn Future<Output = ()>>>;
 pub struct Test {
     /// The module and the promise.
     pub name: &'static str,
-    /// What keeps it.
+    /// The test.
     pub run: fn(Arc<Suite>) -> Running,
     /// Whether it needs what not every machine has, and so runs only when it is asked for, with `--ignored`.
     pub on_demand: bool,

@@ -7,7 +7,7 @@ use tokio::{io::AsyncWriteExt, process::Command};
 
 use super::project;
 
-/// Runs a script of `tests/python` with a JSON value as its input, and returns the one that it prints.
+/// Runs a script of `tests/python` with a JSON value as its input, and returns the value that it prints.
 pub async fn python(script: &str, input: &Value) -> Value {
     run(&[], &format!("tests/python/{script}"), input).await
 }

@@ -16,11 +16,8 @@ use doubles::{Interposer, provider::Providers};
 
 /// The bundle that tests share, and the means to start others.
 pub struct Suite {
-    /// The bundle.
     pub bundle: Bundle,
-    /// A client of it.
     pub api: Api,
-    /// openapi.yaml.
     pub contract: Arc<Contract>,
     /// The payment providers of every bundle.
     simulation: Simulation,
@@ -33,9 +30,7 @@ const OTHER_BUNDLES: u32 = 2;
 
 /// A bundle whose functions reach the table and the queues through proxies, which know every call.
 pub struct Interposed {
-    /// The bundle.
     pub bundle: Bundle,
-    /// A client of it.
     pub api: Api,
     /// Before the table.
     pub table: Interposer,
@@ -43,7 +38,7 @@ pub struct Interposed {
     pub services: Interposer,
 }
 
-/// Who asks for a token.
+/// An application that asks for a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Application {
     /// The demo application, for one managing entity.
@@ -63,7 +58,7 @@ impl Application {
 }
 
 impl Suite {
-    /// Starts the payment providers, and then the bundle, which is told of them.
+    /// Starts the payment providers, and then the bundle, which knows their addresses.
     pub async fn start() -> Result<Self, String> {
         let contract = Arc::new(Contract::read());
         let simulation = Simulation::start().await?;
@@ -84,8 +79,8 @@ impl Suite {
         Entity::new(&self.api, format!("entity-{number}")).await
     }
 
-    /// A second bundle, started while there are no two others: each takes a few dozen processes, most of which wait, and the
-    /// machine is small.
+    /// A second bundle, started while there are no two others: each takes a few dozen processes, most of which wait,
+    /// and the machine is small.
     pub async fn other_bundle(&self, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
         self.other_bundle_with(settings, &[]).await
     }
@@ -101,8 +96,8 @@ impl Suite {
         self.start_other(settings, &all, Vec::new()).await
     }
 
-    /// The only bundle beside the first, for tests that measure latencies or load the machine: a second one that does so would
-    /// be measured with it.
+    /// The only bundle beside the first, for tests that measure latencies or load the machine: a second one that does
+    /// so would be measured with it.
     pub async fn only_other_bundle(&self, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
         let permits = self.other_bundles.acquire_many(OTHER_BUNDLES).await.expect("the semaphore is never closed");
         let bundle = Bundle::start_with(settings, &self.simulation.secrets, Vec::new()).await;
@@ -150,12 +145,10 @@ impl Suite {
         self.other_bundles.acquire().await.expect("the semaphore is never closed")
     }
 
-    /// The payment providers.
     pub fn providers(&self) -> &Providers {
         &self.simulation.providers
     }
 
-    /// The bundle's table.
     pub fn table(&self) -> Table {
         Table::of(&self.api.env)
     }

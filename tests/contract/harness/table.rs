@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::aws_authorization_of;
 
-/// The table.
 #[derive(Debug, Clone)]
 pub struct Table {
     endpoint: String,
@@ -43,7 +42,6 @@ impl Table {
         }
     }
 
-    /// One item.
     pub async fn item(&self, pk: &str, sk: &str) -> Option<Value> {
         let mut answer = self.call("GetItem", json!({ "Key": key(pk, sk), "ConsistentRead": true })).await?;
         Some(answer["Item"].take()).filter(|item| !item.is_null())
@@ -71,7 +69,7 @@ impl Table {
         self.call("DeleteItem", json!({ "Key": key(pk, sk) })).await.expect("no condition was set");
     }
 
-    /// Sets one attribute to a text, of an item that is there and that nobody holds at the moment; whether there is one.
+    /// Sets one attribute of an item to a text, if the item exists and has no lease; whether it does.
     pub async fn set(&self, pk: &str, sk: &str, attribute: &str, value: &str) -> bool {
         let request = json!({
             "Key": key(pk, sk),

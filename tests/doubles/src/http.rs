@@ -50,7 +50,7 @@ where
     serve_counted(listener, || {}, answer)
 }
 
-/// The same, and tells of every connection.
+/// The same, with a call for every connection.
 pub(crate) fn serve_counted<C, A>(listener: TcpListener, connected: C, answer: A) -> JoinHandle<()>
 where
     C: Fn() + Send + 'static,

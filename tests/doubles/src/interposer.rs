@@ -1,6 +1,6 @@
 //! A proxy between the functions and what they stand on (the table, the queue), which sees every call by name and can
-//! stop the world at that very call: before it is forwarded, or when it was carried out and nobody knows yet. It can also
-//! delay calls, refuse them, and lose, double, delay and reorder the messages of a queue.
+//! stop the world at that very call: before it is forwarded, or when it was carried out and before its caller knows. It
+//! can also delay calls, refuse them, and lose, double, delay and reorder the messages of a queue.
 
 use std::{
     io,
@@ -19,43 +19,12 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{LONG, Received, http::read, locked};
-
-/// A call of an AWS service in its JSON protocol.
-#[derive(Debug, Clone)]
-pub struct AwsCall {
-    /// What is called, such as `BatchExecuteStatement`.
-    pub operation: String,
-    /// With what.
-    pub body: Value,
-    text: String,
-}
-
-impl AwsCall {
-    fn of(received: &Received) -> Self {
-        let target = received.header("x-amz-target");
-        let text = String::from_utf8_lossy(&received.body).into_owned();
-        Self {
-            operation: target.rsplit('.').next().unwrap_or_default().to_owned(),
-            body: serde_json::from_str(&text).unwrap_or_default(),
-            text,
-        }
-    }
-
-    /// Whether this text stands anywhere in the body, as JSON writes it.
-    pub fn mentions(&self, text: &str) -> bool {
-        self.text.contains(text)
-    }
-
-    /// The statements of a batch, or the one statement, each with its parameters.
-    pub fn statements(&self) -> Vec<&Value> {
-        match self.body["Statements"].as_array() {
-            Some(statements) => statements.iter().collect(),
-            None if self.body["Statement"].is_string() => vec![&self.body],
-            None => Vec::new(),
-        }
-    }
-}
+use crate::{
+    LONG, Received,
+    aws_protocol::{AwsCall, ProxyResponse},
+    http::read,
+    locked,
+};
 
 /// When a call is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +74,8 @@ impl Held {
         let _ = self.verdict.send(Verdict::Go);
     }
 
-    /// Ends the connection: a call that was held before is never carried out, of one that was held after, the answer is lost.
+    /// Ends the connection: a call that was held before is never carried out, of one that was held after, the answer is
+    /// lost.
     pub fn lose(self) {
         let _ = self.verdict.send(Verdict::Lose);
     }
@@ -116,7 +86,7 @@ impl Held {
     }
 }
 
-/// What is done to calls of a kind, again and again.
+/// The treatment of calls of a kind, again and again.
 enum Treatment {
     Delay(Duration),
     Refuse(&'static str),
@@ -148,12 +118,6 @@ struct State {
     seen: Mutex<Vec<AwsCall>>,
 }
 
-struct ProxyResponse {
-    status: u16,
-    headers: Vec<(String, Vec<u8>)>,
-    body: Vec<u8>,
-}
-
 impl Interposer {
     /// A proxy on a free port, to an address where somebody will listen.
     pub async fn start(upstream: SocketAddr) -> Self {
@@ -177,7 +141,7 @@ impl Interposer {
         Self { address, state, accepting }
     }
 
-    /// Its address, as the functions are told it.
+    /// Its address as a URL.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -205,8 +169,8 @@ impl Interposer {
         self.add(times, Treatment::Refuse(code), wanted);
     }
 
-    /// From now on, takes every message for a queue with thanks, and has as many copies of it arrive as are asked for, each
-    /// after its own time.
+    /// From now on, takes every message for a queue with thanks, and has as many copies of it arrive as are asked for,
+    /// each after its own time.
     pub fn scatter(&self, copies: impl Fn() -> Vec<Duration> + Send + Sync + 'static) {
         let wanted = |call: &AwsCall| call.operation == "SendMessageBatch";
         self.add(usize::MAX, Treatment::Scatter(Arc::new(copies)), wanted);
@@ -298,7 +262,7 @@ impl State {
         })
     }
 
-    /// What is behind it answers; nothing, when it is down.
+    /// The response of the server behind it; nothing when that is down.
     async fn forward(&self, received: &Received, body: Vec<u8>) -> Option<ProxyResponse> {
         let url = format!("http://{}{}", self.upstream, received.path);
         let method = received.method.parse().ok()?;
@@ -341,29 +305,5 @@ impl Trap {
         // A test that does not look any more does not decide either.
         let _ = self.reached.send(call);
         self.verdict.await.unwrap_or(Verdict::Go)
-    }
-}
-
-impl ProxyResponse {
-    fn json(status: u16, body: &Value) -> Self {
-        let headers = vec![("content-type".to_owned(), b"application/x-amz-json-1.0".to_vec())];
-        Self { status, headers, body: body.to_string().into_bytes() }
-    }
-
-    fn refusal(code: &str) -> Self {
-        let status = if code.starts_with("Internal") || code.starts_with("Service") { 500 } else { 400 };
-        Self::json(status, &json!({ "__type": format!("com.amazonaws#{code}"), "message": "as the test wants it" }))
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        let mut bytes = format!("HTTP/1.1 {} Some Reason\r\n", self.status).into_bytes();
-        for (name, value) in &self.headers {
-            if !["content-length", "connection", "transfer-encoding"].contains(&&**name) {
-                bytes.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
-            }
-        }
-        bytes.extend(format!("content-length: {}\r\n\r\n", self.body.len()).bytes());
-        bytes.extend(&self.body);
-        bytes
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Nothing here is shared with the service, so that a fault of the service is not repeated by what is to notice it.
 
+mod aws_protocol;
 mod clock;
 mod http;
 mod interposer;
@@ -16,8 +17,9 @@ mod wait;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use aws_protocol::AwsCall;
 pub use http::Received;
-pub use interposer::{AwsCall, Held, Interposer, Moment};
+pub use interposer::{Held, Interposer, Moment};
 pub use name_server::{NameAnswer, NameServer};
 pub use receiver::Receiver;
 pub use steps::Behaviour;

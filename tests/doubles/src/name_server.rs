@@ -1,4 +1,4 @@
-//! A name server that answers as it is told, another answer to each question if need be. It speaks just enough DNS for the
+//! A name server with prepared answers, another one to each question if need be. It speaks just enough DNS for the
 //! system's resolver: one question, answered with addresses or with a failure.
 
 use std::{
@@ -16,7 +16,7 @@ use crate::locked;
 const A: u16 = 1;
 const AAAA: u16 = 28;
 
-/// What is said of a name.
+/// The answer to a question for a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameAnswer {
     /// It has these addresses; none is an answer, too.
@@ -53,7 +53,7 @@ impl NameServer {
         let answering = tokio::spawn(async move {
             let mut question = [0; 1_024];
             while let Ok((length, from)) = socket.recv_from(&mut question).await {
-                // Who does not wait any more for an answer asks again.
+                // A resolver that no longer waits asks again.
                 match answer(&question[..length], &scripts) {
                     Some((Duration::ZERO, answer)) => drop(socket.send_to(&answer, from).await),
                     Some((wait, answer)) => {

@@ -30,7 +30,7 @@ struct State {
 }
 
 impl Receiver {
-    /// A receiver on a free port, which answers 404 until it is told otherwise.
+    /// A receiver on a free port, which answers 404 until a test sets a behaviour.
     pub async fn start() -> Self {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0))).await
     }
@@ -60,7 +60,7 @@ impl Receiver {
         self.url(path)
     }
 
-    /// What has come to a path so far.
+    /// The requests to a path so far.
     pub fn received(&self, path: &str) -> Vec<Received> {
         locked(&self.state.received).iter().filter(|received| received.path == path).cloned().collect()
     }

@@ -100,7 +100,7 @@ impl Behaviour {
         Self::of([Step::Write([head.as_bytes(), &body[..sent]].concat()), Step::Hang])
     }
 
-    /// A body of 100 KB that is 100 MB for whoever unpacks it.
+    /// A body of 100 KB that is 100 MB when it is unpacked.
     pub fn gzip_bomb(status: u16) -> Self {
         static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| {
             let mut packed = GzEncoder::new(Vec::new(), Compression::best());

@@ -1,4 +1,4 @@
-//! Endpoints with TLS, whose certificates are as good or as bad as a test wants. What is behind them is plain HTTP.
+//! Endpoints with TLS, whose certificates are as good or as bad as a test wants. They pass requests on in plain HTTP.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -44,7 +44,7 @@ fn parameters(names: &[&str], expired: bool) -> CertificateParams {
 }
 
 impl Authority {
-    /// A new one, which nobody trusts yet.
+    /// A new one, which no client trusts yet.
     pub fn new() -> Self {
         let mut authority = parameters(&[], false);
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

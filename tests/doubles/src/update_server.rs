@@ -1,5 +1,5 @@
 //! A provider of geo-IP databases on plain TCP: MaxMind's update server, and files at any path with a checksum beside
-//! them. It counts what it is asked, and misbehaves where it is told to.
+//! them. It counts requests, and misbehaves on request.
 
 use std::{
     collections::HashMap,
@@ -87,13 +87,13 @@ impl UpdateServer {
         locked(&self.state.files).insert(path.to_owned(), file.into());
     }
 
-    /// What to do with requests to a path, whatever their query, instead of answering as it should: one behaviour after the
-    /// other, and then again as it should.
+    /// What to do with requests to a path, whatever their query, instead of answering as it should: one behaviour after
+    /// the other, and then again as it should.
     pub fn instead(&self, path: &str, script: impl Into<Vec<Behaviour>>) {
         locked(&self.state.instead).insert(path.to_owned(), script.into());
     }
 
-    /// What has come to a path so far, whatever the query.
+    /// The requests for a path so far, whatever the query.
     pub fn received(&self, path: &str) -> Vec<Received> {
         let received = locked(&self.state.received);
         received.iter().filter(|received| path_of(received) == path).cloned().collect()

@@ -18,8 +18,8 @@ use crate::aws::Aws;
 use base::environment::{Environment, FromEnvironment};
 use problem::Problem;
 
-/// Bytes that must never be seen: no `Display`, a `Debug` that says nothing, and wiped from memory when dropped. There is no `==`,
-/// whose time would tell how much is equal: compare in constant time. In JSON they are base 64.
+/// Bytes that must never be seen: no `Display`, a `Debug` that says nothing, and wiped from memory when dropped. There
+/// is no `==`, whose time would show how much is equal: compare in constant time. In JSON they are base 64.
 #[derive(Clone, ZeroizeOnDrop)]
 pub struct SecretBytes(Vec<u8>);
 
@@ -29,7 +29,7 @@ impl SecretBytes {
         Self(bytes)
     }
 
-    /// The bytes, for the one who computes with them.
+    /// The bytes, for a computation with them.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
@@ -50,8 +50,8 @@ impl<'de> Deserialize<'de> for SecretBytes {
     }
 }
 
-/// Text that must never be seen: no `Display`, a `Debug` that says nothing, and wiped from memory when dropped. There is no `==`,
-/// and it is serialised nowhere by itself.
+/// Text that must never be seen: no `Display`, a `Debug` that says nothing, and wiped from memory when dropped. There
+/// is no `==`, and it is serialised nowhere by itself.
 #[derive(Clone, ZeroizeOnDrop)]
 pub struct SecretText(String);
 
@@ -61,7 +61,7 @@ impl SecretText {
         Self(text.into())
     }
 
-    /// The text, for the one who sends or seals it.
+    /// The text, for sending or sealing it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -102,7 +102,7 @@ pub enum SecretError {
     Malformed {
         /// Its name, prefix included.
         name: String,
-        /// What is wrong with it; serde names members and types, and never the value of a secret member.
+        /// The fault; serde names members and types, and never the value of a secret member.
         #[source]
         source: serde_json::Error,
     },
@@ -141,14 +141,14 @@ impl Secrets {
     }
 }
 
-/// Whether an answer says that there is no such secret. One that was deleted is kept for some days first, and asking for its
-/// value is an invalid request meanwhile.
+/// Whether an answer says that there is no such secret. One that was deleted is kept for some days first, and asking
+/// for its value is an invalid request meanwhile.
 /// <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_GetSecretValue.html>
 fn is_gone(error: &GetSecretValueError) -> bool {
     error.is_resource_not_found_exception() || error.is_invalid_request_exception()
 }
 
-/// What is told of an error: never the answer itself, which could have the secret in it.
+/// The reason of an error for the log: never the answer itself, which could have the secret in it.
 fn reason<E: ProvideErrorMetadata>(error: &SdkError<E>) -> String {
     match error {
         SdkError::ServiceError(service) => service.err().meta().to_string(),
@@ -175,7 +175,7 @@ impl FromEnvironment for SecretSettings {
 impl From<SecretError> for Problem {
     fn from(error: SecretError) -> Self {
         match error {
-            // What a function cannot do without comes back with the operator who put it there.
+            // A secret that a function needs comes back when an operator puts it there.
             SecretError::Missing { .. } | SecretError::Unavailable { .. } => Self::unavailable(error),
             SecretError::Malformed { .. } => Self::internal(error),
         }

@@ -1,5 +1,5 @@
-//! The versions of one secret, as Secrets Manager keeps them while the secret is rotated: each has a name and labels, and the
-//! one that is labelled `AWSCURRENT` is what everybody reads.
+//! The versions of one secret, as Secrets Manager keeps them while the secret is rotated: each has a name and labels,
+//! and the one that is labelled `AWSCURRENT` is what everybody reads.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.html#term_version>
 
 use std::{fmt, future::Future};
@@ -23,9 +23,9 @@ pub const PENDING: &str = "AWSPENDING";
 pub struct Version {
     /// Its name: the rotation's token.
     pub id: String,
-    /// What it is labelled with.
+    /// Its staging labels.
     pub labels: Vec<String>,
-    /// What it holds. Never printed.
+    /// Its value. Never printed.
     pub value: Value,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Debug for Version {
 
 /// A secret whose versions can be looked at and made.
 pub trait Versioned: Send + Sync {
-    /// Whether this is what the secret is called: its name, or its ARN.
+    /// Whether this is the secret's name or its ARN.
     fn is_called(&self, id: &str) -> bool;
 
     /// The version that everybody reads.
@@ -56,7 +56,7 @@ pub trait Versioned: Send + Sync {
     /// Makes a version of this name, with this label only. One that exists with another value is an error.
     fn put(&self, id: &str, value: &Value, label: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
 
-    /// Lets everybody read this version, on condition that what they read until now is that other one.
+    /// Makes this version the current one, on condition that the current one is `in_place_of`.
     fn make_current(&self, id: &str, in_place_of: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
 
     /// The version that a rotation is making, or has left its label on.
@@ -65,8 +65,8 @@ pub trait Versioned: Send + Sync {
     /// Takes this label away from the version that has it.
     fn take_label(&self, id: &str, label: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
 
-    /// Ends a rotation that is under way, and gives back what it made: that is labelled so no more, also where it is the
-    /// current version already. With the label anywhere else than there, Secrets Manager would begin no other rotation.
+    /// Ends a rotation that is under way, and gives back the version that it made. That loses its label also where it
+    /// is the current version already: Secrets Manager begins no other rotation while the label stands anywhere else.
     fn abandon_pending(&self) -> impl Future<Output = Result<Option<Version>, SecretError>> + Send {
         async {
             let pending = self.pending().await?;

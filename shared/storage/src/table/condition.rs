@@ -1,8 +1,8 @@
-//! What must hold of an item: for a write, or for an item that a query or a scan gives.
+//! Conditions on an item: for writing it, or for giving it among those that a query or a scan finds.
 
 use super::value::{Path, Value};
 
-/// What must hold for a write. One that does not hold loses the write, and nothing is written.
+/// A condition. If it does not hold, a write is lost and changes nothing, and a query leaves the item out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Condition {
     /// An attribute is there and compares so with a value.

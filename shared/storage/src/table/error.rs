@@ -1,4 +1,4 @@
-//! Why the table did not do what it was asked: the only translation of DynamoDB's errors.
+//! Errors of the table: the only translation of DynamoDB's.
 
 use std::sync::Arc;
 
@@ -7,35 +7,35 @@ use problem::Problem;
 
 use super::key::Key;
 
-/// Why the table did not do what it was asked.
+/// A call of the table that failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TableError {
     /// DynamoDB could not be reached, was too busy or failed, after the SDK's own retries.
     #[error("the table did not answer: {doing}")]
     Unavailable {
-        /// What was being done.
+        /// The work, for the log.
         doing: &'static str,
-        /// What the SDK says.
+        /// The SDK's error.
         #[source]
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// DynamoDB refused the request as such: a fault of this program or of its permissions.
     #[error("the table refused a request: {doing}")]
     Refused {
-        /// What was being done.
+        /// The work, for the log.
         doing: &'static str,
-        /// What the SDK says.
+        /// The SDK's error.
         #[source]
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// An item is not in the form in which this program writes it.
     #[error("an item of the table could not be read or written: {doing}{}", at(key.as_ref()))]
     Item {
-        /// What was being done.
+        /// The work, for the log.
         doing: &'static str,
         /// Which item, where it was read.
         key: Option<Key>,
-        /// What is wrong with the item.
+        /// The fault of the item.
         #[source]
         source: Arc<serde_dynamo::Error>,
     },

@@ -1,5 +1,5 @@
-//! Writes in DynamoDB's expressions, as single calls and transactions take them. Every name is a placeholder, so that none can
-//! be one of DynamoDB's 573 reserved words.
+//! Writes in DynamoDB's expressions, as single calls and transactions take them. Every name is a placeholder, so that
+//! none can be one of DynamoDB's 573 reserved words.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.html>
 
 use std::collections::HashMap;
@@ -49,8 +49,8 @@ impl Expressions {
         (!conditions.is_empty()).then(|| self.joined(conditions, " AND "))
     }
 
-    /// The condition on the key of a query: its partition, and perhaps a range of its sort key, which comes as a text with `#` for
-    /// the attribute and `?` for each value.
+    /// The condition on the key of a query: its partition, and perhaps a range of its sort key, which comes as a text
+    /// with `#` for the attribute and `?` for each value.
     pub fn key(
         &mut self,
         (attribute, partition): &(&'static str, Value),
@@ -115,8 +115,8 @@ impl Expressions {
         format!(":v{}", self.values.len() - 1)
     }
 
-    /// What the placeholders stand for: names and values, each nothing where there are none, as DynamoDB wants it.
-    #[expect(clippy::type_complexity, reason = "the two maps are what the SDK's builders take")]
+    /// The names and the values of the placeholders. Either is nothing where there are none, as DynamoDB wants it.
+    #[expect(clippy::type_complexity, reason = "the SDK's builders take these two maps")]
     pub fn into_maps(self) -> (Option<HashMap<String, String>>, Option<HashMap<String, AttributeValue>>) {
         let names: HashMap<_, _> =
             self.names.into_iter().enumerate().map(|(number, name)| (format!("#n{number}"), name)).collect();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_no_names_or_values_sends_none() {
+    fn a_call_without_names_or_values_sends_none() {
         assert_eq!(Expressions::default().into_maps(), (None, None));
     }
 }

@@ -1,4 +1,4 @@
-//! What is asked of a partition, or of an index.
+//! Queries of a partition, or of an index.
 
 use aws_sdk_dynamodb::{Client, operation::query::builders::QueryFluentBuilder};
 
@@ -11,7 +11,7 @@ use super::{
     value::Value,
 };
 
-/// What is looked for: a partition of the table or of an index, and a range of its sort key.
+/// A query: a partition of the table or of an index, and a range of its sort key.
 #[derive(Debug, Clone)]
 pub struct Query {
     index: Option<&'static str>,
@@ -51,10 +51,10 @@ impl Place {
     }
 }
 
-/// Some of what a query finds.
+/// One page of a query.
 #[derive(Debug)]
 pub struct Page<T> {
-    /// What was found, in order.
+    /// The items, in order.
     pub entries: Vec<T>,
     /// Where the next page begins; nothing after the last one.
     pub next: Option<Place>,
@@ -72,7 +72,8 @@ pub struct Count {
 }
 
 impl Query {
-    /// A partition of the table, read consistently: every write that was acknowledged before is seen, at twice the price.
+    /// A partition of the table, read consistently: every write that was acknowledged before is seen, at twice the
+    /// price.
     pub fn partition(partition: impl Into<Value>) -> Self {
         Self { consistent: true, ..Self::new(None, ("pk", partition.into())) }
     }
@@ -82,13 +83,13 @@ impl Query {
         Self::new(Some(index), (attribute, partition.into()))
     }
 
-    /// A shard of the index `byDue`, between two of its keys, both included. An entry that cannot be read is logged and left
-    /// out, so that it holds up no other.
+    /// A shard of the index `byDue`, between two of its keys, both included. An entry that cannot be read is logged and
+    /// left out, so that it holds up no other.
     pub fn due(shard: impl Into<Value>, (from, to): (impl Into<Value>, impl Into<Value>)) -> Self {
         Self::index("byDue", "dueShard", shard).between("dueAt", from, to).skipping_unreadable()
     }
 
-    /// What is due in a shard by now, the longest due first.
+    /// The items of a shard that are due by now, the longest due first.
     pub fn due_by(shard: impl Into<Value>, now: Time) -> Self {
         Self::due(shard, ("0", now))
     }
@@ -108,22 +109,22 @@ impl Query {
         }
     }
 
-    /// What stands between these two, both included.
+    /// Items between these two, both included.
     pub fn between(self, attribute: &'static str, from: impl Into<Value>, to: impl Into<Value>) -> Self {
         Self { range: Some(Range::Between(attribute, from.into(), to.into())), ..self }
     }
 
-    /// What stands from here on.
+    /// Items from here on.
     pub fn starting_at(self, attribute: &'static str, from: impl Into<Value>) -> Self {
         Self { range: Some(Range::From(attribute, from.into())), ..self }
     }
 
-    /// What begins so.
+    /// Items that begin so.
     pub fn beginning_with(self, attribute: &'static str, prefix: impl Into<Value>) -> Self {
         Self { range: Some(Range::BeginsWith(attribute, prefix.into())), ..self }
     }
 
-    /// Only what this holds for. What it leaves out is read and paid for all the same.
+    /// Only items for which this holds. The others are read and paid for all the same.
     pub fn only(mut self, filter: Condition) -> Self {
         self.filter.push(filter);
         self
@@ -149,7 +150,7 @@ impl Query {
         Self { start: place.map(|place| place.0), ..self }
     }
 
-    /// Leaves out and logs what cannot be read, so that one item holds up no other.
+    /// Leaves out and logs items that cannot be read, so that one holds up no other.
     pub fn skipping_unreadable(self) -> Self {
         Self { skips_unreadable: true, ..self }
     }

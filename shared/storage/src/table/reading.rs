@@ -1,4 +1,4 @@
-//! Reading single items, partitions and what queries find.
+//! Reading single items, partitions and queries.
 
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ impl Table {
         self.get_item(key.into(), consistent, doing).await?.map(|item| read_item(item, doing)).transpose()
     }
 
-    /// The items of a partition whose sort keys begin so, in their order, read consistently. Callers that ask for the same
-    /// while it is being read share the next response.
+    /// The items of a partition whose sort keys begin so, in their order, read consistently. Callers that ask for the
+    /// same while it is being read share the next response.
     pub async fn shared_partition<T: DeserializeOwned>(
         &self,
         pk: String,
@@ -50,7 +50,7 @@ impl Table {
         items.iter().map(|item| read_item(item.clone(), doing)).collect()
     }
 
-    /// A page of what a query finds, in the order of the sort key.
+    /// A page of a query, in the order of the sort key.
     pub async fn page<T: DeserializeOwned>(&self, query: Query, doing: &'static str) -> Result<Page<T>, TableError> {
         Ok(self.page_looked_at(query, doing).await?.0)
     }
@@ -66,7 +66,7 @@ impl Table {
         Ok((Page { entries: read_rows(rows.entries, skips_unreadable, doing)?, next: rows.next }, looked_at))
     }
 
-    /// Everything that a query finds, page after page.
+    /// All items of a query, page after page.
     pub async fn all<T: DeserializeOwned>(&self, query: Query, doing: &'static str) -> Result<Vec<T>, TableError> {
         let skips_unreadable = query.skips_unreadable;
         read_rows(self.rows(query, doing).await?, skips_unreadable, doing)

@@ -17,7 +17,7 @@ use super::{
     value::read_item,
 };
 
-/// What is looked for in the whole table, consistently.
+/// A search of the whole table, consistent.
 #[derive(Debug, Clone, Default)]
 pub struct Scan {
     filter: Vec<Condition>,
@@ -36,7 +36,7 @@ pub struct Scanned<T> {
 }
 
 impl Scan {
-    /// Only what this holds for. What it leaves out is read and paid for all the same.
+    /// Only items for which this holds. The others are read and paid for all the same.
     pub fn only(mut self, filter: Condition) -> Self {
         self.filter.push(filter);
         self
@@ -58,7 +58,7 @@ impl Scan {
 }
 
 impl Table {
-    /// A page of a scan, in no order. Nothing is gathered with other calls: a scan takes what the table has to give.
+    /// A page of a scan, in no order. It shares no call with others.
     pub async fn scan<T: DeserializeOwned>(&self, scan: Scan, doing: &'static str) -> Result<Scanned<T>, TableError> {
         let response = self.scan_page(scan, doing).await?;
         let looked_at = u64::try_from(response.scanned_count).unwrap_or_default();

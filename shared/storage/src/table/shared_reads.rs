@@ -67,15 +67,15 @@ fn responses(keys: &[Key], output: BatchGetItemOutput) -> Vec<TableResponse<Opti
     keys.iter().map(response).collect()
 }
 
-/// Reads of whole partitions, or of the part of one whose sort keys begin alike. A busy publisher reads the same one again
-/// and again: what is asked for while a read is under way shares the next one.
+/// Reads of whole partitions, or of the part of one whose sort keys begin alike. A busy publisher reads the same one
+/// again and again: requests that come while a read is under way share the next one.
 pub struct Partitions {
     pub(super) client: Client,
     pub(super) table: String,
 }
 
 impl Calls for Partitions {
-    /// The partition key, and what the sort keys begin with.
+    /// The partition key, and the beginning of the sort keys.
     type Request = (String, String);
     type Response = Result<Arc<Vec<Item>>, TableError>;
     /// Each is a query of its own; the limit is on those at once.

@@ -59,8 +59,8 @@ impl Statement {
         Self { verb, pk, sk, changes, conditions, changed: Vec::new(), compared: Vec::new(), place }
     }
 
-    /// A write in PartiQL; nothing, when it has no words for it: additions, attributes that are set only where they are absent,
-    /// removals of items, and insertions with another condition than that the item is new.
+    /// A write in PartiQL; nothing, when it has no words for it: additions, attributes that are set only where they are
+    /// absent, removals of items, and insertions with another condition than that the item is new.
     pub(super) fn of(write: &Write) -> Option<Self> {
         match write {
             Write::Put(Put { item, conditions }) if *conditions == [is_new()] => Some(Self::insert(item.clone())),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_partiql_has_no_words_for_goes_alone() {
+    fn a_write_that_partiql_cannot_express_goes_alone() {
         let key = || (String::from("W#1"), String::from("HEAD"));
         let known = || Change::of(key()).only_if(is("version", 1_u32));
         assert!(Statement::of(&known().set("a", "b").into()).is_some());

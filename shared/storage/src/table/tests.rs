@@ -1,4 +1,4 @@
-//! The table against a DynamoDB that answers as it is told.
+//! The table against a DynamoDB with prepared answers.
 
 use std::{
     collections::HashMap,

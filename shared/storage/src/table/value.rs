@@ -1,4 +1,4 @@
-//! Values of attributes, and whole items, as the table keeps them. What is in them, this crate alone knows.
+//! Values of attributes, and whole items, as the table keeps them. Only this crate knows DynamoDB's form of them.
 
 use std::collections::HashMap;
 
@@ -61,7 +61,7 @@ impl From<bool> for Value {
     }
 }
 
-/// What is not there is DynamoDB's null.
+/// `None` is DynamoDB's null.
 impl<T: Into<Value>> From<Option<T>> for Value {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self(AttributeValue::Null(true)), Into::into)
@@ -127,7 +127,7 @@ impl From<(&str, usize, &str)> for Path {
     }
 }
 
-/// An item that is not read yet, since its sort key decides of which type it is.
+/// An item that is not read yet: its sort key decides its type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row(pub(super) HashMap<String, AttributeValue>);
 
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_tells_its_sort_key_before_it_is_read_and_its_whole_key_when_it_cannot_be() {
+    fn a_row_has_its_sort_key_before_it_is_read_and_an_unreadable_one_names_its_whole_key() {
         let item = |name: Value| {
             let members = [("pk", Value::from("DLV#1")), ("sk", Value::from("HEAD")), ("name", name)];
             Row(members.map(|(member, value)| (member.to_owned(), value.0)).into())
@@ -177,12 +177,12 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_not_there_is_null() {
+    fn none_is_null() {
         assert_eq!(Value::from(None::<u16>), Value(AttributeValue::Null(true)));
         assert_eq!(Value::from(Some(5_u16)), Value::number(5));
     }
 
-    /// Stores read rows whose attributes are named by what they count.
+    /// Stores read items whose attributes are named after the thing that they count.
     #[test]
     fn numbers_reach_flattened_members_as_numbers() {
         #[derive(serde::Deserialize)]

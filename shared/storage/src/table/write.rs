@@ -9,7 +9,7 @@ use super::{
     value::{Path, Value, read_item, write_item},
 };
 
-/// What a change does to an attribute.
+/// One change of an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Assignment {
     Set(Path, Value),
@@ -166,12 +166,13 @@ impl From<Delete> for Write {
     }
 }
 
-/// How a conditional write ended that the table did not refuse as such.
+/// The outcome of a conditional write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written<T> {
     /// It is written; for a change that is read back, the item as it is now.
     Done(T),
-    /// Its condition did not hold, and nothing was written; the item as it is, if there is one and the write gives it back.
+    /// Its condition did not hold, and nothing was written; the item as it is, if there is one and the write gives it
+    /// back.
     Lost(Option<T>),
 }
 
@@ -189,7 +190,7 @@ impl<T> Written<T> {
         }
     }
 
-    /// What was read back of it; nothing when it was lost.
+    /// The item that was read back; nothing when the write was lost.
     pub fn done(self) -> Option<T> {
         match self {
             Self::Done(value) => Some(value),

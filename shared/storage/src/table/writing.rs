@@ -1,4 +1,5 @@
-//! Writing: one item in a call of its own, one item together with others of the same moment, or several in a transaction.
+//! Writing: one item in a call of its own, one item together with others of the same moment, or several in a
+//! transaction.
 
 use aws_sdk_dynamodb::{
     error::BuildError,
@@ -27,7 +28,7 @@ use super::{
     write::{Change, Delete, Put, Transaction, Write, Written},
 };
 
-/// Gives a call, or a part of a transaction, its condition and what the placeholders stand for.
+/// Gives a call, or a part of a transaction, its condition and the names and values of the placeholders.
 macro_rules! conditional {
     ($call:expr, $expressions:ident, $conditions:expr) => {{
         let condition = $expressions.condition($conditions);
@@ -37,8 +38,8 @@ macro_rules! conditional {
     }};
 }
 
-/// How a call of its own ended. A transaction that holds the item at that moment refuses the call: nothing was written, and a
-/// repetition checks the condition anew.
+/// How a call of its own ended. A transaction that holds the item at that moment refuses the call: nothing was written,
+/// and a repetition checks the condition anew.
 macro_rules! written {
     ($sent:expr, $error:ident, $doing:expr, $item:expr) => {
         match $sent {
@@ -67,8 +68,8 @@ impl Table {
         read_back(self.alone(change.into(), true, doing).await?, doing)
     }
 
-    /// Writes a whole item in a call of its own. Done gives the item as it was written, and lost the item that stands in its
-    /// place.
+    /// Writes a whole item in a call of its own. Done gives the item as it was written, and lost the item that stands
+    /// in its place.
     pub async fn put_and_read<T: DeserializeOwned>(
         &self,
         put: Put,
@@ -82,8 +83,8 @@ impl Table {
         self.write(Put::item(item, doing)?, doing).await.map(drop)
     }
 
-    /// Writes one item together with whatever else is written at this moment, which saves round trips under load and costs
-    /// the same. A write that PartiQL cannot express goes alone.
+    /// Writes one item together with whatever else is written at this moment, which saves round trips under load and
+    /// costs the same. A write that PartiQL cannot express goes alone.
     pub async fn write_together(
         &self,
         write: impl Into<Write>,
@@ -139,8 +140,8 @@ impl Table {
         }
     }
 
-    /// Writes all of it or nothing. Another write to one of the items at this very moment cancels a transaction, so that one
-    /// is tried again; the conditions in it must make that harmless.
+    /// Writes all of it or nothing. Another write to one of the items at this very moment cancels a transaction, so
+    /// that one is tried again; the conditions in it must make that harmless.
     pub fn write_all(&self, writes: Transaction, doing: &'static str) -> TableFuture<'_, Written<()>> {
         self.all_or_nothing(writes, doing).boxed()
     }

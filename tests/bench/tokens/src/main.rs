@@ -1,7 +1,8 @@
-//! Issuing and validating tokens with everything in memory and nothing around it: what `make bench PART=tokens` measures.
+//! Issuing and validating tokens with everything in memory and nothing around it: what `make bench PART=tokens`
+//! measures.
 //!
-//! `tokens` measures each piece of work, and prints as JSON how many nanoseconds one thread computes for one. `tokens WORK
-//! COUNT` does one piece so many times, for a tool that counts instructions.
+//! `tokens` measures each piece of work, and prints as JSON how many nanoseconds one thread computes for one. `tokens
+//! WORK COUNT` does one piece so many times, for a tool that counts instructions.
 
 mod memory;
 
@@ -12,7 +13,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use memory::{Memory, Work};
 
-/// What can be measured.
+/// The pieces of work that can be measured.
 const WORK: [(&str, SigningAlgorithm, Work); 8] = [
     ("es256-sign", Es256, Work::Sign),
     ("es256-issue", Es256, Work::Issue),
@@ -23,7 +24,7 @@ const WORK: [(&str, SigningAlgorithm, Work); 8] = [
     ("eddsa-verify", EdDsa, Work::Verify),
     ("eddsa-validate", EdDsa, Work::Validate),
 ];
-/// The median of so many rounds of so many is told: the machine does other things, too.
+/// The result is the median of so many rounds of so many: the machine does other things, too.
 const ROUNDS: usize = 31;
 const ROUND: u32 = 300;
 

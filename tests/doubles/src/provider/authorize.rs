@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{Behaviour, Received};
 
-/// The fewest characters that a state can have which nobody guesses.
+/// The fewest characters of a state that cannot be guessed.
 const MIN_STATE: usize = 22;
 
 /// What a client asks a person to consent to.

@@ -22,7 +22,7 @@ pub(crate) struct Code {
     pub(crate) redirect_uri: String,
     /// What the verifier must hash to.
     pub(crate) challenge: Option<String>,
-    /// What was consented to.
+    /// The scopes that the person consented to.
     pub(crate) scope: String,
     /// Who consented.
     pub(crate) account: String,
@@ -65,14 +65,14 @@ pub(crate) struct Book {
     tokens: HashMap<String, usize>,
     /// Assertions that were used, which is allowed once.
     assertions: BTreeSet<String>,
-    /// Everything that nobody but client and provider may ever see.
+    /// Everything that only client and provider may ever see.
     pub(crate) secrets: BTreeSet<String>,
     /// Paths that somebody asked for and that no provider has.
     pub(crate) strays: Vec<String>,
 }
 
 impl Book {
-    /// Writes down what came of a request.
+    /// Writes down a request and its outcome.
     pub(crate) fn note(
         &mut self,
         setup: &Setup,
@@ -91,7 +91,7 @@ impl Book {
         });
     }
 
-    /// A text that nobody can guess, which begins with what becomes of it, and which is a secret.
+    /// A secret text that cannot be guessed and that begins with its fate.
     pub(crate) fn secret(&mut self, kind: &str, fate: &str) -> String {
         let secret = format!("{fate}.{kind}.{}", random_text());
         self.secrets.insert(secret.clone());
@@ -169,7 +169,7 @@ impl Book {
         Ok(Tokens { access, refresh })
     }
 
-    /// Whether an access token is the one that works.
+    /// Whether this is the access token that works.
     pub(crate) fn works(&self, access_token: &str) -> bool {
         self.grant_of(access_token).is_some_and(|number| {
             let grant = &self.grants[number];
@@ -178,7 +178,7 @@ impl Book {
     }
 }
 
-/// A text that nobody can guess.
+/// A text that cannot be guessed.
 pub(crate) fn random_text() -> String {
     let mut bytes = [0; 24];
     rand::fill(&mut bytes).expect("the system's generator gives bytes");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::Behaviour;
 
-/// Words that stand in every failing answer, and that nobody but the service may ever read.
+/// Words of every failing answer. Only the service may ever read them.
 pub const PROVIDERS_WORDS: &str = "the-providers-own-words";
 
 /// A failure.
@@ -26,7 +26,7 @@ pub enum Failure {
     Close,
     /// The same, rudely.
     Reset,
-    /// What was asked for is done, and the connection ends without an answer.
+    /// The provider does what the request asks, and ends the connection without an answer.
     Lost,
     /// A body that is longer than what comes.
     Truncated,

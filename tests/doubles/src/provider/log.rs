@@ -1,11 +1,11 @@
-//! What a simulated provider was asked, and what came of it.
+//! The requests to a simulated provider, each with its outcome.
 
 use std::time::Instant;
 
-/// What was asked for.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Somebody chose on the consent page.
+    /// A choice on the consent page.
     Consent,
     /// A code against tokens.
     Exchange,
@@ -15,12 +15,12 @@ pub enum Kind {
     Revocation,
 }
 
-/// What came of it.
+/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestOutcome {
     /// It was done.
     Done,
-    /// The person said no.
+    /// The person did not consent.
     Declined,
     /// It was refused, for this reason.
     Refused(String),
@@ -33,13 +33,13 @@ pub enum RequestOutcome {
 pub struct Entry {
     /// The provider.
     pub provider: String,
-    /// What was asked for.
+    /// The kind of a request.
     pub kind: Kind,
     /// The code, or the token that was presented.
     pub presented: String,
     /// The account, where what was presented belongs to one.
     pub account: Option<String>,
-    /// What came of it.
+    /// The outcome of a request.
     pub outcome: RequestOutcome,
     /// When it was complete.
     pub at: Instant,

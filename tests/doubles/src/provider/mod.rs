@@ -31,7 +31,7 @@ pub use failure::{Failure, Fate, PROVIDERS_WORDS};
 pub use log::{Entry, Kind, RequestOutcome};
 pub use setup::{Authentication, Revocation, Rotation, Setup, Shape};
 
-/// What is told of each request that was decided upon.
+/// Called with each request that was decided.
 pub type Witness = fn(&Entry);
 
 /// Running providers; they stop when this is dropped.
@@ -76,12 +76,12 @@ impl Providers {
         locked(&self.desk.book).log.clone()
     }
 
-    /// How often a code was presented, and what came of it.
+    /// The outcomes of all exchanges of a code.
     pub fn exchanges(&self, code: &str) -> Vec<RequestOutcome> {
         self.outcomes(|entry| entry.kind == Kind::Exchange && entry.presented == code)
     }
 
-    /// What was asked for an account, and what came of it.
+    /// The outcomes of all requests of a kind for an account.
     pub fn of_account(&self, kind: Kind, account: &str) -> Vec<RequestOutcome> {
         self.outcomes(|entry| entry.kind == kind && entry.account.as_deref() == Some(account))
     }
@@ -104,14 +104,14 @@ impl Providers {
         locked(&self.desk.book).works(access_token)
     }
 
-    /// Everything that nobody but the service and the provider may ever see: codes, tokens, verifiers, assertions and
+    /// Everything that only the service and the provider may ever see: codes, tokens, verifiers, assertions and
     /// client secrets.
     pub fn secrets(&self) -> BTreeSet<String> {
         let configured = self.desk.setups.values().filter_map(|setup| setup.secret().map(str::to_owned));
         locked(&self.desk.book).secrets.iter().cloned().chain(configured).collect()
     }
 
-    /// Paths that somebody asked for and that no provider has, such as the one that a redirect leads to.
+    /// Paths of requests that no provider has, such as the one that a redirect leads to.
     pub fn strays(&self) -> Vec<String> {
         locked(&self.desk.book).strays.clone()
     }

@@ -109,7 +109,7 @@ fn done(setup: &Setup, account: &str) -> Behaviour {
     }
 }
 
-/// What is said of access that does not exist, or no longer.
+/// The answer about access that does not exist, or no longer.
 fn gone(setup: &Setup, presented: &str) -> Behaviour {
     match setup.revocation {
         // RFC 7009 §2.2: what the client wants is already so.

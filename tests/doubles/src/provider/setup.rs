@@ -47,7 +47,7 @@ pub enum Rotation {
     Unnamed,
     /// A new one replaces it, from the first time on that the new one is used.
     Graceful,
-    /// A new one replaces it at once; whoever uses the old one ends the whole grant (RFC 9700 §4.14.2).
+    /// A new one replaces it at once; a use of the old one ends the whole grant (RFC 9700 §4.14.2).
     Strict,
 }
 

@@ -1,0 +1,72 @@
+//! Calls and responses of AWS's services in their JSON protocol.
+
+use serde_json::{Value, json};
+
+use crate::Received;
+
+/// A call of an AWS service in its JSON protocol.
+#[derive(Debug, Clone)]
+pub struct AwsCall {
+    /// The operation, such as `BatchExecuteStatement`.
+    pub operation: String,
+    /// The parameters.
+    pub body: Value,
+    text: String,
+}
+
+impl AwsCall {
+    pub(crate) fn of(received: &Received) -> Self {
+        let target = received.header("x-amz-target");
+        let text = String::from_utf8_lossy(&received.body).into_owned();
+        Self {
+            operation: target.rsplit('.').next().unwrap_or_default().to_owned(),
+            body: serde_json::from_str(&text).unwrap_or_default(),
+            text,
+        }
+    }
+
+    /// Whether this text stands anywhere in the body, as JSON writes it.
+    pub fn mentions(&self, text: &str) -> bool {
+        self.text.contains(text)
+    }
+
+    /// The statements of a batch, or the one statement, each with its parameters.
+    pub fn statements(&self) -> Vec<&Value> {
+        match self.body["Statements"].as_array() {
+            Some(statements) => statements.iter().collect(),
+            None if self.body["Statement"].is_string() => vec![&self.body],
+            None => Vec::new(),
+        }
+    }
+}
+
+/// A response that the proxy gives: the server's, or its own.
+pub(crate) struct ProxyResponse {
+    pub status: u16,
+    pub headers: Vec<(String, Vec<u8>)>,
+    pub body: Vec<u8>,
+}
+
+impl ProxyResponse {
+    pub(crate) fn json(status: u16, body: &Value) -> Self {
+        let headers = vec![("content-type".to_owned(), b"application/x-amz-json-1.0".to_vec())];
+        Self { status, headers, body: body.to_string().into_bytes() }
+    }
+
+    pub(crate) fn refusal(code: &str) -> Self {
+        let status = if code.starts_with("Internal") || code.starts_with("Service") { 500 } else { 400 };
+        Self::json(status, &json!({ "__type": format!("com.amazonaws#{code}"), "message": "as the test wants it" }))
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = format!("HTTP/1.1 {} Some Reason\r\n", self.status).into_bytes();
+        for (name, value) in &self.headers {
+            if !["content-length", "connection", "transfer-encoding"].contains(&&**name) {
+                bytes.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
+            }
+        }
+        bytes.extend(format!("content-length: {}\r\n\r\n", self.body.len()).bytes());
+        bytes.extend(&self.body);
+        bytes
+    }
+}
