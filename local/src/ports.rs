@@ -2,17 +2,18 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{self, Ipv4Addr, SocketAddr},
 };
 
 use outbound::addresses::AddressRules;
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::placement::Placement;
 
 /// A port on which this process listens.
 pub struct Port {
     /// Takes connections.
-    pub listener: tokio::net::TcpListener,
+    pub listener: TcpListener,
     /// Where it listens.
     pub address: SocketAddr,
 }
@@ -27,7 +28,13 @@ pub struct Ports {
     pub services: Port,
     /// Where functions can be invoked directly.
     pub lambda: Port,
+    /// Where the functions take their invocations.
+    pub runtime: Port,
 }
+
+/// How many connections wait to be accepted. A function that is good for a thousand invocations connects as often when it
+/// starts, and a connection that a short queue refuses comes back only after a second, then three, then seven.
+const WAITING_CONNECTIONS: u32 = 4096;
 
 /// A port that cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -46,12 +53,14 @@ pub enum PortError {
 
 impl Port {
     /// Listens on this port, or on a free one where it is 0.
-    fn open(host: Ipv4Addr, port: u16) -> Result<Self, PortError> {
+    pub fn open(host: Ipv4Addr, port: u16) -> Result<Self, PortError> {
         let open = || -> io::Result<Self> {
-            let listener = TcpListener::bind((host, port))?;
-            listener.set_nonblocking(true)?;
-            let (address, listener) = (listener.local_addr()?, tokio::net::TcpListener::from_std(listener)?);
-            Ok(Self { listener, address })
+            let socket = TcpSocket::new_v4()?;
+            // Connections of the last run, which the system remembers for a while, do not keep the port.
+            socket.set_reuseaddr(true)?;
+            socket.bind((host, port).into())?;
+            let listener = socket.listen(WAITING_CONNECTIONS)?;
+            Ok(Self { address: listener.local_addr()?, listener })
         };
         open().map_err(|source| match source.kind() {
             io::ErrorKind::AddrInUse => PortError::Taken(port),
@@ -66,8 +75,8 @@ impl Port {
 }
 
 impl Ports {
-    /// Takes this port of 127.0.0.1 for the gateway, and for the stand-ins those that a test places there, or free ones of
-    /// this other host.
+    /// Opens this port of 127.0.0.1 for the gateway. Stand-ins that a test places get their port of 127.0.0.1, and the others
+    /// a free port of `host`.
     pub fn open(gateway: u16, host: Ipv4Addr, placement: &Placement) -> Result<Self, PortError> {
         let placed = |port: Option<u16>| match port {
             Some(port) => Port::open(Ipv4Addr::LOCALHOST, port),
@@ -78,6 +87,7 @@ impl Ports {
             table: placed(placement.table_port)?,
             services: placed(placement.services_port)?,
             lambda: placed(None)?,
+            runtime: placed(None)?,
         })
     }
 }
@@ -87,7 +97,7 @@ impl Ports {
 /// Linux has all of 127.0.0.0/8. macOS has 127.0.0.1 alone, unless `ifconfig lo0 alias` gives it more; where webhooks may
 /// reach every address that there is, only the stand-ins' credentials keep them out.
 pub fn out_of_reach(rules: &AddressRules) -> Ipv4Addr {
-    let free = |host: Ipv4Addr| !rules.permit(host.into()) && TcpListener::bind((host, 0)).is_ok();
+    let free = |host: Ipv4Addr| !rules.permit(host.into()) && net::TcpListener::bind((host, 0)).is_ok();
     (1..10).map(|last| Ipv4Addr::new(127, 0, 0, last)).find(|host| free(*host)).unwrap_or_else(|| {
         tracing::warn!(
             "webhooks may send to every loopback address here (DELIVERY_ALLOWED_NETWORKS), and so to what stands for AWS, \

@@ -11,13 +11,7 @@ mod invocations;
 
 pub use invocations::{Failure, InvocationOutcome};
 
-use std::{
-    collections::HashMap,
-    error::Error,
-    io,
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-};
+use std::{collections::HashMap, error::Error, net::SocketAddr, sync::Arc};
 
 use axum::{
     Router,
@@ -35,12 +29,12 @@ use base::{
 };
 use http_body_util::LengthLimitError;
 use serde_json::json;
-use tokio::net::{TcpListener, TcpSocket};
 
 use self::invocations::Invocations;
 use crate::{
     aws::{ACCOUNT, REGION},
     callers,
+    ports::Port,
 };
 
 /// Lambda's limit on an answer.
@@ -65,16 +59,12 @@ pub struct Attachment {
 }
 
 impl RuntimeApi {
-    /// Serves these functions on a free port of this host until the process ends.
-    pub async fn start<'a>(
-        functions: impl IntoIterator<Item = &'a str>,
-        host: IpAddr,
-        random: SharedRandom,
-    ) -> io::Result<Self> {
-        let listener = listen(host)?;
+    /// Serves these functions on this port until the process ends.
+    pub fn start<'a>(functions: impl IntoIterator<Item = &'a str>, port: Port, random: SharedRandom) -> Self {
+        let Port { listener, address } = port;
         let functions = functions.into_iter().map(|function| (function.to_owned(), Arc::default()));
         let key = random::alphanumeric(random.as_ref(), 43).into();
-        let api = Self { address: listener.local_addr()?, key, functions: Arc::new(functions.collect()), random };
+        let api = Self { address, key, functions: Arc::new(functions.collect()), random };
         let service = Router::new()
             .route("/{key}/{function}/{process}/2018-06-01/runtime/invocation/next", get(next))
             .route("/{key}/{function}/{process}/2018-06-01/runtime/invocation/{id}/{outcome}", post(complete))
@@ -85,7 +75,7 @@ impl RuntimeApi {
             .with_state(api.clone());
         let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
         tokio::spawn(async move { axum::serve(listener, service).await });
-        Ok(api)
+        api
     }
 
     /// A place for a new process of this function.
@@ -107,15 +97,6 @@ impl RuntimeApi {
     fn function(&self, name: &str) -> Option<Arc<Invocations>> {
         self.functions.get(name).map(Arc::clone)
     }
-}
-
-/// Listens with a long queue: a function that is good for a thousand invocations connects as often when it starts, and a
-/// connection that a short queue refuses comes back only after a second, then three, then seven.
-fn listen(host: IpAddr) -> io::Result<TcpListener> {
-    const WAITING_CONNECTIONS: u32 = 4096;
-    let socket = TcpSocket::new_v4()?;
-    socket.bind((host, 0).into())?;
-    socket.listen(WAITING_CONNECTIONS)
 }
 
 impl Drop for Attachment {
@@ -211,7 +192,8 @@ mod tests {
     const DEADLINE: Time = Time::from_millis(1_795_167_900_123);
 
     async fn api() -> RuntimeApi {
-        RuntimeApi::start(["hello"], Ipv4Addr::LOCALHOST.into(), Arc::new(SystemRandom)).await.expect("a free port")
+        let port = Port::open(Ipv4Addr::LOCALHOST, 0).expect("a free port");
+        RuntimeApi::start(["hello"], port, Arc::new(SystemRandom))
     }
 
     fn invoke(api: &RuntimeApi, event: &'static str) -> JoinHandle<InvocationOutcome> {

@@ -1,11 +1,6 @@
 //! Starts the parts, in the order in which they need each other. [`Start::everything`] is the list of steps.
 
-use std::{
-    io,
-    net::{IpAddr, SocketAddr},
-    pin::pin,
-    sync::Arc,
-};
+use std::{io, net::SocketAddr, pin::pin, sync::Arc};
 
 use auth::{entity::Entities, scope::Scopes};
 use base::{
@@ -80,8 +75,6 @@ pub enum StartError {
     Environment(#[from] EnvironmentError),
     #[error(transparent)]
     NotReady(#[from] NotReady),
-    #[error("the functions' server cannot be started")]
-    RuntimeApi(#[source] io::Error),
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -143,7 +136,6 @@ impl<'a> Start<'a> {
 
     /// The steps of a start.
     async fn everything(self, ports: Ports) -> Result<Running, StartError> {
-        let host = ports.lambda.address.ip();
         // ministack takes the longest; it comes up while secrets and table are opened.
         let (services, socket) = self.start_services(ports.services)?;
         let secrets = self.open_secrets()?;
@@ -152,7 +144,7 @@ impl<'a> Start<'a> {
         services.fill().await?;
         tokio::spawn(services.keep_filled());
         self.provide(&secrets, &demo, &platform).await?;
-        let invoker = self.start_functions(host).await?;
+        let invoker = self.start_functions(ports.runtime)?;
         let credentials = self.aws.credentials.clone();
         tokio::spawn(lambda_api::serve(ports.lambda.listener, invoker.clone(), credentials));
         let probe = Probe::new(ports.gateway.address, invoker.clone());
@@ -176,7 +168,7 @@ impl<'a> Start<'a> {
         Ok((services.with_bucket_of(&self.geo_ip_store), socket))
     }
 
-    /// Opens the files of secrets, and checks those that a function would find fault with later.
+    /// Opens the files of secrets, and checks those that functions read later.
     fn open_secrets(&self) -> Result<Secrets, StartError> {
         let secrets = Secrets::open(&self.data.secrets(), self.plan.signing_algorithm)?;
         secrets.check_geo_ip()?;
@@ -208,11 +200,11 @@ impl<'a> Start<'a> {
     }
 
     /// Starts a process for each function, and the Runtime API from which it takes its invocations.
-    async fn start_functions(&self, host: IpAddr) -> Result<Invoker, StartError> {
+    fn start_functions(&self, port: Port) -> Result<Invoker, StartError> {
         let Plan { template, settings, placement, programs, .. } = self.plan;
         let functions = template.functions();
         let names = functions.iter().map(|function| function.name.as_str());
-        let api = RuntimeApi::start(names, host, Arc::clone(&self.random)).await.map_err(StartError::RuntimeApi)?;
+        let api = RuntimeApi::start(names, port, Arc::clone(&self.random));
         let mut aws = self.aws.clone();
         aws.table = placement.functions_table.clone().unwrap_or(aws.table);
         aws.services = placement.functions_services.clone().unwrap_or(aws.services);

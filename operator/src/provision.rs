@@ -140,8 +140,8 @@ fn fresh_private_key() -> String {
     format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n"))
 }
 
-/// Publishes the public halves of the `signing-key` secret beside what is published already, and lets the keys end that it
-/// has no more: a rotation may have been stopped halfway. `lifetime` is that of tokens, in seconds.
+/// Publishes the public halves of the `signing-key` secret beside the published ones, and ends published keys that the
+/// secret lacks: a rotation may have been stopped halfway. `lifetime` is that of tokens, in seconds.
 pub async fn publish_signing_key(table: &Table, signing_key: &Value, lifetime: u32) -> Result<(), ProvisionError> {
     let keys = SigningSecret::read(signing_key)?.keys()?;
     let now = SystemClock.now();

@@ -270,8 +270,7 @@ impl<'a> SigningKeysOf<'a> {
     }
 }
 
-/// Whether another key signs now. Secrets Manager ends a rotation also where something else than our function made the new
-/// version, perhaps of the same keys.
+/// Whether another key signs now. A rotation that does not invoke rotate-signing-key ends as well, perhaps with the same keys.
 fn has_rotated(before: &SigningKeys, after: &SigningKeys) -> bool {
     before.current.kid() != after.current.kid()
 }

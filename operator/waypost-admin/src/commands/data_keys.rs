@@ -24,13 +24,13 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Makes a new key, and seals anew whatever older keys sealed. Reads the whole table once.
+    /// Makes a new key, and seals anew the values that older keys sealed. Reads the whole table once.
     Rotate {
-        /// Makes no new key; seals anew whatever the current one has not sealed.
+        /// Makes no new key; seals anew the values that the current one has not sealed.
         #[arg(long)]
         reseal_only: bool,
-        /// Makes no new key; seals anew what is left, and removes the keys that nothing needs any more: those that were replaced
-        /// a quarter of an hour ago or earlier.
+        /// Makes no new key; seals anew the values that are left, and removes the keys that no value needs any more: those that
+        /// were replaced a quarter of an hour ago or earlier.
         #[arg(long, conflicts_with = "reseal_only")]
         forget: bool,
     },

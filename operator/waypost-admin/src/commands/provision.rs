@@ -1,4 +1,4 @@
-//! `waypost-admin provision`: what a new stack needs before its first request.
+//! `waypost-admin provision`: secrets and keys for a new stack, before its first request.
 
 use base::clock::{Clock, SystemClock};
 use clap::{Args, error::ErrorKind};
