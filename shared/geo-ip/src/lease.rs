@@ -30,11 +30,8 @@ const KEPT: i64 = 86_400;
 /// The leases of all editions.
 #[derive(Clone)]
 pub struct Leases {
-    /// The table that has them.
     pub table: Table,
-    /// Tells when they end.
     pub clock: SharedClock,
-    /// Makes the names of their owners.
     pub random: SharedRandom,
 }
 
@@ -49,13 +46,10 @@ pub struct Lease {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finished {
-    /// When it ended.
     pub finished_at: Time,
-    /// Whether it was to publish.
+    /// Whether the update was to publish.
     pub live: bool,
-    /// Whether it succeeded.
     pub success: bool,
-    /// The line about it in the report.
     pub line: String,
 }
 

@@ -22,22 +22,15 @@ use crate::{
 use base::{clock::SharedClock, random::SharedRandom};
 use storage::table::TableError;
 
-/// Updates editions.
 #[derive(Clone)]
 pub struct Updater {
-    /// The store with the releases.
     pub store: Store,
-    /// The deployment's name.
     pub environment: String,
-    /// Fetches from providers.
     pub web: Web,
-    /// A folder for temporary files.
     pub scratch: PathBuf,
     /// The largest database: it is verified in memory.
     pub largest: u64,
-    /// Tells the time.
     pub clock: SharedClock,
-    /// Makes the names of scratch folders.
     pub random: SharedRandom,
 }
 

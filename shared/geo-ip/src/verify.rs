@@ -28,13 +28,10 @@ const SAMPLES: usize = 100;
 /// The facts about a whole database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// The type that it names.
     pub database_type: String,
     /// When it was built, in seconds since the Unix epoch.
     pub build_epoch: u64,
-    /// The size of its search tree.
     pub node_count: u32,
-    /// Its size.
     pub size_bytes: u64,
     /// The well-known addresses that it knows.
     pub known_addresses: Vec<String>,

@@ -32,7 +32,6 @@ pub struct Connections {
 /// A connection that is the caller's alone until the lease runs out.
 #[derive(Debug)]
 pub struct HeldConnection {
-    /// The connection, as it was when the caller claimed it.
     pub stored: StoredConnection,
     /// When another caller can claim it.
     pub until: Time,

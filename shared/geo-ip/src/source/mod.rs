@@ -24,9 +24,7 @@ pub enum Source {
     MaxMind {
         /// Instead of `https://updates.maxmind.com`.
         server: Option<Url>,
-        /// The account's number.
         account_id: String,
-        /// A licence key of the account.
         license_key: SecretText,
     },
     /// A file at an address: `.mmdb`, `.mmdb.gz` or `.tar.gz`.
@@ -45,7 +43,6 @@ pub enum Source {
     IpInfoLite {
         /// Instead of `https://ipinfo.io`.
         server: Option<Url>,
-        /// An access token.
         token: SecretText,
     },
 }
