@@ -1,6 +1,7 @@
 //! The ground of all other crates: identifiers, time, randomness, the environment, logs, metrics.
 //!
-//! The clock, the dice and the environment are read in [`clock`], [`random`] and [`environment`] only, so that tests can set them.
+//! The clock, the dice and the environment are read in [`clock`], [`random`] and [`environment`] only, so that tests
+//! can set them.
 
 pub mod audit;
 pub mod clock;

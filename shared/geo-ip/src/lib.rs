@@ -1,8 +1,8 @@
 //! Geo-IP databases: kept up to date from their providers, published for readers, and rolled back by an operator.
 //!
 //! A release is a file that never changes, named by its SHA-256; which one is current is said by one small pointer per
-//! edition. Everything is checked before the pointer moves, the pointer moves by compare-and-swap, and every failure leaves
-//! it where it was.
+//! edition. Everything is checked before the pointer moves, the pointer moves by compare-and-swap, and every failure
+//! leaves it where it was.
 
 // Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
 #![recursion_limit = "256"]

@@ -1,4 +1,5 @@
-//! The steps from a provider's file to a published release. Each failure has its own sentence and leaves the pointer unchanged.
+//! The steps from a provider's file to a published release. Each failure has its own sentence and leaves the pointer
+//! unchanged.
 
 use std::{io, path::PathBuf};
 
@@ -101,7 +102,8 @@ pub enum Ready {
 }
 
 impl Updater {
-    /// Updates one edition as far as the pointer; without `live`, uploads nothing. A call that is cut off has changed nothing.
+    /// Updates one edition as far as the pointer; without `live`, uploads nothing. A call that is cut off has changed
+    /// nothing.
     pub async fn make_ready(
         &self,
         configured: &ConfiguredEdition,

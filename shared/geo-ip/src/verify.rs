@@ -1,7 +1,8 @@
-//! The checks before a database is published: it is whole, of the right type, newer than the published one, and not much
-//! smaller or larger.
+//! The checks before a database is published: it is whole, of the right type, newer than the published one, and not
+//! much smaller or larger.
 //!
-//! A checksum comes first wherever the provider gives one, since the structure alone shows about half of all flipped bits.
+//! A checksum comes first wherever the provider gives one, since the structure alone shows about half of all flipped
+//! bits.
 
 use std::{collections::BTreeMap, fs, net::IpAddr, path::Path};
 

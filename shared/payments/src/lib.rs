@@ -1,8 +1,9 @@
 //! Payment providers: a managing entity's connection to its account there, by OAuth 2 (RFC 6749).
 //!
-//! An entity asks to be connected ([`connect`]), a person sees who asks ([`start`]), gives the permission at the provider and
-//! comes back ([`callback`]), a schedule keeps the tokens fresh ([`refresh`]), and the entity gives the permission back
-//! ([`disconnect`]). Providers differ in their descriptions (`provider`) alone; no code knows one by its name.
+//! An entity asks to be connected ([`connect`]), a person sees who asks ([`start`]), gives the permission at the
+//! provider and comes back ([`callback`]), a schedule keeps the tokens fresh ([`refresh`]), and the entity gives the
+//! permission back ([`disconnect`]). Providers differ in their descriptions (`provider`) alone; no code knows one by
+//! its name.
 
 // Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
 #![recursion_limit = "256"]

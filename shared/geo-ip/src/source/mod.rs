@@ -1,4 +1,5 @@
-//! The sources of databases. A source is asked for something newer than the published release, and answers with an offer.
+//! The sources of databases. A source is asked for something newer than the published release, and answers with an
+//! offer.
 
 mod db_ip;
 mod ipinfo;
