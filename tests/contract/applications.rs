@@ -272,7 +272,8 @@ pub async fn spend(suite: &Suite, account: &str, count: u32) {
     }
 }
 
-/// Each application, secret and key is an entry in the list of revocations when it is removed, and every function reads that list.
+/// Each application, secret and key is an entry in the list of revocations when it is removed, and every function reads
+/// that list.
 async fn an_entity_may_make_so_many_credentials_in_an_hour_and_remove_any_number(suite: Arc<Suite>) {
     let (entity, neighbour) = (suite.entity().await, suite.entity().await);
     let body = json!({ "name": "n", "scopes": ["account.read"] });

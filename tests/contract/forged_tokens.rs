@@ -1,5 +1,5 @@
-//! Tokens that the issuer did not make: each is refused with 401, and none is an error. Most of them are properly signed, with
-//! the deployment's own key.
+//! Tokens that the issuer did not make: each is refused with 401, and none is an error. Most of them are properly
+//! signed, with the deployment's own key.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! POST /task/geo-ip-update: its credentials and its request. The handling of a provider's file is tested beside its code.
+//! POST /task/geo-ip-update: its credentials and its request. The handling of a provider's file is tested beside its
+//! code.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Guessing at the token issuer: failed attempts are limited by client identifier and address. Clients at other addresses are
-//! not locked out, and a successful attempt writes nothing.
+//! Guessing at the token issuer: failed attempts are limited by client identifier and address. Clients at other
+//! addresses are not locked out, and a successful attempt writes nothing.
 
 use std::{net::Ipv4Addr, sync::Arc};
 

@@ -1,5 +1,5 @@
-//! The token issuer as libraries of other hands see it, each as its users call it: every one gets tokens in each way in which
-//! it can authenticate, and tells a wrong secret from a wrong scope.
+//! The token issuer as libraries of other hands see it, each as its users call it: every one gets tokens in each way in
+//! which it can authenticate, and tells a wrong secret from a wrong scope.
 
 use std::sync::Arc;
 

@@ -50,8 +50,8 @@ async fn the_start_page_names_the_entity_the_provider_and_the_scopes(suite: Arc<
     }
 }
 
-/// A stranger asks for a connection of their own entity and has a victim complete it: by the provider's address, and with
-/// a browser that knows this service already.
+/// A stranger asks for a connection of their own entity and has a victim complete it: by the provider's address, and
+/// with a browser that knows this service already.
 async fn a_victim_does_not_complete_a_strangers_connection(suite: Arc<Suite>) {
     let (stranger, victim) = (suite.entity().await, suite.entity().await);
     let start = stranger.authorization_url("sim-pkce").await;

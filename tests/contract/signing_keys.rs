@@ -1,5 +1,5 @@
-//! The keys that sign tokens are replaced while tokens are asked for and used: no good token is refused, and none is good
-//! for longer than its key.
+//! The keys that sign tokens are replaced while tokens are asked for and used: no good token is refused, and none is
+//! good for longer than its key.
 
 use std::{
     cell::RefCell,
@@ -109,8 +109,8 @@ fn kept(bundle: &Bundle) -> [String; 2] {
     ["current", "next"].map(|name| secret[name]["kid"].as_str().expect("each has a name").to_owned())
 }
 
-/// Gives a function's process an end, so that the next request starts one that knows nothing of before: on AWS functions
-/// come and go all the time.
+/// Gives a function's process an end, so that the next request starts one that knows nothing of before: on AWS
+/// functions come and go all the time.
 async fn replace(bundle: &Bundle, function: &str) {
     bundle.process(function).await.kill();
 }

@@ -1,9 +1,9 @@
-//! The audit trail: one line of the log for each action on tokens, keys and applications, refused ones included. It says which
-//! client did what, from which address, and how it ended. The line is a metric as well, for the alarms.
+//! The audit trail: one line of the log for each action on tokens, keys and applications, refused ones included. It
+//! says which client did what, from which address, and how it ended. The line is a metric as well, for the alarms.
 //!
-//! An endpoint that is in the trail says so in its declaration (`Endpoint::audited`), and the gate logs each of its calls, also
-//! those that the gate refuses. A handler notes what only it knows: `call.notes.client(id)`. A line has no member for a secret
-//! or a token.
+//! An endpoint that is in the trail says so in its declaration (`Endpoint::audited`), and the gate logs each of its
+//! calls, also those that the gate refuses. A handler notes what only it knows: `call.notes.client(id)`. A line has no
+//! member for a secret or a token.
 
 use std::{
     net::IpAddr,
@@ -189,7 +189,8 @@ impl Entry<'_> {
         metric.publish_beside("audit", &self.line());
     }
 
-    /// The line without the metric, for a program whose log CloudWatch does not read: `{"Environment": …, "audit": {…}}`.
+    /// The line without the metric, for a program whose log CloudWatch does not read:
+    /// `{"Environment": …, "audit": {…}}`.
     pub fn text(&self) -> String {
         serde_json::json!({ "Environment": self.environment, "audit": self.line() }).to_string()
     }

@@ -13,7 +13,8 @@ use tracing_subscriber::{
 
 use crate::environment::{Environment, FromEnvironment};
 
-/// The crates whose lines follow `LOG_LEVEL`: the libraries of this project. A test of the workspace keeps the list complete.
+/// The crates whose lines follow `LOG_LEVEL`: the libraries of this project. A test of the workspace keeps the list
+/// complete.
 pub const OWN_CRATES: [&str; 12] = [
     "auth",
     "base",

@@ -1,5 +1,5 @@
-//! A value that is read once and used for a while. It is read again when it is old, and the old value stays in use for as
-//! long as that fails.
+//! A value that is read once and used for a while. It is read again when it is old, and the old value stays in use for
+//! as long as that fails.
 
 use std::{
     error::Error,
@@ -69,15 +69,16 @@ impl<S: Source> Refreshed<S> {
         }
     }
 
-    /// Returns the cached value if it is younger than five minutes; otherwise reloads, and returns the old one if that fails.
+    /// Returns the cached value if it is younger than five minutes; otherwise reloads, and returns the old one if that
+    /// fails.
     pub async fn get(&self) -> Result<Arc<S::Value>, S::Error> {
         self.younger_than(REFRESH_AFTER).await
     }
 
     /// The same with another age.
     ///
-    /// While one call reads, the others go on with the old value, and wait only where there is none. With an old value a
-    /// reading ends after two seconds, and a failed one is not repeated for half a minute: an outage must not hold up
+    /// While one call reads, the others go on with the old value, and wait only where there is none. With an old value
+    /// a reading ends after two seconds, and a failed one is not repeated for half a minute: an outage must not hold up
     /// requests.
     pub async fn younger_than(&self, age: Duration) -> Result<Arc<S::Value>, S::Error> {
         if let Some(value) = self.usable(age) {
@@ -105,11 +106,11 @@ impl<S: Source> Refreshed<S> {
         }
     }
 
-    /// Returns the cached value if `accept` holds; otherwise reloads, at most once per `min_interval`. The result may still
-    /// not be acceptable.
+    /// Returns the cached value if `accept` holds; otherwise reloads, at most once per `min_interval`. The result may
+    /// still not be acceptable.
     ///
-    /// A caller cannot go on with a value that it does not accept, so all wait for the call that reads, and a failure is an
-    /// error.
+    /// A caller cannot go on with a value that it does not accept, so all wait for the call that reads, and a failure
+    /// is an error.
     pub async fn suitable(
         &self,
         min_interval: Duration,

@@ -23,11 +23,8 @@ const BUFFER: usize = 64 * 1024;
 /// A database that was unpacked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expanded {
-    /// Its size.
     pub size: u64,
-    /// Its SHA-256.
     pub sha256: String,
-    /// Its MD5.
     pub md5: String,
     /// The provider's terms, where they came with it.
     pub licence: Option<String>,

@@ -1,5 +1,5 @@
-//! The secret `geo-ip`: the databases that are kept, and their sources. All its faults are found at once and named by their
-//! places. No value is repeated, since some are secret.
+//! The secret `geo-ip`: the databases that are kept, and their sources. All its faults are found at once and named by
+//! their places. No value is repeated, since some are secret.
 
 use std::collections::HashSet;
 

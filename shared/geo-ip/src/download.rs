@@ -22,22 +22,16 @@ const PROGRESS: u64 = 16 * 1024 * 1024;
 /// Fetches from providers.
 #[derive(Debug, Clone, Default)]
 pub struct Web {
-    /// The addresses that connections may be made to.
     pub rules: AddressRules,
-    /// How long each step may take.
     pub limits: StreamLimits,
 }
 
 /// A file that was downloaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Served {
-    /// Its size.
     pub size: u64,
-    /// Its SHA-256.
     pub sha256: String,
-    /// The server's tag for this state of the file.
     pub etag: Option<String>,
-    /// When the server says it last changed.
     pub last_modified: Option<String>,
 }
 

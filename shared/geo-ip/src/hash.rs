@@ -14,17 +14,14 @@ pub fn sha256(bytes: &[u8]) -> String {
 pub struct Sha256(digest::Context);
 
 impl Sha256 {
-    /// Of nothing yet.
     pub fn new() -> Self {
         Self(digest::Context::new(&SHA256))
     }
 
-    /// Takes the next piece.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The checksum of everything.
     pub fn finish(self) -> String {
         hex(self.0.finish().as_ref())
     }
@@ -44,13 +41,11 @@ pub struct Both {
 }
 
 impl Both {
-    /// Takes the next piece.
     pub fn update(&mut self, bytes: &[u8]) {
         self.sha256.update(bytes);
         self.md5.update(bytes);
     }
 
-    /// SHA-256 and MD5 of everything.
     pub fn finish(self) -> (String, String) {
         (self.sha256.finish(), hex(&self.md5.finalize()))
     }

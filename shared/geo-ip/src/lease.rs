@@ -1,6 +1,6 @@
-//! One update of an edition at a time, by an item of the table. A lease lasts ten seconds and is renewed while its owner
-//! lives, so that the lease of a killed update ends soon. The item also keeps the result of the last update, for the
-//! calls that waited for it.
+//! One update of an edition at a time, by an item of the table. A lease lasts ten seconds and is renewed while its
+//! owner lives, so that the lease of a killed update ends soon. The item also keeps the result of the last update, for
+//! the calls that waited for it.
 
 use std::time::Duration;
 
@@ -30,11 +30,8 @@ const KEPT: i64 = 86_400;
 /// The leases of all editions.
 #[derive(Clone)]
 pub struct Leases {
-    /// The table that has them.
     pub table: Table,
-    /// Tells when they end.
     pub clock: SharedClock,
-    /// Makes the names of their owners.
     pub random: SharedRandom,
 }
 
@@ -49,13 +46,10 @@ pub struct Lease {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finished {
-    /// When it ended.
     pub finished_at: Time,
-    /// Whether it was to publish.
+    /// Whether the update was to publish.
     pub live: bool,
-    /// Whether it succeeded.
     pub success: bool,
-    /// The line about it in the report.
     pub line: String,
 }
 
@@ -145,8 +139,8 @@ impl Leases {
         }
     }
 
-    /// Gives a lease back, with the result for the calls that waited. Lost when another update has the lease by now, which
-    /// keeps it.
+    /// Gives a lease back, with the result for the calls that waited. Lost when another update has the lease by now,
+    /// which keeps it.
     pub async fn give_back(&self, lease: &Lease, finished: Option<Finished>) -> Result<Written<()>, TableError> {
         let finished = finished.map(|finished| Value::of(&finished, RETURNING)).transpose()?;
         let change = Change::of(key(&lease.edition))

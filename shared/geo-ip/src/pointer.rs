@@ -1,5 +1,5 @@
-//! The pointer: one small object per edition, which names the published release and is the only thing that ever changes in the
-//! store. A release is a file with its SHA-256 as its name.
+//! The pointer: one small object per edition, which names the published release and is the only thing that ever changes
+//! in the store. A release is a file with its SHA-256 as its name.
 
 use serde::{Deserialize, Serialize};
 
@@ -92,8 +92,8 @@ impl Pointer {
         }
     }
 
-    /// The pointer as it was before the current release, which is never published again; `None` when there is nothing to go
-    /// back to.
+    /// The pointer as it was before the current release, which is never published again; `None` when there is nothing
+    /// to go back to.
     pub fn rolled_back(mut self) -> Option<Self> {
         let previous = self.previous.take()?;
         let bad = std::mem::replace(&mut self.current, previous);

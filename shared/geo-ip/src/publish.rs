@@ -1,5 +1,5 @@
-//! The last step of an update: the pointer moves to a release in the store, and releases that neither a reader nor a rollback
-//! needs are removed.
+//! The last step of an update: the pointer moves to a release in the store, and releases that neither a reader nor a
+//! rollback needs are removed.
 
 use crate::{
     edition::EditionName,

@@ -1,5 +1,6 @@
-//! Reads the published release of an edition. A look at the pointer costs next to nothing while it stands. A new release is
-//! fetched, checked and swapped in whole, and the old one answers until then, and for as long as the new one is bad.
+//! Reads the published release of an edition. A look at the pointer costs next to nothing while it stands. A new
+//! release is fetched, checked and swapped in whole, and the old one answers until then, and for as long as the new one
+//! is bad.
 
 use std::{
     net::IpAddr,
@@ -30,9 +31,9 @@ const POLL_EVERY: Duration = Duration::from_secs(60);
 
 /// Reads one edition.
 ///
-/// It is not a `base::refreshed::Refreshed`, because a look asks only for a change since the last tag, because a release may
-/// take longer to fetch than a request waits there, and because a failed look is not repeated for a minute even if nothing
-/// was read yet.
+/// It is not a `base::refreshed::Refreshed`, because a look asks only for a change since the last tag, because a
+/// release may take longer to fetch than a request waits there, and because a failed look is not repeated for a minute
+/// even if nothing was read yet.
 pub struct DatabaseReader {
     /// The store with the releases.
     pub store: Store,
@@ -114,8 +115,8 @@ impl DatabaseReader {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The same after a look at the pointer, if the last look was a minute ago. While one call looks, the others go on with
-    /// the old release, and so do all after a failure, which is logged.
+    /// The same after a look at the pointer, if the last look was a minute ago. While one call looks, the others go on
+    /// with the old release, and so do all after a failure, which is logged.
     pub async fn fresh(&self) -> Option<Arc<Database>> {
         let current = self.current();
         let polled = if current.is_some() { self.polled.try_lock().ok() } else { Some(self.polled.lock().await) };

@@ -1,4 +1,5 @@
-//! Back to the release before the current one. The current one is blocked, so that the next update does not bring it back.
+//! Back to the release before the current one. The current one is blocked, so that the next update does not bring it
+//! back.
 
 use super::{
     edition::EditionName,

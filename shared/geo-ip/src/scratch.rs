@@ -1,5 +1,5 @@
-//! A folder for the time of one update. The next update removes the folder of a killed one: the disk of a function is small,
-//! and outlives its invocations.
+//! A folder for the time of one update. The next update removes the folder of a killed one: the disk of a function is
+//! small, and outlives its invocations.
 
 use std::{
     fs, io,

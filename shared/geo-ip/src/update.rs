@@ -1,4 +1,5 @@
-//! The steps from a provider's file to a published release. Each failure has its own sentence and leaves the pointer unchanged.
+//! The steps from a provider's file to a published release. Each failure has its own sentence and leaves the pointer
+//! unchanged.
 
 use std::{io, path::PathBuf};
 
@@ -22,22 +23,15 @@ use crate::{
 use base::{clock::SharedClock, random::SharedRandom};
 use storage::table::TableError;
 
-/// Updates editions.
 #[derive(Clone)]
 pub struct Updater {
-    /// The store with the releases.
     pub store: Store,
-    /// The deployment's name.
     pub environment: String,
-    /// Fetches from providers.
     pub web: Web,
-    /// A folder for temporary files.
     pub scratch: PathBuf,
     /// The largest database: it is verified in memory.
     pub largest: u64,
-    /// Tells the time.
     pub clock: SharedClock,
-    /// Makes the names of scratch folders.
     pub random: SharedRandom,
 }
 
@@ -108,7 +102,8 @@ pub enum Ready {
 }
 
 impl Updater {
-    /// Updates one edition as far as the pointer; without `live`, uploads nothing. A call that is cut off has changed nothing.
+    /// Updates one edition as far as the pointer; without `live`, uploads nothing. A call that is cut off has changed
+    /// nothing.
     pub async fn make_ready(
         &self,
         configured: &ConfiguredEdition,

@@ -1,7 +1,8 @@
-//! The checks before a database is published: it is whole, of the right type, newer than the published one, and not much
-//! smaller or larger.
+//! The checks before a database is published: it is whole, of the right type, newer than the published one, and not
+//! much smaller or larger.
 //!
-//! A checksum comes first wherever the provider gives one, since the structure alone shows about half of all flipped bits.
+//! A checksum comes first wherever the provider gives one, since the structure alone shows about half of all flipped
+//! bits.
 
 use std::{collections::BTreeMap, fs, net::IpAddr, path::Path};
 
@@ -28,13 +29,10 @@ const SAMPLES: usize = 100;
 /// The facts about a whole database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// The type that it names.
     pub database_type: String,
     /// When it was built, in seconds since the Unix epoch.
     pub build_epoch: u64,
-    /// The size of its search tree.
     pub node_count: u32,
-    /// Its size.
     pub size_bytes: u64,
     /// The well-known addresses that it knows.
     pub known_addresses: Vec<String>,

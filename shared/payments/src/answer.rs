@@ -1,5 +1,5 @@
-//! Reads the answers of a token endpoint (RFC 6749 §5) strictly: an answer that is not exactly a grant is none, and of a
-//! refusal only a known code is kept.
+//! Reads the answers of a token endpoint (RFC 6749 §5) strictly: an answer that is not exactly a grant is none, and of
+//! a refusal only a known code is kept.
 
 use std::time::Duration;
 
@@ -47,8 +47,8 @@ pub fn read(answer: &HttpResponse, reading: &Reading, asked: &[String], now: Tim
     })
 }
 
-/// Reads new tokens. A malformed member beside them is passed over: the old refresh token may be worth nothing any more, so
-/// tokens that are thrown away cost the connection.
+/// Reads new tokens. A malformed member beside them is passed over: the old refresh token may be worth nothing any
+/// more, so tokens that are thrown away cost the connection.
 pub fn read_renewed(answer: &HttpResponse, reading: &Reading, now: Time) -> Result<Granted, GrantError> {
     let body = Body::of_success(answer, reading, now)?;
     let expires = body.expires(reading.expiry.as_ref(), now).unwrap_or_else(|error| {
@@ -152,8 +152,8 @@ fn account(value: &Value) -> Option<String> {
     good.then_some(name)
 }
 
-/// The error of an answer without success. Only a client error that names its reason is a refusal: an overloaded or broken
-/// server proves nothing about a grant.
+/// The error of an answer without success. Only a client error that names its reason is a refusal: an overloaded or
+/// broken server proves nothing about a grant.
 fn refusal(answer: &HttpResponse, reading: &Reading, now: Time) -> GrantError {
     let status = answer.status;
     let passing = matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);

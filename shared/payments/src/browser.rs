@@ -1,8 +1,8 @@
 //! The browser that a connection is made with, known by a cookie (RFC 9700 §4.7).
 //!
 //! A browser has one cookie, whatever number of connections it makes at a time: a random value that it is given on the
-//! start page. When the person goes on from there, the value's hash is kept with the authorization, and the callback takes
-//! no other browser. The prefix `__Host-` keeps every other host from setting the cookie, a sibling of ours too.
+//! start page. When the person goes on from there, the value's hash is kept with the authorization, and the callback
+//! takes no other browser. The prefix `__Host-` keeps every other host from setting the cookie, a sibling of ours too.
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ impl Browser {
         Self(random::alphanumeric(random, LENGTH))
     }
 
-    /// The browser that sent these cookies, each text as a header `Cookie` has it; `None` where the cookie is missing or is
-    /// none of ours.
+    /// The browser that sent these cookies, each text as a header `Cookie` has it; `None` where the cookie is missing
+    /// or is none of ours.
     pub fn of_cookies<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let mut values =
             lines.into_iter().flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));

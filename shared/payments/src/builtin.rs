@@ -1,5 +1,5 @@
-//! The built-in providers. They stand in `providers.json`, each with the pages that it was written from and with the questions
-//! that those pages leave open.
+//! The built-in providers. They stand in `providers.json`, each with the pages that it was written from and with the
+//! questions that those pages leave open.
 
 use std::sync::LazyLock;
 

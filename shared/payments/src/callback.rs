@@ -1,15 +1,16 @@
 //! Coming back from a provider: from a code to a connection.
 //!
-//! The state is spent when everything on our side was found to work, and before the exchange, since some providers withdraw
-//! everything when a code comes twice. There is one try.
+//! The state is spent when everything on our side was found to work, and before the exchange, since some providers
+//! withdraw everything when a code comes twice. There is one try.
 //!
 //! After a crash:
 //!
 //! - before the state is spent: the table has the state. The person reloads the page, and the same begins again.
-//! - spent, the code not exchanged: the table has a spent state. The person is told that the link is not valid and connects again; the
-//!   code ends by itself.
-//! - exchanged, not kept: the same, and the provider's tokens are lost. The person connects again, which makes new ones. The
-//!   lost ones are not revoked, because with most providers that would end an older connection that still works.
+//! - spent, the code not exchanged: the table has a spent state. The person is told that the link is not valid and
+//!   connects again; the code ends by itself.
+//! - exchanged, not kept: the same, and the provider's tokens are lost. The person connects again, which makes new
+//!   ones. The lost ones are not revoked, because with most providers that would end an older connection that still
+//!   works.
 //! - kept: the table has the connection, and its event in the outbox. The person is not sent on, but is connected.
 //! - exchanged, not kept since another account is connected: the same as not kept.
 
@@ -49,10 +50,11 @@ use storage::{
 };
 use webhooks::outbox::Announcement;
 
-/// How long a callback may take in all. The gate must give it more, so that it is never cut off with tokens in its hands.
+/// How long a callback may take in all. The gate must give it more, so that it is never cut off with tokens in its
+/// hands.
 pub const LIMIT: Duration = Duration::from_secs(26);
-/// How long it may take until the state is spent. A slower callback is refused and leaves the state as it was, since time must
-/// be left for spending it, for the provider's ten seconds, and for keeping the tokens.
+/// How long it may take until the state is spent. A slower callback is refused and leaves the state as it was, since
+/// time must be left for spending it, for the provider's ten seconds, and for keeping the tokens.
 const BEFORE_SPENDING: Duration = Duration::from_secs(5);
 /// How long spending a state may take.
 const SPENDING: Duration = Duration::from_secs(4);
@@ -142,8 +144,8 @@ impl From<CallbackError> for Problem {
 }
 
 impl Callback {
-    /// Takes a browser that comes back from a provider, and finishes the authorization that it brings. A token that came
-    /// along must cover the managing entity.
+    /// Takes a browser that comes back from a provider, and finishes the authorization that it brings. A token that
+    /// came along must cover the managing entity.
     pub async fn take(
         &self,
         name: &ProviderName,
@@ -215,8 +217,8 @@ impl Callback {
         if kept.is_done() {
             return Ok((AuthorizationOutcome::Connected, granted.account));
         }
-        // The access is not given back: most providers withdraw an account's whole access, and another entity may be connected
-        // to it. The page says that the owner of the account may withdraw it.
+        // The access is not given back: most providers withdraw an account's whole access, and another entity may be
+        // connected to it. The page says that the owner of the account may withdraw it.
         tracing::warn!(provider = %provider.name, "another account is connected, and stays");
         Ok((AuthorizationOutcome::OtherAccount, granted.account))
     }
@@ -266,8 +268,8 @@ impl Callback {
         };
         let announcement =
             Announcement::new(ESTABLISHED, entity.id().clone(), &stored.connection.event(None), now, &*self.random);
-        // The provider gives tokens once, so a table that does not answer is asked again. The same item is written each time,
-        // and the same event.
+        // The provider gives tokens once, so a table that does not answer is asked again. The same item is written each
+        // time, and the same event.
         let kept = loop {
             match self.connections.establish(entity, &stored, replace, &announcement).await {
                 Err(error @ TableError::Unavailable { .. }) => {

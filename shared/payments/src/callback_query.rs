@@ -22,8 +22,8 @@ pub(crate) enum ProviderAnswer<'a> {
 }
 
 impl<'a> CallbackQuery<'a> {
-    /// Reads the query with `values`, which gives every value of a name. A name that comes twice is a violation (RFC 6749
-    /// §3.1); an unknown one is ignored.
+    /// Reads the query with `values`, which gives every value of a name. A name that comes twice is a violation (RFC
+    /// 6749 §3.1); an unknown one is ignored.
     pub fn read(values: impl Fn(&str) -> Vec<&'a str>) -> Result<Self, Problem> {
         let mut violations = Violations::default();
         let mut one = |name, needed| single(name, &values(name), needed, &mut violations);

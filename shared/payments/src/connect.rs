@@ -117,8 +117,9 @@ impl NewConnection {
 impl Connecting {
     /// Makes a link at which a person connects an account for this entity.
     ///
-    /// Which account the person will choose is not known yet. So a connection that works gives way only where the request
-    /// says so; one that is broken is there to be connected again, and the callback sees to it that it is the same account.
+    /// Which account the person will choose is not known yet. So a connection that works gives way only where the
+    /// request says so; one that is broken is there to be connected again, and the callback sees to it that it is the
+    /// same account.
     pub async fn ask(
         &self,
         entity: &AuthorizedEntity,

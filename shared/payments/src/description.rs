@@ -1,5 +1,5 @@
-//! A provider's description as data, and how it becomes a [`Provider`]: the built-in members, with those that the secret
-//! `provider-<name>` adds or overrides. Every member is known, so that a misspelt one is never silently lost.
+//! A provider's description as data, and how it becomes a [`Provider`]: the built-in members, with those that the
+//! secret `provider-<name>` adds or overrides. Every member is known, so that a misspelt one is never silently lost.
 
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
@@ -151,8 +151,8 @@ pub fn read(
     })
 }
 
-/// The description of the provider. The members of its sandbox, where the secret asks for that, override the built-in ones,
-/// and the secret's own override both. A member that is `null` counts as absent.
+/// The description of the provider. The members of its sandbox, where the secret asks for that, override the built-in
+/// ones, and the secret's own override both. A member that is `null` counts as absent.
 fn described(built_in: Option<&BuiltIn>, secret: &Map<String, Value>) -> Result<Description, Fault> {
     let own = secret.iter().filter(|(name, _)| !OF_THE_SECRET.contains(&name.as_str()));
     let layers = [built_in.map(|built_in| &built_in.description), sandbox(built_in, secret)?];

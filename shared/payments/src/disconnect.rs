@@ -1,9 +1,10 @@
 //! Disconnecting: access is given back at the provider, and the connection removed.
 //!
-//! In this order, since a connection that is removed here and works there would be out of sight. It is held meanwhile, so
-//! that no refresh fetches new tokens during the revocation. After a crash:
+//! In this order, since a connection that is removed here and works there would be out of sight. It is held meanwhile,
+//! so that no refresh fetches new tokens during the revocation. After a crash:
 //!
-//! - held, not revoked: the connection with a lease. It works on when the lease is over; the client repeats the request.
+//! - held, not revoked: the connection with a lease. It works on when the lease is over; the client repeats the
+//!   request.
 //! - revoked, not removed: the same, with dead tokens. The client repeats the request, the provider says that there is
 //!   nothing to revoke any more, and it is removed; else the next refresh finds that it is broken.
 //! - removed: nothing, and an event in the outbox. A repeated request finds no connection.
@@ -113,8 +114,8 @@ enum GivenBack {
     Dead,
     /// The provider is no longer set up, so it cannot be asked.
     NoProvider,
-    /// The tokens cannot be opened, and the provider cannot be asked without them: the row was damaged or put there from
-    /// elsewhere, or its key is lost.
+    /// The tokens cannot be opened, and the provider cannot be asked without them: the row was damaged or put there
+    /// from elsewhere, or its key is lost.
     Unreadable,
     /// The provider did not do it.
     No,

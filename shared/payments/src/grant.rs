@@ -40,7 +40,8 @@ impl Grants {
         Self(ProviderRequests::new(rules, base_url, clock, random))
     }
 
-    /// Exchanges a code for tokens. One try: a code is good once, and some providers revoke its tokens when it comes again.
+    /// Exchanges a code for tokens. One try: a code is good once, and some providers revoke its tokens when it comes
+    /// again.
     pub async fn exchange(
         &self,
         provider: &Provider,

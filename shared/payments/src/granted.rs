@@ -17,7 +17,8 @@ pub struct Granted {
     pub refresh_token: Option<SecretText>,
     /// When the access token expires, where the provider says so.
     pub expires: Option<Time>,
-    /// The scopes that the provider names, else those that were asked for. Empty after a refresh, which does not change them.
+    /// The scopes that the provider names, else those that were asked for. Empty after a refresh, which does not change
+    /// them.
     pub scopes: Vec<String>,
     /// The account, where the provider names it. None after a refresh.
     pub account: Option<String>,

@@ -1,7 +1,7 @@
 //! The address of the page for a person who comes back from a provider, and the facts that the page may show.
 //!
-//! The address holds the outcome, and a tag that only the browser's own cookie makes. Without that proof the page names no
-//! entity and no account, so that a stranger cannot put words of theirs on a page of ours.
+//! The address holds the outcome, and a tag that only the browser's own cookie makes. Without that proof the page names
+//! no entity and no account, so that a stranger cannot put words of theirs on a page of ours.
 
 use form_urlencoded::Serializer;
 
@@ -83,8 +83,8 @@ impl Arrival<'_> {
 }
 
 impl<'a> OutcomePage<'a> {
-    /// Reads the page's query with `values`, which gives every value of a name. A query that is not as this service makes it
-    /// proves nothing, and is no error.
+    /// Reads the page's query with `values`, which gives every value of a name. A query that is not as this service
+    /// makes it proves nothing, and is no error.
     pub fn read(provider: &'a ProviderName, values: impl Fn(&str) -> Vec<&'a str>, browser: Option<&Browser>) -> Self {
         let one = |name| match values(name).as_slice() {
             [one] => Some(*one),

@@ -1,6 +1,7 @@
 //! Authorizations under way, in the table, each under the hash of its state.
 //!
-//! One is bound to the entity that asked, the provider that it asked for, and the browser that went on from the start page.
+//! One is bound to the entity that asked, the provider that it asked for, and the browser that went on from the start
+//! page.
 
 use std::time::Duration;
 
@@ -25,8 +26,8 @@ pub struct PendingAuthorization {
     /// The PKCE verifier, sealed; absent where the provider has no PKCE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_verifier: Option<String>,
-    /// The content of the start page. Absent from authorizations of former versions, which had no start page and end within
-    /// ten minutes.
+    /// The content of the start page. Absent from authorizations of former versions, which had no start page and end
+    /// within ten minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub onward: Option<Onward>,
     /// Whether the connection may take the place of one to another account.
@@ -141,8 +142,8 @@ impl PendingAuthorizations {
         self.0.write(change, "binding a state").await
     }
 
-    /// Spends a state by a try of this name. One try wins; every other one loses. The same try may ask again, as the SDK
-    /// does when an answer was lost on its way.
+    /// Spends a state by a try of this name. One try wins; every other one loses. The same try may ask again, as the
+    /// SDK does when an answer was lost on its way.
     pub async fn spend(
         &self,
         state: &State,

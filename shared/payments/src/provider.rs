@@ -1,5 +1,5 @@
-//! A payment provider, described completely: its addresses, how this service authenticates there, and how its answers are
-//! read. No code knows a provider by its name; providers differ in data alone.
+//! A payment provider, described completely: its addresses, how this service authenticates there, and how its answers
+//! are read. No code knows a provider by its name; providers differ in data alone.
 
 use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 
@@ -142,8 +142,8 @@ impl Provider {
         self.pkce
     }
 
-    /// Whether an answer that came to the callback with this `iss`, or without one, can be this provider's (RFC 9207 §2.4).
-    /// Where its identifier is not known, an `iss` is at least at the origin of one of its addresses.
+    /// Whether an answer that came to the callback with this `iss`, or without one, can be this provider's (RFC 9207
+    /// §2.4). Where its identifier is not known, an `iss` is at least at the origin of one of its addresses.
     pub fn can_answer_as(&self, iss: Option<&str>) -> bool {
         match (iss, &self.issuer) {
             (None, _) => !self.names_issuer,

@@ -1,4 +1,5 @@
-//! The providers of this deployment. The secret `provider-<name>` describes each, together with its built-in description.
+//! The providers of this deployment. The secret `provider-<name>` describes each, together with its built-in
+//! description.
 
 use std::{
     collections::HashMap,

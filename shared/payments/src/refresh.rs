@@ -4,9 +4,9 @@
 //!
 //! - not claimed: the connection is due, and the next run takes it.
 //! - claimed, the provider not asked: the connection has a lease, and is due again at its end.
-//! - asked, not written: the same, and the provider may have replaced the tokens. The next refresh asks with the old refresh
-//!   token. Most providers take it; with one that refuses, the connection breaks and its owner connects again. So the write
-//!   is tried again for as long as the lease lasts.
+//! - asked, not written: the same, and the provider may have replaced the tokens. The next refresh asks with the old
+//!   refresh token. Most providers take it; with one that refuses, the connection breaks and its owner connects again.
+//!   So the write is tried again for as long as the lease lasts.
 //! - written: the table has the new tokens and due time, or in one transaction the break and its event in the outbox.
 //!
 //! A connection breaks only when the provider says that its refresh token is dead, or when a token ends that cannot be
@@ -56,8 +56,8 @@ const AT_ONCE: usize = 16;
 const PAGE: i32 = 100;
 /// After this long no refresh is begun: the next run goes on, and this one ends within the function's own limit.
 const TIME_LIMIT: Duration = Duration::from_secs(40);
-/// A run skips a provider's connections after so many refreshes in a row that it did not answer: the next run tries them,
-/// and this one does not hold up the connections of other providers.
+/// A run skips a provider's connections after so many refreshes in a row that it did not answer: the next run tries
+/// them, and this one does not hold up the connections of other providers.
 const UNREACHABLE_IN_ROW: u32 = 5;
 /// The pause before new tokens are written again that the table did not take.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
@@ -110,8 +110,8 @@ enum Attempted {
 }
 
 impl Refresher {
-    /// Refreshes all connections that are due, and returns how many were attempted. A failure does not stop the others; an
-    /// error of the table is returned after all were attempted.
+    /// Refreshes all connections that are due, and returns how many were attempted. A failure does not stop the others;
+    /// an error of the table is returned after all were attempted.
     pub async fn run(&self) -> Result<usize, TableError> {
         let (began, silent) = (self.clock.now(), SilentProviders::default());
         let silent = &silent;
@@ -126,8 +126,8 @@ impl Refresher {
         Ok(attempted.into_iter().filter(|attempted| *attempted).count())
     }
 
-    /// All connections that are due. Pages are read as they are needed, so that a slow provider at the end of one page does
-    /// not hold up the next.
+    /// All connections that are due. Pages are read as they are needed, so that a slow provider at the end of one page
+    /// does not hold up the next.
     fn due(&self, now: Time) -> BoxStream<'_, Result<DueConnection, TableError>> {
         let pages = stream::try_unfold(Some(None), move |start| async move {
             let Some(start) = start else { return Ok(None) };
@@ -137,8 +137,8 @@ impl Refresher {
         pages.try_flatten().boxed()
     }
 
-    /// Returns whether the refresh was attempted: not when another caller holds the connection, when it is no longer due, or
-    /// when its provider does not answer at the moment.
+    /// Returns whether the refresh was attempted: not when another caller holds the connection, when it is no longer
+    /// due, or when its provider does not answer at the moment.
     async fn one(&self, due: DueConnection, silent: &SilentProviders) -> Result<bool, TableError> {
         let DueConnection { entity, provider: name } = due;
         if silent.include(&name) {

@@ -14,8 +14,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 /// When tokens that were just given are to be refreshed; never, when `None`.
 ///
 /// Between half and three quarters of their life, as the dice (0 to 1) say: connections that were made together are not
-/// refreshed together, and enough life is left for failures. A provider may want it oftener. Tokens that cannot be refreshed
-/// are due when they end.
+/// refreshed together, and enough life is left for failures. A provider may want it oftener. Tokens that cannot be
+/// refreshed are due when they end.
 pub fn refresh_at(
     now: Time,
     expires: Option<Time>,
@@ -31,8 +31,8 @@ pub fn refresh_at(
     Some(now + wait)
 }
 
-/// When tokens end that were renewed now, where the provider does not say so again: they live as long as those before, which
-/// were given at a time and had an end, if any.
+/// When tokens end that were renewed now, where the provider does not say so again: they live as long as those before,
+/// which were given at a time and had an end, if any.
 pub fn expiry_as_before(now: Time, end_before: Option<Time>, given_before: Time) -> Option<Time> {
     let life = end_before?.since(given_before);
     (!life.is_zero()).then(|| now + life)
@@ -40,8 +40,8 @@ pub fn expiry_as_before(now: Time, end_before: Option<Time>, given_before: Time)
 
 /// When a refresh is tried again that failed now, after so many failures in a row before.
 ///
-/// After a minute, then twice as long each time, up to an hour. While the token still lives it is tried again before the
-/// half of the rest, so that a long pause never costs a connection that could have been saved. The provider's own
+/// After a minute, then twice as long each time, up to an hour. While the token still lives it is tried again before
+/// the half of the rest, so that a long pause never costs a connection that could have been saved. The provider's own
 /// `Retry-After` counts more.
 pub fn retry_at(failures_before: u32, now: Time, expires: Option<Time>, retry_after: Option<Duration>) -> Time {
     let doubled = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(failures_before.min(16))).min(LONGEST_PAUSE);

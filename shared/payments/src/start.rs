@@ -1,12 +1,15 @@
-//! The page from which a person goes on to the provider. It names the managing entity before the person agrees to anything.
+//! The page from which a person goes on to the provider. It names the managing entity before the person agrees to
+//! anything.
 //!
-//! Without it, a stranger could have a victim complete the stranger's own connection (RFC 9700 §4.7), and take the victim's
-//! account. So the browser that goes on from this page is remembered with the state, and the callback takes no other:
+//! Without it, a stranger could have a victim complete the stranger's own connection (RFC 9700 §4.7), and take the
+//! victim's account. So the browser that goes on from this page is remembered with the state, and the callback takes no
+//! other:
 //!
 //! - a stranger who sends the provider's address to a victim sends a browser that went on from nowhere;
 //! - a stranger who sends this page to a victim shows the victim that it is a stranger's entity;
-//! - a stranger's page that opens this one out of sight cannot go on from it: the link has a tag that only this browser's
-//!   cookie makes, and that only the page itself shows. It stands in no frame, so a click on it is not stolen there.
+//! - a stranger's page that opens this one out of sight cannot go on from it: the link has a tag that only this
+//!   browser's cookie makes, and that only the page itself shows. It stands in no frame, so a click on it is not stolen
+//!   there.
 //!
 //! A state may be opened in several browsers; the last one that goes on is the one that can come back. Opening the page
 //! changes nothing.

@@ -31,7 +31,6 @@ pub(crate) fn invalid_state() -> Problem {
 pub struct State(String);
 
 impl State {
-    /// A new state, of 256 random bits.
     pub fn new(random: &dyn Random) -> Self {
         Self(random::alphanumeric(random, LENGTH))
     }
@@ -42,7 +41,6 @@ impl State {
         ours.then(|| Self(text.to_owned()))
     }
 
-    /// The state, for the address that the person is sent to.
     pub fn expose(&self) -> &str {
         &self.0
     }

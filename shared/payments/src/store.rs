@@ -1,8 +1,8 @@
 //! Connections in the table: all of an entity's in one partition, with its webhooks; one for each provider.
 //!
-//! A refresh and a disconnection hold the connection by a lease while they ask the provider, so that no two do: a refresh
-//! token that is used twice can cost the connection. Every change is made on condition of that lease, and an event is
-//! written in the transaction of the change that it announces.
+//! A refresh and a disconnection hold the connection by a lease while they ask the provider, so that no two do: a
+//! refresh token that is used twice can cost the connection. Every change is made on condition of that lease, and an
+//! event is written in the transaction of the change that it announces.
 
 use std::time::Duration;
 
@@ -32,7 +32,6 @@ pub struct Connections {
 /// A connection that is the caller's alone until the lease runs out.
 #[derive(Debug)]
 pub struct HeldConnection {
-    /// The connection, as it was when the caller claimed it.
     pub stored: StoredConnection,
     /// When another caller can claim it.
     pub until: Time,
@@ -83,7 +82,8 @@ impl Connections {
 
     /// Keeps a new connection in the place of one that may be there; a refresh that holds that one has lost it.
     ///
-    /// Where another account may not be replaced, the write is lost when one is connected that is not certainly the same.
+    /// Where another account may not be replaced, the write is lost when one is connected that is not certainly the
+    /// same.
     pub async fn establish(
         &self,
         entity: &AuthorizedEntity,
@@ -189,8 +189,8 @@ impl Connections {
 
     /// Writes a change of a held connection, and the event that announces it if there is one.
     ///
-    /// The change is lost when the connection was made anew, or when the lease had run out and another caller claimed the
-    /// connection: theirs counts.
+    /// The change is lost when the connection was made anew, or when the lease had run out and another caller claimed
+    /// the connection: theirs counts.
     async fn write(&self, change: Change, announcement: Option<&Announcement>) -> Result<Written<()>, TableError> {
         let event = announcement.map(|announcement| self.outbox.put(announcement)).transpose()?;
         self.table.write_all(Transaction::new().with(change).with_all(event), "changing a connection").await
@@ -213,8 +213,8 @@ impl HeldConnection {
         is("lease", self.lease.as_str())
     }
 
-    /// A change of the connection that gives its lease back. It names only the attributes that change: a rotation of keys may
-    /// seal the tokens anew meanwhile, and must not be undone.
+    /// A change of the connection that gives its lease back. It names only the attributes that change: a rotation of
+    /// keys may seal the tokens anew meanwhile, and must not be undone.
     fn change(&self) -> Change {
         Change::of(self.key()).remove("lease").remove("leaseUntil").only_if(self.condition())
     }
@@ -224,8 +224,8 @@ fn never_due(change: Change) -> Change {
     DUE.into_iter().fold(change, |change, attribute| change.remove(attribute))
 }
 
-/// No other account is connected. A connection whose account is not known gives way only when it is broken. A connection that
-/// this very request made before, whose answer was lost, is no other.
+/// No other account is connected. A connection whose account is not known gives way only when it is broken. A
+/// connection that this very request made before, whose answer was lost, is no other.
 fn no_other_account(connection: &Connection) -> Condition {
     let broken = is("status", ConnectionStatus::Broken.as_str());
     let same = match &connection.account {

@@ -1,5 +1,5 @@
-//! The free databases of DB-IP: one file a month, with the month in its name. A new month's file appears some days into it,
-//! and until then the last month's is the newest. <https://db-ip.com/db/lite.php>
+//! The free databases of DB-IP: one file a month, with the month in its name. A new month's file appears some days into
+//! it, and until then the last month's is the newest. <https://db-ip.com/db/lite.php>
 
 use url::Url;
 

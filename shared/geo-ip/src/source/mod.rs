@@ -1,4 +1,5 @@
-//! The sources of databases. A source is asked for something newer than the published release, and answers with an offer.
+//! The sources of databases. A source is asked for something newer than the published release, and answers with an
+//! offer.
 
 mod db_ip;
 mod ipinfo;
@@ -24,9 +25,7 @@ pub enum Source {
     MaxMind {
         /// Instead of `https://updates.maxmind.com`.
         server: Option<Url>,
-        /// The account's number.
         account_id: String,
-        /// A licence key of the account.
         license_key: SecretText,
     },
     /// A file at an address: `.mmdb`, `.mmdb.gz` or `.tar.gz`.
@@ -45,7 +44,6 @@ pub enum Source {
     IpInfoLite {
         /// Instead of `https://ipinfo.io`.
         server: Option<Url>,
-        /// An access token.
         token: SecretText,
     },
 }

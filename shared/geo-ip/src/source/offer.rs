@@ -25,9 +25,7 @@ pub struct Offer {
     pub candidates: Vec<Candidate>,
     /// The credentials, sent to the candidates' own servers only.
     pub authorization: Option<HeaderValue>,
-    /// The provider's checksum of the content.
     pub checksum: Option<Checksum>,
-    /// The type that a database of this edition must have.
     pub database_type: DatabaseType,
     /// Its origin, as far as it is known before the download.
     pub origin: Origin,
@@ -38,7 +36,6 @@ pub struct Offer {
 /// An address, and the conditions under which its file is wanted.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// The address; there may be a secret in its query.
     pub url: Url,
     /// The headers by which the server finds that it has nothing new.
     pub conditions: Vec<(HeaderName, HeaderValue)>,

@@ -1,4 +1,5 @@
-//! A file at any address. The server's `ETag` and `Last-Modified` and the checksum beside the file show whether it is new.
+//! A file at any address. The server's `ETag` and `Last-Modified` and the checksum beside the file show whether it is
+//! new.
 
 use url::Url;
 

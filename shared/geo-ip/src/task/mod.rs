@@ -73,8 +73,8 @@ struct EditionReport {
 /// Why the task gives no report.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
-    /// The task's key or its environment is not this deployment's. The answer does not say which, so that a stranger learns
-    /// nothing from it.
+    /// The task's key or its environment is not this deployment's. The answer does not say which, so that a stranger
+    /// learns nothing from it.
     #[error("the task key or the environment is not this deployment's")]
     Refused,
     /// The configuration or the task key could not be read.

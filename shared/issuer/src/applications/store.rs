@@ -219,7 +219,8 @@ mod tests {
         let owner = EntityId::parse("hotel").ok();
         let item = written(Application { owner, ..decoy() }).read_back::<serde_json::Value>("").expect("an item");
         let names: Vec<_> = item.as_object().expect("an object").keys().map(String::as_str).collect();
-        let known = "clientId createdDate keys lastUpdate lastUsed managingEntities name ownerIdentifier pk scopes secrets sk version";
+        let known = "clientId createdDate keys lastUpdate lastUsed managingEntities name ownerIdentifier pk scopes \
+                     secrets sk version";
         assert_eq!(names.join(" "), known);
         assert_eq!(item["scopes"], Scopes::ALL.to_string());
     }

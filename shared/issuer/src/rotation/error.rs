@@ -29,21 +29,11 @@ pub enum RotationError {
     #[error("the key {0} is not published, or not any more, and can sign nothing")]
     NotPublished(String),
     #[error("the key {kid} is published, but not for long enough: it can sign from {ready} on")]
-    TooYoung {
-        /// The key.
-        kid: String,
-        /// When it will be old enough.
-        ready: Time,
-    },
+    TooYoung { kid: String, ready: Time },
     #[error("the key {0} cannot sign")]
     CannotSign(String),
     #[error("what the key {kid} signs cannot be verified with what is published")]
-    Unverifiable {
-        /// The key.
-        kid: String,
-        /// The fault.
-        source: JwsFault,
-    },
+    Unverifiable { kid: String, source: JwsFault },
 }
 
 impl RotationError {
