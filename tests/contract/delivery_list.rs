@@ -126,7 +126,7 @@ async fn some_of_everything(entity: &Entity, receiver: &Receiver) -> Vec<Hook> {
     for (hook, status) in hooks.iter().zip(["delivered", "failed", "retrying", "retrying", "delivered"]) {
         until(&format!("deliveries are {status}"), LONG, async || open(&hook.id, &[status]).await.then_some(())).await;
     }
-    entity.call("DELETE", &format!("/webhook/{}", hooks[3].id)).expect(200).await;
+    entity.remove(&hooks[3].id).expect(200).await;
     until("they are cancelled", LONG, async || open(&hooks[3].id, &["cancelled"]).await.then_some(())).await;
     hooks.push(hook_for(entity, "booking.expired", &receiver.on("/slow", [hang])).await);
     publish(entity, "booking.expired", 1).await;
@@ -223,7 +223,7 @@ async fn pages_neither_skip_nor_double_while_new_deliveries_come(suite: Arc<Suit
     let old: BTreeSet<&String> = expected.iter().collect();
     let seen_of_old: Vec<&String> = seen.iter().filter(|id| old.contains(id)).collect();
     assert_eq!(seen_of_old, ids(&before).iter().collect::<Vec<_>>(), "nothing is left out, and the order stays");
-    // Identifiers are in the order of time: what is newer than the first page is not in those behind it.
+    // Identifiers are in the order of time: deliveries that are newer than the first page are not in the pages behind it.
     assert!(seen.is_sorted_by(|newer, older| newer > older), "{seen:?}");
 }
 
@@ -345,7 +345,7 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         "limit=100",
         "webhookIdentifier=whk_00000000000000000000000000",
         "createdFrom=0001-01-01T00:00:00Z&createdTo=9999-12-31T23:59:59.999Z",
-        // Beyond what the clock can reckon with.
+        // Beyond the range of the clock.
         "createdTo=9999-12-30T22:00:00.500Z",
         "createdTo=9999-12-30T23:59:59Z",
         "createdFrom=0000-01-01T00:00:00%2B23:59&createdTo=9999-12-31T23:59:59-23:59",

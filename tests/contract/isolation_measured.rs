@@ -33,7 +33,7 @@ async fn the_latency_beside_a_webhook_that_hangs_is_at_most_twice_that_without(s
     let neighbours = Neighbours::start(Entity::new(&api, "isolation".to_owned()).await).await;
     let mut p95s = Vec::new();
     for (run, with_neighbour) in [(0, false), (1, false), (2, true)] {
-        // The first run is for what is only done once.
+        // The first run is for connections and caches, which are made once.
         let latencies = neighbours.latencies(run, EVENTS, A_SECOND, with_neighbour).await;
         let whole = [50, 95, 99].map(|percent| percentile(&latencies, percent));
         println!(

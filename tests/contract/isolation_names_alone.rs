@@ -1,4 +1,4 @@
-//! What `isolation_tenants` runs on a machine that has nothing but `lo`: a tenant whose names are answered late or never.
+//! A test that `isolation_tenants` runs where there is only `lo`: a tenant whose names are answered late or never.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

@@ -40,16 +40,16 @@ tests![
     a_message_of_an_earlier_version_is_understood,
 ];
 
-/// What the quiet tenant publishes a second, in both measurements.
+/// Events of the quiet tenant a second, in both measurements.
 const QUIET_A_SECOND: u32 = 10;
 /// How long each measurement takes.
 pub const MEASURED: Duration = Duration::from_secs(8);
 /// How many connections a tenant has that publishes as fast as it can.
 const CONNECTIONS: usize = 64;
-/// What each may publish in a minute beside it: more than the quiet tenant needs, and no more than what the other publishes in
+/// The share of each in a minute beside it: more than the quiet tenant needs, and no more than the other publishes in
 /// about a second.
 const SHARE: usize = 250;
-/// What the noisy tenant publishes a second, to 40 webhooks: with attempts of 14 s, three times what 50 batches of 10 hold.
+/// Events of the noisy tenant a second, to 40 webhooks: with attempts of 14 s, three times what 50 batches of 10 hold.
 pub const NOISY_A_SECOND: u32 = 3;
 /// How much later than three times as late: the promise is one second, where the machine does nothing else meanwhile.
 pub const SLACK: Duration = Duration::from_secs(3);
@@ -375,7 +375,7 @@ async fn slow_webhooks_go_by_a_lane_of_their_own(suite: Arc<Suite>) {
     let (hook, table) = (entity.hook(&receiver.on("/", [Behaviour::status(200)])).await, Table::of(&stood.api.env));
     let (pk, sk) = (format!("ENT#{}", entity.id), format!("WHK#{}", hook.id));
     assert!(table.set(&pk, &sk, "slowUntil", "2099-01-01T00:00:00.000Z").await);
-    // What publishing announces is lost, so that the sweep announces it as well.
+    // The first announcement is lost, so that the sweep announces the delivery as well.
     let webhook = hook.id.clone();
     stood.services.swallow(1, move |call| call.operation == "SendMessageBatch" && call.mentions(&webhook));
     let id = entity.publish(json!({})).await;

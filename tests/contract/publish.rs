@@ -72,7 +72,7 @@ async fn an_event_goes_to_exactly_the_webhooks_that_ask_for_it(suite: Arc<Suite>
     for path in ["/every", "/exact", "/among"] {
         receiver.until(path, 1).await;
     }
-    // What came later must be all that comes: by then, anything that went astray would be here, too.
+    // The later event must be the only one that comes: by then, any delivery that went astray would be here, too.
     let answer = entity.publish_of_type("payment.received", json!({})).await;
     assert_eq!(webhooks(&answer), BTreeSet::from([every]));
     receiver.until("/every", 2).await;
@@ -356,7 +356,7 @@ async fn of_two_bodies_with_the_same_key_at_once_one_is_published(suite: Arc<Sui
 async fn a_key_whose_time_is_over_is_a_new_one(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let first = publish_with_key(&entity, "key", json!({ "a": 1 })).await.json();
-    // The table removes what has expired some time later; until then it is there, and counts for nothing.
+    // The table removes an expired item some time later; until then it is there, and does not count.
     let (table, prefix) = (suite.table(), format!("IDEMPOTENCY#{}#", entity.id));
     let is_key = |item: &&Value| item["pk"]["S"].as_str().is_some_and(|pk| pk.starts_with(&prefix));
     let mut item = table.scan().await.iter().find(is_key).expect("the key is remembered").clone();
@@ -400,7 +400,7 @@ async fn a_webhook_removed_later_does_not_change_the_answer_to_a_key(suite: Arc<
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let first = publish_with_key(&entity, "key", json!({ "a": 1 })).await;
     receiver.until("/", 1).await;
-    entity.call("DELETE", &format!("/webhook/{}", hook.id)).expect(200).await;
+    entity.remove(&hook.id).expect(200).await;
     let again = publish_with_key(&entity, "key", json!({ "a": 1 })).await;
     assert_eq!((again.status, again.json()), (202, first.json()));
     assert_eq!(receiver.everything().len(), 1);

@@ -62,6 +62,16 @@ pub fn did_not_complete(attempt: &Value, code: &str) {
     assert!(attempt.get("responseBody").is_none(), "{attempt:#}");
 }
 
+/// Fails unless the attempt was over long before its time.
+pub fn was_soon_over(attempt: &Value) {
+    assert!(attempt["durationMs"].as_u64().is_some_and(|duration| duration < 10_000), "{attempt:#}");
+}
+
+/// Fails unless the attempt has this status and this body.
+pub fn was_answered(attempt: &Value, status: u16, body: &str) {
+    assert_eq!((&attempt["httpStatus"], &attempt["responseBody"]), (&json!(status), &json!(body)), "{attempt:#}");
+}
+
 /// Fails unless the attempt was given up when the whole exchange had taken 15 s.
 pub fn timed_out(attempt: &Value) {
     did_not_complete(attempt, "timeout");
@@ -205,7 +215,7 @@ async fn an_endless_body_is_read_no_further_than_needed(suite: Arc<Suite>) {
     let attempt = attempt(&suite, Behaviour::endless_body(200)).await;
     assert_eq!(attempt["responseBody"], "x".repeat(4_096));
     assert_eq!(attempt["httpStatus"], 200);
-    assert!(attempt["durationMs"].as_u64().is_some_and(|duration| duration < 10_000), "it was waited for: {attempt:#}");
+    was_soon_over(&attempt);
 }
 
 async fn an_answer_without_a_body_has_none(suite: Arc<Suite>) {
@@ -226,17 +236,13 @@ async fn interim_answers_are_skipped(suite: Arc<Suite>) {
     for interim in ["HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"] {
         let whole = format!("{interim}HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\n\r\nok");
         let attempt = attempt(&suite, Behaviour::raw(whole)).await;
-        assert_eq!((&attempt["httpStatus"], &attempt["responseBody"]), (&json!(202), &json!("ok")), "{attempt:#}");
+        was_answered(&attempt, 202, "ok");
     }
 }
 
 async fn an_answer_of_http_1_0_is_taken(suite: Arc<Suite>) {
     let attempt = attempt(&suite, Behaviour::raw("HTTP/1.0 200 OK\r\n\r\nuntil the end")).await;
-    assert_eq!(
-        (&attempt["httpStatus"], &attempt["responseBody"]),
-        (&json!(200), &json!("until the end")),
-        "{attempt:#}"
-    );
+    was_answered(&attempt, 200, "until the end");
 }
 
 async fn only_2xx_is_a_success(suite: Arc<Suite>) {

@@ -180,13 +180,13 @@ async fn deliveries_that_a_disabled_webhook_has_cancelled_are_recovered_when_it_
     for id in &ids[..3] {
         entity.until_status(id, &["cancelled"]).await;
     }
-    let shown = entity.get(&format!("/webhook/{}", hook.id)).expect(200).await.json();
+    let shown = entity.webhook(&hook.id).await;
     assert_eq!(shown["enabled"], false, "{shown:#}");
 
     receiver.on("/", [Behaviour::status(200)]);
     let range = json!({ "since": "2020-01-01T00:00:00Z" });
     recovery(&entity, &hook, &range).refused(409, "webhook-disabled").await;
-    entity.call("PATCH", &format!("/webhook/{}", hook.id)).json(&json!({ "enabled": true })).expect(200).await;
+    entity.changed(&hook.id, json!({ "enabled": true })).await;
     until("all show as over", LONG, async || (recover(&entity, &hook, &range).await == 4).then_some(())).await;
     for id in &ids {
         let delivered = entity.until_status(id, &["delivered"]).await;
@@ -258,10 +258,9 @@ async fn missing_and_disabled_webhooks_are_not_recovered(suite: Arc<Suite>) {
     }
     // That is the path of a delivery, to which nothing is posted.
     entity.post("/webhook/delivery/recover").json(&range).refused(405, "method-not-allowed").await;
-    let path = format!("/webhook/{}", hook.id);
-    entity.call("PATCH", &path).json(&json!({ "enabled": false })).expect(200).await;
+    entity.changed(&hook.id, json!({ "enabled": false })).await;
     recovery(&entity, &hook, &range).refused(409, "webhook-disabled").await;
-    entity.call("DELETE", &path).expect(200).await;
+    entity.remove(&hook.id).expect(200).await;
     recovery(&entity, &hook, &range).refused(404, "webhook-not-found").await;
 }
 

@@ -1,5 +1,5 @@
-//! Sending a delivery again: a fresh schedule for one that is final, and for one that waits an attempt in between, which
-//! neither cancels nor shifts nor doubles those of its schedule.
+//! Sending a delivery again: a final one gets a fresh schedule, and one that waits gets an attempt in between, which neither
+//! cancels nor shifts nor doubles those of its schedule.
 
 use std::{sync::Arc, time::Duration};
 
@@ -88,12 +88,11 @@ async fn a_cancelled_delivery_is_sent_when_its_webhook_is_enabled_again(suite: A
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
     let id = entity.publish(json!({})).await;
     receiver.until("/", 1).await;
-    let path = format!("/webhook/{}", hook.id);
-    entity.call("PATCH", &path).json(&json!({ "enabled": false })).expect(200).await;
+    entity.changed(&hook.id, json!({ "enabled": false })).await;
     let cancelled = entity.until_status(&id, &["cancelled", "failed", "delivered"]).await;
     assert_eq!(cancelled["status"], "cancelled", "{cancelled:#}");
     entity.post(&format!("/webhook/delivery/{id}/resend")).refused(409, "webhook-disabled").await;
-    entity.call("PATCH", &path).json(&json!({ "enabled": true })).expect(200).await;
+    entity.changed(&hook.id, json!({ "enabled": true })).await;
     receiver.on("/", [Behaviour::status(200)]);
     assert_eq!(resent(&entity, &id).await["status"], "pending");
     entity.until_status(&id, &["delivered"]).await;
@@ -169,7 +168,7 @@ async fn of_twenty_requests_at_once_one_has_an_effect(suite: Arc<Suite>) {
         let delivered = entity.until_status(&id, &["delivered"]).await;
         assert_eq!(delivered["attemptCount"], before + 1, "{delivered:#}");
         assert_eq!(receiver.received(path).len(), before + 1);
-        entity.call("DELETE", &format!("/webhook/{}", hook.id)).expect(200).await;
+        entity.remove(&hook.id).expect(200).await;
     }
 }
 
@@ -192,7 +191,7 @@ async fn a_delivery_whose_webhook_was_removed_is_not_sent_again(suite: Arc<Suite
     entity.until_status(&delivered, &["delivered"]).await;
     let open = entity.publish(json!({})).await;
     entity.until_status(&open, &["retrying"]).await;
-    entity.call("DELETE", &format!("/webhook/{}", hook.id)).expect(200).await;
+    entity.remove(&hook.id).expect(200).await;
     for id in [&delivered, &open] {
         entity.post(&format!("/webhook/delivery/{id}/resend")).refused(409, "webhook-removed").await;
     }

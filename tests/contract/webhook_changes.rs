@@ -298,7 +298,7 @@ async fn a_change_of_another_version_is_refused_with_the_current_one(suite: Arc<
         }
     }
     assert_eq!(entity.webhook(&hook.id).await, second);
-    // What is wrong with the values comes before the version.
+    // Violations of values come before the version.
     let fields = violations(&entity, &hook, &json!({ "version": 1, "name": "" })).await;
     assert_eq!(fields, ["name"]);
 }
@@ -459,7 +459,7 @@ async fn enabling_again_takes_the_reason_and_the_failures_away(suite: Arc<Suite>
     assert_eq!(disabled["health"], "failing");
     assert_eq!(disabled["version"], 2, "the service's own change counts as well");
 
-    // What its owner changes of a disabled webhook does not take the reason away, nor does disabling it once more.
+    // Other changes of a disabled webhook do not take the reason away, nor does disabling it once more.
     let renamed = entity.changed(&hook.id, json!({ "name": "renamed", "enabled": false })).await;
     assert_eq!((&renamed["disabledReason"], &renamed["health"]), (&disabled["disabledReason"], &json!("failing")));
 

@@ -61,7 +61,7 @@ async fn a_removed_webhook_gets_no_more_events(suite: Arc<Suite>) {
     let second = entity.publish(json!({ "number": 2 })).await;
     entity.until_status(&second, &["delivered"]).await;
     assert_eq!((receiver.received("/removed").len(), receiver.received("/kept").len()), (1, 1));
-    // What was delivered before can still be read.
+    // A delivery from before can still be read.
     let delivery = entity.delivery(&first).await;
     assert_eq!((&delivery["status"], &delivery["webhookIdentifier"]), (&json!("delivered"), &json!(removed.id)));
 }

@@ -1,4 +1,4 @@
-//! Webhooks: making one, what is refused, and the list.
+//! Webhooks: making one, refused values, and the list.
 
 use std::{collections::HashSet, sync::Arc};
 

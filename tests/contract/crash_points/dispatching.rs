@@ -147,7 +147,7 @@ async fn queue_forgets_a_retry(stage: &Stage<'_>, point: &str) {
     stage.note(point, &scene, vec![delivery], "delivered").await;
 }
 
-/// The attempt is in the history; what is counted of it is no more than a number.
+/// The attempt is in the history; its count in the statistics may be lost.
 async fn killed_while_counting(stage: &Stage<'_>, point: &str, moment: Moment) {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
     let counter = format!("STA#{}", scene.hooks[0].id);

@@ -77,7 +77,7 @@ where
     stage.played(point, on_disk, &scene, deliveries, "delivered");
 }
 
-/// What says this in its parameters is not written before the function dies, and the rest is: of one batch the other
+/// Statements with this parameter are not written before the function dies, and the rest is: of one batch the other
 /// statements, and of several the other batches.
 async fn in_part(stage: &Stage<'_>, point: &str, webhooks: usize, written: &str, lost: impl Fn(&Scene) -> String) {
     let scene = stage.scene(webhooks, [Behaviour::status(200)]).await;

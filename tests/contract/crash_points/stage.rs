@@ -1,5 +1,5 @@
 //! Where crashes are staged: a bundle behind proxies, a receiver, and for each crash point an entity and webhooks of its
-//! own, so that what is left on disk and what arrives can be set apart afterwards.
+//! own, so that items on disk and requests can be set apart afterwards.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use crate::harness::{
     Receiver, Settings, Suite, Table, unrecorded, until, until_gone,
 };
 
-/// The bundle, the receiver, and what happened so far.
+/// The bundle, the receiver, and the points played so far.
 pub struct Stage<'a> {
     /// The bundle and its proxies.
     pub stood: Interposed,
@@ -39,7 +39,7 @@ pub struct Scene {
     pub path: String,
 }
 
-/// What was played, for the end.
+/// A point that was played, for the end.
 struct Played {
     point: String,
     on_disk: String,
@@ -145,7 +145,7 @@ impl<'a> Stage<'a> {
         Scene { entity, hooks, path }
     }
 
-    /// What the receiver does with a scene's requests from now on; their address.
+    /// Sets the receiver's behaviour for a scene's requests; returns their address.
     pub fn receiver_does(&self, scene: &Scene, script: impl Into<Vec<Behaviour>>) -> String {
         self.receiver.on(&scene.path, script)
     }
@@ -179,19 +179,19 @@ impl<'a> Stage<'a> {
         (delivery_in(&call, &webhook), held, publication)
     }
 
-    /// Notes a point that was played, and what is on disk now; the deliveries must end like this.
+    /// Notes a point that was played, and the items on disk; the deliveries must end like this.
     pub async fn note(&self, point: &str, scene: &Scene, deliveries: Vec<String>, ends: &'static str) {
         let on_disk = self.on_disk(scene).await;
         self.played(point, on_disk, scene, deliveries, ends);
     }
 
-    /// The same with what was seen on disk before.
+    /// The same with the items that were on disk before.
     pub fn played(&self, point: &str, on_disk: String, scene: &Scene, deliveries: Vec<String>, ends: &'static str) {
         let (point, scene) = (point.to_owned(), scene.clone());
         locked(&self.scenes).push(Played { point, on_disk, scene, deliveries, ends });
     }
 
-    /// What the table has of a scene, past the service and the proxy.
+    /// The items of a scene in the table, read past the service and the proxy.
     pub async fn on_disk(&self, scene: &Scene) -> String {
         let (entity, mut found) = (&scene.entity.id, BTreeMap::<String, usize>::new());
         for item in Table::of(&self.stood.api.env).scan().await {
@@ -229,7 +229,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Waits until every delivery has ended as it must, and holds the receiver's requests against the histories. Prints
-    /// what was played, and ends the bundle.
+    /// the points, and ends the bundle.
     pub async fn end(self) {
         let played = std::mem::take(&mut *locked(&self.scenes));
         let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! What the sweep does: announcing what is overdue, publishing the outbox, and working on jobs. sweep-deliveries is killed.
+//! The sweep announces overdue deliveries, publishes the outbox, and works on jobs. sweep-deliveries is killed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -187,7 +187,7 @@ async fn recovery(stage: &Stage<'_>, point: &str) -> Scene {
     scene
 }
 
-/// The next sweep goes on when the job's lease is over; what it finds done, it leaves.
+/// The next sweep goes on when the job's lease is over; it leaves deliveries that are done.
 async fn recovered_once(stage: &Stage<'_>, scene: &Scene) {
     until_heads(stage, scene, "delivered", MANY).await;
     let again = json!({ "since": "2020-01-01T00:00:00Z" });
@@ -201,7 +201,7 @@ async fn cancellation(stage: &Stage<'_>, point: &str) -> Scene {
     let deliveries = publish_many(&scene).await;
     until_heads(stage, &scene, "retrying", MANY).await;
     let held = hold_second(stage, point, |statement| statement.to_string().contains("\"cancelled\""));
-    scene.entity.call("DELETE", &format!("/webhook/{}", scene.hooks[0].id)).expect(200).await;
+    scene.entity.remove(&scene.hooks[0].id).expect(200).await;
     kill_sweep(stage, held).await;
     let on_disk = stage.on_disk(&scene).await;
     stage.played(point, on_disk, &scene, deliveries, "cancelled");

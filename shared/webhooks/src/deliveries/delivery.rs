@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_most_and_largest_attempts_fit_into_one_answer() {
-        /// What a function may answer (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
+        /// The largest answer of a function (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;
         /// The longest schedule that can be set, begun when one more attempt would have been too many.
         const LONGEST_SCHEDULE: u32 = 100;

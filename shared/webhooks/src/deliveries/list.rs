@@ -120,7 +120,7 @@ impl Listing {
     }
 }
 
-/// The number of deliveries of a page, in digits and nothing else.
+/// The number of deliveries of a page, in digits only.
 fn limit(text: &str) -> Option<usize> {
     let digits = (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     let limit = digits.then(|| text.parse().ok())??;

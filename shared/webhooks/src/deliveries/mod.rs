@@ -10,6 +10,7 @@ mod counting;
 pub mod cursor;
 pub mod delivery;
 pub mod dispatch;
+mod exchange;
 pub mod filters;
 pub mod group;
 pub mod inbox;

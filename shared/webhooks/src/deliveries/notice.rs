@@ -42,11 +42,16 @@ pub struct Notice {
     pub has_waited: bool,
 }
 
+impl Whose {
+    pub(super) fn of(delivery: &Delivery) -> Self {
+        Self { entity: delivery.owner_identifier.clone(), webhook: delivery.webhook_identifier.clone() }
+    }
+}
+
 impl Notice {
     /// The first notice of this attempt of a delivery.
     pub fn of(delivery: &Delivery, attempt: u32) -> Self {
-        let (entity, webhook) = (delivery.owner_identifier.clone(), delivery.webhook_identifier.clone());
-        Self::new(DueMessage { delivery: delivery.id.clone(), attempt }, Whose { entity, webhook })
+        Self::new(DueMessage { delivery: delivery.id.clone(), attempt }, Whose::of(delivery))
     }
 
     /// The first notice of an attempt.

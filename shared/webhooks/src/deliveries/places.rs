@@ -78,8 +78,8 @@ impl Places {
 
     /// Whether a delivery without a place may wait on the queue for a moment; otherwise it waits for the sweep, which
     /// is much later. As many of each entity may as there are places, and one more for each of its attempts that ends:
-    /// so a burst goes on soon, a webhook that is busy for long is not left to the sweep, and a flood costs little,
-    /// since it ends few attempts.
+    /// so a burst goes on soon, a webhook that is busy for long is not left to the sweep, and a flood costs no more
+    /// messages than attempts.
     pub fn send_back(&self, entity: &EntityId) -> bool {
         let mut taken = self.taken();
         let sent_back = taken.sent_back.entry(entity.clone()).or_default();

@@ -81,7 +81,7 @@ impl Queue {
     }
 
     /// Announces an attempt that is due at this time, unless that is too far away. An error is logged: the sweep
-    /// announces what no message announces.
+    /// announces the delivery then.
     pub async fn announce(&self, lane: Lane, notice: Notice, due: Time, now: Time) {
         let delivery = notice.message.delivery.clone();
         if let Err(error) = self.send(lane, notice, due, now).await {

@@ -1,4 +1,4 @@
-//! When the next attempt is made, if any: pure functions of the outcome, the time and the dice.
+//! The time of the next attempt, if any: pure functions of the outcome, the time and the dice.
 
 use std::{str::FromStr, time::Duration};
 

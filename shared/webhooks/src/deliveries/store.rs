@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::{
     attempt::Attempt,
-    delivery::{Delivery, WholeDelivery},
+    delivery::WholeDelivery,
     item::{ATTEMPT, AttemptItem, DueEntry, HEAD, HeadItem, head_key, partition, shard_key},
     notice::Whose,
 };
@@ -117,7 +117,7 @@ impl Deliveries {
 
     /// Entity and webhook of a delivery; `None` when there is none of this identifier.
     pub(super) async fn whose(&self, id: &DeliveryId) -> Result<Option<Whose>, TableError> {
-        Ok(self.head(id).await?.map(|head| whose(head.delivery)))
+        Ok(self.head(id).await?.map(|head| Whose::of(&head.delivery)))
     }
 
     /// A page of the overdue deliveries of one shard. The index may lag behind a little.
@@ -140,10 +140,6 @@ impl Deliveries {
             .set("sweeps", entry.sweeps.saturating_add(1))
             .only_if(is("dueAt", entry.due_at));
         let written = self.table.write_together_and_read::<HeadItem>(postponed, "moving a due time").await?;
-        Ok(written.map(|head| whose(head.delivery)))
+        Ok(written.map(|head| Whose::of(&head.delivery)))
     }
-}
-
-fn whose(Delivery { owner_identifier, webhook_identifier, .. }: Delivery) -> Whose {
-    Whose { entity: owner_identifier, webhook: webhook_identifier }
 }

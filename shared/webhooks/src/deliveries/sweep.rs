@@ -44,7 +44,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(45);
 /// After this long no new page of a job is begun, so that there is time to announce the deliveries that jobs made due.
 const JOB_LIMIT: Duration = Duration::from_secs(30);
 
-/// Sweeps: publishes the outbox, announces what is overdue, and works on jobs.
+/// Sweeps: publishes the outbox, announces overdue deliveries, and works on jobs.
 pub struct Sweeper {
     /// The events that are still to be published.
     pub outbox: Outbox,

@@ -1,4 +1,4 @@
-//! An event: what happened, with the very bytes that every subscriber is sent.
+//! An event, with the very bytes that every subscriber is sent.
 
 use serde::Serialize;
 

@@ -53,7 +53,7 @@ pub struct Published {
     deliveries: Vec<PlannedDelivery>,
 }
 
-/// Why nothing was published.
+/// Why an event was not published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// The event is too large.

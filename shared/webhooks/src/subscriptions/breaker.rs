@@ -2,7 +2,7 @@
 //!
 //! *Closed*: attempts go through. So many in a row that never completed make it *open*: attempts wait. When that time
 //! is over, one attempt goes through, the probe, and all others wait for its end. An exchange that completes closes the
-//! breaker, whatever its status; a probe that does not complete opens it again for twice as long, up to a limit.
+//! breaker, with any status; a probe that does not complete opens it again for twice as long, up to a limit.
 //!
 //! Many dispatchers count for the same webhook at once. So a dispatcher never writes a state that it computed from one
 //! that it read, but a step that the table takes by itself ([`Tally`]) or on a condition ([`Consequence`]).
@@ -139,7 +139,7 @@ pub enum Consequence {
     AnnounceFailing(Spell),
     /// The webhook is disabled, if it is not.
     Disable {
-        /// Since when nothing has succeeded.
+        /// Since when no attempt has succeeded.
         since: Time,
     },
 }

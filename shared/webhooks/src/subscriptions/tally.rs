@@ -19,7 +19,7 @@ impl AttemptOutcome {
         self.http_status.is_some_and(|status| (200..300).contains(&status))
     }
 
-    /// Whether there was an answer, of whatever status.
+    /// Whether there was an answer, of any status.
     pub const fn completed(&self) -> bool {
         self.http_status.is_some()
     }

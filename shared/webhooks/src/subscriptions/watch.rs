@@ -110,7 +110,7 @@ impl Watch {
         last: Option<&AttemptOutcome>,
         now: Time,
     ) -> Result<(), TableError> {
-        // Nothing is announced of a webhook that was removed meanwhile.
+        // A webhook that was removed meanwhile has no events.
         let Some(named) = self.disabler.find(entity, webhook).await? else { return Ok(()) };
         let data = WebhookFailing {
             webhook_identifier: webhook,

@@ -1,11 +1,9 @@
 //! Cancelling: the deliveries that wait for a webhook that was removed end. Those whose next attempt is due soon are
 //! left to that attempt, which finds that there is no webhook.
 
-use futures::{StreamExt, stream};
-
 use super::{
     cancellation::Cancellation,
-    job::{CHANGES_AT_ONCE, PAGE, Piece, Progress},
+    job::{PAGE, Piece, Progress, count_done},
 };
 use crate::deliveries::{group::Group, store::Deliveries};
 use base::{clock::Time, ids::WebhookId};
@@ -21,12 +19,9 @@ pub(super) async fn page(
     let looking = cancellation.looking(now);
     let page = deliveries.of_group(webhook, Group::Waiting, &looking.left, PAGE).await?;
     let waiting = page.found.len();
-    let endings = stream::iter(page.found).map(|id| async move { deliveries.cancel_waiting(&id, webhook, now).await });
-    let outcomes: Vec<_> = endings.buffer_unordered(CHANGES_AT_ONCE).collect().await;
-    let mut cancelled = 0;
-    for outcome in outcomes {
-        cancelled += usize::from(outcome?.is_done());
-    }
+    let cancelled =
+        count_done(page.found, |id| async move { Ok(deliveries.cancel_waiting(&id, webhook, now).await?.is_done()) })
+            .await?;
     tracing::info!(webhookId = %webhook, cancelled, waiting, "cancelled a page");
     let looked = looking.looked(waiting > 0, page.end.as_ref());
     let is_over = looked.left.is_empty() && !looked.is_done();

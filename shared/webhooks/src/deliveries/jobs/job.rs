@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -10,7 +11,11 @@ use super::{
 };
 use crate::deliveries::by_entity::Place;
 use auth::entity::EntityId;
-use base::{clock::Time, ids::WebhookId};
+use base::{
+    clock::Time,
+    ids::{DeliveryId, WebhookId},
+};
+use storage::table::TableError;
 
 /// The shard of turns in the index `byDue`.
 pub(super) const SHARD: &str = "JOBS";
@@ -23,7 +28,7 @@ pub(super) const LEASE: Duration = Duration::from_secs(15);
 /// How many deliveries are read for a page.
 pub(super) const PAGE: i32 = 1_000;
 /// How many deliveries are changed at once.
-pub(super) const CHANGES_AT_ONCE: usize = 100;
+const CHANGES_AT_ONCE: usize = 100;
 
 /// A job as an item.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -120,6 +125,15 @@ impl JobItem {
             due_at: now,
         }
     }
+}
+
+/// Changes deliveries, and returns how many of the changes were not lost.
+pub(super) async fn count_done<F: Future<Output = Result<bool, TableError>>>(
+    found: Vec<DeliveryId>,
+    change: impl Fn(DeliveryId) -> F,
+) -> Result<usize, TableError> {
+    let changes: Vec<_> = stream::iter(found).map(change).buffer_unordered(CHANGES_AT_ONCE).collect().await;
+    changes.into_iter().map(|done| done.map(usize::from)).sum()
 }
 
 pub(super) fn partition(webhook: &WebhookId) -> String {

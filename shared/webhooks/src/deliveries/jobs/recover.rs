@@ -1,9 +1,7 @@
 //! Recovering: a webhook's failed and cancelled deliveries of a range become due again, the oldest first.
 
-use futures::{StreamExt, stream};
-
 use super::{
-    job::{CHANGES_AT_ONCE, JobItem, PAGE, Piece, Progress},
+    job::{JobItem, PAGE, Piece, Progress, count_done},
     ranges::Ranges,
 };
 use crate::{
@@ -34,12 +32,7 @@ pub(super) async fn page(
     };
     let page = deliveries.of_group(&job.webhook, Group::Recoverable, range.left(), PAGE).await?;
     let now = clock.now();
-    let reopenings = stream::iter(page.found).map(|id| async move { recover(deliveries, job, &id, now).await });
-    let outcomes: Vec<_> = reopenings.buffer_unordered(CHANGES_AT_ONCE).collect().await;
-    let mut reopened = 0;
-    for outcome in outcomes {
-        reopened += usize::from(outcome?);
-    }
+    let reopened = count_done(page.found, |id| async move { recover(deliveries, job, &id, now).await }).await?;
     tracing::info!(webhookId = %job.webhook, reopened, lookedAt = page.looked_at, "recovered a page");
     Ok((Piece::Next(Progress::Recovered { range: range.clone(), up_to: page.end }), reopened))
 }
