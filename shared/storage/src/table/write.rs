@@ -71,12 +71,6 @@ impl Change {
         self.assignments.push(Assignment::Remove(attribute.into()));
         self
     }
-
-    /// Does so only if this holds, too.
-    pub fn only_if(mut self, condition: Condition) -> Self {
-        self.conditions.push(condition);
-        self
-    }
 }
 
 /// A whole item, written in the place of any that has its key.
@@ -109,12 +103,6 @@ impl Put {
     pub fn read_back<T: DeserializeOwned>(&self, doing: &'static str) -> Result<T, TableError> {
         read_item(self.item.clone(), doing)
     }
-
-    /// Does so only if this holds, too.
-    pub fn only_if(mut self, condition: Condition) -> Self {
-        self.conditions.push(condition);
-        self
-    }
 }
 
 /// The removal of one item. Without a condition, one that is not there counts as removed.
@@ -129,12 +117,6 @@ impl Delete {
     pub fn of(key: impl Into<Key>) -> Self {
         Self { key: key.into(), conditions: Vec::new() }
     }
-
-    /// Does so only if this holds, too.
-    pub fn only_if(mut self, condition: Condition) -> Self {
-        self.conditions.push(condition);
-        self
-    }
 }
 
 /// A write of one item.
@@ -148,23 +130,24 @@ pub enum Write {
     Delete(Delete),
 }
 
-impl From<Change> for Write {
-    fn from(change: Change) -> Self {
-        Self::Change(change)
-    }
-}
+macro_rules! conditional {
+    ($($write:ident),+) => {$(
+        impl $write {
+            /// Does so only if this holds, too.
+            pub fn only_if(mut self, condition: Condition) -> Self {
+                self.conditions.push(condition);
+                self
+            }
+        }
 
-impl From<Put> for Write {
-    fn from(put: Put) -> Self {
-        Self::Put(put)
-    }
+        impl From<$write> for Write {
+            fn from(write: $write) -> Self {
+                Self::$write(write)
+            }
+        }
+    )+};
 }
-
-impl From<Delete> for Write {
-    fn from(delete: Delete) -> Self {
-        Self::Delete(delete)
-    }
-}
+conditional!(Change, Put, Delete);
 
 /// The outcome of a conditional write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,7 +20,7 @@ struct Arguments {
 async fn main() -> ExitCode {
     let Arguments { port, data } = Arguments::parse();
     let demo = Setup { pkce: true, issuer: true, ..Setup::new("demo", "demo", Authentication::AnySecret) };
-    match Providers::start(port, vec![demo], Some(tell)).await {
+    match Providers::start(port, vec![demo], Some(log)).await {
         Ok(providers) => {
             println!("{}", greeting(&providers.url("demo", "authorize"), &data));
             std::future::pending().await
@@ -55,7 +55,7 @@ What it is asked for:
 }
 
 /// One line for each request; codes and tokens stay out of it.
-fn tell(entry: &Entry) {
+fn log(entry: &Entry) {
     let what = match entry.kind {
         Kind::Consent => "consent",
         Kind::Exchange => "a code against tokens",
