@@ -25,7 +25,7 @@ use crate::{
 };
 use auth::entity::AuthorizedEntity;
 use base::{clock::Time, logging, random};
-use outbound::{HttpResponse, AttemptError};
+use outbound::{AttemptError, HttpResponse};
 use storage::table::Written;
 
 /// The longest time for noting that a webhook is slow: a lease has much more left after the longest exchange.
