@@ -42,7 +42,6 @@ const SCHEDULE_LIMIT: Duration = Duration::from_secs(14 * 60);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The longest line about one edition: an error about a stranger's file may have many words.
 const MAX_LINE: usize = 500;
-/// The secret with the key of operational tasks.
 const TASK_KEY: &str = "task-key";
 
 /// The task.
