@@ -117,7 +117,7 @@ impl<C> Endpoint<C> {
         self.declaration
     }
 
-    /// The same with a body in JSON.
+    /// The same with a body in JSON. The media type is checked only where a token is required.
     pub const fn taking_json(self) -> Self {
         Self::declaring(Declaration { takes_json: true, ..self.declaration })
     }

@@ -1,4 +1,4 @@
-//! The gate: the only place where requests are authenticated and where errors become Problems on the wire.
+//! The gate: the only place where access tokens are checked and where errors become Problems on the wire.
 //!
 //! `Gate::admit` is the contract's order of checks, from the second on. Unknown paths, and most wrong verbs, reach the
 //! `fallback` function instead, which stands behind the same gate. The checks from the seventh on are the handler's.

@@ -77,9 +77,9 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 /// Whereto the service may send: `DELIVERY_ALLOWED_NETWORKS` and `DELIVERY_ALLOW_HTTP`.
 #[derive(Debug, Clone, Default)]
 pub struct EndpointSettings {
-    /// Networks that are excepted from the ban on addresses that are not public. Empty on AWS.
+    /// Networks that are excepted from the ban on addresses that are not public. Empty by default.
     pub allowed_networks: Vec<IpNet>,
-    /// Whether `http` is allowed beside `https`. Not on AWS.
+    /// Whether `http` is allowed beside `https`. By default it is not.
     pub allow_http: bool,
 }
 

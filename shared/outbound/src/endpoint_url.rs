@@ -45,7 +45,7 @@ pub enum EndpointUrlError {
 impl EndpointUrl {
     /// Reads an address and checks it against the rules.
     pub fn parse(text: &str, rules: &AddressRules) -> Result<Self, EndpointUrlError> {
-        if text.len() > MAX_LENGTH {
+        if text.chars().count() > MAX_LENGTH {
             return Err(EndpointUrlError::TooLong);
         }
         // The parser would silently drop tabs and line ends, and trim: the URL that is shown must

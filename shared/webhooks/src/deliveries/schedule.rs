@@ -115,7 +115,8 @@ impl FromEnvironment for ScheduleSettings {
         let schedule = environment.parsed("RETRY_SCHEDULE", RetrySchedule::default());
         let retention = environment.parsed("DELIVERY_RETENTION", RETENTION);
         let (schedule, Wait(retention)) = (schedule?, retention?);
-        // A delivery must be over before it is forgotten, also with the pauses that its endpoint asks for.
+        // A delivery must be over before it is forgotten. Twice the schedule leaves time for pauses; only an endpoint that
+        // asks for a day's pause again and again can outlast a retention as short as that.
         if retention < schedule.whole() * 2 {
             let value = format!("{} s", retention.as_secs());
             environment.fault("DELIVERY_RETENTION", &value, &"less than twice the whole of RETRY_SCHEDULE");
