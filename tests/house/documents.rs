@@ -61,7 +61,7 @@ fn the_readme_of_a_crate_names_its_modules_and_binaries() {
         let readme = fs::read_to_string(folder.join("README.md")).expect("each crate has a README");
         for path in entries(&folder.join("src")).into_iter().chain(entries(&folder.join("src/bin"))) {
             let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-            let tests = name == "tests" || name.ends_with("_tests");
+            let tests = ["tests", "testing"].contains(&&*name) || name.ends_with("_tests");
             if !tests && !["lib", "main", "bin"].contains(&&*name) && !readme.contains(&format!("`{name}`")) {
                 missing.push(path);
             }

@@ -43,10 +43,12 @@ use base::{
     logging,
     random::{self, SharedRandom},
 };
+use outbound::addresses::AddressRules;
 use problem::Problem;
 use storage::{
     sealing::{KeyRing, KeyRings, SealError},
-    table::{TableError, Written},
+    secrets::Secrets,
+    table::{Table, TableError, Written},
 };
 use webhooks::outbox::Announcement;
 
@@ -63,24 +65,16 @@ const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 /// Everything that coming back needs.
 pub struct Callback {
-    /// The authorizations that were asked for.
-    pub pending: PendingAuthorizations,
-    /// Where connections are kept.
-    pub connections: Connections,
-    /// The providers that are set up.
-    pub providers: Providers,
-    /// Exchanges codes for tokens.
-    pub grants: Grants,
-    /// The keys that seal tokens.
-    pub rings: KeyRings,
+    pending: PendingAuthorizations,
+    connections: Connections,
+    providers: Providers,
+    grants: Grants,
+    rings: KeyRings,
     /// The API's address, which the provider gets once more.
-    pub base_url: String,
-    /// The panel that the person is sent on to.
-    pub panel: PanelSettings,
-    /// Tells the time.
-    pub clock: SharedClock,
-    /// Makes identifiers.
-    pub random: SharedRandom,
+    base_url: String,
+    panel: PanelSettings,
+    clock: SharedClock,
+    random: SharedRandom,
 }
 
 /// A callback that was answered. It has no `Debug`, since the address names the account and proves it.
@@ -144,6 +138,29 @@ impl From<CallbackError> for Problem {
 }
 
 impl Callback {
+    /// The callback of this table's authorizations, with the key ring read already.
+    pub async fn new(
+        table: Table,
+        secrets: Secrets,
+        rules: AddressRules,
+        base_url: String,
+        panel: PanelSettings,
+        clock: SharedClock,
+        random: SharedRandom,
+    ) -> Self {
+        Self {
+            pending: PendingAuthorizations::new(table.clone()),
+            connections: Connections::new(table),
+            providers: Providers::new(secrets.clone(), rules.clone(), clock.clone()),
+            grants: Grants::new(rules, &base_url, clock.clone(), random.clone()),
+            rings: KeyRings::warm(secrets, clock.clone()).await,
+            base_url,
+            panel,
+            clock,
+            random,
+        }
+    }
+
     /// Takes a browser that comes back from a provider, and finishes the authorization that it brings. A token that
     /// came along must cover the managing entity.
     pub async fn take(

@@ -5,13 +5,12 @@ use functions_payments::{browser, provider, redirect};
 use gate::{Call, Reply, endpoints};
 use outbound::EndpointSettings;
 use payments::{
-    Connections, Grants, PendingAuthorizations, Providers,
     callback::{Callback, CallbackError},
     callback_query::CallbackQuery,
     panel::PanelSettings,
 };
 use problem::Problem;
-use storage::{sealing::KeyRings, secrets::SecretSettings};
+use storage::secrets::SecretSettings;
 
 type Settings = (SecretSettings, EndpointSettings, PanelSettings);
 
@@ -19,17 +18,8 @@ type Settings = (SecretSettings, EndpointSettings, PanelSettings);
 async fn main() -> Result<(), StartError> {
     let (service, (secrets, rules, panel)) = Service::start::<Settings>().await?;
     let (secrets, base_url) = (service.secrets(secrets), service.settings().base_url.clone());
-    let callback = Callback {
-        pending: PendingAuthorizations::new(service.table()),
-        connections: Connections::new(service.table()),
-        providers: Providers::new(secrets.clone(), rules.clone(), service.clock()),
-        grants: Grants::new(rules, &base_url, service.clock(), service.random()),
-        rings: KeyRings::warm(secrets, service.clock()).await,
-        base_url,
-        panel,
-        clock: service.clock(),
-        random: service.random(),
-    };
+    let (table, clock, random) = (service.table(), service.clock(), service.random());
+    let callback = Callback::new(table, secrets, rules, base_url, panel, clock, random).await;
     service.serve(endpoints::PROVIDER_CALLBACK, callback, come_back).await
 }
 

@@ -12,8 +12,8 @@ use super::{
     inbox::Inbox,
     lease::GRACE,
     notice::{DueMessage, Notice},
-    queue::{Lane, Queue},
-    schedule::RetrySchedule,
+    queue::{Lane, Queue, QueueSettings},
+    schedule::{RetrySchedule, ScheduleSettings},
     store::Deliveries,
 };
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     subscriptions::{
         Webhooks,
         announcing::Announcer,
-        breaker::{HealthItem, Passage},
+        breaker::{BreakerSettings, HealthItem, Passage},
         operational::is_operational,
         stats::Stats,
         store::SigningWebhook,
@@ -37,8 +37,9 @@ use base::{
 };
 use outbound::Outbound;
 use storage::{
+    aws::Aws,
     sealing::{KeyRings, SealError},
-    table::TableError,
+    table::{Table, TableError},
 };
 
 /// The longest pause of a delivery that cannot be attempted at all.
@@ -46,32 +47,20 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 
 /// Makes the attempts that messages announce.
 pub struct Dispatcher {
-    /// The deliveries.
-    pub deliveries: Deliveries,
-    /// The bodies of their events.
-    pub events: Events,
-    /// The webhooks that they go to.
-    pub webhooks: Webhooks,
-    /// Where the next attempt is announced.
-    pub queue: Queue,
-    /// Where messages come from: the quick lane and the slow one.
-    pub inboxes: [Inbox; 2],
-    /// Watches the health of webhooks, and disables them.
-    pub watch: Watch,
-    /// Counts attempts for their owners.
-    pub stats: Stats,
-    /// Announces that a delivery has failed for good.
-    pub announcer: Announcer,
-    /// Sends the requests.
-    pub outbound: Outbound,
-    /// Opens the signing secrets.
-    pub rings: KeyRings,
-    /// Decides when attempts are made.
-    pub schedule: RetrySchedule,
-    /// Dates attempts.
-    pub clock: SharedClock,
-    /// Makes leases, and spreads attempts.
-    pub random: SharedRandom,
+    pub(super) deliveries: Deliveries,
+    pub(super) events: Events,
+    pub(super) webhooks: Webhooks,
+    pub(super) queue: Queue,
+    /// Of the quick lane and the slow one.
+    pub(super) inboxes: [Inbox; 2],
+    pub(super) watch: Watch,
+    pub(super) stats: Stats,
+    pub(super) announcer: Announcer,
+    pub(super) outbound: Outbound,
+    pub(super) rings: KeyRings,
+    pub(super) schedule: RetrySchedule,
+    pub(super) clock: SharedClock,
+    pub(super) random: SharedRandom,
 }
 
 /// Why a message could not be handled and has to come again.
@@ -100,6 +89,33 @@ impl DispatchError {
 }
 
 impl Dispatcher {
+    /// A dispatcher of this table's deliveries, which receives from both lanes and announces on them.
+    pub fn connect(
+        aws: &Aws,
+        table: Table,
+        (queue, schedule, breaker): (QueueSettings, ScheduleSettings, BreakerSettings),
+        outbound: Outbound,
+        rings: KeyRings,
+        clock: SharedClock,
+        random: SharedRandom,
+    ) -> Self {
+        Self {
+            deliveries: Deliveries::new(table.clone()),
+            events: Events::new(table.clone()),
+            webhooks: Webhooks::new(table.clone()),
+            queue: Queue::connect(aws, &queue),
+            inboxes: Inbox::connect(aws, &queue),
+            watch: Watch::new(table.clone(), breaker, random.clone()),
+            stats: Stats::new(table.clone()),
+            announcer: Announcer::new(table),
+            outbound,
+            rings,
+            schedule: schedule.schedule,
+            clock,
+            random,
+        }
+    }
+
     /// Makes the attempt that a message announces, if it is due and no other worker has it. `webhook` was read just
     /// before.
     pub(super) async fn one(
