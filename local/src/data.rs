@@ -56,7 +56,7 @@ impl DataFolder {
             }
         }
         let folder = Self { root, _lock: lock };
-        for part in [folder.secrets(), folder.logs(), folder.scratch()] {
+        for part in [folder.secrets(), folder.logs(), folder.scratch(), folder.rights()] {
             make_private_folder(&part)?;
         }
         folder.withdraw_service_env()?;
@@ -77,6 +77,11 @@ impl DataFolder {
     /// Files that tools write while they run; nothing in it is missed.
     pub fn scratch(&self) -> PathBuf {
         self.root.join("scratch")
+    }
+
+    /// What functions were refused, and which of their grants they used.
+    pub fn rights(&self) -> PathBuf {
+        self.root.join("rights")
     }
 
     /// The table.

@@ -36,7 +36,9 @@ use crate::{
     Arguments,
     aws::{Credentials as AwsCredentials, Endpoints},
     bundle::{Bundle, ENVIRONMENT, EnvironmentError},
+    callers::Callers,
     data::{DataError, DataFolder, write_private},
+    function_rights::{FunctionCallers, FunctionRightsError},
     gateway::Gateway,
     invoke::Invoker,
     lambda_api,
@@ -92,6 +94,8 @@ pub enum StartError {
     Provision(#[from] ProvisionError),
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
+    #[error(transparent)]
+    FunctionRights(#[from] FunctionRightsError),
     #[error(transparent)]
     NotReady(#[from] NotReady),
     #[error("the functions' server cannot be started")]
@@ -186,18 +190,20 @@ async fn start(
     let services_address = services_listener.local_addr().map_err(StartError::Gateway)?;
     let geo_ip = settings.geo_ip_store.clone().unwrap_or_else(|| StoreAddress::Folder(data.geo_ip()));
     let geo_ip_store = geo_ip.to_string();
+    let functions = FunctionCallers::new(template, settings, &geo_ip, &data.rights(), random.as_ref())?;
+    let callers = Callers { operator: credentials.clone(), functions: Some(Arc::clone(&functions)) };
     let bundle =
         Bundle { template, settings, base_url: &base_url, services: services_address, geo_ip_store: &geo_ip_store };
 
     // The slow one first; it comes up while the table is opened.
     let socket = Socket::new(&data.scratch(), random.as_ref()).map_err(StartError::Processes)?;
     let ministack = services::start(group, &programs.hypercorn, &data.scratch(), &socket.path, services_address);
-    tokio::spawn(relay::serve(services_listener, socket.path.clone(), credentials.clone()));
+    tokio::spawn(relay::serve(services_listener, socket.path.clone(), callers.clone()));
     let secrets = Secrets::open(&data.secrets(), signing.algorithm)?;
     secrets.check_geo_ip()?;
     secrets.check_providers(&data.secrets(), &settings.address_rules())?;
     let (demo, platform) = (secrets.credentials(DEMO_APPLICATION)?, secrets.credentials(PLATFORM_APPLICATION)?);
-    let table = open_table(template, data, placed(placement.table_port).into(), credentials.clone()).await?;
+    let table = open_table(template, data, placed(placement.table_port).into(), callers.clone()).await?;
     let services_endpoint = format!("http://{services_address}");
     let endpoints =
         Endpoints { credentials: credentials.clone(), table: table.endpoint.clone(), services: services_endpoint };
@@ -221,8 +227,8 @@ async fn start(
     let mut processes = Vec::new();
     for function in template.functions() {
         let environment = bundle.environment(function)?;
-        let endpoints = &functions_endpoints;
-        let process = workers::start(group, &programs.binaries, function, environment, endpoints, &runtime_api);
+        let endpoints = functions_endpoints.of(functions.credentials(&function.name));
+        let process = workers::start(group, &programs.binaries, function, environment, &endpoints, &runtime_api);
         processes.push((function.clone(), process));
     }
     let invoker = Invoker::new(runtime_api, Arc::clone(&clock), processes);
@@ -232,12 +238,13 @@ async fn start(
     let gateway = tokio::spawn(gateway.serve(listener, async { drop(closed.await) }));
     let lambda_listener = ports::listen(host, 0)?;
     let lambda_endpoint = format!("http://{}", lambda_listener.local_addr().map_err(StartError::Gateway)?);
-    tokio::spawn(lambda_api::serve(lambda_listener, invoker.clone(), credentials.clone()));
+    tokio::spawn(lambda_api::serve(lambda_listener, invoker.clone(), Callers { functions: None, ..callers }));
 
     Probe::new(gateway_address, invoker.clone()).wait(template, &demo).await?;
     for function in template.functions() {
         for trigger in &function.queues {
             let url = queue_url(services_address, &trigger.queue);
+            let endpoints = endpoints.of(functions.credentials(&function.name));
             QueuePump::start(&function.name, trigger, url, endpoints.sqs(), invoker.clone());
         }
         if let Some(trigger) = &function.schedule {
@@ -273,11 +280,11 @@ async fn open_table(
     template: &Template,
     data: &DataFolder,
     address: SocketAddr,
-    credentials: AwsCredentials,
+    callers: Callers,
 ) -> Result<TableServer, StartError> {
     let table = template.tables().first().ok_or(StartError::NoTable)?.clone();
     let file = data.table();
-    let opened = tokio::task::spawn_blocking(move || TableServer::start(&file, &table, address, credentials));
+    let opened = tokio::task::spawn_blocking(move || TableServer::start(&file, &table, address, callers));
     Ok(opened.await.map_err(StartError::Panic)??)
 }
 

@@ -23,7 +23,7 @@ use dynoxide::Database;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::oneshot};
 
-use crate::{aws::Credentials, callers};
+use crate::callers::{self, Callers};
 
 /// How the table is called here; the emulator wants eleven characters or more.
 pub const TABLE_NAME: &str = "waypost-local";
@@ -76,18 +76,13 @@ pub enum TableError {
 impl TableServer {
     /// Opens the file, makes the table if it is not there, and serves it to those who have the credentials, on a free port
     /// where the address has none.
-    pub fn start(
-        file: &Path,
-        table: &Table,
-        address: SocketAddr,
-        credentials: Credentials,
-    ) -> Result<Self, TableError> {
+    pub fn start(file: &Path, table: &Table, address: SocketAddr, callers: Callers) -> Result<Self, TableError> {
         let (ready, started) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
         let (file, table) = (file.to_string_lossy().into_owned(), table.clone());
         let thread = thread::Builder::new()
             .name("table".to_owned())
-            .spawn(move || serve(&file, &table, (address, credentials), &ready, stopped))
+            .spawn(move || serve(&file, &table, (address, callers), &ready, stopped))
             .map_err(TableError::Server)?;
         let endpoint = started.recv().map_err(|_| TableError::Thread)??;
         Ok(Self { endpoint, stop: Some(stop), thread: Some(thread) })
@@ -109,7 +104,7 @@ impl Drop for TableServer {
 fn serve(
     file: &str,
     table: &Table,
-    (address, credentials): (SocketAddr, Credentials),
+    (address, callers): (SocketAddr, Callers),
     ready: &mpsc::Sender<Result<String, TableError>>,
     stopped: oneshot::Receiver<()>,
 ) {
@@ -135,7 +130,7 @@ fn serve(
     };
     runtime.spawn(remove_expired(database.clone()));
     let _ = ready.send(Ok(endpoint));
-    let router = calls::router(database).layer(middleware::from_fn_with_state(credentials, callers::with_credentials));
+    let router = calls::router(database).layer(middleware::from_fn_with_state(callers, callers::with_credentials));
     let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
     let served = axum::serve(listener, router).with_graceful_shutdown(async {
         let _ = stopped.await;

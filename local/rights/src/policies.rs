@@ -25,18 +25,15 @@ pub enum PolicyError {
     Unknown(String),
 }
 
+/// The policy that SAM adds to every function.
+const BASIC: &str = "AWSLambdaBasicExecutionRole";
+
 /// What AWS keeps under this name.
 /// <https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html>
 fn of_aws(name: &str) -> Option<Policy> {
     let logs = ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"];
-    let queue = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
-    let actions: Vec<_> = match name {
-        "AWSLambdaBasicExecutionRole" => logs.to_vec(),
-        "AWSLambdaSQSQueueExecutionRole" => queue.into_iter().chain(logs).collect(),
-        _ => return None,
-    };
-    let statement = json!({ "Effect": "Allow", "Action": actions, "Resource": "*" });
-    Some(Policy { name: name.to_owned(), statements: vec![statement] })
+    let statement = json!({ "Effect": "Allow", "Action": logs, "Resource": "*" });
+    (name == BASIC).then(|| Policy { name: name.to_owned(), statements: vec![statement] })
 }
 
 /// The policies of one `AWS::Serverless::Function`.
@@ -46,11 +43,7 @@ pub fn of_function(properties: &Value, resources: &Map<String, Value>) -> Result
     }
     let unknown = |policy: &Value| PolicyError::Unknown(policy.to_string());
     let aws = |name: &str| of_aws(name).ok_or_else(|| unknown(&name.into()));
-    let mut policies = vec![aws("AWSLambdaBasicExecutionRole")?];
-    let events = properties["Events"].as_object().into_iter().flat_map(Map::values);
-    if events.into_iter().any(|event| event["Type"] == "SQS") {
-        policies.push(aws("AWSLambdaSQSQueueExecutionRole")?);
-    }
+    let mut policies = vec![aws(BASIC)?];
     let entries: Vec<_> = match &properties["Policies"] {
         Value::Null => Vec::new(),
         Value::Array(entries) => entries.iter().collect(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use deployment::{Reference, ResolveError, YamlError, resolve, yaml_to_json};
+use deployment::{Function, Reference, ResolveError, Template, resolve};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -38,12 +38,6 @@ pub struct Rights {
 /// Why the rights of a template are not known.
 #[derive(Debug, thiserror::Error)]
 pub enum RightsError {
-    /// It is not even YAML.
-    #[error("template.yaml is not one YAML document")]
-    Yaml(#[source] YamlError),
-    /// A function without a binary.
-    #[error("template.yaml: {0} has no CodeUri")]
-    Nameless(String),
     /// A function's policies.
     #[error("template.yaml: {function}")]
     Policies {
@@ -75,17 +69,13 @@ impl Rights {
     ///
     /// # Errors
     /// When a policy has anything that is not decided here as IAM decides it.
-    pub fn read(template: &str, deployed: Deployed) -> Result<Self, RightsError> {
-        let document = yaml_to_json(template).map_err(RightsError::Yaml)?;
-        let none = Map::new();
-        let resources = document["Resources"].as_object().unwrap_or(&none);
-        let functions = resources.iter().filter(|(_, resource)| resource["Type"] == "AWS::Serverless::Function");
-        let functions = functions
-            .map(|(id, resource)| {
-                let function = FunctionRights::read(id, &resource["Properties"], resources, &deployed)?;
-                Ok((function.name.clone(), function))
-            })
-            .collect::<Result<_, _>>()?;
+    pub fn read(template: &Template, deployed: Deployed) -> Result<Self, RightsError> {
+        let resources = template.resources();
+        let functions = template
+            .functions()
+            .iter()
+            .map(|function| Ok((function.name.clone(), FunctionRights::read(function, resources, &deployed)?)));
+        let functions = functions.collect::<Result<_, _>>()?;
         Ok(Self { partition_keys: partition_keys(resources), deployed, functions })
     }
 
@@ -102,16 +92,11 @@ impl Rights {
 }
 
 impl FunctionRights {
-    fn read(
-        id: &str,
-        properties: &Value,
-        resources: &Map<String, Value>,
-        deployed: &Deployed,
-    ) -> Result<Self, RightsError> {
-        let name = properties["CodeUri"].as_str().and_then(|path| path.rsplit('/').next());
-        let name = name.ok_or_else(|| RightsError::Nameless(id.to_owned()))?.to_owned();
+    fn read(function: &Function, resources: &Map<String, Value>, deployed: &Deployed) -> Result<Self, RightsError> {
+        let Function { name, logical_id: id, .. } = function;
+        let properties = &resources[id]["Properties"];
         let policies = policies::of_function(properties, resources)
-            .map_err(|source| RightsError::Policies { function: id.to_owned(), source })?;
+            .map_err(|source| RightsError::Policies { function: id.clone(), source })?;
         let all = |lookup: &dyn Fn(Reference<'_>) -> Option<Value>| -> Result<Vec<_>, RightsError> {
             let read = |(name, statement): (String, &Value)| {
                 let at = || format!("{id}: {name}");
@@ -124,7 +109,7 @@ impl FunctionRights {
         };
         let statements = all(&|reference| deployed.value(resources, reference))?;
         let written = all(&|reference| Some(format!("${{{reference}}}").into()))?;
-        Ok(Self { name, logical_id: id.to_owned(), statements, written, policies })
+        Ok(Self { name: name.clone(), logical_id: id.clone(), statements, written, policies })
     }
 
     /// Its policies as the template and SAM have them: the name of each, and its statements.

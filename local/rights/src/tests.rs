@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use deployment::Template;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::{Access, Call, CallError, Decision, Deployed, FunctionRights, Rights, accesses, sees_absence};
+use crate::{Access, Call, CallError, Decision, Deployed, FunctionRights, Rights, RightsError, accesses, sees_absence};
 
 const TEMPLATE: &str = r"
+Globals: {Function: {Timeout: 15, MemorySize: 256}}
 Resources:
   Token:
     Type: AWS::Serverless::Function
@@ -28,11 +30,6 @@ Resources:
               Resource: [!Ref Key, !Sub 'arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:waypost/${Environment}/provider-*']
             - {Effect: Allow, Action: 's3:*Object', Resource: !Sub '${Bucket.Arn}/*'}
             - {Effect: Deny, Action: 's3:DeleteObject', Resource: !Sub '${Bucket.Arn}/kept/*'}
-  Dispatch:
-    Type: AWS::Serverless::Function
-    Properties:
-      CodeUri: target/lambda/dispatch
-      Events: {Queue: {Type: SQS, Properties: {Queue: !GetAtt Queue.Arn}}}
   Reading:
     Type: AWS::IAM::ManagedPolicy
     Properties:
@@ -45,6 +42,7 @@ Resources:
   Table:
     Type: AWS::DynamoDB::Table
     Properties:
+      AttributeDefinitions: []
       KeySchema: [{AttributeName: sk, KeyType: RANGE}, {AttributeName: pk, KeyType: HASH}]
       GlobalSecondaryIndexes: [{IndexName: byDue, KeySchema: [{AttributeName: dueShard, KeyType: HASH}]}]
   Queue: {Type: AWS::SQS::Queue}
@@ -63,8 +61,12 @@ fn deployed() -> Deployed {
     }
 }
 
+fn read(template: &str) -> Result<Rights, RightsError> {
+    Rights::read(&Template::parse(template).expect("a template"), deployed())
+}
+
 fn rights(template: &str) -> Rights {
-    Rights::read(template, deployed()).expect("well-formed")
+    read(template).expect("well-formed")
 }
 
 /// Everything that a call asks, each with whether the function may.
@@ -170,7 +172,6 @@ fn queues_and_secrets_are_named_as_requests_name_them() {
     assert!(decided("token", "AmazonSQS.SendMessageBatch", url("Queue"))[0].1);
     assert!(decided("token", "AmazonSQS.SendMessage", url("Failed"))[0].1, "SAM adds it for what failed");
     assert!(!decided("token", "AmazonSQS.ReceiveMessage", url("Queue"))[0].1);
-    assert!(decided("dispatch", "AmazonSQS.ReceiveMessage", url("Failed"))[0].1, "SAM adds it for any queue");
     let secret = |id: &str| decided("token", "secretsmanager.GetSecretValue", json!({ "SecretId": id }))[0].1;
     assert!(secret("waypost/local/key") && secret("waypost/local/provider-square"));
     assert!(secret("arn:aws:secretsmanager:us-east-1:000000000000:secret:waypost/local/key-AbC123"));
@@ -223,7 +224,7 @@ fn a_policy_that_is_not_understood_names_its_place() {
     ] {
         let changed = TEMPLATE.replacen(from, to, 1);
         assert_ne!(changed, TEMPLATE, "{from}");
-        let error = Rights::read(&changed, deployed()).expect_err(to).to_string();
+        let error = read(&changed).expect_err(to).to_string();
         assert_eq!(error, format!("template.yaml: {said}"), "{to}");
     }
 }
