@@ -61,6 +61,7 @@ mod resend;
 mod retries;
 mod revocation;
 mod revocations_measured;
+mod rights;
 mod routes;
 mod samples;
 mod security_page;
@@ -137,6 +138,7 @@ fn main() -> ExitCode {
         webhook_test_event::TESTS,
         webhooks::TESTS,
         checks::TESTS,
+        rights::TESTS,
         routes::TESTS,
         access::TESTS,
         bodies::TESTS,

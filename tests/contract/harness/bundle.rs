@@ -23,7 +23,7 @@ use tokio::{
     sync::Mutex,
 };
 
-use super::{LONG, Process, Secrets, descendants, group_members, until};
+use super::{LONG, Process, Secrets, descendants, group_members, rights, until};
 
 /// The settings of a bundle, as `make run` takes them from its environment.
 #[derive(Debug, Clone)]
@@ -185,6 +185,13 @@ impl Bundle {
             }
         }
         report
+    }
+}
+
+/// Its data go with it, so that what is known of the functions' rights is read before.
+impl Drop for Bundle {
+    fn drop(&mut self) {
+        rights::collect(&self.data());
     }
 }
 

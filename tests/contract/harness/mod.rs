@@ -17,6 +17,7 @@ mod linked;
 mod person;
 mod processes;
 mod providers;
+pub mod rights;
 mod run;
 mod scripts;
 mod signature;
