@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::harness::{
-    Suite, aws_authorization, local, project, python,
+    Behaviour, Bus, Receiver, Suite, aws_authorization, aws_authorization_of, local, project, python,
     rights::{expect_refusal, template_rights},
     tests,
 };
@@ -23,6 +23,9 @@ tests![
     what_is_granted_here_is_what_sam_makes_of_the_template,
     a_function_is_refused_what_it_is_not_granted_as_aws_refuses_it,
     every_variable_that_a_function_declares_is_read,
+    what_goes_to_a_slow_webhook_is_announced_in_its_lane_by_every_function_that_publishes,
+    a_message_that_says_not_whose_its_delivery_is_is_handled,
+    every_endpoint_for_clients_notes_their_first_use_and_counts_their_guesses,
 ];
 
 async fn what_is_granted_here_is_what_sam_makes_of_the_template(_: Arc<Suite>) {
@@ -147,4 +150,55 @@ async fn complaint(folder: &Path, function: &str, variables: &[(&str, &str)]) ->
     let output = output.expect("the function is built");
     assert!(!output.status.success(), "{function} starts with an environment that it should refuse");
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+async fn what_goes_to_a_slow_webhook_is_announced_in_its_lane_by_every_function_that_publishes(suite: Arc<Suite>) {
+    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+    let (pk, sk) = (format!("ENT#{}", entity.id), format!("WHK#{}", hook.id));
+    assert!(table.set(&pk, &sk, "slowUntil", "2099-01-01T00:00:00.000Z").await);
+    let published = entity.publish(json!({})).await;
+    let tested = entity.test(&hook.id).expect(202).await.json();
+    let detail = format!(r#"{{"type":"booking.created","managingEntityIdentifier":"{}","data":{{}}}}"#, entity.id);
+    let ingested = Bus::of(&suite.api.env).hand_over(Bus::event(&format!("{}-slow", entity.id), &detail)).await;
+    let ingested = ingested.expect("the event is taken")["published"]["deliveries"][0]["deliveryIdentifier"].clone();
+    let text = |value: &Value| value.as_str().expect("a delivery has an identifier").to_owned();
+    for delivery in [published, text(&tested["deliveryIdentifier"]), text(&ingested)] {
+        entity.until_status(&delivery, &["delivered"]).await;
+    }
+}
+
+/// As messages were before they said it in their attributes.
+async fn a_message_that_says_not_whose_its_delivery_is_is_handled(suite: Arc<Suite>) {
+    let (entity, receiver, env) = (suite.entity().await, Receiver::start().await, &suite.api.env);
+    entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+    let delivery = entity.publish(json!({})).await;
+    entity.until_status(&delivery, &["delivered"]).await;
+    let url = format!("{}/000000000000/DeliveryQueue", env["SERVICES_ENDPOINT"]);
+    let body = json!({ "delivery": delivery, "attempt": 1 }).to_string();
+    let request = reqwest::Client::new().post(&url).header("authorization", aws_authorization_of(env));
+    let request = request.header("x-amz-target", "AmazonSQS.SendMessage").header("x-amz-date", "20260101T000000Z");
+    let request = request.header("content-type", "application/x-amz-json-1.0");
+    let sent = request.body(json!({ "QueueUrl": url, "MessageBody": body }).to_string()).send().await;
+    assert!(sent.expect("the queue answers").status().is_success());
+    // What is published afterwards passes the queue after it.
+    let second = entity.publish(json!({})).await;
+    entity.until_status(&second, &["delivered"]).await;
+    assert_eq!(entity.delivery(&delivery).await["attemptCount"], 1, "it was delivered before");
+}
+
+async fn every_endpoint_for_clients_notes_their_first_use_and_counts_their_guesses(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for path in ["/oauth2/token", "/oauth2/introspect", "/oauth2/revoke"] {
+        let new = json!({ "name": "Client", "scopes": ["booking.read"] });
+        let made = entity.post("/application").json(&new).expect(201).await.json();
+        let [id, secret] =
+            ["clientId", "clientSecret"].map(|name| made[name].as_str().expect("it is shown").to_owned());
+        let ask = |secret: &str| {
+            let form = [("client_id", id.as_str()), ("client_secret", secret), ("token", "none")];
+            suite.api.post(path).form(&[&form[..], &[("grant_type", "client_credentials")]].concat())
+        };
+        ask(&secret).expect(200).await;
+        ask("wrong").expect(401).await;
+    }
 }

@@ -99,3 +99,32 @@ fn beginning<'a>(one: &'a str, other: &str) -> &'a str {
     let alike = one.chars().zip(other.chars()).take_while(|(one, other)| one == other);
     &one[..alike.map(|(character, _)| character.len_utf8()).sum()]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_kept_once_over_all_runs_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().expect("a folder");
+        for _ in 0..2 {
+            let record = Record::open(folder.path()).expect("the folder is there");
+            record.refused(&json!({ "function": "token" }), "no");
+            record.refused(&json!({ "function": "token" }), "no");
+            record.refused(&json!({ "function": "openapi" }), "no");
+        }
+        let file = folder.path().join("refused.jsonl");
+        let kept = fs::read_to_string(&file).expect("it is there");
+        assert_eq!(kept, "{\"function\":\"token\"}\n{\"function\":\"openapi\"}\n");
+        assert_eq!(fs::metadata(file).expect("there").permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn what_texts_begin_with_alike_ends_between_characters() {
+        assert_eq!(beginning("ENT#a", "ENT#b"), "ENT#");
+        assert_eq!(beginning("é", "è"), "");
+        assert_eq!(beginning("KEYS", "KEYS"), "KEYS");
+    }
+}

@@ -84,18 +84,35 @@ pub fn template_rights() -> Rights {
         .expect("all policies are understood")
 }
 
-/// What is wrong with the rights of functions, a sentence for each fault; `all` says whether every test ran and passed.
-pub fn faults(all: bool) -> Vec<String> {
+/// The functions whose grants a run must use all of.
+pub enum Whole {
+    /// Every function: all tests ran and passed.
+    All,
+    /// The function that `RIGHTS_OF` names: the tests that were chosen are said to be all of that function.
+    Of(String),
+    /// None: some tests were chosen.
+    None,
+}
+
+impl Whole {
+    fn has(&self, function: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Of(name) => name == function,
+            Self::None => false,
+        }
+    }
+}
+
+/// What is wrong with the rights of functions, a sentence for each fault.
+pub fn faults(whole: &Whole) -> Vec<String> {
     let mut seen = seen();
     let seen = seen.get_or_insert_default();
     let mut faults: Vec<_> = seen.refused.iter().filter_map(|line| refusal(line, &seen.expected)).collect();
-    if !all {
-        return faults;
-    }
-    let grants = grants();
+    let grants: Vec<_> = grants().into_iter().filter(|grant| whole.has(&grant.function)).collect();
     for (known, why) in UNUSED {
         let of_it: Vec<_> = grants.iter().filter(|grant| grant.to_string().contains(known)).collect();
-        if of_it.is_empty() || of_it.iter().any(|grant| seen.used.contains_key(*grant)) {
+        if matches!(whole, Whole::All) && of_it.is_empty() || of_it.iter().any(|grant| seen.used.contains_key(*grant)) {
             faults.push(format!("`{known}` needs no mention as a grant that no test can use ({why})"));
         }
     }
