@@ -29,9 +29,9 @@ ARCHITECTURE ?= arm64
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 
-# What runs here, and no more. local/Cargo.toml chooses the same features as the tests do, so that nothing of it is compiled
-# again for them.
-BUILD_SERVICE = cargo build --package 'functions-*' --package local --package operator --bins
+# The service, and no more. local/Cargo.toml chooses the same features as the tests do, so that none of it is compiled again
+# for them.
+BUILD_SERVICE = cargo build --package 'functions-*' --package local --bins
 # The same and the tests.
 BUILD = cargo build --workspace --all-targets
 
@@ -41,7 +41,7 @@ run: python-tools ## Builds and runs the whole service here (PORT=9000 DATA=.loc
 	@# What a killed service left behind must not look like a running one while this one builds.
 	@if command -v flock >/dev/null && test -e "$(DATA)/lock"; then \
 		flock --nonblock "$(DATA)/lock" rm -f "$(DATA)/service.env" || true; fi
-	@test -x target/debug/local || echo "Compiling the service and what it is built of, some 400 crates: about 10 minutes on two cores, once."
+	@test -x target/debug/local || echo "Compiling the service and what it is built of, some 300 crates: about 10 minutes on two cores, once."
 	$(BUILD_SERVICE)
 	@exec target/debug/local --port "$(PORT)" --data "$(DATA)" --stop-with-parent
 
@@ -116,8 +116,9 @@ sam-local: build ## Runs FUNCTION= with its sample event as SAM does (needs Dock
 		"$$(echo "$(FUNCTION)" | awk -F- '{ for (i = 1; i <= NF; i++) printf "%s", toupper(substr($$i, 1, 1)) substr($$i, 2) }')"
 
 # Every command below is the operator's program for the stack STACK=, or else for the service that runs here with DATA=; see
-# `target/debug/waypost-admin --help`. Beside `make run` it is built already; for a stack it is built alone.
-ADMIN = $(if $(STACK),cargo build --package operator,$(BUILD_SERVICE)) && target/debug/waypost-admin \
+# `target/debug/waypost-admin --help`. The first command builds it: beside `make run` together with the service, whose crates
+# would else be compiled again with other features, and for a stack alone.
+ADMIN = $(if $(STACK),cargo build,$(BUILD_SERVICE)) --package waypost-admin && target/debug/waypost-admin \
 	$(if $(STACK),--stack $(call quoted,$(STACK)),--data $(call quoted,$(DATA)))
 
 # What a make variable holds, as one word for the shell, whatever is in it.

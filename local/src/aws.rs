@@ -1,9 +1,10 @@
-//! The local stand-ins' addresses, as AWS SDKs know them: by endpoint variables for functions, by clients for us.
+//! The addresses of the stand-ins for AWS: as variables for the functions, and as clients for this process.
 
-use aws_sdk_dynamodb::config::{self, BehaviorVersion, Region};
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_dynamodb::config::{self, SharedCredentialsProvider};
 use base::random::{self, Random};
 
-/// The region that everything here pretends to be in.
+/// The region that all stand-ins pretend to be in.
 pub const REGION: &str = "us-east-1";
 /// The account that ministack pretends to be.
 pub const ACCOUNT: &str = "000000000000";
@@ -13,7 +14,7 @@ pub const ACCOUNT: &str = "000000000000";
 pub struct Credentials {
     /// The access key id, which the stand-ins compare.
     pub access_key_id: String,
-    /// What an SDK signs with.
+    /// The key with which an SDK signs.
     pub secret_access_key: String,
 }
 
@@ -27,10 +28,9 @@ impl Credentials {
     }
 }
 
-/// Where the stand-ins listen, and what they ask for.
+/// Where the stand-ins listen, and the credentials that they ask for.
 #[derive(Clone)]
 pub struct Endpoints {
-    /// The credentials.
     pub credentials: Credentials,
     /// DynamoDB.
     pub table: String,
@@ -57,57 +57,32 @@ impl Endpoints {
         Self { credentials: function.unwrap_or(&self.credentials).clone(), ..self.clone() }
     }
 
-    /// A client of the table.
     pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
-        aws_sdk_dynamodb::Client::from_conf(
-            aws_sdk_dynamodb::Config::builder()
-                .behavior_version(BehaviorVersion::latest())
-                .region(Region::from_static(REGION))
-                .credentials_provider(self.credentials())
-                .endpoint_url(&self.table)
-                .build(),
-        )
+        aws_sdk_dynamodb::Client::new(&self.config(&self.table))
     }
 
-    /// A client of the queues.
     pub fn sqs(&self) -> aws_sdk_sqs::Client {
-        aws_sdk_sqs::Client::from_conf(
-            aws_sdk_sqs::Config::builder()
-                .behavior_version(BehaviorVersion::latest())
-                .region(Region::from_static(REGION))
-                .credentials_provider(self.credentials())
-                .endpoint_url(&self.services)
-                .build(),
-        )
+        aws_sdk_sqs::Client::new(&self.config(&self.services))
     }
 
-    /// A client of the buckets.
+    /// The stand-in has no host name for each bucket, so that paths name the buckets.
     pub fn s3(&self) -> aws_sdk_s3::Client {
-        aws_sdk_s3::Client::from_conf(
-            aws_sdk_s3::Config::builder()
-                .behavior_version(BehaviorVersion::latest())
-                .region(Region::from_static(REGION))
-                .credentials_provider(self.credentials())
-                .endpoint_url(&self.services)
-                .force_path_style(true)
-                .build(),
-        )
+        let config = aws_sdk_s3::config::Builder::from(&self.config(&self.services));
+        aws_sdk_s3::Client::from_conf(config.force_path_style(true).build())
     }
 
-    /// A client of the secrets.
     pub fn secrets_manager(&self) -> aws_sdk_secretsmanager::Client {
-        aws_sdk_secretsmanager::Client::from_conf(
-            aws_sdk_secretsmanager::Config::builder()
-                .behavior_version(BehaviorVersion::latest())
-                .region(Region::from_static(REGION))
-                .credentials_provider(self.credentials())
-                .endpoint_url(&self.services)
-                .build(),
-        )
+        aws_sdk_secretsmanager::Client::new(&self.config(&self.services))
     }
 
-    fn credentials(&self) -> config::Credentials {
+    fn config(&self, endpoint: &str) -> SdkConfig {
         let Credentials { access_key_id, secret_access_key } = &self.credentials;
-        config::Credentials::new(access_key_id, secret_access_key, None, None, "local")
+        let credentials = config::Credentials::new(access_key_id, secret_access_key, None, None, "local");
+        SdkConfig::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::from_static(REGION))
+            .credentials_provider(SharedCredentialsProvider::new(credentials))
+            .endpoint_url(endpoint)
+            .build()
     }
 }

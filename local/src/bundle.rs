@@ -1,4 +1,4 @@
-//! What the template's references mean on this machine, and so each function's environment.
+//! The environment of each function on this machine: the template's, with its references resolved.
 
 use std::net::SocketAddr;
 
@@ -10,11 +10,9 @@ use crate::{aws, services::queue_url, settings::Settings, table::TABLE_NAME};
 /// The name of this deployment.
 pub const ENVIRONMENT: &str = "local";
 
-/// The template, as it is deployed here.
+/// The template, and the values of its references.
 pub struct Bundle<'a> {
-    /// What is deployed.
     pub template: &'a Template,
-    /// The parameters' values.
     pub settings: &'a Settings,
     /// The address of API and issuer.
     pub base_url: &'a str,
@@ -24,10 +22,10 @@ pub struct Bundle<'a> {
     pub geo_ip_store: &'a str,
 }
 
-/// The variable with that address. The template makes it of a bucket's name.
+/// The variable with the address of the store. The template makes it of a bucket's name.
 const GEO_IP_STORE: &str = "GEO_IP_STORE";
 
-/// A function whose environment cannot be had.
+/// A variable of a function cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 #[error("template.yaml: {function}: the variable {variable} has no value on one machine")]
 pub struct EnvironmentError {

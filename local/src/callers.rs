@@ -1,10 +1,10 @@
-//! Who may call what stands for AWS on this machine. The stand-ins are web servers, so that any page in a browser, any
-//! endpoint of a webhook on 127.0.0.1 and any user of the machine could send them requests: each asks for credentials, which
-//! are made anew at each start and told in `service.env`, and refuses browsers whatever they bring.
+//! The callers of the stand-ins for AWS. The stand-ins are web servers, so that any page in a browser, any endpoint of a
+//! webhook on 127.0.0.1 and any user of the machine could send them requests. So each asks for credentials, which each start
+//! makes anew and `service.env` names, and refuses every request of a browser.
 //!
 //! The access key id is the secret that is checked, as a bearer token: it is random, only the owner of `service.env` can read
-//! it, and it stays on this machine. A signature would guard against those who read or change requests on their way, and on
-//! the loopback interface these can read the file as well.
+//! it, and it stays on this machine. Signatures are not checked: an attacker who can read or change requests on the loopback
+//! interface can read the file as well.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use axum::{
@@ -22,15 +22,14 @@ use std::sync::Arc;
 
 use crate::{aws::Credentials, function_rights::FunctionCallers};
 
-/// What only browsers send. `Sec-Fetch-Mode` is none of them: Node.js sends it as well, and no browser sends it alone.
+/// Headers that only browsers send. Not `Sec-Fetch-Mode`: Node.js sends it as well, and no browser sends it alone.
 const BROWSERS_OWN: [&str; 3] = ["sec-fetch-site", "sec-fetch-dest", "sec-fetch-user"];
 
-/// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// A page in a browser sent it.
     Browser,
-    /// It was sent to a name. A page whose name leads to this machine would be taken for one of this server's own.
+    /// It was sent to a name: a page whose name leads to this machine counts as this server's own page in a browser.
     Host,
     /// It has no credentials.
     Anonymous,
@@ -73,7 +72,7 @@ pub async fn without_browsers(request: Request, next: Next) -> Response {
     }
 }
 
-/// Whether two secrets are the same, in a time that says nothing of where they differ.
+/// Compares two secrets in constant time.
 pub fn same(presented: &str, known: &str) -> bool {
     verify_slices_are_equal(presented.as_bytes(), known.as_bytes()).is_ok()
 }
@@ -97,7 +96,7 @@ fn access_key_id(headers: &HeaderMap, uri: &Uri) -> Result<String, Refusal> {
         let (_, credential) = value.strip_prefix("AWS4-")?.split_once("Credential=")?;
         Some(credential.to_owned())
     });
-    // An address that was signed in advance has them in the query, by the name of either version of signatures.
+    // A URL that was signed in advance has them in the query, by the name of either version of signatures.
     let in_query = || {
         let mut pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
         pairs
@@ -109,7 +108,7 @@ fn access_key_id(headers: &HeaderMap, uri: &Uri) -> Result<String, Refusal> {
 }
 
 impl Refusal {
-    /// As AWS calls it.
+    /// AWS's name of the error.
     fn code(self) -> &'static str {
         match self {
             Self::Browser | Self::Host => "AccessDeniedException",
@@ -173,12 +172,12 @@ mod tests {
         for host in ["localhost", "LOCALHOST:80", "127.0.0.1", "127.1.2.3:1", "[::1]:9"] {
             assert_eq!(said("/", &[("host", host), ("authorization", &credential)]), Ok(()), "{host}");
         }
-        // As Node.js has it.
+        // Node.js sends this.
         assert_eq!(said("/", &[("sec-fetch-mode", "cors"), ("authorization", &credential)]), Ok(()));
     }
 
     #[test]
-    fn requests_without_them_or_with_others_stay_out() {
+    fn requests_without_credentials_or_with_others_stay_out() {
         assert_eq!(said("/", &[]), Err(Refusal::Anonymous));
         assert_eq!(said("/", &[("authorization", &format!("Bearer {KEY}"))]), Err(Refusal::Anonymous));
         assert_eq!(said("/", &[("authorization", KEY)]), Err(Refusal::Anonymous));
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn browsers_stay_out_whatever_they_bring() {
+    fn requests_of_browsers_stay_out_with_and_without_credentials() {
         let credential = authorization(KEY);
         for header in [
             ("origin", "https://evil.example"),

@@ -1,4 +1,4 @@
-//! The folder with everything that a local deployment keeps: table, secrets, logs and what clients need to know.
+//! The folder with everything that a local deployment keeps: table, secrets, logs and `service.env`.
 
 use std::{
     fs::{self, DirBuilder, File, TryLockError},
@@ -16,20 +16,12 @@ pub struct DataFolder {
     _lock: File,
 }
 
-/// Why the folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
-    /// Another instance uses it.
     #[error("another instance runs with the data in {0}; stop it, or choose another folder with DATA=")]
     InUse(PathBuf),
-    /// The file system refuses.
     #[error("{path} cannot be used")]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the file system says.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 /// Names the path that the file system refused.
@@ -41,8 +33,8 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> DataError {
 impl DataFolder {
     /// Opens the folder, made where it is missing, and takes its lock until the end of the process.
     ///
-    /// What the last run left for clients is removed, since it is not true before this run answers; its logs are
-    /// kept once more as `NAME.log.1`, so that logs never pile up.
+    /// The last run's `service.env` is removed, since this run does not answer yet. Its logs are kept once more as
+    /// `NAME.log.1`, so that logs never pile up.
     pub fn open(root: &Path) -> Result<Self, DataError> {
         make_private_folder(root)?;
         let root = fs::canonicalize(root).map_err(at(root))?;
@@ -74,7 +66,7 @@ impl DataFolder {
         self.root.join("logs")
     }
 
-    /// Files that tools write while they run; nothing in it is missed.
+    /// Files that tools write while they run. They can be removed between two runs.
     pub fn scratch(&self) -> PathBuf {
         self.root.join("scratch")
     }
@@ -84,7 +76,6 @@ impl DataFolder {
         self.root.join("rights")
     }
 
-    /// The table.
     pub fn table(&self) -> PathBuf {
         self.root.join("table.db")
     }
@@ -94,12 +85,12 @@ impl DataFolder {
         self.root.join("geo-ip")
     }
 
-    /// What a client needs to know.
+    /// Addresses and credentials for clients.
     pub fn service_env(&self) -> PathBuf {
         self.root.join("service.env")
     }
 
-    /// Takes back what clients were told: the service does not answer, or no longer.
+    /// Removes `service.env`: the service does not answer, or no longer.
     pub fn withdraw_service_env(&self) -> Result<(), DataError> {
         let path = self.service_env();
         match fs::remove_file(&path) {
@@ -145,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_were_told_does_not_outlive_the_run() {
+    fn a_service_env_of_the_last_run_is_removed() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         write_private(&folder.path().join("service.env"), b"BASE_URL=old\n").expect("written");
         let data = DataFolder::open(folder.path()).expect("free");

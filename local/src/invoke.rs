@@ -21,7 +21,6 @@ use crate::{
     workers,
 };
 
-/// Invokes functions.
 #[derive(Clone)]
 pub struct Invoker {
     runtime_api: RuntimeApi,
@@ -32,18 +31,16 @@ pub struct Invoker {
 
 struct Worker {
     process: Supervised,
-    /// As many as there are slots, so that all of them can be taken at the end.
+    /// The number of slots, so that all of them can be taken at the end.
     concurrency: usize,
     slots: Arc<Semaphore>,
     time_limit: Duration,
-    /// Whether it may have put something on a queue, of which the pump is then told.
+    /// Whether the function may have put messages on a queue, so that the bell rings after it.
     knows_a_queue: bool,
 }
 
-/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum InvokeError {
-    /// There is no such function.
     #[error("there is no function `{0}`")]
     Unknown(String),
     /// The function itself answered with an error.
@@ -52,7 +49,7 @@ pub enum InvokeError {
     /// The process died with the invocation.
     #[error("the function's process ended")]
     Died,
-    /// The function took too long; its process is replaced, as Lambda would.
+    /// The function took too long; its process is replaced, as on Lambda.
     #[error("the function did not answer within {0:?}")]
     TimedOut(Duration),
 }
@@ -78,7 +75,7 @@ impl Invoker {
         Self { runtime_api, clock, functions: Arc::new(functions.collect()), bells: Arc::default() }
     }
 
-    /// A new bell, which rings whenever there may be something new on a queue.
+    /// A new bell, which rings each time that a function may have put messages on a queue.
     pub fn bell(&self) -> Arc<Notify> {
         let bell = Arc::default();
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&bell));
@@ -111,7 +108,7 @@ impl Invoker {
             let _slot = slot;
             invoker.run(&function, event).await
         });
-        // A panic in there is a fault of ours, and reported where it happened.
+        // A panic of the task is reported where it happened.
         running.await.unwrap_or(Err(InvokeError::Died))
     }
 

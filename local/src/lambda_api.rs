@@ -1,5 +1,5 @@
-//! Lambda's own `Invoke`, for tests, `aws lambda invoke` and `cargo lambda invoke`: what has no trigger here, such as an
-//! event of the bus, comes in by this door.
+//! Lambda's own `Invoke`, for tests, `aws lambda invoke` and `cargo lambda invoke`, and for events that have no trigger here,
+//! such as those of the bus.
 //! <https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html>
 
 use std::time::Duration;
@@ -24,11 +24,11 @@ use crate::{
 /// Lambda's limit on an event.
 const MAX_EVENT: usize = 6 * 1024 * 1024;
 
-/// The pauses before Lambda's two further attempts at an event that nobody waits for. On AWS they are one and two
-/// minutes, and the events outlive whatever dies in between.
+/// The pauses before Lambda's two further attempts at an asynchronous event. On AWS they are one and two minutes, and events
+/// are kept through every failure.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1)];
 
-/// Answers those who have the credentials, until the process ends.
+/// Answers requests with the credentials, until the process ends.
 pub async fn serve(listener: TcpListener, invoker: Invoker, callers: Callers) -> std::io::Result<()> {
     let service = Router::new()
         .route("/2015-03-31/functions/{function}/invocations", post(invoke))
@@ -62,7 +62,7 @@ async fn invoke(
 async fn answer(invoker: &Invoker, function: &str, event: Bytes) -> Response {
     match invoker.invoke(function, event).await {
         Ok(answer) => answer.into_response(),
-        // As on AWS, a function's failure is a success of the invocation, told by a header.
+        // As on AWS, the invocation of a failed function succeeds, and a header says that the function failed.
         Err(InvokeError::Failed(error)) => {
             ([(HeaderName::from_static("x-amz-function-error"), "Unhandled")], error).into_response()
         }
@@ -71,7 +71,7 @@ async fn answer(invoker: &Invoker, function: &str, event: Bytes) -> Response {
     }
 }
 
-/// Invokes a function for nobody: at most three times.
+/// Invokes a function asynchronously: at most three times.
 async fn until_it_succeeds(invoker: Invoker, function: String, event: Bytes) {
     let mut pauses = PAUSES.into_iter();
     while let Err(error) = invoker.invoke(&function, event.clone()).await {

@@ -1,8 +1,9 @@
 //! Runs the whole bundle on one machine, in the foreground, until SIGINT or SIGTERM: `make run`.
 //!
-//! The functions are the very binaries that are deployed, and template.yaml says what invokes them. Around them stand
-//! an embedded DynamoDB ([`table`]), queues and secrets ([`services`]), Lambda ([`runtime_api`], [`invoke`]), and what
-//! API Gateway ([`gateway`]), the event source mapping ([`queue_pump`]) and the scheduler ([`schedule_pump`]) do on AWS.
+//! The functions are the very binaries that are deployed, and template.yaml declares their triggers. Around them stand an
+//! embedded DynamoDB ([`table`]), queues and secrets ([`services`]) and Lambda ([`runtime_api`], [`invoke`]), and in the place
+//! of API Gateway a [`gateway`], of the event source mapping a [`queue_pump`] and of the scheduler a [`schedule_pump`].
+//! [`start`] is the list of steps.
 
 mod aws;
 mod bundle;
@@ -14,11 +15,13 @@ mod invoke;
 mod lambda_api;
 mod open_files;
 mod placement;
+mod plan;
 mod ports;
 mod preflight;
 mod processes;
 mod queue_pump;
 mod readiness;
+mod running;
 mod runtime_api;
 mod schedule_pump;
 mod secrets;

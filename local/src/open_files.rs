@@ -1,12 +1,12 @@
-//! How many files may be open: each poll of a function and each request to a receiver is a connection, and what
-//! systems allow at first (1024, or 256) is less than a busy dispatcher has.
+//! The limit of open files: each poll of a function and each request to a receiver is a connection, and the usual soft limit
+//! (1024, or 256) is less than a busy dispatcher needs.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// More than a full load needs, and no more than systems give that say "unlimited".
+/// More than a full load needs, and no more than a system gives whose limit is "unlimited".
 const ENOUGH: u64 = 10_240;
 
-/// Asks for many, for this process and those that it starts. Where less is allowed, a full load meets that limit.
+/// Raises the limit, for this process and its children. Where the system allows less, a full load meets that limit.
 pub fn allow_many() {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
     let wanted = hard.min(ENOUGH).max(soft);

@@ -1,9 +1,9 @@
-//! Where parts are that a test or a measurement places itself: a fixed port, so that a proxy can be there before the
-//! service, the proxy in a stand-in's place, or other builds of the functions. Nobody else needs any of this.
+//! Parts that a test or a measurement places itself: a fixed port, so that a proxy can be there before the service, the
+//! proxy in a stand-in's place, or other builds of the functions.
 
 use std::path::PathBuf;
 
-/// What is placed otherwise than usual.
+/// The parts that are placed otherwise than usual.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "For tests and measurements")]
 pub struct Placement {

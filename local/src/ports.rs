@@ -1,45 +1,103 @@
-//! Addresses: the one that clients know, and those of what stands behind it.
+//! The ports of the gateway and of the stand-ins for AWS.
 
 use std::{
     io,
-    net::{Ipv4Addr, TcpListener},
+    net::{self, Ipv4Addr, SocketAddr},
 };
 
 use outbound::addresses::AddressRules;
+use tokio::net::{TcpListener, TcpSocket};
+
+use crate::placement::Placement;
+
+/// A port on which this process listens.
+pub struct Port {
+    /// Takes connections.
+    pub listener: TcpListener,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+/// All ports that are taken before anything starts, so that each part can be given the addresses of the others.
+pub struct Ports {
+    /// The gateway's.
+    pub gateway: Port,
+    /// The table's.
+    pub table: Port,
+    /// Where queues and secrets are.
+    pub services: Port,
+    /// Where functions can be invoked directly.
+    pub lambda: Port,
+    /// Where the functions take their invocations.
+    pub runtime: Port,
+}
+
+/// How many connections wait to be accepted. A function that is good for a thousand invocations connects as often when it
+/// starts, and a connection that a short queue refuses comes back only after a second, then three, then seven.
+const WAITING_CONNECTIONS: u32 = 4096;
 
 /// A port that cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    /// Somebody else has it.
+    /// Another process has it.
     #[error("port {0} is taken; stop what listens there, or choose another one with PORT=")]
     Taken(u16),
-    /// The system refuses otherwise.
+    /// The system refuses for another reason.
     #[error("port {port} cannot be used")]
     Refused {
-        /// The port.
         port: u16,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Listens on this port, or on a free one where it is 0.
-pub fn listen(host: Ipv4Addr, port: u16) -> Result<tokio::net::TcpListener, PortError> {
-    let refused = |source: io::Error| match source.kind() {
-        io::ErrorKind::AddrInUse => PortError::Taken(port),
-        _ => PortError::Refused { port, source },
-    };
-    let listener = TcpListener::bind((host, port)).map_err(refused)?;
-    listener.set_nonblocking(true).map_err(refused)?;
-    tokio::net::TcpListener::from_std(listener).map_err(refused)
+impl Port {
+    /// Listens on this port, or on a free one where it is 0.
+    pub fn open(host: Ipv4Addr, port: u16) -> Result<Self, PortError> {
+        let open = || -> io::Result<Self> {
+            let socket = TcpSocket::new_v4()?;
+            // Connections of the last run, which the system remembers for a while, do not keep the port.
+            socket.set_reuseaddr(true)?;
+            socket.bind((host, port).into())?;
+            let listener = socket.listen(WAITING_CONNECTIONS)?;
+            Ok(Self { address: listener.local_addr()?, listener })
+        };
+        open().map_err(|source| match source.kind() {
+            io::ErrorKind::AddrInUse => PortError::Taken(port),
+            _ => PortError::Refused { port, source },
+        })
+    }
+
+    /// Its address as a URL.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
 }
 
-/// Where the stand-ins for AWS listen: on an address of this machine that no webhook may reach.
+impl Ports {
+    /// Opens this port of 127.0.0.1 for the gateway. Stand-ins that a test places get their port of 127.0.0.1, and the others
+    /// a free port of `host`.
+    pub fn open(gateway: u16, host: Ipv4Addr, placement: &Placement) -> Result<Self, PortError> {
+        let placed = |port: Option<u16>| match port {
+            Some(port) => Port::open(Ipv4Addr::LOCALHOST, port),
+            None => Port::open(host, 0),
+        };
+        Ok(Self {
+            gateway: Port::open(Ipv4Addr::LOCALHOST, gateway)?,
+            table: placed(placement.table_port)?,
+            services: placed(placement.services_port)?,
+            lambda: placed(None)?,
+            runtime: placed(None)?,
+        })
+    }
+}
+
+/// The host of the stand-ins for AWS: an address of this machine that no webhook may reach.
 ///
 /// Linux has all of 127.0.0.0/8. macOS has 127.0.0.1 alone, unless `ifconfig lo0 alias` gives it more; where webhooks may
 /// reach every address that there is, only the stand-ins' credentials keep them out.
 pub fn out_of_reach(rules: &AddressRules) -> Ipv4Addr {
-    let free = |host: Ipv4Addr| !rules.permit(host.into()) && TcpListener::bind((host, 0)).is_ok();
+    let free = |host: Ipv4Addr| !rules.permit(host.into()) && net::TcpListener::bind((host, 0)).is_ok();
     (1..10).map(|last| Ipv4Addr::new(127, 0, 0, last)).find(|host| free(*host)).unwrap_or_else(|| {
         tracing::warn!(
             "webhooks may send to every loopback address here (DELIVERY_ALLOWED_NETWORKS), and so to what stands for AWS, \

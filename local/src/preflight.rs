@@ -1,4 +1,4 @@
-//! Whether everything is there that a run needs, told before anything is started.
+//! Finds the template and the programs of a run before anything starts, and names those that are missing.
 
 use std::{
     fs,
@@ -7,22 +7,19 @@ use std::{
 
 use deployment::{Function, Template, TemplateError};
 
-/// Where programs are.
+/// The paths of programs.
 #[derive(Debug)]
 pub struct Programs {
-    /// The functions' binaries.
     pub binaries: PathBuf,
-    /// What serves ministack, for queues and secrets, at a socket; its own program knows ports only.
+    /// Serves ministack, for queues and secrets, at a socket; ministack's own program knows ports only.
     pub hypercorn: PathBuf,
 }
 
-/// What is missing.
+/// Something that a run needs is missing.
 #[derive(Debug, thiserror::Error)]
 pub enum Missing {
-    /// The project.
     #[error("there is no template.yaml in {0}; run this in the project's folder, or name it with --project")]
     Project(PathBuf),
-    /// The template is no template.
     #[error("template.yaml cannot be used")]
     Template(#[source] TemplateError),
     /// A tool from PyPI.
@@ -33,14 +30,13 @@ pub enum Missing {
     Binary(PathBuf),
 }
 
-/// Reads the template.
 pub fn template(project: &Path) -> Result<Template, Missing> {
     let text = fs::read_to_string(project.join("template.yaml")).map_err(|_| Missing::Project(project.to_owned()))?;
     Template::parse(&text).map_err(Missing::Template)
 }
 
-/// Finds the tool in the project's virtual environment, and the functions in their folder: where no other is named, the
-/// one with our own binary.
+/// Finds the tool in the project's virtual environment, and the functions in this folder, or else in the one with this
+/// program.
 pub fn programs(project: &Path, binaries: Option<&Path>, functions: &[Function]) -> Result<Programs, Missing> {
     let own = std::env::current_exe().unwrap_or_default();
     let binaries = binaries.or(own.parent()).map(Path::to_owned).unwrap_or_default();
@@ -56,12 +52,12 @@ pub fn programs(project: &Path, binaries: Option<&Path>, functions: &[Function])
     };
     tool("ministack")?;
     let hypercorn = tool("hypercorn")?;
-    // The functions' processes may run in another folder than we do.
+    // Absolute, since the functions' processes may run in another folder than this one.
     Ok(Programs { hypercorn, binaries: std::path::absolute(&binaries).unwrap_or(binaries) })
 }
 
-/// The absolute path of a program; for a script, only when its interpreter is there, too: a virtual environment
-/// outlives the Python that it was made with.
+/// The absolute path of a program that can run. The interpreter of a script must exist, since a virtual environment outlives
+/// the Python that it was made with.
 fn runnable(path: &Path) -> Option<PathBuf> {
     let path = std::path::absolute(path).ok()?;
     let content = fs::read(&path).ok()?;

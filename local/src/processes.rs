@@ -1,8 +1,8 @@
 //! Child processes: started in one process group, restarted when they die, and never left behind.
 //!
-//! The group's leader is a guard, a shell that waits for the end of a pipe from us and then kills the whole group. The
-//! kernel closes the pipe however we end, so that even SIGKILL leaves nothing running. A group of its own also keeps
-//! the terminal's Ctrl-C from the children: only we get it, and there is one orderly shutdown.
+//! The group's leader is a guard, a shell that waits for the end of a pipe from this process and then kills the whole group.
+//! The kernel closes the pipe however this process ends, so that even SIGKILL leaves nothing running. A group of its own also
+//! keeps the terminal's Ctrl-C from the children: only this process gets it, and ends in order.
 
 use std::{
     ffi::OsStr,
@@ -22,11 +22,11 @@ use tokio::{
 
 const GUARD: &str = r#"trap "" INT TERM HUP; read -r _; kill -KILL 0"#;
 
-/// The waits between a death and the restart; a process that lived longer than the longest begins anew.
+/// The first and the longest wait between a death and the restart. The wait doubles with each death, and is the first again
+/// for a process that lived longer than the longest.
 const FIRST_RESTART: Duration = Duration::from_millis(50);
 const LAST_RESTART: Duration = Duration::from_secs(5);
 
-/// All our children.
 pub struct ProcessGroup {
     guard: Mutex<(Child, Option<ChildStdin>)>,
     id: i32,
@@ -37,7 +37,7 @@ pub struct ProcessGroup {
 /// A child that is started again whenever it dies.
 #[derive(Clone)]
 pub struct Supervised {
-    /// How often it has died; a change means that whatever it was doing is lost.
+    /// How often the process has died. With each death, its work is lost.
     pub deaths: watch::Receiver<u64>,
     restart: Arc<Notify>,
 }
@@ -78,7 +78,7 @@ impl ProcessGroup {
         Ok(command)
     }
 
-    /// Keeps `program` running; `prepare` gives it its arguments and environment at every start, and what it returns is
+    /// Keeps `program` running. `prepare` gives it arguments and environment at every start; the value that it returns is
     /// dropped as soon as that process has ended.
     pub fn keep_running<T: Send + 'static>(
         self: &Arc<Self>,
@@ -148,7 +148,8 @@ impl ProcessGroup {
     }
 }
 
-/// What a program may need of our own environment: where tools are, temporary files, and which authorities to trust.
+/// The variables of this process's environment that a program may need: where tools and temporary files are, and which
+/// authorities to trust.
 #[expect(clippy::disallowed_methods, reason = "handed on to other programs, never read for a decision of ours")]
 fn inherited() -> impl Iterator<Item = (String, std::ffi::OsString)> {
     ["PATH", "HOME", "TMPDIR", "LANG", "CARGO_HOME", "RUSTUP_HOME", "RUST_BACKTRACE", "SSL_CERT_FILE", "SSL_CERT_DIR"]

@@ -1,11 +1,10 @@
-//! What Lambda's event source mapping does on AWS: takes messages from a queue, invokes the function with them, and
-//! deletes those that it handled.
+//! The event source mapping of Lambda: takes messages from a queue, invokes the function with them, and deletes those that it
+//! handled.
 //!
-//! The local SQS looks for new messages only every 100 ms while a receiver waits, so a waiting receiver is for what
-//! becomes visible with time. What a function has just sent is fetched at once: the invoker rings when one of those
-//! that know the queue has answered. Every call costs the local SQS a third of a millisecond of its one thread, whether for
-//! one message or for ten, so under load messages are left to gather for a while: one call then takes ten, and one more
-//! deletes them.
+//! The local SQS looks for new messages only every 100 ms while a receiver waits, so waiting receivers are for delayed
+//! messages. A message that a function has just sent is fetched at once: the invoker rings when a function that knows the
+//! queue has answered. Every call costs the local SQS a third of a millisecond of its one thread, whether for one message or
+//! for ten, so under load messages gather for a while: one call then takes ten, and one more deletes them.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -29,11 +28,10 @@ const WAITING_RECEIVERS: u32 = 4;
 const LOOK: Duration = Duration::from_millis(100);
 /// The longest that SQS lets a receiver wait.
 const WAIT_SECONDS: i32 = 20;
-/// The least time between two receives while the queue is not known to hold more than one takes: so many times what the
-/// last one took, which is short when nothing else is to do, and between these bounds. When less comes than a message in
-/// this time, nothing waits at all.
+/// The pause after a receive that took fewer messages than it could: so many times as long as the receive took, within these
+/// bounds. A receive is short while the machine is idle.
 const GATHERING: (u32, Duration, Duration) = (3, Duration::from_millis(4), Duration::from_millis(20));
-/// As many messages as one call deletes, and how long the first of them waits for company.
+/// As many messages as one call deletes, and how long the first of them waits for others.
 const DELETED_AT_ONCE: usize = 10;
 const COMPANY: Duration = Duration::from_millis(50);
 /// The pause after a receive that failed.
@@ -49,11 +47,11 @@ pub struct QueuePump {
     reports_failures: bool,
     client: Client,
     invoker: Invoker,
-    /// Rings when there may be something new on the queue.
+    /// Rings when there may be new messages on the queue.
     bell: Arc<Notify>,
     /// One permit for each batch that the template allows, so that messages wait on the queue and not here.
     batches: Arc<Semaphore>,
-    /// Receipts of what was handled.
+    /// Receipts of messages that were handled.
     handled: mpsc::UnboundedSender<String>,
 }
 
@@ -96,7 +94,7 @@ impl QueuePump {
         time::sleep(offset).await;
         while let Some(messages) = self.receive(WAIT_SECONDS).await {
             if messages == self.batch_size {
-                // There may be many more, which nobody rings for.
+                // There may be many more, for which the bell does not ring.
                 self.bell.notify_one();
             }
             if messages > 0 {
@@ -114,14 +112,14 @@ impl QueuePump {
             let begun = Instant::now();
             match self.receive(0).await {
                 None => return,
-                // There may be more, and nothing to wait for.
+                // There may be more, so that there is no pause.
                 Some(messages) if messages == self.batch_size => bell.notify_one(),
                 Some(_) => time::sleep_until(begun + (begun.elapsed() * times).clamp(least, most)).await,
             }
         }
     }
 
-    /// Receives once and starts a batch with what came; how many messages that was, or nothing at the end.
+    /// Receives once, and starts a batch with the messages. Returns their number; none at the end.
     async fn receive(&self, wait: i32) -> Option<i32> {
         let permit = Arc::clone(&self.batches).acquire_owned().await.ok()?;
         let received = self
@@ -163,17 +161,17 @@ impl QueuePump {
                 failures.into_iter().map(|failure| failure.item_identifier).collect()
             }
             Ok(_) => HashSet::new(),
-            // All of them come again when their visibility time-out is over.
+            // The messages come again after their visibility time-out.
             Err(error) => return tracing::warn!("{}: {}", self.function, logging::chain(&error)),
         };
         let handled = messages.iter().filter(|message| !failed.contains(message.message_id().unwrap_or_default()));
         for receipt in handled.filter_map(Message::receipt_handle) {
-            // The other end is dropped only with the process.
+            // The receiver is dropped only with the process.
             let _ = self.handled.send(receipt.to_owned());
         }
     }
 
-    /// Deletes what was handled, by whatever invocations, as many in a call as it takes.
+    /// Deletes the messages that invocations handled, as many in a call as it takes.
     async fn delete_handled(self, mut handled: mpsc::UnboundedReceiver<String>) {
         while let Some(first) = handled.recv().await {
             let mut receipts = vec![first];
@@ -182,7 +180,7 @@ impl QueuePump {
                     receipts.extend(handled.recv().await);
                 }
             };
-            // Too late is early enough: for two minutes nobody else sees them.
+            // The messages are invisible for minutes, so that a short wait does no harm.
             let _ = time::timeout(COMPANY, company).await;
             self.delete(receipts).await;
         }

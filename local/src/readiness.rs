@@ -1,5 +1,5 @@
-//! Whether the whole service answers: every function is called once, through the gateway where it has a route, and the
-//! demo application gets a token and uses it. That also pays for every function's first request before clients do.
+//! Waits until the whole service answers: every function is called once, through the gateway where it has a route, and the
+//! demo application gets a token and uses it. So no client waits for a function's first request.
 
 use std::{
     net::SocketAddr,
@@ -17,46 +17,44 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
-use operator::Credentials;
+use operator::applications::Credentials;
 use serde_json::Value;
 use tokio::{task::JoinSet, time};
 
 use crate::invoke::Invoker;
 
-/// How long all of it may take; it takes a second where nothing else runs.
+/// The time limit. An idle machine takes a second.
 const LIMIT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);
-/// A process that dies this often before its first answer will not give one.
+/// So many deaths before the first answer, and the function is given up.
 const HOPELESS: u64 = 3;
 
-/// An event of the bus for somebody who has no webhooks, always the same one: it changes nothing that anybody sees.
+/// An event of the bus for an entity without webhooks. It is the same at every start, so that it is kept once.
 const EVENT_FOR_NOBODY: &str =
     r#"{"id":"are-you-ready","detail":{"type":"booking.created","managingEntityIdentifier":"local:nobody","data":{}}}"#;
 
-/// What Secrets Manager asks when a rotation is configured: a version that does not exist has nothing that could be tested.
+/// The step that Secrets Manager takes when a rotation is configured: the version does not exist, so nothing is tested.
 const ROTATION_OF_NOTHING: &str =
     r#"{"Step":"testSecret","SecretId":"waypost/local/signing-key","ClientRequestToken":"readiness"}"#;
 
-/// Something does not answer as it should.
+/// A part of the service does not answer as it should.
 #[derive(Debug, thiserror::Error)]
 pub enum NotReady {
     /// A function does not answer.
     #[error("{function} does not answer ({last}); see logs/{function}.log in the data folder")]
     Function {
-        /// Its name.
         function: String,
-        /// What came last.
+        /// The last error or status.
         last: String,
     },
     /// The demo application gets no token, or the token opens nothing.
     #[error("the demo application cannot use the service ({last}); see the logs in the data folder")]
     Application {
-        /// What came last.
+        /// The last error or status.
         last: String,
     },
 }
 
-/// Asks the service.
 #[derive(Clone)]
 pub struct Probe {
     client: Client<HttpConnector, Full<Bytes>>,
@@ -96,7 +94,7 @@ impl Probe {
         }
     }
 
-    /// Any answer of the function itself will do; without a token, most say 401.
+    /// Accepts every answer that is no server error; without a token, most functions say 401.
     async fn call(&self, function: &Function) -> Result<(), String> {
         let unmatched = Route { path: "/".to_owned(), method: "GET".to_owned(), function: function.name.clone() };
         match function.routes.first().or(function.answers_unmatched.then_some(&unmatched)) {
@@ -139,7 +137,7 @@ impl Probe {
         let (status, body) = self.send(request).await?;
         let token: Value = serde_json::from_slice(&body).unwrap_or_default();
         let Some(token) = token["access_token"].as_str() else {
-            // Its owner may have ended the secret: to say so, everything that is asked for here has answered.
+            // The owner may have ended the secret. The service has answered, which is all that counts here.
             return if status == StatusCode::UNAUTHORIZED {
                 Ok(())
             } else {
@@ -150,7 +148,7 @@ impl Probe {
         let request = Request::builder().method(Method::GET).uri(self.address(path));
         let (status, _) =
             self.send(request.header(AUTHORIZATION, format!("Bearer {token}")).body(Full::default())).await?;
-        // Or have removed the application a moment ago, and its tokens are revoked.
+        // The owner may have removed the application a moment ago, so that its tokens are revoked.
         if [StatusCode::OK, StatusCode::UNAUTHORIZED].contains(&status) {
             Ok(())
         } else {

@@ -1,18 +1,17 @@
-//! Lambda itself, as a function knows it: the Runtime API, from which its process takes invocations and to which it
-//! gives the answers. <https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html>
+//! Lambda's Runtime API: a function's process takes invocations from it, and gives it the answers.
+//! <https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html>
 //!
-//! The protocol has no credentials, but the address may have a path: it begins with a key that each start makes anew and that
-//! only the functions' environments name. Every process has an address of its own, with the number of its start in it.
-//! What a process has in hand when it ends fails at once, what waits is left to the next one, and a request of a process
-//! that has ended gets nothing, however late it is read. A poll whose connection is gone takes no invocation with it.
+//! The protocol has no credentials, but the address may have a path: the path begins with a key that each start makes anew and
+//! that only the functions' environments name. Every process has an address of its own, with the number of its start in it.
+//! When a process ends, the invocations that it had in hand fail at once, and waiting ones are left to the next process. A
+//! request of an ended process gets nothing, however late it is read. A poll whose connection is gone takes no invocation
+//! with it.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    error::Error,
-    io,
-    net::{Ipv4Addr, SocketAddr},
-    sync::{Arc, Mutex, MutexGuard},
-};
+mod invocations;
+
+pub use invocations::{Failure, InvocationOutcome};
+
+use std::{collections::HashMap, error::Error, net::SocketAddr, sync::Arc};
 
 use axum::{
     Router,
@@ -30,228 +29,79 @@ use base::{
 };
 use http_body_util::LengthLimitError;
 use serde_json::json;
-use tokio::{
-    net::{TcpListener, TcpSocket},
-    sync::oneshot,
-};
 
+use self::invocations::Invocations;
 use crate::{
     aws::{ACCOUNT, REGION},
     callers,
+    ports::Port,
 };
 
 /// Lambda's limit on an answer.
 const MAX_ANSWER: usize = 6 * 1024 * 1024;
 
-/// All functions' invocations.
+/// The Runtime API of all functions.
 #[derive(Clone)]
 pub struct RuntimeApi {
     address: SocketAddr,
-    /// What every process' address begins with.
+    /// The beginning of the path of every process's address.
     key: Arc<str>,
-    lines: Arc<HashMap<String, Arc<Line>>>,
+    functions: Arc<HashMap<String, Arc<Invocations>>>,
     random: SharedRandom,
-}
-
-/// Why a function has not answered.
-#[derive(Debug)]
-pub enum Failure {
-    /// It answered with an error, which this JSON describes.
-    Error(Bytes),
-    /// Its process ended.
-    Died,
-}
-
-type Outcome = Result<Bytes, Failure>;
-
-/// One function's invocations: those that wait, and those that its process has in hand.
-#[derive(Default)]
-struct Line {
-    state: Mutex<LineState>,
-}
-
-#[derive(Default)]
-struct LineState {
-    /// The number of the present process; higher than that of the last one, when that has ended.
-    process: u64,
-    /// Whether that process has asked for an invocation yet.
-    started: bool,
-    waiting: VecDeque<Invocation>,
-    /// Polls of the present process. The last one is served first, so that the same connections stay busy.
-    polls: Vec<oneshot::Sender<Handed>>,
-    in_hand: HashMap<String, oneshot::Sender<Outcome>>,
-}
-
-struct Invocation {
-    id: String,
-    event: Bytes,
-    deadline: Time,
-    answer: oneshot::Sender<Outcome>,
-}
-
-/// What a poll is given. An invocation that the poll did not live to accept goes back to the head of its line.
-struct Handed {
-    line: Arc<Line>,
-    invocation: Option<Invocation>,
 }
 
 /// A process that is being served under an address of its own, until this is dropped.
 pub struct Attachment {
-    line: Arc<Line>,
+    invocations: Arc<Invocations>,
     process: u64,
-    /// What its `AWS_LAMBDA_RUNTIME_API` is.
+    /// The process's `AWS_LAMBDA_RUNTIME_API`.
     pub address: String,
 }
 
 impl RuntimeApi {
-    /// Serves these functions on a free port of this host until the process ends.
-    pub async fn start<'a>(
-        functions: impl IntoIterator<Item = &'a str>,
-        host: Ipv4Addr,
-        random: SharedRandom,
-    ) -> io::Result<Self> {
-        let listener = listen(host)?;
-        let lines = functions.into_iter().map(|function| (function.to_owned(), Arc::default()));
+    /// Serves these functions on this port until the process ends.
+    pub fn start<'a>(functions: impl IntoIterator<Item = &'a str>, port: Port, random: SharedRandom) -> Self {
+        let Port { listener, address } = port;
+        let functions = functions.into_iter().map(|function| (function.to_owned(), Arc::default()));
         let key = random::alphanumeric(random.as_ref(), 43).into();
-        let api = Self { address: listener.local_addr()?, key, lines: Arc::new(lines.collect()), random };
+        let api = Self { address, key, functions: Arc::new(functions.collect()), random };
         let service = Router::new()
             .route("/{key}/{function}/{process}/2018-06-01/runtime/invocation/next", get(next))
             .route("/{key}/{function}/{process}/2018-06-01/runtime/invocation/{id}/{outcome}", post(complete))
-            // What is wrong stands in the function's log, and that its process ends says the rest.
+            // The function's log says what is wrong, and its process ends.
             .route("/{key}/{function}/{process}/2018-06-01/runtime/init/error", post(async || StatusCode::ACCEPTED))
             .layer(middleware::from_fn_with_state(Arc::clone(&api.key), with_key))
             .layer(middleware::from_fn(callers::without_browsers))
             .with_state(api.clone());
         let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
         tokio::spawn(async move { axum::serve(listener, service).await });
-        Ok(api)
+        api
     }
 
     /// A place for a new process of this function.
     pub fn attach(&self, function: &str) -> Attachment {
-        let line = self.line(function).unwrap_or_default();
-        let process = line.state().begin();
-        Attachment { line, process, address: format!("http://{}/{}/{function}/{process}", self.address, self.key) }
+        let invocations = self.function(function).unwrap_or_default();
+        let process = invocations.begin();
+        let address = format!("http://{}/{}/{function}/{process}", self.address, self.key);
+        Attachment { invocations, process, address }
     }
 
-    /// Has the function invoked as soon as its process asks for something, and waits for the answer. When the caller
-    /// gives up, nobody is invoked any more, unless the process has the invocation in hand already.
-    pub async fn invoke(&self, function: &str, event: Bytes, deadline: Time) -> Outcome {
-        let (answer, answered) = oneshot::channel();
-        let id = random::uuid(self.random.as_ref());
-        if let Some(line) = self.line(function) {
-            line.state().waiting.push_back(Invocation { id, event, deadline, answer });
-            line.serve();
-        }
+    /// Invokes the function as soon as its process polls, and waits for the answer. If the caller gives up before, the
+    /// function is not invoked.
+    pub async fn invoke(&self, function: &str, event: Bytes, deadline: Time) -> InvocationOutcome {
+        let Some(invocations) = self.function(function) else { return Err(Failure::Died) };
+        let answered = invocations.add(random::uuid(self.random.as_ref()), event, deadline);
         answered.await.unwrap_or(Err(Failure::Died))
     }
 
-    fn line(&self, function: &str) -> Option<Arc<Line>> {
-        self.lines.get(function).map(Arc::clone)
-    }
-}
-
-/// Listens for everybody at once: a function that is good for a thousand invocations connects as often when it starts, and
-/// whoever is not let into a shorter queue comes back only after a second, then three, then seven.
-fn listen(host: Ipv4Addr) -> io::Result<TcpListener> {
-    const WAITING_CONNECTIONS: u32 = 4096;
-    let socket = TcpSocket::new_v4()?;
-    socket.bind((host, 0).into())?;
-    socket.listen(WAITING_CONNECTIONS)
-}
-
-impl LineState {
-    fn begin(&mut self) -> u64 {
-        self.process += 1;
-        self.started = false;
-        self.process
-    }
-}
-
-impl Line {
-    fn state(&self) -> MutexGuard<'_, LineState> {
-        self.state.lock().expect("nobody panics while holding it")
-    }
-
-    /// Gives what waits to the polls that wait.
-    fn serve(self: &Arc<Self>) {
-        let mut state = self.state();
-        while let Some(invocation) = state.waiting.pop_front() {
-            if invocation.answer.is_closed() {
-                continue;
-            }
-            let Some(poll) = state.polls.pop() else { return state.waiting.push_front(invocation) };
-            let handed = Handed { line: Arc::clone(self), invocation: Some(invocation) };
-            if let Err(mut back) = poll.send(handed) {
-                // Taken out here: when it is dropped it would want the state, which is ours.
-                if let Some(invocation) = back.invocation.take() {
-                    state.waiting.push_front(invocation);
-                }
-            }
-        }
-    }
-
-    /// A place among the polls, unless that process has ended.
-    fn poll(self: &Arc<Self>, process: u64) -> Option<oneshot::Receiver<Handed>> {
-        let mut state = self.state();
-        if process != state.process {
-            return None;
-        }
-        state.started = true;
-        let (poll, polled) = oneshot::channel();
-        state.polls.push(poll);
-        drop(state);
-        self.serve();
-        Some(polled)
-    }
-
-    fn end(&self, process: u64) {
-        let mut state = self.state();
-        if process != state.process {
-            return;
-        }
-        state.process += 1;
-        state.polls.clear();
-        let mut lost: Vec<_> = state.in_hand.drain().map(|(_, answer)| answer).collect();
-        if !state.started {
-            // It could not even start, and nor may the next one: whoever waits is told, as on AWS.
-            lost.extend(state.waiting.drain(..).map(|invocation| invocation.answer));
-        }
-        drop(state);
-        for answer in lost {
-            // Whoever has given up needs no answer.
-            let _ = answer.send(Err(Failure::Died));
-        }
-    }
-}
-
-impl Handed {
-    /// The invocation, which is from now on in this process' hand; nothing if it has ended.
-    fn accept(mut self, process: u64) -> Option<(String, Bytes, Time)> {
-        let line = Arc::clone(&self.line);
-        let mut state = line.state();
-        if process != state.process {
-            drop(state);
-            return None;
-        }
-        let Invocation { id, event, deadline, answer } = self.invocation.take()?;
-        state.in_hand.insert(id.clone(), answer);
-        Some((id, event, deadline))
-    }
-}
-
-impl Drop for Handed {
-    fn drop(&mut self) {
-        if let Some(invocation) = self.invocation.take() {
-            self.line.state().waiting.push_front(invocation);
-            self.line.serve();
-        }
+    fn function(&self, name: &str) -> Option<Arc<Invocations>> {
+        self.functions.get(name).map(Arc::clone)
     }
 }
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        self.line.end(self.process);
+        self.invocations.end(self.process);
     }
 }
 
@@ -262,10 +112,11 @@ async fn with_key(State(key): State<Arc<str>>, request: Request, next: Next) -> 
 }
 
 async fn next(State(api): State<RuntimeApi>, Path((_, function, process)): Path<(String, String, u64)>) -> Response {
-    let Some(poll) = api.line(&function).and_then(|line| line.poll(process)) else { return gone() };
-    let Some((id, event, deadline)) = poll.await.ok().and_then(|handed| handed.accept(process)) else { return gone() };
+    let poll = api.function(&function).and_then(|invocations| invocations.poll(process));
+    let Some(poll) = poll else { return gone() };
+    let Some((id, event, deadline)) = poll.await.ok().and_then(|offer| offer.accept(process)) else { return gone() };
     let arn = format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{function}");
-    // The id without its dashes has as many digits as a trace needs, and is as good a dice.
+    // The id without its dashes has as many digits as a trace needs, and is as random.
     let digits = id.replace('-', "");
     let trace = format!(
         "Root=1-{:08x}-{};Parent={};Sampled=0",
@@ -289,7 +140,7 @@ async fn next(State(api): State<RuntimeApi>, Path((_, function, process)): Path<
     response
 }
 
-/// The process that asked is not there any more; the answer is for form's sake.
+/// The answer to a process that has ended, which does not read it.
 fn gone() -> Response {
     StatusCode::GONE.into_response()
 }
@@ -300,7 +151,7 @@ async fn complete(
     body: Body,
 ) -> Response {
     let body = to_bytes(body, MAX_ANSWER).await;
-    let answer = api.line(&function).and_then(|line| line.state().in_hand.remove(&id));
+    let answer = api.function(&function).and_then(|invocations| invocations.finish(&id));
     let Some(answer) = answer else {
         return (StatusCode::BAD_REQUEST, error_json("InvalidRequestID", "")).into_response();
     };
@@ -316,7 +167,7 @@ async fn complete(
             (StatusCode::BAD_REQUEST, Err(Failure::Error(what.into())))
         }
     };
-    // Whoever asked may have given up since.
+    // The caller may have given up since.
     let _ = answer.send(outcome);
     status.into_response()
 }
@@ -327,7 +178,7 @@ fn error_json(kind: &str, message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
+    use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
     use base::random::SystemRandom;
     use tokio::{
@@ -341,10 +192,11 @@ mod tests {
     const DEADLINE: Time = Time::from_millis(1_795_167_900_123);
 
     async fn api() -> RuntimeApi {
-        RuntimeApi::start(["hello"], Ipv4Addr::LOCALHOST, Arc::new(SystemRandom)).await.expect("a free port")
+        let port = Port::open(Ipv4Addr::LOCALHOST, 0).expect("a free port");
+        RuntimeApi::start(["hello"], port, Arc::new(SystemRandom))
     }
 
-    fn invoke(api: &RuntimeApi, event: &'static str) -> JoinHandle<Outcome> {
+    fn invoke(api: &RuntimeApi, event: &'static str) -> JoinHandle<InvocationOutcome> {
         let api = api.clone();
         tokio::spawn(async move { api.invoke("hello", event.into(), DEADLINE).await })
     }
@@ -388,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_and_errors_come_back_to_whoever_asked() {
+    async fn answers_and_errors_come_back_to_the_caller() {
         let api = api().await;
         let process = api.attach("hello");
         let (one, other) = (invoke(&api, "[1]"), invoke(&api, "[2]"));
@@ -402,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_poll_that_is_gone_takes_nothing_with_it() {
+    async fn a_poll_that_is_gone_takes_no_invocation_with_it() {
         let api = api().await;
         let process = api.attach("hello");
         for _ in 0..20 {
@@ -415,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_process_had_in_hand_ends_with_it_and_what_waits_is_for_the_next() {
+    async fn a_process_fails_the_invocations_in_its_hand_when_it_ends_and_leaves_waiting_ones_to_the_next() {
         let api = api().await;
         let process = api.attach("hello");
         let held = invoke(&api, "[4]");
@@ -439,11 +291,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_that_ends_before_it_asks_for_anything_fails_what_waits() {
+    async fn a_process_that_ends_before_its_first_poll_fails_waiting_invocations() {
         let api = api().await;
         let process = api.attach("hello");
         let asked = invoke(&api, "[6]");
-        while api.line("hello").expect("there is one").state().waiting.is_empty() {
+        while api.function("hello").expect("there is one").is_idle() {
             tokio::task::yield_now().await;
         }
         drop(process);
@@ -457,7 +309,7 @@ mod tests {
         let asked = invoke(&api, "[7]");
         let id = take(&process, "[7]").await;
         let large = "x".repeat(MAX_ANSWER + 1);
-        // Open until it is answered: the request of a connection that is closed ends with it, sometimes before it is read.
+        // Kept open until the answer: a request on a closed connection ends, sometimes before it is read.
         let _open = send(&process, "POST", &format!("invocation/{id}/response"), &large).await;
         let failed = asked.await.expect("no panic");
         assert!(matches!(failed, Err(Failure::Error(error)) if error.starts_with(b"{\"errorMessage\"")));

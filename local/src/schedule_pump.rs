@@ -1,4 +1,4 @@
-//! What EventBridge Scheduler does on AWS: invokes a function at an interval, with the event that it would send.
+//! EventBridge Scheduler: invokes a function at an interval, with the scheduler's event.
 
 use std::time::Duration;
 
@@ -14,24 +14,20 @@ use crate::{
 
 /// Invokes one function, never twice at a time.
 pub struct SchedulePump {
-    /// The function.
     pub function: String,
     /// The event that the template gives it, if any.
     pub input: Option<Value>,
     /// The first event, and the interval between two beginnings, or a longer one while the function is slow.
     pub pace: Pace,
-    /// Who invokes.
     pub invoker: Invoker,
-    /// For the event's time.
     pub clock: SharedClock,
-    /// For the event's id.
     pub random: SharedRandom,
 }
 
 impl SchedulePump {
     /// Invokes until the process ends.
     pub async fn run(self) {
-        // An interval of zero is not one; the shortest that there is comes closest to what was meant.
+        // tokio refuses an interval of zero; the shortest one comes closest to it.
         let every = self.pace.every.max(Duration::from_millis(1));
         let mut ticks = time::interval_at(Instant::now() + self.pace.first, every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -44,7 +40,7 @@ impl SchedulePump {
         }
     }
 
-    /// What the scheduler sends when a schedule says nothing else.
+    /// The scheduler's own event, for a schedule without an input.
     fn scheduled_event(&self) -> Value {
         json!({
             "version": "0",

@@ -1,4 +1,4 @@
-//! The deployment's secrets: one private file each, made where it is missing, loaded into Secrets Manager at every start.
+//! The deployment's secrets: a private file each, made where it is missing, and loaded into Secrets Manager at every start.
 
 use std::{
     collections::BTreeMap,
@@ -12,60 +12,50 @@ use base::{
     random::{self, SystemRandom},
 };
 use geo_ip::configuration::{self, Configuration, ConfigurationError};
-use operator::{Credentials, fresh_credentials, fresh_secrets, provider_secrets, renewed};
+use operator::{
+    applications::{Credentials, fresh_credentials},
+    provision::{fresh_secrets, provider_secrets, renewed},
+};
 use outbound::addresses::AddressRules;
 use payments::{ProviderError, providers};
 use serde_json::{Value, json};
 
 use crate::data::{DataError, write_private};
 
-/// The application that people and tests try things out with.
+/// The application for trying things out, and for tests.
 pub const DEMO_APPLICATION: &str = "demo-application";
 /// The application that may act for every managing entity.
 pub const PLATFORM_APPLICATION: &str = "platform-application";
 
-/// A payment provider that no code knows: it is there by its secret alone, to show how one is added. What plays it
-/// listens where its addresses say, when somebody starts it.
+/// A payment provider that no code knows: its secret alone describes it, which shows how a provider is added. `make
+/// demo-provider` starts a server at its addresses.
 const DEMO_PROVIDER: &str = "provider-demo";
 
-/// All secrets, by name.
 pub struct Secrets(BTreeMap<String, Value>);
 
-/// Why the secrets cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretsError {
-    /// A new one could not be kept.
     #[error("a new secret could not be kept")]
     Keep(#[source] DataError),
-    /// The folder or a file cannot be read.
     #[error("{path} cannot be read")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the file system says.
-        source: io::Error,
-    },
-    /// A file is not what it should be. Its content is not repeated.
+    Read { path: PathBuf, source: io::Error },
+    /// A file is malformed. Its content is not repeated.
     #[error("{path} is not JSON of the form that it should have; correct it, or remove it for a new value")]
-    Form {
-        /// The file.
-        path: PathBuf,
-    },
+    Form { path: PathBuf },
     /// The configuration of geo-IP databases has faults.
     #[error(transparent)]
     GeoIp(#[from] ConfigurationError),
-    /// A payment provider is not described as it should be. Better said here than by a function to somebody who connects.
+    /// The description of a payment provider is malformed. Said at the start, before a person tries to connect.
     #[error("{path} cannot be used; correct it, or remove it")]
     Provider {
-        /// The file.
         path: PathBuf,
-        /// The member, and what is wrong with it.
+        /// The member and its fault.
         source: ProviderError,
     },
 }
 
 impl Secrets {
-    /// Reads every secret in the folder, those included that somebody put there; makes the ones that must exist, and renews
+    /// Reads every secret in the folder, also those that an operator put there; makes the ones that must exist, and renews
     /// those of an earlier form. Keys that sign tokens are made for this algorithm.
     pub fn open(folder: &Path, algorithm: SigningAlgorithm) -> Result<Self, SecretsError> {
         let credentials = || serde_json::to_value(fresh_credentials()).unwrap_or_default();
@@ -94,23 +84,22 @@ impl Secrets {
         read_all(folder).map(Self)
     }
 
-    /// Every secret, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// The value of a secret; null, which no reader takes for a value, where there is none.
+    /// The value of a secret; null for one that is missing, which no reader accepts.
     pub fn value(&self, name: &str) -> &Value {
         self.0.get(name).unwrap_or(&Value::Null)
     }
 
-    /// Whether the configuration of geo-IP databases can be used: better said at the start than by the first update.
+    /// Checks the configuration of geo-IP databases at the start, before the first update would.
     pub fn check_geo_ip(&self) -> Result<(), SecretsError> {
         Ok(Configuration::read(self.value(configuration::SECRET)).map(drop)?)
     }
 
-    /// Checks the payment providers, as the functions will read them. One that is well described, but at an address that
-    /// these rules forbid, is no reason not to start: the rules are a setting, and the others work.
+    /// Checks the payment providers, as the functions will read them. A well-formed one at an address that these rules forbid
+    /// is logged only: the rules are a setting, and the other providers work.
     pub fn check_providers(&self, folder: &Path, rules: &AddressRules) -> Result<(), SecretsError> {
         let everywhere =
             ["0.0.0.0/0", "::/0"].map(|network| network.parse().expect("both are written here, and networks"));
@@ -128,14 +117,13 @@ impl Secrets {
         Ok(())
     }
 
-    /// The credentials of an application.
     pub fn credentials(&self, name: &str) -> Result<Credentials, SecretsError> {
         serde_json::from_value(self.value(name).clone())
             .map_err(|_| SecretsError::Form { path: format!("secrets/{name}.json").into() })
     }
 }
 
-/// Everything that a provider needs which is not built in.
+/// The whole description of a provider, as one that is not built in needs it.
 fn demo_provider() -> Value {
     json!({
         "clientId": "demo",
@@ -187,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_signing_key_of_earlier_stays_and_gets_a_next_one_once() {
+    fn a_single_signing_key_of_an_earlier_release_stays_and_gets_a_next_one_once() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let single = fresh_secrets(SigningAlgorithm::Es256)["signing-key"]["current"].clone();
         fs::write(folder.path().join("signing-key.json"), single.to_string()).expect("written");
@@ -221,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_put_there_is_read_and_a_broken_one_is_named() {
+    fn a_secret_of_an_operator_is_read_and_a_malformed_one_is_named() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::write(folder.path().join("geo-ip.json"), "{\"editions\": []}").expect("written");
         let read = Secrets::open(folder.path(), SigningAlgorithm::Es256).expect("read");

@@ -1,11 +1,11 @@
-//! `service.env`: what a client needs to know, in the contract's form.
+//! `service.env`: addresses and credentials for clients, in the contract's form.
 
 use std::fmt::Write;
 
-use operator::Credentials;
+use operator::applications::Credentials;
 
 use crate::{
-    aws::{Credentials as AwsCredentials, REGION},
+    aws::{Endpoints, REGION},
     bundle::ENVIRONMENT,
     data::DataFolder,
     table::TABLE_NAME,
@@ -14,7 +14,7 @@ use crate::{
 /// The managing entity of the demo application.
 pub const MANAGING_ENTITY: &str = "demo-hotel";
 
-/// What clients are told.
+/// The values of `service.env`.
 pub struct ServiceEnv<'a> {
     /// The address of API and issuer.
     pub base_url: &'a str,
@@ -24,14 +24,10 @@ pub struct ServiceEnv<'a> {
     pub platform: &'a Credentials,
     /// The key of operational tasks.
     pub task_key: &'a str,
-    /// Where the table is.
-    pub dynamodb_endpoint: &'a str,
-    /// Where queues and secrets are.
-    pub services_endpoint: &'a str,
     /// Where functions can be invoked directly.
     pub lambda_endpoint: &'a str,
-    /// What these ask for.
-    pub aws: &'a AwsCredentials,
+    /// The other stand-ins for AWS, and the credentials that all ask for.
+    pub aws: &'a Endpoints,
     /// Where geo-IP databases are published.
     pub geo_ip_store: &'a str,
 }
@@ -49,17 +45,17 @@ impl ServiceEnv<'_> {
             ("PLATFORM_CLIENT_SECRET", &self.platform.client_secret),
             ("TASK_KEY", self.task_key),
             ("ENVIRONMENT", ENVIRONMENT),
-            ("DYNAMODB_ENDPOINT", self.dynamodb_endpoint),
+            ("DYNAMODB_ENDPOINT", &self.aws.table),
             ("TABLE_NAME", TABLE_NAME),
             ("GEO_IP_STORE", self.geo_ip_store),
-            ("S3_ENDPOINT", self.services_endpoint),
-            ("SERVICES_ENDPOINT", self.services_endpoint),
+            ("S3_ENDPOINT", &self.aws.services),
+            ("SERVICES_ENDPOINT", &self.aws.services),
             ("LAMBDA_ENDPOINT", self.lambda_endpoint),
-            // By the names that AWS SDKs and tools read, of which some know only one of the region's.
+            // The names that AWS SDKs and tools read. Some tools know only one of the two for the region.
             ("AWS_REGION", REGION),
             ("AWS_DEFAULT_REGION", REGION),
-            ("AWS_ACCESS_KEY_ID", &self.aws.access_key_id),
-            ("AWS_SECRET_ACCESS_KEY", &self.aws.secret_access_key),
+            ("AWS_ACCESS_KEY_ID", &self.aws.credentials.access_key_id),
+            ("AWS_SECRET_ACCESS_KEY", &self.aws.credentials.secret_access_key),
         ];
         lines.iter().fold(String::new(), |mut content, (name, value)| {
             // Writing to a String cannot fail.
@@ -69,7 +65,7 @@ impl ServiceEnv<'_> {
     }
 }
 
-/// What somebody who has just started the service wants to paste. The secret stays in the file.
+/// Commands for a first request, to be pasted into a shell. The secret stays in the file.
 pub fn greeting(base_url: &str, data: &DataFolder) -> String {
     let file = data.service_env();
     let file = file.display();

@@ -1,9 +1,9 @@
 //! Queues and secrets: ministack, which stands for SQS and Secrets Manager, and for S3 where geo-IP databases are to be
-//! published in a bucket. It keeps everything in memory, so whenever it starts, it is given the queues and the secrets
-//! anew, as the files have them at that moment: an operator's program may have changed one since. A queue's lost messages
-//! are only hints; the sweep repeats what they said.
+//! published in a bucket. ministack keeps everything in memory, so after every start it is given the queues and the secrets
+//! anew, as the files have them at that moment: an operator's program may have changed a file. Messages that are lost with it
+//! are only hints, which the sweep repeats.
 //!
-//! It answers everybody. So it listens at a socket in a folder of ours, and [`relay`] stands before it.
+//! ministack checks no credentials. So it listens at a socket in a private folder, and [`relay`] stands before it.
 
 pub mod relay;
 
@@ -37,10 +37,10 @@ use crate::{
     secrets::{Secrets, SecretsError},
 };
 
-/// How long it may take to listen; it takes a quarter of a second where nothing else runs.
+/// How long ministack may take to listen. An idle machine takes a quarter of a second.
 const START_LIMIT: Duration = Duration::from_secs(20);
 
-/// The stand-in, and what it is to hold.
+/// ministack, and its content.
 pub struct Services {
     process: Supervised,
     socket: PathBuf,
@@ -54,42 +54,37 @@ pub struct Services {
 /// Why there are no queues or secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum ServicesError {
-    /// It does not listen.
     #[error("ministack does not answer; see logs/ministack.log in the data folder")]
     Silent,
-    /// There is nothing to give it.
     #[error("the secrets cannot be loaded")]
     Secrets(#[from] SecretsError),
-    /// It does not take what it is given.
     #[error("ministack refused {what}: {reason}")]
     Refused {
-        /// A queue or a secret, by name.
+        /// A queue, a secret or a bucket, by name.
         what: String,
-        /// What it says.
         reason: String,
     },
 }
 
-/// A queue's address there.
+/// A queue's address at ministack.
 pub fn queue_url(services: SocketAddr, queue: &str) -> String {
     format!("http://{services}/{ACCOUNT}/{queue}")
 }
 
-/// A queue's ARN there.
+/// A queue's ARN at ministack.
 pub fn queue_arn(queue: &str) -> String {
     format!("arn:aws:sqs:{REGION}:{ACCOUNT}:{queue}")
 }
 
-/// Where ministack listens: in the scratch folder, into which only its owner gets. Where its path is too long for a socket's
-/// address, in a folder of its own among the temporary files, as long as this is kept.
+/// The socket at which ministack listens, in the private scratch folder. If that path is too long for a socket's address, it
+/// is in a private temporary folder, which is removed when this is dropped.
 pub struct Socket {
-    /// Its path.
     pub path: PathBuf,
     folder: Option<PathBuf>,
 }
 
 impl Socket {
-    /// A place for the socket.
+    /// Chooses the path, and makes the temporary folder if it needs one.
     pub fn new(scratch: &Path, random: &dyn Random) -> io::Result<Self> {
         const NAME: &str = "services.sock";
         let path = scratch.join(NAME);
@@ -110,7 +105,7 @@ impl Drop for Socket {
     }
 }
 
-/// Starts the process and keeps it running; it holds nothing yet. `address` is where the relay will be.
+/// Starts ministack, without content, and keeps it running. `address` is the relay's.
 pub fn start(
     group: &Arc<ProcessGroup>,
     program: &Path,
@@ -122,14 +117,14 @@ pub fn start(
     group.keep_running("ministack", program, move |command| {
         command
             .args(["ministack.app:app", "--bind", &bind])
-            // In this very process, and with patience for connections that the relay keeps.
+            // Without worker processes, and without closing the connections that the relay keeps.
             .args(["--workers", "0", "--keep-alive", "3600", "--log-level", "WARNING"])
             .current_dir(&scratch)
             .env("GATEWAY_PORT", address.port().to_string())
             .env("SERVICES", "sqs,secretsmanager,s3")
             .env("LOG_LEVEL", "WARNING")
             .env("TMPDIR", &scratch)
-            // It would also open ports for these, and look for containers of earlier runs.
+            // Else it opens ports for these, and looks for containers of earlier runs.
             .env("IOT_MTLS_ENABLED", "0")
             .env("SFTP_ENABLED", "0")
             .env("DOCKER_HOST", "unix:///nonexistent");
@@ -137,7 +132,7 @@ pub fn start(
 }
 
 impl Services {
-    /// The stand-in for what the template declares, with the secrets of a folder.
+    /// ministack with these queues, and the secrets of a folder.
     pub fn new(
         process: Supervised,
         socket: PathBuf,
@@ -147,12 +142,12 @@ impl Services {
         secrets: PathBuf,
     ) -> Self {
         let mut queues = queues.to_vec();
-        // A dead-letter queue must be there before the queue that names it.
+        // A dead-letter queue must exist before the queue that names it.
         queues.sort_by_key(|queue| queue.dead_letter.is_some());
         Self { process, socket, endpoints, secrets_prefix, queues, secrets, bucket: None }
     }
 
-    /// The same with the bucket of a store that is one.
+    /// The same with a bucket, if the store of geo-IP databases is one.
     pub fn with_bucket_of(self, store: &StoreAddress) -> Self {
         let bucket = match store {
             StoreAddress::S3 { bucket, .. } => Some(bucket.clone()),
@@ -161,7 +156,7 @@ impl Services {
         Self { bucket, ..self }
     }
 
-    /// Waits until it listens, and gives it everything.
+    /// Waits until ministack listens, and gives it its content.
     pub async fn fill(&self) -> Result<(), ServicesError> {
         let begun = Instant::now();
         while UnixStream::connect(&self.socket).is_err() {
@@ -176,7 +171,7 @@ impl Services {
         self.create_bucket().await
     }
 
-    /// Gives it everything anew whenever it had to be started again.
+    /// Gives ministack its content anew each time that it had to be started again.
     pub async fn keep_filled(self) {
         let mut deaths = self.process.deaths.clone();
         while deaths.changed().await.is_ok() {

@@ -1,8 +1,9 @@
-//! What can be set for a local run: the contract's settings, as environment variables of `make run`.
+//! The settings of a local run: the contract's, as environment variables of `make run`.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use deployment::{DurationError, ScheduleTrigger, Template, parse_duration};
+use base::wait::{Wait, WaitError};
+use deployment::{ScheduleTrigger, Template};
 use geo_ip::{StoreAddress, store::StoreAddressError};
 use outbound::addresses::AddressRules;
 
@@ -10,7 +11,7 @@ use outbound::addresses::AddressRules;
 struct Setting {
     parameter: &'static str,
     variable: &'static str,
-    /// What holds on one machine where nothing is set; else the template's own default.
+    /// The default on one machine, where it is not the template's.
     local_default: Option<&'static str>,
 }
 
@@ -29,7 +30,7 @@ const SETTINGS: [Setting; 18] = [
     Setting { parameter: "SigningAlgorithm", variable: "SIGNING_ALGORITHM", local_default: None },
     Setting { parameter: "SigningKeyLead", variable: "SIGNING_KEY_LEAD", local_default: None },
     Setting { parameter: "LogLevel", variable: "LOG_LEVEL", local_default: None },
-    // Receivers that are tried out run on this machine, without a certificate.
+    // Receivers that people try out run on this machine, without a certificate.
     Setting {
         parameter: "DeliveryAllowedNetworks",
         variable: "DELIVERY_ALLOWED_NETWORKS",
@@ -40,28 +41,26 @@ const SETTINGS: [Setting; 18] = [
     Setting { parameter: "AdminPanelUrl", variable: "ADMIN_PANEL_URL", local_default: None },
 ];
 
-/// The values of the template's parameters, and the interval that stands for schedules which come more than once a day.
+/// The values of the template's parameters, and the settings of a local run alone.
 #[derive(Debug)]
 pub struct Settings {
-    /// By parameter.
     pub parameters: BTreeMap<String, String>,
-    /// `SWEEP_INTERVAL`: a minute, as on AWS, would make trying out retries tedious.
+    /// `SWEEP_INTERVAL`, in place of all schedules that come more than once a day: with a minute, as on AWS, trying out retries
+    /// would be tedious.
     pub sweep_interval: Duration,
     /// `GEO_IP_STORE`: where geo-IP databases are published, if not in the folder for data.
     pub geo_ip_store: Option<StoreAddress>,
 }
 
-/// A schedule that comes as seldom as this keeps its own time here: nobody waits for it, and what it does is done by
-/// strangers who count.
+/// A schedule that comes as seldom as this keeps its own interval here: no test or person waits for it, and it sends requests
+/// to providers that count them.
 const SELDOM: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A setting that cannot be read.
+/// A setting is malformed.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// The interval.
-    #[error("the variable SWEEP_INTERVAL cannot be read")]
-    SweepInterval(#[source] DurationError),
-    /// The store.
+    #[error("the variable SWEEP_INTERVAL is `{0}`, which is {1}")]
+    SweepInterval(String, WaitError),
     #[error("the variable GEO_IP_STORE cannot be read")]
     GeoIpStore(#[source] StoreAddressError),
 }
@@ -76,16 +75,17 @@ impl Settings {
             }
         }
         let interval = variable("SWEEP_INTERVAL").unwrap_or_else(|| "1s".to_owned());
+        let sweep_interval = interval.parse::<Wait>().map_err(|error| SettingsError::SweepInterval(interval, error))?.0;
         let geo_ip_store = variable("GEO_IP_STORE").filter(|store| !store.is_empty());
         Ok(Self {
             parameters,
-            sweep_interval: parse_duration(&interval).map_err(SettingsError::SweepInterval)?,
+            sweep_interval,
             geo_ip_store: geo_ip_store.map(|store| store.parse()).transpose().map_err(SettingsError::GeoIpStore)?,
         })
     }
 }
 
-/// When a schedule comes here.
+/// The times of a schedule on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     /// From the start to the first event.
@@ -95,7 +95,7 @@ pub struct Pace {
 }
 
 impl Settings {
-    /// When a schedule comes here. What comes seldom does not come at the start either, which is no reason for it.
+    /// The times of a schedule on this machine. One that comes seldom does not come at the start either.
     pub fn pace(&self, trigger: &ScheduleTrigger) -> Pace {
         if trigger.every >= SELDOM {
             Pace { first: trigger.every, every: trigger.every }
@@ -104,7 +104,7 @@ impl Settings {
         }
     }
 
-    /// Whereto the service may send. What cannot be read counts as not there: the start has refused it before.
+    /// The addresses to which the service may send. A malformed network is left out: the start has refused it before.
     pub fn address_rules(&self) -> AddressRules {
         let value = |parameter: &str| self.parameters.get(parameter).map(String::as_str).unwrap_or_default();
         AddressRules {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_wins_over_what_is_usual_here_and_that_over_the_template() {
+    fn a_variable_wins_over_the_local_default_and_that_over_the_template() {
         let settings =
             Settings::read(&template(), |name| (name == "TOKEN_LIFETIME").then(|| "5".to_owned())).expect("readable");
         assert_eq!(settings.parameters["TokenLifetime"], "5");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_once_a_day_does_so_here_as_well() {
+    fn a_schedule_of_once_a_day_keeps_its_interval() {
         let settings =
             Settings::read(&template(), |name| (name == "SWEEP_INTERVAL").then(|| "5ms".to_owned())).expect("readable");
         let pace = |seconds| settings.pace(&ScheduleTrigger { every: Duration::from_secs(seconds), input: None });
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_or_a_store_that_is_none_is_refused() {
+    fn a_malformed_interval_or_store_is_refused() {
         assert!(Settings::read(&template(), |name| (name == "GEO_IP_STORE").then(|| "here".to_owned())).is_err());
         assert!(Settings::read(&template(), |name| (name == "SWEEP_INTERVAL").then(|| "soon".to_owned())).is_err());
     }

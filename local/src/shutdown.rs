@@ -1,4 +1,4 @@
-//! When to end: at SIGINT, SIGTERM or SIGHUP, and with the parent where that was asked for. Once.
+//! The request to end: SIGINT, SIGTERM, SIGHUP, or with `--stop-with-parent` the end of the parent process.
 
 use std::{io, os::unix::process::parent_id, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio::{
     time,
 };
 
-/// How often the parent is looked after.
+/// How often the parent is checked.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Returns when it is time to end; further signals are then without effect.

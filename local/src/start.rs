@@ -1,36 +1,24 @@
-//! Puts the parts together, in the order in which they need each other and otherwise at once, and takes them down again.
+//! Starts the parts, in the order in which they need each other. [`Start::everything`] is the list of steps.
 
-use std::{
-    future::Future,
-    io,
-    net::{Ipv4Addr, SocketAddr},
-    pin::pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, net::SocketAddr, pin::pin, sync::Arc};
 
 use auth::{entity::Entities, scope::Scopes};
 use base::{
-    clock::{Clock, SharedClock, SystemClock},
+    clock::{SharedClock, SystemClock},
     random::{SharedRandom, SystemRandom},
 };
-use deployment::Template;
 use geo_ip::StoreAddress;
-use issuer::{
-    applications::new_application::NewApplication,
-    settings::{SigningSettings, TokenSettings},
+use issuer::applications::new_application::NewApplication;
+use operator::{
+    applications::{ApplicationError, Credentials, OperatorsApplications},
+    provision::{ProvisionError, publish_signing_key},
+    webhook_index,
 };
-use operator::{Credentials, ProvisionError, publish_signing_key, register_application, webhook_index};
-use outbound::EndpointSettings;
-use payments::panel::PanelSettings;
-use storage::table::Table;
-use tokio::{
-    net::TcpListener,
-    sync::oneshot,
-    task::{JoinError, JoinHandle},
-    time,
+use storage::{
+    secrets::Secrets as SecretsManager,
+    table::{Table, TableError as WriteError},
 };
-use webhooks::{deliveries::schedule::ScheduleSettings, subscriptions::breaker::BreakerSettings};
+use tokio::{net::TcpListener, sync::oneshot, task::JoinError};
 
 use crate::{
     Arguments,
@@ -42,38 +30,27 @@ use crate::{
     gateway::Gateway,
     invoke::Invoker,
     lambda_api,
-    placement::Placement,
-    ports::{self, PortError},
-    preflight::{self, Missing, Programs},
+    plan::{Plan, PlanError},
+    ports::{self, Port, PortError, Ports},
     processes::ProcessGroup,
     queue_pump::QueuePump,
     readiness::{NotReady, Probe},
+    running::{RunError, Running, RunningGateway},
     runtime_api::RuntimeApi,
     schedule_pump::SchedulePump,
     secrets::{DEMO_APPLICATION, PLATFORM_APPLICATION, Secrets, SecretsError},
     service_env::{self, MANAGING_ENTITY, ServiceEnv},
     services::{self, Services, ServicesError, Socket, queue_url, relay},
-    settings::{Settings, SettingsError},
     shutdown,
     table::{TABLE_NAME, TableError, TableServer},
     workers,
 };
 
-/// How long running invocations may take to end.
-const LAST_ORDERS: Duration = Duration::from_secs(5);
-
-/// How tokens are issued, and how the keys are rotated that sign them.
-type Issuing = (TokenSettings, SigningSettings);
-
-/// Why the service does not run. Each says what to do, where there is something to do.
+/// Why the service does not run. Each error says what to do, where there is something to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
-    Missing(#[from] Missing),
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
-    #[error(transparent)]
-    FunctionSettings(#[from] base::environment::SettingsError),
+    Plan(#[from] PlanError),
     #[error(transparent)]
     Port(#[from] PortError),
     #[error(transparent)]
@@ -90,219 +67,229 @@ pub enum StartError {
     NoTable,
     #[error(transparent)]
     Services(#[from] ServicesError),
-    #[error("the table cannot be provided with keys and applications")]
-    Provision(#[from] ProvisionError),
+    #[error("the table cannot be provided with an index")]
+    Index(#[source] WriteError),
+    #[error("the table cannot be provided with keys")]
+    Keys(#[from] ProvisionError),
+    #[error("the table cannot be provided with applications")]
+    Applications(#[from] ApplicationError),
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
     #[error(transparent)]
     FunctionRights(#[from] FunctionRightsError),
     #[error(transparent)]
     NotReady(#[from] NotReady),
-    #[error("the functions' server cannot be started")]
-    RuntimeApi(#[source] io::Error),
-    #[error("the gateway ended")]
-    Gateway(#[source] io::Error),
-    #[error("signals cannot be received")]
-    Signals(#[source] io::Error),
+    #[error(transparent)]
+    Run(#[from] RunError),
 }
 
 /// Runs the service until it is asked to end.
 pub async fn run(arguments: &Arguments) -> Result<(), StartError> {
-    let placement = &arguments.placement;
-    let template = preflight::template(&arguments.project)?;
-    let programs = preflight::programs(&arguments.project, placement.binaries.as_deref(), template.functions())?;
-    #[expect(clippy::disallowed_methods, reason = "the settings of a local run are its environment")]
-    let settings = Settings::read(&template, |name| std::env::var(name).ok())?;
-    // As the functions will read them: better said here, by name, than by a function that does not start.
-    let (issuing, ..) = base::environment::read::<(Issuing, EndpointSettings, ScheduleSettings, BreakerSettings)>()?;
-    if settings.parameters.get("AdminPanelUrl").is_some_and(|address| !address.is_empty()) {
-        base::environment::read::<PanelSettings>()?;
-    }
-    let listener = ports::listen(Ipv4Addr::LOCALHOST, arguments.port)?;
+    let plan = Plan::read(arguments)?;
+    let host = ports::out_of_reach(&plan.settings.address_rules());
+    let ports = Ports::open(arguments.port, host, plan.placement)?;
     let data = DataFolder::open(&arguments.data)?;
-
     let group = ProcessGroup::start(data.logs()).map_err(StartError::Processes)?;
+    let start = Start::new(&plan, &ports, &data, &group)?;
     let mut shutdown = pin!(shutdown::requested(arguments.stop_with_parent));
     let outcome = tokio::select! {
-        started = start(listener, &template, &programs, (&settings, issuing), placement, &data, &group) => match started {
-            Ok(running) => running.until(&mut shutdown, &data).await,
+        started = start.everything(ports) => match started {
+            Ok(running) => running.until(&mut shutdown, &data).await.map_err(StartError::Run),
             Err(error) => Err(error),
         },
-        asked = &mut shutdown => asked.map_err(StartError::Signals),
+        asked = &mut shutdown => asked.map_err(|error| RunError::Signals(error).into()),
     };
     data.withdraw_service_env()?;
     group.end().await.map_err(StartError::Processes)?;
     outcome
 }
 
-/// Everything that answers, up and provided with what it needs.
-struct Running {
-    gateway: JoinHandle<io::Result<()>>,
-    close_gateway: oneshot::Sender<()>,
-    invoker: Invoker,
-    _table: TableServer,
-    _socket: Socket,
+/// The things that several steps of a start need.
+struct Start<'a> {
+    plan: &'a Plan<'a>,
+    data: &'a DataFolder,
+    group: &'a Arc<ProcessGroup>,
+    base_url: String,
+    services: SocketAddr,
+    /// The stand-ins for AWS, and the credentials that they ask for.
+    aws: Endpoints,
+    /// The functions' own credentials.
+    functions: Arc<FunctionCallers>,
+    lambda_endpoint: String,
+    geo_ip_store: StoreAddress,
+    clock: SharedClock,
+    random: SharedRandom,
 }
 
-impl Running {
-    /// Waits for the request to end, and lets what is under way end first.
-    async fn until(
-        mut self,
-        shutdown: &mut (impl Future<Output = io::Result<()>> + Unpin),
-        data: &DataFolder,
-    ) -> Result<(), StartError> {
-        tokio::select! {
-            asked = shutdown => asked.map_err(StartError::Signals)?,
-            ended = &mut self.gateway => {
-                return Err(StartError::Gateway(ended.map_err(io::Error::other).and_then(|ended| ended).err()
-                    .unwrap_or_else(|| io::ErrorKind::ConnectionAborted.into())));
-            }
-        }
-        tracing::info!("ending");
-        data.withdraw_service_env()?;
-        drop(self.close_gateway);
-        let last_orders = async { tokio::join!(self.gateway, self.invoker.drain()) };
-        if time::timeout(LAST_ORDERS, last_orders).await.is_err() {
-            tracing::warn!("some requests did not end within {LAST_ORDERS:?}");
+impl<'a> Start<'a> {
+    fn new(
+        plan: &'a Plan<'a>,
+        ports: &Ports,
+        data: &'a DataFolder,
+        group: &'a Arc<ProcessGroup>,
+    ) -> Result<Self, StartError> {
+        let random = SystemRandom;
+        let credentials = AwsCredentials::fresh(&random);
+        let folder = || StoreAddress::Folder(data.geo_ip());
+        let geo_ip_store = plan.settings.geo_ip_store.clone().unwrap_or_else(folder);
+        let functions = FunctionCallers::new(&plan.template, &plan.settings, &geo_ip_store, &data.rights(), &random)?;
+        Ok(Self {
+            plan,
+            data,
+            group,
+            base_url: ports.gateway.url(),
+            services: ports.services.address,
+            aws: Endpoints { credentials, table: ports.table.url(), services: ports.services.url() },
+            lambda_endpoint: ports.lambda.url(),
+            functions,
+            geo_ip_store,
+            clock: Arc::new(SystemClock),
+            random: Arc::new(random),
+        })
+    }
+
+    /// Those whom the stand-ins answer.
+    fn callers(&self) -> Callers {
+        Callers { operator: self.aws.credentials.clone(), functions: Some(Arc::clone(&self.functions)) }
+    }
+
+    /// The steps of a start.
+    async fn everything(self, ports: Ports) -> Result<Running, StartError> {
+        // ministack takes the longest; it comes up while secrets and table are opened.
+        let (services, socket) = self.start_services(ports.services)?;
+        let secrets = self.open_secrets()?;
+        let (demo, platform) = (secrets.credentials(DEMO_APPLICATION)?, secrets.credentials(PLATFORM_APPLICATION)?);
+        let table = self.open_table(ports.table).await?;
+        services.fill().await?;
+        tokio::spawn(services.keep_filled());
+        self.provide(&secrets, &demo, &platform).await?;
+        let invoker = self.start_functions(ports.runtime)?;
+        let operator_alone = Callers { functions: None, ..self.callers() };
+        tokio::spawn(lambda_api::serve(ports.lambda.listener, invoker.clone(), operator_alone));
+        let probe = Probe::new(ports.gateway.address, invoker.clone());
+        let gateway = self.open_gateway(ports.gateway.listener, &invoker);
+        probe.wait(&self.plan.template, &demo).await?;
+        self.start_triggers(&invoker);
+        self.write_service_env(&secrets, &demo, &platform)?;
+        eprintln!("{}", service_env::greeting(&self.base_url, self.data));
+        Ok(Running { gateway, invoker, _table: table, _socket: socket })
+    }
+
+    /// Starts ministack, which holds nothing yet, and the relay before it.
+    fn start_services(&self, port: Port) -> Result<(Services, Socket), StartError> {
+        let socket = Socket::new(&self.data.scratch(), self.random.as_ref()).map_err(StartError::Processes)?;
+        let (program, scratch) = (&self.plan.programs.hypercorn, self.data.scratch());
+        let process = services::start(self.group, program, &scratch, &socket.path, port.address);
+        tokio::spawn(relay::serve(port.listener, socket.path.clone(), self.callers()));
+        let (prefix, queues) = (secrets_prefix(), self.plan.template.queues());
+        let services =
+            Services::new(process, socket.path.clone(), self.aws.clone(), prefix, queues, self.data.secrets());
+        Ok((services.with_bucket_of(&self.geo_ip_store), socket))
+    }
+
+    /// Opens the files of secrets, and checks those that functions read later.
+    fn open_secrets(&self) -> Result<Secrets, StartError> {
+        let secrets = Secrets::open(&self.data.secrets(), self.plan.signing_algorithm)?;
+        secrets.check_geo_ip()?;
+        secrets.check_providers(&self.data.secrets(), &self.plan.settings.address_rules())?;
+        Ok(secrets)
+    }
+
+    async fn open_table(&self, port: Port) -> Result<TableServer, StartError> {
+        let table = self.plan.template.tables().first().ok_or(StartError::NoTable)?.clone();
+        let (file, callers) = (self.data.table(), self.callers());
+        let opened = tokio::task::spawn_blocking(move || TableServer::start(&file, &table, port, callers));
+        Ok(opened.await.map_err(StartError::Panic)??)
+    }
+
+    /// Does the work of operators on a new or updated stack: the index of webhooks' deliveries, the public keys, and the
+    /// first applications.
+    async fn provide(&self, secrets: &Secrets, demo: &Credentials, platform: &Credentials) -> Result<(), StartError> {
+        let table = Table::new(self.aws.dynamodb(), TABLE_NAME);
+        webhook_index::ensure_filled(&table, self.clock.now()).await.map_err(StartError::Index)?;
+        publish_signing_key(&table, secrets.value("signing-key"), self.plan.token_lifetime).await?;
+        let secrets = SecretsManager::new(self.aws.secrets_manager(), secrets_prefix());
+        let applications = OperatorsApplications::new(&table, secrets, ENVIRONMENT);
+        for (name, entity, credentials) in [("Demo", MANAGING_ENTITY, demo), ("Platform", Entities::EVERY, platform)] {
+            let entities = Entities::new([entity.to_owned()]);
+            let new = NewApplication::of_operator(name.to_owned(), Scopes::ALL, entities);
+            applications.ensure(new, credentials).await?;
         }
         Ok(())
     }
-}
 
-async fn start(
-    listener: TcpListener,
-    template: &Template,
-    programs: &Programs,
-    (settings, (tokens, signing)): (&Settings, Issuing),
-    placement: &Placement,
-    data: &DataFolder,
-    group: &Arc<ProcessGroup>,
-) -> Result<Running, StartError> {
-    let gateway_address = listener.local_addr().map_err(StartError::Gateway)?;
-    let base_url = format!("http://{gateway_address}");
-    let (clock, random): (SharedClock, SharedRandom) = (Arc::new(SystemClock), Arc::new(SystemRandom));
-    let credentials = AwsCredentials::fresh(random.as_ref());
-    let host = ports::out_of_reach(&settings.address_rules());
-    // What a test places, it finds on 127.0.0.1.
-    let placed = |port: Option<u16>| port.map_or((host, 0), |port| (Ipv4Addr::LOCALHOST, port));
-    let (services_host, services_port) = placed(placement.services_port);
-    let services_listener = ports::listen(services_host, services_port)?;
-    let services_address = services_listener.local_addr().map_err(StartError::Gateway)?;
-    let geo_ip = settings.geo_ip_store.clone().unwrap_or_else(|| StoreAddress::Folder(data.geo_ip()));
-    let geo_ip_store = geo_ip.to_string();
-    let functions = FunctionCallers::new(template, settings, &geo_ip, &data.rights(), random.as_ref())?;
-    let callers = Callers { operator: credentials.clone(), functions: Some(Arc::clone(&functions)) };
-    let bundle =
-        Bundle { template, settings, base_url: &base_url, services: services_address, geo_ip_store: &geo_ip_store };
-
-    // The slow one first; it comes up while the table is opened.
-    let socket = Socket::new(&data.scratch(), random.as_ref()).map_err(StartError::Processes)?;
-    let ministack = services::start(group, &programs.hypercorn, &data.scratch(), &socket.path, services_address);
-    tokio::spawn(relay::serve(services_listener, socket.path.clone(), callers.clone()));
-    let secrets = Secrets::open(&data.secrets(), signing.algorithm)?;
-    secrets.check_geo_ip()?;
-    secrets.check_providers(&data.secrets(), &settings.address_rules())?;
-    let (demo, platform) = (secrets.credentials(DEMO_APPLICATION)?, secrets.credentials(PLATFORM_APPLICATION)?);
-    let table = open_table(template, data, placed(placement.table_port).into(), callers.clone()).await?;
-    let services_endpoint = format!("http://{services_address}");
-    let endpoints =
-        Endpoints { credentials: credentials.clone(), table: table.endpoint.clone(), services: services_endpoint };
-    let functions_endpoints = Endpoints {
-        credentials: credentials.clone(),
-        table: placement.functions_table.as_ref().unwrap_or(&endpoints.table).clone(),
-        services: placement.functions_services.as_ref().unwrap_or(&endpoints.services).clone(),
-    };
-
-    let prefix = format!("waypost/{ENVIRONMENT}/");
-    let services =
-        Services::new(ministack, socket.path.clone(), endpoints.clone(), prefix, template.queues(), data.secrets())
-            .with_bucket_of(&geo_ip);
-    let filled = async { services.fill().await.map_err(StartError::from) };
-    let provided = async { provide(&endpoints, &secrets, tokens, &demo, &platform).await.map_err(StartError::from) };
-    tokio::try_join!(filled, provided)?;
-    tokio::spawn(services.keep_filled());
-
-    let names = template.functions().iter().map(|function| function.name.as_str());
-    let runtime_api = RuntimeApi::start(names, host, Arc::clone(&random)).await.map_err(StartError::RuntimeApi)?;
-    let mut processes = Vec::new();
-    for function in template.functions() {
-        let environment = bundle.environment(function)?;
-        let endpoints = functions_endpoints.of(functions.credentials(&function.name));
-        let process = workers::start(group, &programs.binaries, function, environment, &endpoints, &runtime_api);
-        processes.push((function.clone(), process));
-    }
-    let invoker = Invoker::new(runtime_api, Arc::clone(&clock), processes);
-
-    let (close_gateway, closed) = oneshot::channel::<()>();
-    let gateway = Gateway::new(template, invoker.clone(), base_url.clone(), Arc::clone(&clock), Arc::clone(&random));
-    let gateway = tokio::spawn(gateway.serve(listener, async { drop(closed.await) }));
-    let lambda_listener = ports::listen(host, 0)?;
-    let lambda_endpoint = format!("http://{}", lambda_listener.local_addr().map_err(StartError::Gateway)?);
-    tokio::spawn(lambda_api::serve(lambda_listener, invoker.clone(), Callers { functions: None, ..callers }));
-
-    Probe::new(gateway_address, invoker.clone()).wait(template, &demo).await?;
-    for function in template.functions() {
-        for trigger in &function.queues {
-            let url = queue_url(services_address, &trigger.queue);
-            let endpoints = endpoints.of(functions.credentials(&function.name));
-            QueuePump::start(&function.name, trigger, url, endpoints.sqs(), invoker.clone());
+    /// Starts a process for each function, and the Runtime API from which it takes its invocations.
+    fn start_functions(&self, port: Port) -> Result<Invoker, StartError> {
+        let Plan { template, settings, placement, programs, .. } = self.plan;
+        let functions = template.functions();
+        let names = functions.iter().map(|function| function.name.as_str());
+        let api = RuntimeApi::start(names, port, Arc::clone(&self.random));
+        let mut aws = self.aws.clone();
+        aws.table = placement.functions_table.clone().unwrap_or(aws.table);
+        aws.services = placement.functions_services.clone().unwrap_or(aws.services);
+        let geo_ip_store = &self.geo_ip_store.to_string();
+        let bundle = Bundle { template, settings, base_url: &self.base_url, services: self.services, geo_ip_store };
+        let mut processes = Vec::new();
+        for function in functions {
+            let environment = bundle.environment(function)?;
+            let aws = aws.of(self.functions.credentials(&function.name));
+            let process = workers::start(self.group, &programs.binaries, function, environment, &aws, &api);
+            processes.push((function.clone(), process));
         }
-        if let Some(trigger) = &function.schedule {
-            let pump = SchedulePump {
-                function: function.name.clone(),
-                input: trigger.input.clone(),
-                pace: settings.pace(trigger),
-                invoker: invoker.clone(),
-                clock: Arc::clone(&clock),
-                random: Arc::clone(&random),
-            };
-            tokio::spawn(pump.run());
+        Ok(Invoker::new(api, Arc::clone(&self.clock), processes))
+    }
+
+    /// Lets clients in.
+    fn open_gateway(&self, listener: TcpListener, invoker: &Invoker) -> RunningGateway {
+        let (close, closed) = oneshot::channel::<()>();
+        let (base_url, clock, random) = (self.base_url.clone(), Arc::clone(&self.clock), Arc::clone(&self.random));
+        let gateway = Gateway::new(&self.plan.template, invoker.clone(), base_url, clock, random);
+        RunningGateway { end: tokio::spawn(gateway.serve(listener, async { drop(closed.await) })), close }
+    }
+
+    /// Starts the pumps, which invoke functions for queues and schedules.
+    fn start_triggers(&self, invoker: &Invoker) {
+        for function in self.plan.template.functions() {
+            let aws = self.aws.of(self.functions.credentials(&function.name));
+            for trigger in &function.queues {
+                let url = queue_url(self.services, &trigger.queue);
+                QueuePump::start(&function.name, trigger, url, aws.sqs(), invoker.clone());
+            }
+            if let Some(trigger) = &function.schedule {
+                let pump = SchedulePump {
+                    function: function.name.clone(),
+                    input: trigger.input.clone(),
+                    pace: self.plan.settings.pace(trigger),
+                    invoker: invoker.clone(),
+                    clock: Arc::clone(&self.clock),
+                    random: Arc::clone(&self.random),
+                };
+                tokio::spawn(pump.run());
+            }
         }
     }
 
-    let service_env = ServiceEnv {
-        base_url: &base_url,
-        demo: &demo,
-        platform: &platform,
-        task_key: secrets.value("task-key")["key"].as_str().unwrap_or_default(),
-        dynamodb_endpoint: &endpoints.table,
-        services_endpoint: &endpoints.services,
-        lambda_endpoint: &lambda_endpoint,
-        aws: &credentials,
-        geo_ip_store: &geo_ip_store,
-    };
-    write_private(&data.service_env(), service_env.content().as_bytes())?;
-    eprintln!("{}", service_env::greeting(&base_url, data));
-    Ok(Running { gateway, close_gateway, invoker, _table: table, _socket: socket })
+    /// Writes `service.env`: from now on the service answers.
+    fn write_service_env(
+        &self,
+        secrets: &Secrets,
+        demo: &Credentials,
+        platform: &Credentials,
+    ) -> Result<(), DataError> {
+        let service_env = ServiceEnv {
+            base_url: &self.base_url,
+            demo,
+            platform,
+            task_key: secrets.value("task-key")["key"].as_str().unwrap_or_default(),
+            lambda_endpoint: &self.lambda_endpoint,
+            aws: &self.aws,
+            geo_ip_store: &self.geo_ip_store.to_string(),
+        };
+        write_private(&self.data.service_env(), service_env.content().as_bytes())
+    }
 }
 
-async fn open_table(
-    template: &Template,
-    data: &DataFolder,
-    address: SocketAddr,
-    callers: Callers,
-) -> Result<TableServer, StartError> {
-    let table = template.tables().first().ok_or(StartError::NoTable)?.clone();
-    let file = data.table();
-    let opened = tokio::task::spawn_blocking(move || TableServer::start(&file, &table, address, callers));
-    Ok(opened.await.map_err(StartError::Panic)??)
-}
-
-/// What operators' commands do on AWS: the public key, the first applications, and the index of webhooks' deliveries.
-async fn provide(
-    endpoints: &Endpoints,
-    secrets: &Secrets,
-    tokens: TokenSettings,
-    demo: &Credentials,
-    platform: &Credentials,
-) -> Result<(), ProvisionError> {
-    let table = Table::new(endpoints.dynamodb(), TABLE_NAME);
-    let pepper = secrets.value("client-secret-pepper");
-    webhook_index::ensure_filled(&table, SystemClock.now()).await?;
-    publish_signing_key(&table, secrets.value("signing-key"), tokens.lifetime).await?;
-    let application = |name: &str, entity: &str| {
-        NewApplication::of_operator(name.to_owned(), Scopes::ALL, Entities::new([entity.to_owned()]))
-    };
-    register_application(&table, pepper, demo, application("Demo", MANAGING_ENTITY)).await?;
-    register_application(&table, pepper, platform, application("Platform", Entities::EVERY)).await
+/// The beginning of every secret's name.
+fn secrets_prefix() -> String {
+    format!("waypost/{ENVIRONMENT}/")
 }

@@ -23,11 +23,11 @@ pub fn concurrency(function: &Function) -> usize {
     match function.name.as_str() {
         _ if batches > 0 => batches.try_into().unwrap_or(usize::MAX),
         "token" | "list-events" | "show-delivery" => 16,
-        // The more of them wait for the table together, the more share a call.
+        // The more publications wait for the table together, the more share a call.
         "publish-event" => 64,
-        // It waits for providers, up to 10 s each, with a person in front of it.
+        // It waits for providers, up to 10 s each, while a person waits for it.
         "provider-callback" => 16,
-        // One works, and the others wait for its outcome.
+        // One invocation works, and the others wait for its outcome.
         "geo-ip-update" => 16,
         _ => 4,
     }

@@ -1,55 +1,62 @@
-//! Applications, as the operator of a deployment looks after them: for every managing entity, without an allowance and
-//! without a token. What is made or removed here is on the audit trail.
+//! Applications, as the operator of a deployment looks after them: by the use cases that the functions call, but for every
+//! managing entity, without an allowance and without a token. The audit trail shows each change.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use crate::{Deployment, DeploymentError, ProvisionError, audit, provision::pepper_of};
+use serde::{Deserialize, Serialize};
+
+use crate::{Deployment, audit};
 use auth::entity::EntityId;
 use base::{
-    audit::Action,
+    audit::{Action, Notes},
     clock::{Clock, SystemClock, Time},
-    ids::ClientSecretId,
     random::SystemRandom,
 };
 use issuer::{
     applications::{
-        Application, Applications, ClientSecret, client_secret, keys,
-        left::Left,
-        new_application::NewApplication,
-        secrets::{self, Rotated, TooMany, with_new},
+        Application, Applications, client_secret,
+        credential_removal::{CredentialName, CredentialRemoved, RemoveCredentialError},
+        grants::Caller,
+        new_application::{NewApplication, fresh_client_id},
+        register::{CreateError, Created, Registration},
+        remove::RemoveError,
+        secrets::{AddSecretError, AddedSecret, SecretAddition, TooMany},
+        show::FindError,
     },
-    oauth::pepper,
+    oauth::pepper::{Pepper, PepperSource},
 };
 use storage::{
-    secrets::{SecretBytes, SecretText},
-    table::TableError,
+    allowance::Allowances,
+    secrets::{SecretError, SecretText, Secrets},
+    table::{Table, TableError},
 };
 
+const OPERATOR: Caller<'static> = Caller::of_operator();
+
 /// The applications of a deployment.
-pub struct OperatorsApplications<'a> {
-    deployment: &'a Deployment,
+pub struct OperatorsApplications {
     applications: Applications,
+    allowances: Allowances,
+    secrets: Secrets,
+    environment: String,
 }
 
-/// A new secret, which is shown once.
-pub struct NewSecret {
-    /// The application's client identifier.
+/// A client's identifier and its secret.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Credentials {
+    /// `app` and 22 letters and digits.
     pub client_id: String,
-    /// The secret.
-    pub client_secret: SecretText,
-    /// When the application's previous secret ends, if it has one.
-    pub previous_ends: Option<Time>,
+    /// 43 letters and digits: 256 bits.
+    pub client_secret: String,
 }
 
 /// Why nothing was done.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplicationError {
-    /// The deployment cannot be worked on.
-    #[error(transparent)]
-    Deployment(#[from] DeploymentError),
-    /// The pepper is malformed.
-    #[error(transparent)]
-    Pepper(#[from] ProvisionError),
+    /// The key of the hashes of secrets has no value.
+    #[error("the secret {0} has no value; `waypost-admin provision` makes one")]
+    NoPepper(String),
     /// No application has this client identifier.
     #[error("there is no application {0}; `waypost-admin application list ENTITY` lists those of a managing entity")]
     NoApplication(String),
@@ -61,43 +68,79 @@ pub enum ApplicationError {
     /// The application lacks this secret or key.
     #[error("the application has no secret and no key {0}; `waypost-admin application show CLIENT_ID` lists them")]
     NoCredential(String),
-    /// The application was changed between reading and writing it.
-    #[error("the application was changed at this very moment; nothing was done, try again")]
-    Changed,
+    /// The application was not found.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// The application was not made.
+    #[error(transparent)]
+    Create(#[from] CreateError),
+    /// The secret was not added.
+    #[error(transparent)]
+    AddSecret(#[from] AddSecretError),
+    /// The credential was not removed.
+    #[error(transparent)]
+    RemoveCredential(#[from] RemoveCredentialError),
+    /// The application was not removed.
+    #[error(transparent)]
+    Remove(#[from] RemoveError),
     /// The table did not answer.
-    #[error("the table cannot be read or written")]
+    #[error(transparent)]
     Table(#[from] TableError),
 }
 
 impl ApplicationError {
     /// Whether the request cannot be fulfilled as things are. Nothing was changed, and a repetition would end in the same way.
     pub fn is_refusal(&self) -> bool {
-        match self {
-            Self::Deployment(error) => error.is_refusal(),
-            Self::NoApplication(_) | Self::TooManySecrets(_) | Self::NoCredential(_) => true,
-            Self::Pepper(_) | Self::Changed | Self::Table(_) => false,
-        }
+        matches!(self, Self::NoPepper(_) | Self::NoApplication(_) | Self::TooManySecrets(_) | Self::NoCredential(_))
     }
 }
 
-impl<'a> OperatorsApplications<'a> {
+impl OperatorsApplications {
     /// The applications of this deployment.
-    pub fn of(deployment: &'a Deployment) -> Self {
-        Self { deployment, applications: Applications::new(deployment.table.clone()) }
+    pub fn of(deployment: &Deployment) -> Self {
+        let secrets = Secrets::new(deployment.secrets.clone(), &deployment.secrets_prefix);
+        Self::new(&deployment.table, secrets, &deployment.environment)
     }
 
-    /// Makes an application with a secret.
-    pub async fn create(&self, new: NewApplication) -> Result<(Application, Option<SecretText>), ApplicationError> {
-        let (application, secret) = new.make(&self.pepper().await?, SystemClock.now(), &SystemRandom);
-        self.applications.put(application.clone()).await?;
-        self.audit(Action::CreateApplication, &application.client_id);
-        Ok((application, secret))
+    /// The applications in this table, of the deployment of this name with these secrets.
+    pub fn new(table: &Table, secrets: Secrets, environment: &str) -> Self {
+        Self {
+            applications: Applications::new(table.clone()),
+            allowances: Allowances::new(table.clone()),
+            secrets,
+            environment: environment.to_owned(),
+        }
+    }
+
+    /// Makes an application.
+    pub async fn create(&self, new: NewApplication) -> Result<Created, ApplicationError> {
+        let notes = Notes::default();
+        let created = self.registration().create(&OPERATOR, new, &notes, SystemClock.now()).await;
+        let created = created.map_err(|error| match error {
+            CreateError::Pepper(SecretError::Missing { name }) => ApplicationError::NoPepper(name),
+            error => error.into(),
+        })?;
+        audit::write(&self.environment, Action::CreateApplication, &notes);
+        Ok(created)
+    }
+
+    /// Makes an application with these credentials, unless it is there. Logs when it does not accept them any more.
+    pub async fn ensure(&self, new: NewApplication, credentials: &Credentials) -> Result<(), ApplicationError> {
+        let Credentials { client_id, client_secret } = credentials;
+        let known = (client_id.as_str(), &SecretText::new(client_secret));
+        if !self.registration().ensure(&OPERATOR, new, known, SystemClock.now()).await? {
+            tracing::warn!("the application {client_id} was changed: the secret in service.env is no longer good");
+        }
+        Ok(())
     }
 
     /// The application with this client identifier.
     pub async fn find(&self, client_id: &str) -> Result<Application, ApplicationError> {
-        let found = self.applications.find(client_id).await?;
-        found.ok_or_else(|| ApplicationError::NoApplication(client_id.to_owned()))
+        let found = self.applications.show(&OPERATOR, client_id, &Notes::default()).await;
+        found.map_err(|error| match error {
+            FindError::NotFound => ApplicationError::NoApplication(client_id.to_owned()),
+            error => error.into(),
+        })
     }
 
     /// The applications that a managing entity manages, the newest first.
@@ -106,67 +149,74 @@ impl<'a> OperatorsApplications<'a> {
     }
 
     /// Gives an application a new secret. The previous one is accepted for as long as the overlap.
-    pub async fn add_secret(&self, client_id: &str, overlap: Duration) -> Result<NewSecret, ApplicationError> {
-        let application = self.find(client_id).await?;
-        let (client_secret, now) = (client_secret::fresh(&SystemRandom), SystemClock.now());
-        let new = ClientSecret::of(&client_secret, &self.pepper().await?, now, &SystemRandom);
-        let subject = format!("{client_id}/{}", new.id);
-        let Rotated { left, previous_ends } = with_new(&application, new, overlap, now)
-            .map_err(|TooMany(ends)| ApplicationError::TooManySecrets(ends))?;
-        self.leave(&application, &left, now).await?;
-        self.audit(Action::CreateSecret, &subject);
-        Ok(NewSecret { client_id: application.client_id, client_secret, previous_ends })
+    pub async fn add_secret(&self, client_id: &str, overlap: Duration) -> Result<AddedSecret, ApplicationError> {
+        let notes = Notes::default();
+        let addition = SecretAddition {
+            applications: self.applications.clone(),
+            allowances: self.allowances.clone(),
+            pepper: self.pepper(),
+            random: Arc::new(SystemRandom),
+        };
+        let added = addition.add(&OPERATOR, client_id, overlap, &notes, SystemClock.now()).await;
+        let added = added.map_err(|error| match error {
+            AddSecretError::Find(FindError::NotFound) => ApplicationError::NoApplication(client_id.to_owned()),
+            AddSecretError::TooMany(TooMany(end)) => ApplicationError::TooManySecrets(end),
+            AddSecretError::Pepper(SecretError::Missing { name }) => ApplicationError::NoPepper(name),
+            error => error.into(),
+        })?;
+        audit::write(&self.environment, Action::CreateSecret, &notes);
+        Ok(added)
     }
 
-    /// Ends a secret, and within a minute the tokens that were issued for it. Returns whether the application has neither
-    /// secrets nor keys left.
-    pub async fn remove_secret(&self, client_id: &str, id: &ClientSecretId) -> Result<bool, ApplicationError> {
-        self.remove_credential(Action::RemoveSecret, client_id, id.as_str(), |application, now| {
-            secrets::without(application, id, now)
-        })
-        .await
-    }
-
-    /// Removes a public key, and within a minute the tokens that were issued for it. Returns whether the application has
-    /// neither secrets nor keys left.
-    pub async fn remove_key(&self, client_id: &str, kid: &str) -> Result<bool, ApplicationError> {
-        self.remove_credential(Action::RemoveKey, client_id, kid, |application, _| keys::without(application, kid))
-            .await
+    /// Ends a secret or removes a public key, and ends the tokens that were issued for it within a minute.
+    pub async fn remove_credential(
+        &self,
+        client_id: &str,
+        credential: CredentialName<'_>,
+    ) -> Result<CredentialRemoved, ApplicationError> {
+        let (notes, now) = (Notes::default(), SystemClock.now());
+        let (action, name) = match credential {
+            CredentialName::Secret(id) => (Action::RemoveSecret, id),
+            CredentialName::Key(kid) => (Action::RemoveKey, kid),
+        };
+        let removal = self.applications.remove_credential(&OPERATOR, client_id, credential, true, &notes, now);
+        let removed = removal.await.map_err(|error| match error {
+            RemoveCredentialError::Find(FindError::NotFound) => ApplicationError::NoApplication(client_id.to_owned()),
+            RemoveCredentialError::NotFound => ApplicationError::NoCredential(name.to_owned()),
+            error => error.into(),
+        })?;
+        audit::write(&self.environment, action, &notes);
+        Ok(removed)
     }
 
     /// Removes an application and revokes its tokens.
     pub async fn remove(&self, client_id: &str) -> Result<Application, ApplicationError> {
-        let application = self.find(client_id).await?;
-        if !self.applications.delete(&application, SystemClock.now()).await?.is_done() {
-            return Err(ApplicationError::NoApplication(client_id.to_owned()));
+        let notes = Notes::default();
+        let removed = self.applications.remove(&OPERATOR, client_id, true, &notes, SystemClock.now()).await;
+        let removed = removed.map_err(|error| match error {
+            RemoveError::Find(FindError::NotFound) => ApplicationError::NoApplication(client_id.to_owned()),
+            error => error.into(),
+        })?;
+        audit::write(&self.environment, Action::RemoveApplication, &notes);
+        Ok(removed)
+    }
+
+    fn registration(&self) -> Registration {
+        Registration {
+            applications: self.applications.clone(),
+            allowances: self.allowances.clone(),
+            pepper: self.pepper(),
+            random: Arc::new(SystemRandom),
         }
-        self.audit(Action::RemoveApplication, client_id);
-        Ok(application)
     }
 
-    async fn remove_credential(
-        &self,
-        action: Action,
-        client_id: &str,
-        credential: &str,
-        without: impl FnOnce(&Application, Time) -> Option<Left>,
-    ) -> Result<bool, ApplicationError> {
-        let (application, now) = (self.find(client_id).await?, SystemClock.now());
-        let left = without(&application, now).ok_or_else(|| ApplicationError::NoCredential(credential.to_owned()))?;
-        self.leave(&application, &left, now).await?;
-        self.audit(action, &format!("{client_id}/{credential}"));
-        Ok(left.is_nothing(now))
+    fn pepper(&self) -> Pepper {
+        Pepper::new(PepperSource(self.secrets.clone()), Arc::new(SystemClock))
     }
+}
 
-    async fn leave(&self, read: &Application, left: &Left, now: Time) -> Result<(), ApplicationError> {
-        self.applications.leave(read, left, now).await?.done().ok_or(ApplicationError::Changed)
-    }
-
-    async fn pepper(&self) -> Result<SecretBytes, ApplicationError> {
-        Ok(pepper_of(&self.deployment.secret(pepper::SECRET).await?)?)
-    }
-
-    fn audit(&self, action: Action, subject: &str) {
-        audit::write(&self.deployment.environment, action, subject);
-    }
+/// A fresh client identifier and secret.
+pub fn fresh_credentials() -> Credentials {
+    let client_secret = client_secret::fresh(&SystemRandom).expose().to_owned();
+    Credentials { client_id: fresh_client_id(&SystemRandom), client_secret }
 }

@@ -1,15 +1,13 @@
-//! The audit trail of what operators do. The functions write theirs to their log; an operator's program writes its lines to
-//! standard error, since standard output holds the result.
+//! The audit trail of an operator's actions. The functions write theirs to their log; an operator's program writes its lines
+//! to standard error, since standard output holds the result.
 
 use base::{
     audit::{Action, Entry, Notes, Outcome},
     clock::{Clock, SystemClock},
 };
 
-/// Writes the line of an action that was done. `subject` is an identifier: of an application, a secret or a key.
-pub fn write(environment: &str, action: Action, subject: &str) {
-    let notes = Notes::default();
-    notes.subject(subject);
-    let entry = Entry { action, outcome: Outcome::Done, notes: &notes, environment, at: SystemClock.now() };
+/// Writes the line of an action that was done.
+pub fn write(environment: &str, action: Action, notes: &Notes) {
+    let entry = Entry { action, outcome: Outcome::Done, notes, environment, at: SystemClock.now() };
     eprintln!("{}", entry.text());
 }

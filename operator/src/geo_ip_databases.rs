@@ -11,7 +11,7 @@ use aws_sdk_s3::{Client, config::Builder};
 use serde_json::Value;
 
 use crate::{
-    DeploymentError, Target,
+    DeploymentError,
     deployment::{Folder, Stack},
 };
 use base::{clock::SystemClock, random::SystemRandom};
@@ -84,24 +84,18 @@ impl GeoIpError {
 }
 
 impl GeoIpDatabases {
-    /// The databases of a deployment. A folder needs no running service for this.
-    pub async fn of(target: &Target) -> Result<Self, GeoIpError> {
-        match target {
-            Target::Stack(name) => {
-                let stack = Stack::read(name).await?;
-                let (address, environment) = (stack.output("GeoIpStore")?, stack.output("EnvironmentName")?);
-                Self::open(address, environment, || Client::new(&stack.aws))
-            }
-            Target::Folder(data) => match Folder::open(data) {
-                Ok(folder) => {
-                    let (aws, endpoint) = (folder.aws().await?, folder.value("S3_ENDPOINT")?);
-                    // A stand-in has no host name for each bucket.
-                    let s3 = || Builder::from(&aws).endpoint_url(endpoint).force_path_style(true).build();
-                    Self::open(folder.value("GEO_IP_STORE")?, folder.value("ENVIRONMENT")?, || Client::from_conf(s3()))
-                }
-                Err(_) => Self::in_folder(&data.join("geo-ip"), LOCAL),
-            },
-        }
+    /// The databases of a stack.
+    pub fn of_stack(stack: &Stack) -> Result<Self, GeoIpError> {
+        Self::open(stack.output("GeoIpStore")?, stack.output("EnvironmentName")?, || Client::new(&stack.aws))
+    }
+
+    /// The databases of a data folder on this machine. No service needs to run there.
+    pub async fn of_data(data: &Path) -> Result<Self, GeoIpError> {
+        let Ok(folder) = Folder::open(data) else { return Self::in_folder(&data.join("geo-ip"), LOCAL) };
+        let (aws, endpoint) = (folder.aws().await?, folder.value("S3_ENDPOINT")?);
+        // A stand-in has no host name for each bucket.
+        let s3 = || Builder::from(&aws).endpoint_url(endpoint).force_path_style(true).build();
+        Self::open(folder.value("GEO_IP_STORE")?, folder.value("ENVIRONMENT")?, || Client::from_conf(s3()))
     }
 
     /// The databases of the deployment `environment` in a store: `s3://BUCKET`, `file:///FOLDER` or a folder's path.

@@ -1,4 +1,4 @@
-//! Files that only their owner can read: secrets, and what clients need to know.
+//! Files that only their owner can read: secrets, and `service.env`.
 
 use std::{
     fs::{self, File},
@@ -10,7 +10,7 @@ use std::{
 /// Writes such a file, whole or not at all: a crash leaves the old content or the new.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let unfinished = path.with_extension("unfinished");
-    // Left by a crash perhaps, and with another mode.
+    // A crash may have left it, with another mode.
     let _ = fs::remove_file(&unfinished);
     let mut file = File::options().create_new(true).write(true).mode(0o600).open(&unfinished)?;
     file.write_all(content).and_then(|()| file.sync_all())?;

@@ -1,4 +1,4 @@
-//! What a deployment needs before its first request: secrets with values, published keys, and a first application.
+//! Providing a deployment with what it needs before its first request: secrets with values, and published keys.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,6 @@ use aws_lc_rs::{
     rsa::{KeyPair, KeySize},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{Deployment, DeploymentError, data_keys::key_ring::KeyRingSecret, deployment::Stack};
@@ -20,32 +19,16 @@ use base::{
     random::{self, SystemRandom},
 };
 use geo_ip::configuration;
-use issuer::{
-    applications::{
-        Applications, ClientSecret, client_secret,
-        new_application::{NewApplication, fresh_client_id},
-    },
-    oauth::pepper,
-};
+use issuer::oauth::pepper;
 use payments::{builtin, providers::SECRET_PREFIX};
 use storage::{
     sealing,
     secrets::{
-        SecretBytes, SecretError, SecretText,
+        SecretError,
         versions::{CURRENT, Versioned},
     },
     table::{Table, TableError},
 };
-
-/// A client's identifier and secret, as its owner is told them once.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Credentials {
-    /// `app` and 22 letters and digits.
-    pub client_id: String,
-    /// 43 letters and digits: 256 bits.
-    pub client_secret: String,
-}
 
 /// Why a deployment could not be provided with what it needs.
 #[derive(Debug, thiserror::Error)]
@@ -53,12 +36,9 @@ pub enum ProvisionError {
     /// The signing key's secret is malformed.
     #[error(transparent)]
     SigningKey(#[from] BadSigningKey),
-    /// The signing keys were replaced in an emergency, and here are the old ones.
+    /// The signing keys were replaced in an emergency, and the secret has the old ones.
     #[error("the secret `signing-key` is an old one; put the present one in its place, or remove it for a new one")]
     Revoked(#[from] RevokedKey),
-    /// The pepper's secret is malformed.
-    #[error("the secret `client-secret-pepper` is malformed")]
-    Pepper(#[source] serde_json::Error),
     /// The table could not be read or written.
     #[error("the table could not be written")]
     Table(#[from] TableError),
@@ -70,8 +50,8 @@ pub enum ProvisionError {
     Secret(#[from] SecretError),
 }
 
-/// Gives the empty secrets of a stack their values, and publishes the public halves of its signing keys. Whatever has a value
-/// keeps it, so this may be repeated. Returns the names of the secrets that got a value.
+/// Gives the empty secrets of a stack their values, and publishes the public halves of its signing keys. A secret that has
+/// a value keeps it, so this may be repeated. Returns the names of the secrets that got a value.
 pub async fn provide(deployment: &Deployment, stack: &Stack) -> Result<Vec<&'static str>, ProvisionError> {
     let (algorithm, lifetime) = (stack.parsed("SigningAlgorithm")?, stack.parsed("TokenLifetime")?);
     let (mut signing_key, mut filled) = fill_secrets(deployment, algorithm).await?;
@@ -124,20 +104,20 @@ pub fn fresh_secrets(algorithm: SigningAlgorithm) -> BTreeMap<&'static str, Valu
         (pepper::SECRET, json!({ "pepper": bytes() })),
         (sealing::SECRET, KeyRingSecret::new(SystemClock.now(), &SystemRandom).value()),
         ("task-key", json!({ "key": random::alphanumeric(&SystemRandom, 43) })),
-        // Which databases are kept is for the operator to say; until then, none.
+        // No databases are kept until the operator names some.
         (configuration::SECRET, json!({ "editions": [] })),
     ])
 }
 
-/// A secret of an earlier form in the present one; nothing, if it is in no earlier one.
+/// A secret of an earlier form in the present one; none, if it has no earlier form.
 pub fn renewed(name: &str, value: &Value, algorithm: SigningAlgorithm) -> Option<Value> {
     let secret = (name == signing::SECRET).then(|| SigningSecret::of_single_key(value, algorithm))?;
     secret.map(|secret| secret.value())
 }
 
 /// Fresh secrets of the built-in payment providers, by name: of the right form, and known to no provider. For one machine
-/// only, where each stands in for the real one until somebody puts that in its place. Only those that are missing are made:
-/// a key takes a noticeable part of a second.
+/// only, where an operator puts the real ones in their place. Only missing ones are made: a key takes a noticeable part of a
+/// second.
 pub fn provider_secrets(missing: impl Fn(&str) -> bool) -> BTreeMap<String, Value> {
     let secret = |built_in: &builtin::BuiltIn| {
         let client_id = random::alphanumeric(&SystemRandom, 22);
@@ -160,53 +140,12 @@ fn fresh_private_key() -> String {
     format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n"))
 }
 
-/// A fresh client id and secret.
-pub fn fresh_credentials() -> Credentials {
-    let client_secret = client_secret::fresh(&SystemRandom).expose().to_owned();
-    Credentials { client_id: fresh_client_id(&SystemRandom), client_secret }
-}
-
-/// Publishes the public halves of the `signing-key` secret beside what is published already, and lets the keys end that it
-/// has no more: a rotation may have been stopped halfway. `lifetime` is that of tokens, in seconds.
+/// Publishes the public halves of the `signing-key` secret beside the published ones, and ends published keys that the
+/// secret lacks: a rotation may have been stopped halfway. `lifetime` is that of tokens, in seconds.
 pub async fn publish_signing_key(table: &Table, signing_key: &Value, lifetime: u32) -> Result<(), ProvisionError> {
     let keys = SigningSecret::read(signing_key)?.keys()?;
     let now = SystemClock.now();
     Ok(PublishedKeys::new(table.clone()).change(|published| published.settle(&keys, lifetime, now)).await??)
-}
-
-/// The pepper in the value of its secret.
-pub fn pepper_of(secret: &Value) -> Result<SecretBytes, ProvisionError> {
-    #[derive(Deserialize)]
-    struct Pepper {
-        pepper: SecretBytes,
-    }
-    Pepper::deserialize(secret).map(|Pepper { pepper }| pepper).map_err(ProvisionError::Pepper)
-}
-
-/// Writes an application with these credentials, unless there is one: that is its owner's, who may have changed it since or
-/// ended this very secret. One that was removed is made anew; tokens are refused until its revocation is over.
-pub async fn register_application(
-    table: &Table,
-    pepper: &Value,
-    credentials: &Credentials,
-    new: NewApplication,
-) -> Result<(), ProvisionError> {
-    let (applications, pepper, now) = (Applications::new(table.clone()), pepper_of(pepper)?, SystemClock.now());
-    let Credentials { client_id, client_secret } = credentials;
-    match applications.find(client_id).await {
-        Ok(Some(known)) => {
-            if known.secret(client_secret, &pepper, now).is_none() {
-                tracing::warn!("the application {client_id} was changed: the secret in service.env is no longer good");
-            }
-            return Ok(());
-        }
-        Ok(None) => {}
-        // It is of an older form, in which it would be of no use.
-        Err(TableError::Item { .. } | TableError::Missing(_)) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let secret = ClientSecret::of(&SecretText::new(client_secret), &pepper, now, &SystemRandom);
-    Ok(applications.put(new.with(client_id.clone(), Some(secret), now)).await?)
 }
 
 #[cfg(test)]

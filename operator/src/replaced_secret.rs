@@ -59,7 +59,7 @@ impl ReplacedSecret {
         Ok(Self { versions: deployment.versions(name), file, _lock: lock })
     }
 
-    /// The version that everyone reads. On one machine the file counts: where it differs, an earlier replacement was stopped
+    /// The version that the functions read. On one machine the file counts: where it differs, an earlier replacement was stopped
     /// after its first step, and is finished.
     pub async fn current(&self) -> Result<Version, ReplaceError> {
         let loaded = self.versions.current().await?;

@@ -1,9 +1,8 @@
 //! Replacing the keys that sign access tokens.
 //!
 //! In an ordinary rotation the key that was published long ago begins to sign, a new one is published for the time after it,
-//! and no token is refused: on AWS Secrets Manager rotates and this program waits; on one machine this program does the steps
-//! of Secrets Manager. In an emergency both keys are replaced at once, and every token of the old ones is refused within a
-//! minute.
+//! and no token is refused: on AWS Secrets Manager rotates, and `rotate` waits; on one machine `rotate` does the steps of
+//! Secrets Manager. In an emergency both keys are replaced at once, and every token of the old ones is refused within a minute.
 //!
 //! Both may be stopped at any moment, and run again.
 
@@ -16,6 +15,7 @@ use aws_sdk_secretsmanager::error::DisplayErrorContext;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, body::Bytes, header::AUTHORIZATION};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
@@ -26,12 +26,11 @@ use crate::{
 use auth::{
     keys::{PublishedKeys, RevokedKey, last_token_of_a_retired_key},
     revocations::RevocationList,
-    signing::{BadSigningKey, SECRET, SigningSecret},
+    signing::{BadSigningKey, SECRET, SigningKeys, SigningSecret},
 };
-use base::clock::pause;
 use base::{
-    audit::Action,
-    clock::{Clock, SystemClock},
+    audit::{Action, Notes},
+    clock::{Clock, SystemClock, pause},
     logging,
     random::{self, SystemRandom},
 };
@@ -44,11 +43,11 @@ use storage::{
     table::TableError,
 };
 
-/// The time that Secrets Manager may take. It takes some seconds, and more where it repeats a step.
+/// The time limit of a rotation. Secrets Manager takes some seconds, and more where it repeats a step.
 const LIMIT: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Tokens live for this long at most, in seconds. A stack's output says for how long exactly.
+/// The longest lifetime of tokens, in seconds, where no stack's output says the exact one.
 const LONGEST_LIFETIME: u32 = 86_400;
 
 /// Why the keys are not replaced, or not all of it is done.
@@ -70,6 +69,17 @@ pub enum SigningKeysError {
         name: String,
         /// The words of Secrets Manager or of the SDK.
         reason: String,
+    },
+    /// The rotation ended, and changed nothing.
+    #[error(
+        "the rotation of the secret {name} has ended, but {kid} still signs: the function rotate-signing-key was not invoked. \
+         Look at the rotation that is configured for the secret"
+    )]
+    SameKeys {
+        /// The secret's whole name.
+        name: String,
+        /// The key that signed before, and still does.
+        kid: String,
     },
     /// Secrets Manager did not end the rotation.
     #[error(
@@ -109,22 +119,21 @@ impl SigningKeysError {
     }
 }
 
-/// The names of the keys after an ordinary rotation.
-pub struct Rotated {
-    /// The key that signs.
-    pub current: String,
-    /// The key that will sign after the next rotation.
-    pub next: String,
-}
-
-/// The names of the keys after an emergency.
+/// The names of the keys after a rotation or an emergency.
+#[derive(Debug, Serialize)]
 pub struct Replaced {
     /// The key that signs.
     pub current: String,
     /// The key that will sign after the next rotation.
     pub next: String,
-    /// The keys whose every token is refused.
+    /// The keys whose every token is refused; none after an ordinary rotation.
     pub revoked: Vec<String>,
+}
+
+impl Replaced {
+    fn by(keys: &SigningKeys, revoked: Vec<String>) -> Self {
+        Self { current: keys.current.kid().to_owned(), next: keys.next.kid().to_owned(), revoked }
+    }
 }
 
 /// The keys of a deployment.
@@ -142,13 +151,22 @@ impl<'a> SigningKeysOf<'a> {
     }
 
     /// Lets the next key sign, without refusing any token.
-    pub async fn rotate(&self) -> Result<Rotated, SigningKeysError> {
+    pub async fn rotate(&self) -> Result<Replaced, SigningKeysError> {
+        let before = self.keys().await?;
         match &self.deployment.place {
             Place::Stack(_) => self.wait_for_secrets_manager().await?,
             Place::Folder(folder) => self.do_the_steps(folder).await?,
         }
-        let keys = SigningSecret::read(&self.secret.versions.current().await?.value)?.keys()?;
-        Ok(Rotated { current: keys.current.kid().to_owned(), next: keys.next.kid().to_owned() })
+        let after = self.keys().await?;
+        if has_rotated(&before, &after) {
+            Ok(Replaced::by(&after, Vec::new()))
+        } else {
+            Err(SigningKeysError::SameKeys { name: self.name.clone(), kid: after.current.kid().to_owned() })
+        }
+    }
+
+    async fn keys(&self) -> Result<SigningKeys, SigningKeysError> {
+        Ok(SigningSecret::read(&self.secret.versions.current().await?.value)?.keys()?)
     }
 
     async fn wait_for_secrets_manager(&self) -> Result<(), SigningKeysError> {
@@ -245,7 +263,30 @@ impl<'a> SigningKeysOf<'a> {
             revocations.key(kid, until, SystemClock.now()).await?;
         }
         published.change(|published| published.revoke_others(&new, &revoked, now)).await??;
-        audit::write(&self.deployment.environment, Action::ReplaceSigningKeys, new.current.kid());
-        Ok(Replaced { current: new.current.kid().to_owned(), next: new.next.kid().to_owned(), revoked })
+        let notes = Notes::default();
+        notes.subject(new.current.kid());
+        audit::write(&self.deployment.environment, Action::ReplaceSigningKeys, &notes);
+        Ok(Replaced::by(&new, revoked))
+    }
+}
+
+/// Whether another key signs now. A rotation that does not invoke rotate-signing-key ends as well, perhaps with the same keys.
+fn has_rotated(before: &SigningKeys, after: &SigningKeys) -> bool {
+    before.current.kid() != after.current.kid()
+}
+
+#[cfg(test)]
+mod tests {
+    use auth::signing::SigningAlgorithm;
+
+    use super::*;
+
+    #[test]
+    fn a_new_version_with_the_same_keys_is_no_rotation() {
+        let secret = SigningSecret::fresh(SigningAlgorithm::Es256);
+        let rotated = secret.rotated(SigningAlgorithm::Es256);
+        let (before, after) = (secret.keys().expect("keys"), rotated.keys().expect("keys"));
+        assert!(has_rotated(&before, &after));
+        assert!(!has_rotated(&before, &secret.keys().expect("the same keys")));
     }
 }

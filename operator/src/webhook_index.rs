@@ -1,9 +1,8 @@
-//! The index `byWebhook` for deliveries that were made before it was there: each that is in a group of its webhook's gets the
-//! key that puts it there.
+//! The index `byWebhook` for deliveries that are older than the index: each delivery that belongs to a group of its webhook
+//! gets the key that puts it into the index.
 //!
 //! Until then nothing is lost: a delivery that waits for a removed webhook ends at its next attempt, and a failed one can be
-//! resent by itself. Each head is written on condition that it still is as it was read, so that a change made
-//! meanwhile is never undone.
+//! resent by itself. Each head is written on condition that it is as it was read, so that a concurrent change is never undone.
 
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
@@ -16,13 +15,15 @@ use webhooks::deliveries::{
     item::{HEAD, HeadItem, partition},
 };
 
+/// The key of the note that the index is filled.
+const NOTE: [&str; 2] = ["INDEX", "byWebhook"];
 const FILLING: &str = "filling the index of webhooks' deliveries";
-/// How many heads are written at once. They share their calls.
+/// How many heads are written at once. They share calls of the table.
 const AT_ONCE: usize = 100;
-/// Progress is logged whenever so many more items of the table were looked at.
+/// Progress is logged each time that so many more items of the table were looked at.
 const LOGGED_EVERY: u64 = 100_000;
 
-/// What says that a table was filled.
+/// The note in the table that its index is filled.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Filled {
@@ -31,30 +32,37 @@ struct Filled {
     filled_date: Time,
 }
 
-/// What a pass over the table found and did.
+/// The counts of a pass over the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Deliveries that are not delivered and have no key.
     pub seen: u64,
-    /// Those that have it now.
+    /// How many of them have the key now.
     pub filled: u64,
 }
 
-/// Fills the index unless it was filled before.
+/// Fills the index, unless a note in the table says that it is filled.
 pub async fn ensure_filled(table: &Table, now: Time) -> Result<(), TableError> {
-    let (pk, sk) = ("INDEX".to_owned(), "byWebhook".to_owned());
-    if table.get::<Filled>((pk.clone(), sk.clone()), true, FILLING).await?.is_some() {
-        return Ok(());
+    let noted: Option<Filled> = table.get(NOTE.map(str::to_owned).into(), true, FILLING).await?;
+    if noted.is_none() {
+        fill(table, now).await?;
     }
-    let counts = fill(table, now).await?;
+    Ok(())
+}
+
+/// Fills the index, also where it was filled before, and notes that in the table.
+pub async fn fill(table: &Table, now: Time) -> Result<Counts, TableError> {
+    let counts = pass(table, now).await?;
     if counts.filled > 0 {
         tracing::info!("put {} deliveries into the index of their webhooks", counts.filled);
     }
-    table.put(&Filled { pk, sk, filled_date: now }, FILLING).await
+    let [pk, sk] = NOTE.map(str::to_owned);
+    table.put(&Filled { pk, sk, filled_date: now }, FILLING).await?;
+    Ok(counts)
 }
 
 /// Goes through the whole table once.
-pub async fn fill(table: &Table, now: Time) -> Result<Counts, TableError> {
+async fn pass(table: &Table, now: Time) -> Result<Counts, TableError> {
     let left = Scan::default().only(is("sk", HEAD)).only(differs("status", Status::Delivered.as_str()));
     let left = left.only(absent("webhookKey"));
     let (mut counts, mut looked_at, mut next) = (Counts::default(), 0, None);
@@ -77,11 +85,11 @@ pub async fn fill(table: &Table, now: Time) -> Result<Counts, TableError> {
     }
 }
 
-/// Gives a head its key. False when it needs none, or has changed meanwhile: the change has given it a key.
+/// Gives a head its key. Returns false when it needs none, or has changed meanwhile: the change gave it the key.
 async fn fill_one(table: &Table, head: Result<HeadItem, TableError>, now: Time) -> Result<bool, TableError> {
     let head = match head {
         Ok(head) => head,
-        // One that cannot be read holds up no other.
+        // An unreadable delivery does not hold up the others.
         Err(error) => {
             tracing::error!(error = %logging::chain(&error), "a delivery is left out of the index");
             return Ok(false);

@@ -2,7 +2,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::Path,
+    fs,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -26,6 +27,7 @@ fn allowed(name: &str) -> Vec<&'static str> {
         "operator" => {
             vec!["base", "problem", "storage", "auth", "geo-ip", "issuer", "payments", "webhooks"]
         }
+        "waypost-admin" => vec!["base", "storage", "auth", "geo-ip", "issuer", "operator"],
         "local" => vec![
             "base",
             "problem",
@@ -113,16 +115,47 @@ fn only_storage_speaks_to_dynamodb() {
     }
 }
 
-#[test]
-fn the_operators_program_needs_neither_a_database_nor_a_server() {
+/// The crates that a package is built of.
+fn tree(package: &str) -> BTreeSet<String> {
     let tree = Command::new(env!("CARGO"))
-        .args(["tree", "--package", "operator", "--edges", "normal", "--offline", "--prefix", "none"])
+        .args(["tree", "--package", package, "--edges", "normal", "--offline", "--prefix", "none"])
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
         .output()
         .expect("cargo runs");
     let tree = String::from_utf8(tree.stdout).expect("text");
-    assert!(tree.contains("aws-sdk-secretsmanager"), "{tree}");
-    for heavy in ["dynoxide-rs ", "axum ", "rusqlite "] {
-        assert!(!tree.lines().any(|line| line.starts_with(heavy)), "the operator's program is built with {heavy}");
+    tree.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_operators_program_needs_neither_a_database_nor_a_server() {
+    let tree = tree("waypost-admin");
+    assert!(tree.contains("aws-sdk-cloudformation"), "{tree:?}");
+    for heavy in ["dynoxide-rs", "axum", "rusqlite"] {
+        assert!(!tree.contains(heavy), "the operator's program is built with {heavy}");
     }
+}
+
+/// The Rust files below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder of the project").flatten().map(|entry| entry.path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    let files = files.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    files.chain(folders.iter().flat_map(|folder| sources(folder))).collect()
+}
+
+#[test]
+fn no_function_acts_as_the_operator() {
+    let files = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions"));
+    assert!(files.len() > 40, "only {} files", files.len());
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a source is text");
+        assert!(!text.contains("of_operator"), "{}: only `operator` calls without a token", file.display());
+    }
+}
+
+#[test]
+fn make_run_does_not_compile_cloudformation() {
+    let tree = tree("local");
+    assert!(tree.contains("aws-sdk-secretsmanager"), "{tree:?}");
+    assert!(!tree.contains("aws-sdk-cloudformation"), "`local` is built with it");
 }

@@ -14,7 +14,7 @@ use problem::Problem;
 pub fn caller(call: &EntityCall) -> Result<Caller<'_>, Problem> {
     let token = call.claims.as_ref();
     let token = token.ok_or_else(|| Problem::internal("an endpoint of applications admits calls without a token"))?;
-    Ok(Caller { entity: &call.entity, token })
+    Ok(Caller::by_token(&call.entity, token))
 }
 
 /// The application's identifier in the path.

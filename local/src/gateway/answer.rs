@@ -25,13 +25,10 @@ struct Answer {
 /// An answer that is no response.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswerError {
-    /// Not of the format.
     #[error("the function's answer is not a response in payload format 2.0")]
     Format(#[source] serde_json::Error),
-    /// A body that says it is base 64.
     #[error("the function's body is not the base 64 that it says")]
     Encoding(#[source] base64::DecodeError),
-    /// A status, header name or value that HTTP does not have.
     #[error("the function's answer has a status or header that HTTP does not have")]
     Http(#[source] http::Error),
 }
@@ -82,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_response_is_an_error() {
+    fn an_answer_that_is_no_response_is_an_error() {
         for answer in [
             "\"text\"",
             "{}",

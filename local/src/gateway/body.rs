@@ -1,4 +1,4 @@
-//! Reading a request's body: no more of it than is taken, and no longer than a client may take to send it.
+//! Reading a request's body, within the limits of its size and of the time that a client may take to send it.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use tokio::time;
 use super::refusal::{self, Refusal};
 
 /// The largest body that API Gateway takes.
-pub const MAX_BODY: usize = 10 * 1024 * 1024;
+const MAX_BODY: usize = 10 * 1024 * 1024;
 
-/// How much is still read of a body that was refused, and how long: a client that is reset while it sends may never see the
-/// answer.
+/// How much of a refused body is still read, and for how long: a client whose connection is reset while it sends may never
+/// see the answer.
 const MAX_DISCARDED: usize = 64 * 1024 * 1024;
 const DISCARDING: Duration = Duration::from_secs(5);
 
@@ -27,14 +27,14 @@ pub struct Patience {
     pub whole: Duration,
 }
 
-/// What the gateway has.
+/// The gateway's limits.
 pub const PATIENCE: Patience = Patience { pause: Duration::from_secs(5), whole: Duration::from_secs(30) };
 
-/// The whole body. One that is announced as too large is refused before any of it has come.
+/// Reads the whole body. A body whose announced length is too large is refused before it is read.
 pub async fn read(headers: &HeaderMap, mut body: Body, patience: Patience) -> Result<Vec<u8>, Refusal> {
     let announced = body.size_hint().lower();
     let refusal = if announced > MAX_BODY as u64 {
-        refusal::of_large_body()
+        refusal::of_large_body(MAX_BODY)
     } else {
         let mut whole = Vec::new();
         match time::timeout(patience.whole, collect(&mut body, &mut whole, patience.pause)).await {
@@ -47,9 +47,9 @@ pub async fn read(headers: &HeaderMap, mut body: Body, patience: Patience) -> Re
     Err(refusal)
 }
 
-/// Does without a body, or the rest of it, whose request was refused.
+/// Discards the rest of a body whose request was refused.
 pub fn leave(headers: &HeaderMap, body: Body) {
-    // A client that asks first whether it should send is told not to, and sends nothing.
+    // A client that sent `Expect: 100-continue` gets the refusal instead, and sends no body.
     let asks_first = headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
     if !asks_first && !body.is_end_stream() {
         tokio::spawn(time::timeout(DISCARDING, discard(body)));
@@ -62,7 +62,7 @@ async fn collect(body: &mut Body, whole: &mut Vec<u8>, pause: Duration) -> Resul
         let Some(frame) = frame else { return Ok(()) };
         let Ok(data) = frame.map_err(refusal::broken_off)?.into_data() else { continue };
         if whole.len() + data.len() > MAX_BODY {
-            return Err(refusal::of_large_body());
+            return Err(refusal::of_large_body(MAX_BODY));
         }
         whole.extend_from_slice(&data);
     }
@@ -88,7 +88,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(20);
     const LONG: Duration = Duration::from_secs(60);
 
-    /// What comes of a body of these parts, each of which comes after a pause.
+    /// Reads a body of such parts, each of which comes after a pause. Returns its length, or the status of the refusal.
     async fn read_parts(parts: usize, size: usize, pause: Duration, patience: Patience) -> Result<usize, u16> {
         let part = Bytes::from(vec![b'x'; size]);
         let parts = stream::iter(std::iter::repeat_n(part, parts)).then(move |part| async move {

@@ -1,4 +1,4 @@
-//! The gateway's connections: how many there are, how long a client may take to say what it wants, and how they end.
+//! The gateway's connections: their number, the time limit of a request's head, and their orderly end.
 
 use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -12,16 +12,16 @@ use tokio::{
     time,
 };
 
-/// How many there are at most, well below the number of files that are allowed; further ones wait until one ends.
+/// The greatest number of connections, well below the number of open files that are allowed. Further ones wait.
 const MOST: u32 = 4096;
 
-/// How long a pause may be after a connection could not be taken: there are too many files.
+/// The pause after a connection could not be accepted, since too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a client may take for a request's head, and may leave a connection unused.
 pub const HEAD_LIMIT: Duration = Duration::from_secs(60);
 
-/// Has requests answered until `shutdown`, and then lets those end that are under way.
+/// Answers requests until `shutdown`, and then lets running ones end.
 pub async fn serve<A, F>(
     listener: TcpListener,
     head_limit: Duration,

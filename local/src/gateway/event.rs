@@ -19,11 +19,11 @@ use url::Url;
 use super::{refusal::Refusal, routes::raw_path};
 use crate::aws;
 
-/// A request, and what the gateway knows of it.
+/// A request, and the gateway's knowledge of it.
 pub struct Received<'a> {
     pub parts: &'a Parts,
     pub body: &'a [u8],
-    /// Who sent it: the connection's other end, whatever headers say.
+    /// The sender: the connection's other end, whatever headers say.
     pub peer: SocketAddr,
     pub route: &'a str,
     pub parameters: BTreeMap<String, String>,
@@ -35,7 +35,7 @@ pub struct Received<'a> {
 pub fn of_request(received: &Received<'_>) -> Result<Vec<u8>, Refusal> {
     let Received { parts, body, peer, route, .. } = received;
     let source = peer.ip().to_string();
-    let path = raw_path(parts.uri.path()); // the query stays as it came
+    let path = raw_path(parts.uri.path()); // the query stays as the client sent it
     let query = parts.uri.query().unwrap_or_default();
     let mut headers = joined_headers(&parts.headers);
     headers.insert("host".to_owned(), host(parts)?);
@@ -106,8 +106,7 @@ fn joined_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
     joined
 }
 
-/// The host that the client named. On AWS, only the API's own names get this far; here, anything that can stand in an
-/// address.
+/// The host that the client named. On AWS only the API's own names get this far; here every well-formed one does.
 fn host(parts: &Parts) -> Result<String, Refusal> {
     let named = parts.headers.get(HOST).map(HeaderValue::to_str);
     let host = match (named, parts.uri.authority()) {
@@ -120,7 +119,7 @@ fn host(parts: &Parts) -> Result<String, Refusal> {
     if fits { Ok(host.to_owned()) } else { Err(Refusal::bad_host()) }
 }
 
-/// The gateway's own account of where a request came from; a client's claims are only ever in front of it.
+/// The header of a request's origin. The gateway's own entry is the last one, after those of the client.
 fn forwarded(headers: &mut BTreeMap<String, String>, source: &str) {
     headers
         .entry("x-forwarded-for".to_owned())
@@ -156,7 +155,7 @@ fn joined_query(query: &str) -> Map<String, Value> {
     joined.into_iter().map(|(name, value)| (name, value.into())).collect()
 }
 
-/// The body as text where API Gateway passes it as such. Forms are not among it: they arrive encoded.
+/// The body as text, where API Gateway passes it as text. Forms arrive in base 64.
 fn text<'a>(headers: &HeaderMap, body: &'a [u8]) -> Option<&'a str> {
     let content_type = headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default());
     let media_type = content_type.map(|value| value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
@@ -177,7 +176,7 @@ fn protocol(version: Version) -> &'static str {
     }
 }
 
-/// In the form of API Gateway's own, which is not a UUID.
+/// A request's id in API Gateway's form, which is not a UUID.
 fn request_id(random: &dyn Random) -> String {
     BASE64_STANDARD.encode(random::bytes::<11>(random))
 }
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_says_what_the_request_said() {
+    fn an_event_has_everything_of_the_request() {
         let request = Request::post("http://127.0.0.1:9000/hook/a%20b?x=1&y=%2B&x=2")
             .header("host", "127.0.0.1:9000")
             .header("Content-Type", "application/json; charset=utf-8")
@@ -229,7 +228,7 @@ mod tests {
         assert_eq!(context["http"]["sourceIp"], "192.0.2.7");
         assert_eq!(context["time"], "20/Nov/2026:09:45:00 +0000");
         assert_eq!(context["timeEpoch"], 1_795_167_900_123_i64);
-        // A client's word on where it comes from is kept, but never the last one.
+        // The client's own entry on its origin is kept, but never the last one.
         assert_eq!(event["headers"]["x-forwarded-for"], "203.0.113.9, 192.0.2.7");
         assert_eq!(event["headers"]["x-forwarded-proto"], "http");
     }
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_none_is_refused() {
+    fn a_malformed_host_is_refused() {
         for host in ["", "a b", "h:99999", "user@h", "h/path"] {
             let (parts, ()) = Request::get("/x").header("host", host).body(()).expect("a request").into_parts();
             assert!(self::host(&parts).is_err(), "{host}");

@@ -1,5 +1,5 @@
-//! The gateway: what API Gateway's HTTP API is on AWS. It matches the route, makes an event of the request, invokes the
-//! function and makes a response of the answer; what it must refuse itself is a Problem, too.
+//! The gateway, in the place of API Gateway's HTTP API. It matches the route, makes an event of the request, invokes the
+//! function and makes a response of the answer. Its own refusals are Problems, too.
 
 mod answer;
 mod body;
@@ -26,7 +26,7 @@ const MAX_HEAD: usize = 10_240;
 /// The largest event that Lambda takes; a body that is not text grows by a third in it.
 const MAX_EVENT: usize = 6 * 1024 * 1024;
 
-/// What every request needs.
+/// Answers requests by invoking functions.
 pub struct Gateway {
     routes: Routes,
     invoker: Invoker,
@@ -100,7 +100,7 @@ impl Gateway {
     }
 }
 
-/// As API Gateway counts it.
+/// The size of a head, as API Gateway counts it.
 fn head_size(parts: &Parts) -> usize {
     let line = parts.method.as_str().len() + parts.uri.path_and_query().map_or(0, |path| path.as_str().len());
     line + parts.headers.values().map(|value| value.len()).sum::<usize>()

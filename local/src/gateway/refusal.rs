@@ -1,4 +1,4 @@
-//! What the gateway answers when no function does: a Problem, as everywhere.
+//! The gateway's own answers, in place of a function's: Problems, as everywhere.
 
 use std::{error::Error, time::Duration};
 
@@ -12,10 +12,9 @@ use http::{
 use problem::Problem;
 use serde_json::Value;
 
-use super::body::MAX_BODY;
 use crate::invoke::InvokeError;
 
-/// The functions whose internal errors say nothing, not even as a Problem.
+/// The functions whose internal errors have an empty body in place of a Problem.
 const SILENT: [&str; 2] = ["geo-ip-update", "provider-callback"];
 
 /// A Problem of the gateway's own.
@@ -42,7 +41,7 @@ impl Refusal {
         Self::new(Problem::unavailable(format!("no answer within {limit:?}")))
     }
 
-    /// A function that fails is our fault, however it fails.
+    /// A failed invocation is an internal error, whatever its cause.
     pub fn of_invocation(error: InvokeError) -> Self {
         Self::new(Problem::internal(error))
     }
@@ -56,7 +55,7 @@ impl Refusal {
         Self::new(Problem::internal(error))
     }
 
-    /// What the log should know: the client learns nothing of it.
+    /// The cause, for the log alone.
     pub fn cause(&self) -> Option<String> {
         self.problem.cause.as_deref().map(|cause| logging::chain(cause))
     }
@@ -84,9 +83,9 @@ impl Refusal {
     }
 }
 
-/// A body of which the rest is thrown away.
-pub fn of_large_body() -> Refusal {
-    ending_the_connection(Problem::too_large("The request", MAX_BODY))
+/// A body that is too large.
+pub fn of_large_body(limit: usize) -> Refusal {
+    ending_the_connection(Problem::too_large("The request", limit))
 }
 
 /// A body that does not come in time.
@@ -94,19 +93,19 @@ pub fn of_late_body() -> Refusal {
     ending_the_connection(Problem::request_timeout())
 }
 
-/// A head that is too large; the body is not even looked at.
+/// A head that is too large; the body is not read.
 pub fn of_large_head(limit: usize) -> Refusal {
     ending_the_connection(Problem::headers_too_large(limit))
 }
 
-/// A body that ended too soon; mostly the client is gone, and hears nothing of this.
+/// A body that ended too soon. Mostly the client is gone, and does not get this.
 pub fn broken_off(error: axum::Error) -> Refusal {
     ending_the_connection(
         Problem::invalid_value("body", "must come whole, and broke off before its end").caused_by(error),
     )
 }
 
-/// What is left of a request on its connection is not read, so a client must not send another one on it.
+/// The rest of the request is not read, so that the client must not send another one on this connection.
 fn ending_the_connection(mut problem: Problem) -> Refusal {
     problem.headers.push((CONNECTION, HeaderValue::from_static("close")));
     Refusal::new(problem)

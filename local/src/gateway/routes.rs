@@ -1,5 +1,5 @@
-//! Which function answers a request: the template's routes, matched as API Gateway does. The verb is part of a route,
-//! and a path segment that is spelt out wins over one that is a parameter.
+//! The template's routes, matched as API Gateway does: the verb is part of a route, and a literal path segment wins over a
+//! parameter.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,6 @@ pub struct Routes {
 pub struct Route {
     /// As API Gateway spells it: verb and path, or `$default`.
     pub key: String,
-    /// The function that answers.
     pub function: String,
     method: String,
     segments: Vec<Segment>,
@@ -31,7 +30,6 @@ enum Segment {
 }
 
 impl Routes {
-    /// The template's routes.
     pub fn new(template: &Template) -> Self {
         let mut routes: Vec<Route> = template
             .routes()
@@ -49,7 +47,7 @@ impl Routes {
             routes,
             unmatched: Route {
                 key: "$default".to_owned(),
-                // Without one, the invocation says that there is no such function.
+                // Without a fallback, the invocation fails, since there is no such function.
                 function: unmatched.map_or_else(|| "$default".to_owned(), |function| function.name.clone()),
                 method: String::new(),
                 segments: Vec::new(),
@@ -68,7 +66,7 @@ impl Routes {
     }
 }
 
-/// The path as functions get it: decoded, but for what would then separate other segments than were sent.
+/// The path as functions get it: decoded, but for encoded slashes, which separate no segments.
 pub fn raw_path(path: &str) -> String {
     path.split('/').map(|segment| decoded(segment).replace('/', "%2F")).collect::<Vec<_>>().join("/")
 }
@@ -130,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spelt_out_wins_over_a_parameter() {
+    fn a_literal_segment_wins_over_a_parameter() {
         assert_eq!(found(Method::GET, "/hook/list").0, "list");
         assert_eq!(found(Method::GET, "/hook/lists").0, "show");
     }

@@ -1,5 +1,5 @@
-//! The door of ministack, which itself answers anybody: it listens at a socket in a private folder, and this passes on to it
-//! what comes over TCP with the credentials.
+//! Relays requests to ministack, which checks no credentials itself: ministack listens at a socket in a private folder, and
+//! the relay passes on the requests that come over TCP with the credentials.
 
 use std::{
     io,
@@ -31,21 +31,19 @@ use crate::callers::{self, Callers};
 /// Headers that concern one connection and are not relayed. The relay's own server answers `Expect`.
 const OF_A_CONNECTION: [HeaderName; 4] = [CONNECTION, EXPECT, TRANSFER_ENCODING, UPGRADE];
 
-/// The way to the socket.
+/// The connections to the socket.
 #[derive(Clone)]
 struct Relay {
     socket: PathBuf,
-    /// Connections that wait for a request; the last one is used first, so that the others can end.
+    /// Idle connections. The last one is used first, so that the others can end.
     idle: Arc<Mutex<Vec<SendRequest<Body>>>>,
 }
 
-/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 enum RelayError {
-    /// It does not listen: it is starting, or starting again.
+    /// ministack is starting, or starting again.
     #[error("ministack does not listen")]
     Closed(#[source] io::Error),
-    /// It ended meanwhile.
     #[error("ministack did not answer")]
     Broken(#[source] hyper::Error),
 }
@@ -94,12 +92,12 @@ impl Relay {
 
     async fn ask(&self, mut request: Request) -> Result<hyper::Response<Incoming>, RelayError> {
         loop {
-            // A statement of its own, so that the lock is not held while the answer is waited for.
+            // A statement of its own, so that the lock is not held until the answer.
             let idle = self.idle().pop();
             let Some(mut connection) = idle else { break };
             match connection.try_send_request(request).await {
                 Ok(answer) => return Ok(self.keep(connection, answer)),
-                // The connection had ended before anything was sent.
+                // The connection ended before anything was sent, so that the request can be sent again.
                 Err(mut failed) => match failed.take_message() {
                     Some(unsent) => request = unsent,
                     None => return Err(RelayError::Broken(failed.into_error())),
@@ -109,14 +107,14 @@ impl Relay {
         let stream = UnixStream::connect(&self.socket).await.map_err(RelayError::Closed)?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(RelayError::Broken)?;
         tokio::spawn(async move {
-            // Who sent the last request has been told of the fault.
+            // The sender of the last request has got the error.
             let _ = connection.await;
         });
         let answer = sender.send_request(request).await.map_err(RelayError::Broken)?;
         Ok(self.keep(sender, answer))
     }
 
-    /// Puts a connection back as soon as its answer was read.
+    /// Keeps a connection for another request as soon as its answer was read.
     fn keep(&self, mut connection: SendRequest<Body>, answer: hyper::Response<Incoming>) -> hyper::Response<Incoming> {
         let relay = self.clone();
         tokio::spawn(async move {

@@ -1,5 +1,5 @@
-//! DynamoDB's protocol before the embedded database. dynoxide brings a server of its own, but that one answers anybody, pages
-//! in browsers included, and nothing can be put before it: what it does for a well-formed request is this.
+//! DynamoDB's protocol before the embedded database. dynoxide brings a server of its own, but that one checks no credentials,
+//! answers pages in browsers, and takes no middleware. This module answers a well-formed request as that server does.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.LowLevelAPI.html>
 
 use axum::{
@@ -18,7 +18,7 @@ const MAX_REQUEST: usize = 16 * 1024 * 1024;
 
 const MEDIA_TYPE: &str = "application/x-amz-json-1.0";
 
-/// Carries out one of these operations, each by the database's method for it; nothing, when it is none of them.
+/// Carries out one of these operations by the database's method for it; `None` for another operation.
 macro_rules! carry_out {
     ($database:expr, $operation:expr, $request:expr, $($name:literal => $method:ident,)*) => {
         match $operation {
@@ -33,7 +33,7 @@ pub fn router(database: Database) -> Router {
     Router::new().route("/", post(call)).layer(DefaultBodyLimit::max(MAX_REQUEST)).with_state(database)
 }
 
-/// The database answers on the thread that asks it, which is one of the table's own.
+/// The database works on the calling thread, which is one of the table's own runtime.
 async fn call(State(database): State<Database>, headers: HeaderMap, request: Bytes) -> Response {
     let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
     let operation = target.strip_prefix("DynamoDB_20120810.").unwrap_or_default();
@@ -74,7 +74,7 @@ async fn call(State(database): State<Database>, headers: HeaderMap, request: Byt
 fn read<T: DeserializeOwned>(request: &[u8]) -> dynoxide::Result<T> {
     serde_json::from_slice(request).map_err(|error| {
         let said = error.to_string();
-        // The types of requests mark what DynamoDB calls invalid, to tell it from what cannot be read.
+        // The types of requests mark errors that DynamoDB calls invalid, unlike malformed requests.
         match said.split_once(':') {
             Some((mark, why)) if mark.starts_with("VALIDATION") => DynoxideError::ValidationException(why.to_owned()),
             _ => DynoxideError::SerializationException(said),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn operations_and_their_errors_are_told_as_dynamodb_tells_them() {
+    async fn operations_and_their_errors_are_answered_as_by_dynamodb() {
         let database = Database::memory().expect("a database");
         let table = json!({
             "TableName": "things", "BillingMode": "PAY_PER_REQUEST",

@@ -15,8 +15,8 @@ use base::{
 };
 use storage::sealing::{KeyRing, SealError};
 
-/// How long a key may still be needed after another became current: for five minutes, warm functions seal with the ring
-/// that they know; what they seal for the state of an authorization lives ten more, and is never sealed anew.
+/// How long a key may be needed after another became current: warm functions seal with the ring that they know for five
+/// minutes, and the state of an authorization that they seal lives ten more, and is never sealed anew.
 const NEEDED_AFTER: Duration = Duration::from_secs(15 * 60);
 
 /// The secret's value. The keys are never printed: there is no `Debug`.
@@ -44,7 +44,7 @@ impl KeyRingSecret {
         serde_json::json!(self)
     }
 
-    /// What seals and opens with these keys.
+    /// The keys, for sealing and opening.
     pub fn ring(&self) -> Result<KeyRing, SealError> {
         KeyRing::from_secret(&self.value())
     }
@@ -62,8 +62,7 @@ impl KeyRingSecret {
         self
     }
 
-    /// The ring without the keys that nothing can be sealed with any more once everything in the table was sealed anew,
-    /// and the names of those.
+    /// The ring without the keys that no value needs once the whole table was sealed anew, and the names of those keys.
     pub fn without_old_keys(mut self, now: Time) -> (Self, Vec<String>) {
         let settled = self.keys.keys().map(|name| made(name)).filter(|made| now.since(*made) >= NEEDED_AFTER).max();
         let Some(settled) = settled else { return (self, Vec::new()) };
@@ -74,7 +73,7 @@ impl KeyRingSecret {
     }
 }
 
-/// When a key was made; long ago, when its name does not say.
+/// When a key was made; long ago, if its name has no time.
 fn made(name: &str) -> Time {
     let seconds = name.split_once('-').and_then(|(seconds, _)| seconds.parse::<u32>().ok()).unwrap_or(0);
     Time::from_millis(i64::from(seconds) * 1000)

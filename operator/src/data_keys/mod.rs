@@ -1,8 +1,8 @@
-//! Rotating the keys of sealed values: a new key becomes current and seals from then on, and whatever older keys sealed is
-//! sealed anew.
+//! Rotating the keys of sealed values: a new key becomes current and seals from then on, and the values that older keys
+//! sealed are sealed anew.
 //!
-//! A rotation may be stopped at any moment: every key stays in the ring until it is asked to forget those that nothing
-//! needs, and a pass without a new key finishes what was left.
+//! A rotation may be stopped at any moment: every key stays in the ring until an operator asks to forget the unneeded ones,
+//! and a pass without a new key finishes the rest.
 
 pub mod key_ring;
 pub mod reseal;
@@ -27,22 +27,22 @@ use storage::{
     table::{Table, TableError},
 };
 
-/// Passes over the table, when items change whenever they are to be written.
+/// The greatest number of passes over the table, for items that change each time that they are to be written.
 const PASSES: u32 = 20;
-/// The wait before the pass that is to find nothing left: a function that held an item meanwhile has written it back by then,
-/// perhaps with the text that it had before. Longer than any lease.
+/// The wait before the last pass, which is to find nothing: longer than any lease, so that a function that held an item has
+/// written it back by then, perhaps with the old text.
 const SETTLING: Duration = Duration::from_secs(60);
-/// Progress is logged whenever so many more items were looked at.
+/// Progress is logged each time that so many more items were looked at.
 const LOGGED_EVERY: u64 = 1000;
 
-/// What a rotation does.
+/// The kinds of rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// Makes a new key and seals everything anew.
     Rotate,
-    /// Makes no new key; seals anew whatever the current key has not sealed.
+    /// Makes no new key; seals anew the values that the current key has not sealed.
     Reseal,
-    /// The same, until nothing is left; then removes the keys that nothing can be sealed with any more.
+    /// The same, until nothing is left; then removes the keys that no value needs any more.
     Forget,
 }
 

@@ -1,10 +1,10 @@
-//! Sealing anew: once a key is current, everything in the table that an older one sealed is sealed with it.
+//! Sealing anew: every value in the table that an older key sealed is sealed with the current one.
 //!
-//! Each item is written on condition that the sealed text is still the one that was opened, so that a change made
-//! meanwhile is never undone. States of authorizations are left as they are: they live for ten minutes only.
+//! Each item is written on condition that the sealed text is still the one that was opened, so that a concurrent change is
+//! never undone. States of authorizations are left as they are: they live for ten minutes only.
 //!
-//! What former releases left in the open goes the same way: headers and URLs of webhooks are sealed, and the values in the
-//! URLs of deliveries are masked.
+//! Values that former releases left in the open are treated as well: headers and URLs of webhooks are sealed, and the values
+//! in the URLs of deliveries are masked.
 
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -21,12 +21,12 @@ use webhooks::subscriptions::{
     masked, secret,
 };
 
-/// How often an item is tried again that changes at that very moment. The next pass finds what is left.
+/// How often an item is tried again that changes at that moment. The next pass finds the rest.
 const TRIES: u32 = 5;
 
 const DOING: &str = "sealing anew what is in an item";
 
-/// What a pass over the table found and did.
+/// The counts of a pass over the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Webhooks and connections that were looked at, and deliveries whose URL has a query.
@@ -37,9 +37,9 @@ pub struct Counts {
     pub connections: u64,
     /// Deliveries in whose URL values were masked.
     pub deliveries: u64,
-    /// Items that changed whenever they were to be written.
+    /// Items that changed each time that they were to be written.
     pub busy: u64,
-    /// Items with something that cannot be opened. The log names them.
+    /// Items with a value that cannot be opened. The log names them.
     pub unreadable: u64,
 }
 
@@ -56,11 +56,11 @@ pub struct Resealing<'a> {
     pub table: &'a Table,
     /// The keys: all that something may be sealed with, the new one current.
     pub ring: &'a KeyRing,
-    /// The dice.
+    /// Makes the nonces.
     pub random: &'a dyn Random,
 }
 
-/// Kinds of items with something sealed in them.
+/// The kinds of items with sealed values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Webhook,
@@ -68,7 +68,7 @@ enum Kind {
     Delivery,
 }
 
-/// Something sealed in an item.
+/// A sealed text of an item.
 struct SealedText {
     /// The attribute, or the part of one, that holds it.
     path: Path,
@@ -105,7 +105,7 @@ enum Resealed {
 }
 
 impl Resealing<'_> {
-    /// Goes through the whole table once; says from time to time how far it is.
+    /// Goes through the whole table once, and reports progress.
     pub async fn pass(&self, mut progress: impl FnMut(&Counts)) -> Result<Counts, TableError> {
         let url_with_query = is("sk", Kind::Delivery.prefix()).and(contains("url", "?"));
         let sealed = begins_with("sk", Kind::Webhook.prefix()).or(begins_with("sk", Kind::Connection.prefix()));
@@ -156,7 +156,7 @@ impl Resealing<'_> {
         Ok(Resealed::Busy)
     }
 
-    /// The replacements for whatever an older key sealed in an item, or a former release did not seal.
+    /// The replacements for values of an item that an older key sealed, or that a former release did not seal.
     fn changes(&self, kind: Kind, key: &Key, item: &Json) -> Result<Vec<Replacement>, Unreadable> {
         let mut changes = match kind {
             Kind::Webhook => self.bare_parts(key, item)?,
@@ -225,7 +225,8 @@ impl Kind {
         [Self::Webhook, Self::Connection, Self::Delivery].into_iter().find(|kind| sk.starts_with(kind.prefix()))
     }
 
-    /// What is sealed in an item, and for what: its place says so, and not the item, which may be a copy of another.
+    /// The sealed texts of an item, with their contexts. Owner and id come from the key, not from the item: a copied item must
+    /// not change its owner.
     fn texts(self, key: &Key, item: &Json) -> Result<Vec<SealedText>, Unreadable> {
         match self {
             Self::Webhook => {
@@ -260,7 +261,7 @@ impl Kind {
     }
 }
 
-/// Whose an item is, and the rest of its sort key.
+/// The owner of an item, and the rest of its sort key.
 fn place_of(kind: Kind, key: &Key) -> Result<(EntityId, &str), Unreadable> {
     let owner =
         key.partition.strip_prefix("ENT#").and_then(|owner| EntityId::parse(owner).ok()).ok_or(Unreadable::Place)?;
@@ -272,14 +273,14 @@ fn webhook_of(key: &Key) -> Result<(EntityId, WebhookId), Unreadable> {
     Ok((owner, WebhookId::parse(name).ok_or(Unreadable::Place)?))
 }
 
-/// The URL of a delivery with its values masked; nothing, if they are.
+/// The URL of a delivery with its values masked; none, if they are masked already.
 fn masked_url(item: &Json) -> Option<Replacement> {
     let url = item["url"].as_str()?;
     let new = masked::url(url);
     (new != url).then(|| Replacement { path: "url".into(), old: Some(url.into()), new: new.into() })
 }
 
-/// As much of a webhook as matters here.
+/// The sealed members of a webhook.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WebhookItem {
@@ -291,7 +292,7 @@ struct SigningSecretItem {
     sealed: String,
 }
 
-/// As much of a connection as matters here.
+/// The sealed member of a connection.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ConnectionItem {

@@ -6,28 +6,14 @@ mod stack;
 pub use folder::Folder;
 pub use stack::Stack;
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use aws_config::SdkConfig;
 use aws_sdk_secretsmanager::{Client, config::Builder};
-use serde_json::Value;
-
-use storage::{
-    secrets::{
-        SecretError,
-        versions::{SecretVersions, Versioned},
-    },
-    table::Table,
-};
-
-/// How an operator names a deployment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    /// The name of a CloudFormation stack.
-    Stack(String),
-    /// The data folder of a service on this machine.
-    Folder(PathBuf),
-}
+use storage::{secrets::versions::SecretVersions, table::Table};
 
 /// A deployment, as its operator reaches it.
 pub struct Deployment {
@@ -55,29 +41,6 @@ pub enum Place {
 /// Why a deployment cannot be worked on.
 #[derive(Debug, thiserror::Error)]
 pub enum DeploymentError {
-    /// No region is configured.
-    #[error("no AWS region is configured; set AWS_REGION, or AWS_PROFILE to a profile that has one")]
-    NoRegion,
-    /// CloudFormation knows no stack of this name.
-    #[error(
-        "there is no stack {name} in {region} ({reason}); `aws cloudformation list-stacks` lists those that there are"
-    )]
-    NoStack {
-        /// The stack's name.
-        name: String,
-        /// The region in which it was looked for.
-        region: String,
-        /// CloudFormation's own words.
-        reason: String,
-    },
-    /// CloudFormation did not answer, or refused.
-    #[error("the outputs of the stack {name} cannot be read: {reason}")]
-    Outputs {
-        /// The stack's name.
-        name: String,
-        /// The words of CloudFormation or of the SDK.
-        reason: String,
-    },
     /// The stack lacks an output.
     #[error(
         "the stack {stack} has no output {output}: it is another program's, or its deployment has not ended; run `make deploy`"
@@ -118,38 +81,18 @@ pub enum DeploymentError {
     /// Another command holds the lock of rotations.
     #[error("another rotation is under way in {0}; wait until it has ended")]
     UnderWay(PathBuf),
-    /// A secret has no value yet.
-    #[error("the secret {0} has no value; `waypost-admin provision` makes one")]
-    EmptySecret(String),
-    /// A secret cannot be read.
-    #[error(transparent)]
-    Secret(SecretError),
 }
 
 impl DeploymentError {
     /// Whether the deployment that was named is not there. A repetition finds no other answer.
     pub fn is_refusal(&self) -> bool {
-        matches!(
-            self,
-            Self::NoStack { .. }
-                | Self::NoOutput { .. }
-                | Self::NoService(_)
-                | Self::UnderWay(_)
-                | Self::EmptySecret(_)
-        )
+        matches!(self, Self::NoOutput { .. } | Self::NoService(_) | Self::UnderWay(_))
     }
 }
 
 impl Deployment {
-    /// The deployment of this name. Reads the stack's outputs once, or the folder's `service.env`.
-    pub async fn open(target: &Target) -> Result<Self, DeploymentError> {
-        match target {
-            Target::Stack(name) => Self::on_aws(Stack::read(name).await?),
-            Target::Folder(data) => Self::on_this_machine(Folder::open(data)?).await,
-        }
-    }
-
-    fn on_aws(stack: Stack) -> Result<Self, DeploymentError> {
+    /// The deployment of a stack.
+    pub fn of_stack(stack: Stack) -> Result<Self, DeploymentError> {
         Ok(Self {
             table: Table::connect(&stack.aws, None, stack.output("TableName")?),
             secrets: Client::new(&stack.aws),
@@ -159,7 +102,9 @@ impl Deployment {
         })
     }
 
-    async fn on_this_machine(folder: Folder) -> Result<Self, DeploymentError> {
+    /// The service that runs on this data folder.
+    pub async fn in_folder(data: &Path) -> Result<Self, DeploymentError> {
+        let folder = Folder::open(data)?;
         folder.check_service().await?;
         let aws: SdkConfig = folder.aws().await?;
         let secrets = Builder::from(&aws).endpoint_url(folder.value("SERVICES_ENDPOINT")?);
@@ -184,14 +129,5 @@ impl Deployment {
     /// The versions of a secret, by its name after the prefix.
     pub fn versions(&self, name: &str) -> SecretVersions {
         SecretVersions::new(self.secrets.clone(), format!("{}{name}", self.secrets_prefix))
-    }
-
-    /// The present value of a secret, by its name after the prefix.
-    pub async fn secret(&self, name: &str) -> Result<Value, DeploymentError> {
-        match self.versions(name).current().await {
-            Ok(version) => Ok(version.value),
-            Err(SecretError::Missing { name }) => Err(DeploymentError::EmptySecret(name)),
-            Err(error) => Err(DeploymentError::Secret(error)),
-        }
     }
 }

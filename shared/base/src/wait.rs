@@ -34,3 +34,21 @@ impl FromStr for Wait {
         parse(text.trim()).filter(|wait| *wait <= LONGEST).map(Self).ok_or(WaitError)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_unit_is_read_and_nothing_else() {
+        for (text, millis) in
+            [("0s", 0), ("500ms", 500), ("1s", 1_000), ("5m", 300_000), ("2h", 7_200_000), ("1d", 86_400_000)]
+        {
+            assert_eq!(text.parse(), Ok(Wait(Duration::from_millis(millis))), "{text}");
+        }
+        for text in ["", "5", "s", "-1s", "1.5s", "1 s", "5 minutes", "99999999999999999999s", "18446744073709551615h"]
+        {
+            assert_eq!(text.parse::<Wait>(), Err(WaitError), "{text}");
+        }
+    }
+}

@@ -1,11 +1,11 @@
-//! Why a text is not a template of the kind that this project uses.
+//! The errors of reading a template.
 
-use crate::{DurationError, YamlError};
+use crate::{ScheduleError, YamlError};
 
 /// Why a text is not a template of the kind that this project uses.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
-    /// It is not even YAML.
+    /// The text is not YAML.
     #[error("the template is not one YAML document")]
     Yaml(#[source] YamlError),
     /// A part that every template has is missing.
@@ -16,12 +16,12 @@ pub enum TemplateError {
     Member {
         /// The resource's logical id.
         resource: String,
-        /// What is wrong with it.
+        /// The member.
         what: &'static str,
     },
-    /// A schedule without a fixed interval.
-    #[error("a schedule's expression is neither a rate nor once a day")]
-    Schedule(#[source] DurationError),
+    /// A schedule's expression is not understood.
+    #[error(transparent)]
+    Schedule(ScheduleError),
     /// A schedule's input is not JSON.
     #[error("a schedule's input is not JSON")]
     Input(#[source] serde_json::Error),

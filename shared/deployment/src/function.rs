@@ -1,19 +1,19 @@
-//! A function as the template declares it, and what triggers it.
+//! A function as the template declares it, and its triggers.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Map, Value};
 
-use crate::{TemplateError, duration::parse_schedule};
+use crate::{TemplateError, schedule};
 
-/// One function: a binary of its own and what invokes it.
+/// One function: a binary, and its triggers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Function {
     /// The binary's name, which is its folder's and the last part of its `CodeUri`.
     pub name: String,
-    /// What the template calls it.
+    /// Its name in the template.
     pub logical_id: String,
-    /// The environment, with references yet to be resolved; what holds for all functions included.
+    /// The environment, with references yet to be resolved. It includes the variables of all functions.
     pub environment: BTreeMap<String, Value>,
     /// How long an invocation may take.
     pub timeout: Duration,
@@ -51,7 +51,7 @@ pub struct QueueTrigger {
     pub queue: String,
     /// Most messages in one invocation.
     pub batch_size: u32,
-    /// Whether the answer tells which messages failed, rather than all or none.
+    /// Whether the answer names the messages that failed, rather than all or none.
     pub reports_failures: bool,
     /// Most batches of this queue under way at once.
     pub maximum_concurrency: u32,
@@ -126,7 +126,7 @@ impl Function {
                     .as_str()
                     .ok_or_else(|| fault("ScheduleV2 event's ScheduleExpression"))?;
                 self.schedule = Some(ScheduleTrigger {
-                    every: parse_schedule(every).map_err(TemplateError::Schedule)?,
+                    every: schedule::interval(every).map_err(TemplateError::Schedule)?,
                     input: properties["Input"]
                         .as_str()
                         .map(serde_json::from_str)
@@ -136,7 +136,7 @@ impl Function {
             }
             // SAM would let the function read every queue of the account; a mapping of its own needs a grant of that queue.
             Some("SQS") => return Err(fault("an SQS event, in place of an AWS::Lambda::EventSourceMapping")),
-            // There is no bus on one machine: whoever plays a service of the platform invokes the function.
+            // There is no bus on one machine: tests invoke the function in its place.
             Some("EventBridgeRule") => self.bus = true,
             _ => return Err(fault("an event of an unknown Type")),
         }

@@ -1,8 +1,8 @@
-//! What CloudFormation does with `Ref`, `Fn::GetAtt` and `Fn::Sub` at deployment, against any idea of what names mean.
+//! Resolves `Ref`, `Fn::GetAtt` and `Fn::Sub`, as CloudFormation does at deployment, by a lookup of names.
 
 use serde_json::{Map, Value};
 
-/// What a template's expression can point at.
+/// The target of a template's expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reference<'a> {
     /// `Ref`: a parameter's value, a resource's physical name, or a pseudo parameter such as `AWS::Region`.
@@ -26,7 +26,7 @@ pub enum ResolveError {
     /// Nothing is known by this name.
     #[error("nothing is known as `{0}`")]
     Unknown(String),
-    /// A function of CloudFormation that is not read here.
+    /// This module does not read this function of CloudFormation.
     #[error("`{0}` is not supported")]
     Unsupported(String),
     /// The expression has the wrong form.
@@ -34,7 +34,7 @@ pub enum ResolveError {
     Malformed(&'static str),
 }
 
-/// The value with every reference in it replaced by what `lookup` says.
+/// The value with every reference in it replaced by its value in `lookup`.
 ///
 /// # Errors
 /// Names the first reference that `lookup` does not know, or the form that is not supported.
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_names_what_is_unknown() {
+    fn the_error_names_the_unknown_reference() {
         for value in [json!({"Fn::Sub": "${Queue.Name}"}), json!({"Fn::GetAtt": ["Queue", "Name"]})] {
             assert_eq!(resolve(&value, &lookup), Err(ResolveError::Unknown("Queue.Name".to_owned())));
         }

@@ -1,4 +1,4 @@
-//! What keeps data: the table and the queues, in the shape in which their own services create them.
+//! The table and the queues, in the shape in which their own services create them.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::TemplateError;
 /// A DynamoDB table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// What the template calls it.
+    /// Its name in the template.
     pub logical_id: String,
     /// Body of a `CreateTable` request, but for the `TableName`.
     pub definition: Value,
@@ -42,11 +42,11 @@ impl Table {
 /// An SQS queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Queue {
-    /// What the template calls it.
+    /// Its name in the template.
     pub logical_id: String,
     /// Its properties, with references yet to be resolved.
     pub properties: Value,
-    /// The queue that gets what could not be handled, by logical id, and after how many receives.
+    /// The queue that gets failed messages, by logical id, and after how many receives.
     pub dead_letter: Option<(String, u64)>,
 }
 
@@ -66,7 +66,7 @@ impl Queue {
         }
     }
 
-    /// The attributes of a `CreateQueue` request that need nothing but the template: plain numbers and flags.
+    /// The attributes of a `CreateQueue` request that need only the template: plain numbers and flags.
     pub fn attributes(&self) -> impl Iterator<Item = (&str, String)> {
         self.properties
             .as_object()

@@ -192,7 +192,7 @@ Resources:
     }
 
     #[test]
-    fn a_function_takes_what_holds_for_all_and_its_own() {
+    fn a_function_has_the_settings_of_all_functions_and_its_own() {
         let template = template();
         let dispatch = template.function("dispatch").expect("declared above");
         assert_eq!(dispatch.timeout, Duration::from_secs(60));

@@ -44,7 +44,7 @@ fn convert(node: &Yaml<'_>) -> Result<Value, YamlError> {
             .map(Value::Object),
         Yaml::Tagged(tag, inner) if tag.handle == "!" => Ok(intrinsic(&tag.suffix, convert(inner)?)),
         Yaml::Tagged(_, inner) => convert(inner),
-        // The loader resolves both unless told otherwise; what remains of them is a scalar against its tag.
+        // The loader resolves representations and aliases by default; one that remains is a scalar against its tag.
         Yaml::Representation(..) | Yaml::Alias(_) | Yaml::BadValue => Err(YamlError::Scalar),
     }
 }

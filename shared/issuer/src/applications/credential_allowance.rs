@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use auth::entity::AuthorizedEntity;
+use super::grants::Caller;
 use base::clock::Time;
 use problem::{Problem, ProblemKind};
 use storage::{
@@ -23,14 +23,15 @@ pub enum AllowanceError {
     Table(#[from] TableError),
 }
 
-/// Counts the applications, secrets and keys that are about to be made for an entity.
+/// Counts the applications, secrets and keys that are about to be made for the caller's entity.
 pub(super) async fn spend(
     allowances: &Allowances,
-    owner: &AuthorizedEntity,
+    caller: &Caller<'_>,
     many: u32,
     now: Time,
 ) -> Result<(), AllowanceError> {
-    match allowances.spend(Allowance::Credentials, many, owner.id().as_str(), now).await? {
+    let Some(entity) = caller.entity() else { return Ok(()) };
+    match allowances.spend(Allowance::Credentials, many, entity.id().as_str(), now).await? {
         None => Ok(()),
         Some(end) => Err(AllowanceError::Spent(end.since(now))),
     }

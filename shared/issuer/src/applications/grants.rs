@@ -13,14 +13,10 @@ use auth::{
 };
 use problem::{Problem, ProblemKind, Query};
 
-/// A managing entity that manages its applications, by a token that covers it.
+/// The one that manages applications: a managing entity by a token that covers it, or the operator
+/// of the deployment.
 #[derive(Debug, Clone, Copy)]
-pub struct Caller<'a> {
-    /// The managing entity.
-    pub entity: &'a AuthorizedEntity,
-    /// The claims of the token.
-    pub token: &'a Claims,
-}
+pub struct Caller<'a>(Option<(&'a AuthorizedEntity, &'a Claims)>);
 
 /// The application can do more than the caller's token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,15 +34,37 @@ pub enum ExceedsCaller {
 #[error("an application's own token would end its access, without a confirmation")]
 pub struct ConfirmationRequired;
 
-impl Caller<'_> {
+impl<'a> Caller<'a> {
+    /// A managing entity, by a token with these claims. It manages the applications that it owns.
+    pub fn by_token(entity: &'a AuthorizedEntity, claims: &'a Claims) -> Self {
+        Self(Some((entity, claims)))
+    }
+
+    /// The operator of the deployment, without a token. The operator manages every application,
+    /// and has no allowance.
+    pub const fn of_operator() -> Self {
+        Self(None)
+    }
+
+    /// The managing entity; none for the operator.
+    pub(super) fn entity(&self) -> Option<&'a AuthorizedEntity> {
+        self.0.map(|(entity, _)| entity)
+    }
+
+    /// Whether the caller may see this application at all.
+    pub(super) fn manages(&self, application: &Application) -> bool {
+        self.entity().is_none_or(|entity| application.owner.as_ref() == Some(entity.id()))
+    }
+
     /// Fails unless the token has all these scopes for all these entities. Every entity, `*`, is
     /// covered only by a token for every entity.
     pub fn check(&self, scopes: Scopes, entities: &Entities) -> Result<(), ExceedsCaller> {
-        let lacking = scopes.without(self.token.scopes);
+        let Some((_, token)) = self.0 else { return Ok(()) };
+        let lacking = scopes.without(token.scopes);
         if !lacking.is_empty() {
             return Err(ExceedsCaller::Scopes(lacking));
         }
-        let foreign: Vec<_> = entities.iter().filter(|entity| !self.token.entities.cover(entity)).collect();
+        let foreign: Vec<_> = entities.iter().filter(|entity| !token.entities.cover(entity)).collect();
         if foreign.is_empty() {
             Ok(())
         } else {
@@ -63,7 +81,7 @@ impl Caller<'_> {
     /// that removes another application keeps its own access, so that it can repair what it did,
     /// and needs no confirmation.
     pub fn check_confirmation(&self, application: &Application, confirmed: bool) -> Result<(), ConfirmationRequired> {
-        let own = self.token.client_id == application.client_id;
+        let own = self.0.is_some_and(|(_, token)| token.client_id == application.client_id);
         if own && !confirmed { Err(ConfirmationRequired) } else { Ok(()) }
     }
 }

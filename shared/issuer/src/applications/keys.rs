@@ -72,7 +72,7 @@ impl KeyAddition {
         if application.keys.len() >= MAX_KEYS {
             return Err(AddKeyError::TooMany);
         }
-        credential_allowance::spend(&self.allowances, caller.entity, 1, now).await?;
+        credential_allowance::spend(&self.allowances, caller, 1, now).await?;
         let keys = [application.keys.as_slice(), &[key]].concat();
         let left = Left { secrets: application.secrets.clone(), keys, gone: Vec::new() };
         match self.applications.leave(&application, &left, now).await? {

@@ -2,6 +2,7 @@
 
 use super::{
     application::Application,
+    client_secret::ClientSecret,
     credential_allowance::{self, AllowanceError},
     grants::{Caller, ExceedsCaller},
     new_application::NewApplication,
@@ -73,15 +74,44 @@ impl Registration {
         caller.check(new.scopes, &new.entities)?;
         // Two requests at once may pass together: the limit keeps lists short, and one more does no
         // harm.
-        if self.applications.count_of(caller.entity).await? >= MAX_APPLICATIONS {
+        if let Some(entity) = caller.entity()
+            && self.applications.count_of(entity).await? >= MAX_APPLICATIONS
+        {
             return Err(CreateError::TooMany);
         }
         let count = new.credentials().saturating_add(1);
-        credential_allowance::spend(&self.allowances, caller.entity, count, now).await?;
+        credential_allowance::spend(&self.allowances, caller, count, now).await?;
         let (application, secret) = new.make(&*self.pepper.get().await?, now, &*self.random);
         notes.subject(&application.client_id);
         self.applications.put(application.clone()).await?;
         Ok(Created { application, secret })
+    }
+
+    /// Makes an application with an identifier and a secret that its clients know already, unless it
+    /// is there: its owner may have changed it since, or ended this secret. Returns whether the
+    /// application accepts the secret.
+    ///
+    /// An application that was removed is made anew. Its tokens are refused until the revocation
+    /// ends.
+    pub async fn ensure(
+        &self,
+        caller: &Caller<'_>,
+        new: NewApplication,
+        (client_id, secret): (&str, &SecretText),
+        now: Time,
+    ) -> Result<bool, CreateError> {
+        caller.check(new.scopes, &new.entities)?;
+        let pepper = self.pepper.get().await?;
+        match self.applications.find(client_id).await {
+            Ok(Some(known)) => return Ok(known.secret(secret.expose(), &pepper, now).is_some()),
+            Ok(None) => {}
+            // The application has the form of an earlier release, in which it is of no use.
+            Err(TableError::Item { .. } | TableError::Missing(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let secret = ClientSecret::of(secret, &pepper, now, &*self.random);
+        self.applications.put(new.with(client_id.to_owned(), Some(secret), now)).await?;
+        Ok(true)
     }
 }
 

@@ -5,6 +5,7 @@
 //! allowance for it, and it does not ask for a version.
 
 use super::{
+    application::Application,
     grants::{Caller, ConfirmationRequired, ExceedsCaller},
     show::FindError,
     store::Applications,
@@ -31,7 +32,7 @@ pub enum RemoveError {
 }
 
 impl Applications {
-    /// Removes an application and revokes its tokens.
+    /// Removes an application and revokes its tokens. Returns the application as it was.
     pub async fn remove(
         &self,
         caller: &Caller<'_>,
@@ -39,12 +40,12 @@ impl Applications {
         confirmed: bool,
         notes: &Notes,
         now: Time,
-    ) -> Result<(), RemoveError> {
+    ) -> Result<Application, RemoveError> {
         let application = self.show(caller, client_id, notes).await?;
         caller.check_of(&application)?;
         caller.check_confirmation(&application, confirmed)?;
         match self.delete(&application, now).await? {
-            Written::Done(()) => Ok(()),
+            Written::Done(()) => Ok(application),
             Written::Lost(_) => Err(FindError::NotFound.into()),
         }
     }

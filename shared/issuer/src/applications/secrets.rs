@@ -123,7 +123,7 @@ impl SecretAddition {
         let secret_id = new.id.clone();
         notes.subject(&format!("{}/{secret_id}", application.client_id));
         let Rotated { left, previous_ends } = with_new(&application, new, overlap, now)?;
-        credential_allowance::spend(&self.allowances, caller.entity, 1, now).await?;
+        credential_allowance::spend(&self.allowances, caller, 1, now).await?;
         match self.applications.leave(&application, &left, now).await? {
             Written::Lost(_) => Err(self.applications.lost(caller, client_id, notes).await.into()),
             Written::Done(()) => {

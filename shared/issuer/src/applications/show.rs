@@ -8,8 +8,8 @@ use storage::table::TableError;
 /// Why an application was not found.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
-    /// The entity has no such application; another entity's application looks the same.
-    #[error("the managing entity has no such application")]
+    /// The caller has no such application; another entity's application looks the same.
+    #[error("there is no such application")]
     NotFound,
     /// The table could not be read.
     #[error(transparent)]
@@ -28,10 +28,11 @@ pub enum Conflict {
 }
 
 impl Applications {
-    /// The application with this client identifier, if the caller's entity owns it. Notes it as the
+    /// The application with this client identifier, if the caller manages it. Notes it as the
     /// subject of the audit line.
     pub async fn show(&self, caller: &Caller<'_>, client_id: &str, notes: &Notes) -> Result<Application, FindError> {
-        let application = self.find_of(caller.entity, client_id).await?.ok_or(FindError::NotFound)?;
+        let found = self.find(client_id).await?.filter(|application| caller.manages(application));
+        let application = found.ok_or(FindError::NotFound)?;
         notes.subject(&application.client_id);
         Ok(application)
     }

@@ -116,13 +116,6 @@ impl Applications {
         item.map(Application::try_from).transpose()
     }
 
-    /// The application with this client identifier that this entity owns; another's looks like a
-    /// missing one.
-    pub async fn find_of(&self, owner: &AuthorizedEntity, client_id: &str) -> Result<Option<Application>, TableError> {
-        let found = self.find(client_id).await?;
-        Ok(found.filter(|application| application.owner.as_ref() == Some(owner.id())))
-    }
-
     /// Does the work that an unknown client identifier would spare, reading an item, hashing and
     /// comparing, so that the time of an answer does not tell whether an application exists.
     pub fn compare_with_decoy(secret: &str, pepper: &SecretBytes) {
@@ -135,7 +128,7 @@ impl Applications {
     }
 
     /// How many applications an entity owns.
-    pub async fn count_of(&self, owner: &AuthorizedEntity) -> Result<usize, TableError> {
+    pub(super) async fn count_of(&self, owner: &AuthorizedEntity) -> Result<usize, TableError> {
         Ok(self.pointers(owner.id()).await?.len())
     }
 
@@ -154,7 +147,7 @@ impl Applications {
     }
 
     /// Writes an application, whatever was there before.
-    pub async fn put(&self, application: Application) -> Result<(), TableError> {
+    pub(crate) async fn put(&self, application: Application) -> Result<(), TableError> {
         const DOING: &str = "writing an application";
         let pointer = pointer(&application).map(|Key { partition: pk, sort: sk }| Pointer { pk, sk });
         let pointer = pointer.map(|pointer| Put::item(&pointer, DOING)).transpose()?;
@@ -164,7 +157,7 @@ impl Applications {
 
     /// Gives the application these credentials, if it is still as it was read, and revokes the
     /// tokens of the credentials that go.
-    pub async fn leave(&self, read: &Application, left: &Left, now: Time) -> Result<Written<()>, TableError> {
+    pub(super) async fn leave(&self, read: &Application, left: &Left, now: Time) -> Result<Written<()>, TableError> {
         const DOING: &str = "changing an application's credentials";
         let change = credential_change(read, left, now, DOING)?;
         if left.gone.is_empty() {
@@ -178,7 +171,7 @@ impl Applications {
     /// Removes the application and revokes its tokens, even if it was changed since it was read: a
     /// thief who changes it again and again must not keep it alive. Lost when it was removed
     /// already.
-    pub async fn delete(&self, read: &Application, now: Time) -> Result<Written<()>, TableError> {
+    pub(super) async fn delete(&self, read: &Application, now: Time) -> Result<Written<()>, TableError> {
         let writes = Transaction::new()
             .with(revocations::of_application(&read.client_id, now)?)
             .with(Delete::of(key(&read.client_id)).only_if(exists()))

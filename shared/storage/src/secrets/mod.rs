@@ -110,7 +110,12 @@ pub enum SecretError {
 impl Secrets {
     /// The secrets whose names begin with the prefix.
     pub fn connect(aws: &Aws, prefix: impl Into<String>) -> Self {
-        Self { client: aws.secrets_manager(), prefix: prefix.into() }
+        Self::new(aws.secrets_manager(), prefix)
+    }
+
+    /// The same secrets for a program that is no function, by a client with its credentials.
+    pub fn new(client: Client, prefix: impl Into<String>) -> Self {
+        Self { client, prefix: prefix.into() }
     }
 
     /// Reads the present version of a secret.

@@ -4,10 +4,12 @@ use std::{io, process::ExitCode};
 
 use base::logging;
 use operator::{
-    DeploymentError, ProvisionError, applications::ApplicationError, data_keys::DataKeysError,
-    geo_ip_databases::GeoIpError, signing_keys::SigningKeysError,
+    DeploymentError, applications::ApplicationError, data_keys::DataKeysError, geo_ip_databases::GeoIpError,
+    provision::ProvisionError, signing_keys::SigningKeysError,
 };
 use storage::table::TableError;
+
+use crate::stack::StackError;
 
 /// The exit code of a failure on the way. clap's own code for wrong arguments is 2.
 const FAILED: u8 = 1;
@@ -20,6 +22,9 @@ pub enum Failure {
     /// The arguments do not go together.
     #[error("{0}")]
     Usage(clap::Error),
+    /// The stack was not found.
+    #[error(transparent)]
+    Stack(#[from] StackError),
     /// The deployment cannot be worked on.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
@@ -68,6 +73,7 @@ impl Failure {
     fn is_refusal(&self) -> bool {
         match self {
             Self::Deployment(error) | Self::Provision(ProvisionError::Deployment(error)) => error.is_refusal(),
+            Self::Stack(error) => matches!(error, StackError::NoStack { .. }),
             Self::Application(error) => error.is_refusal(),
             Self::SigningKeys(error) => error.is_refusal(),
             Self::DataKeys(error) => error.is_refusal(),

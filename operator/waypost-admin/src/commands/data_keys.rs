@@ -1,10 +1,7 @@
 //! `waypost-admin data-keys`: the keys of sealed values.
 
-use std::fmt::{self, Display};
-
 use clap::{Args, Subcommand};
 use operator::data_keys::{Rotated, Work, reseal::Counts, rotate};
-use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use crate::{arguments::Which, failure::Failure, output::Output};
@@ -27,13 +24,13 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Makes a new key, and seals anew whatever older keys sealed. Reads the whole table once.
+    /// Makes a new key, and seals anew the values that older keys sealed. Reads the whole table once.
     Rotate {
-        /// Makes no new key; seals anew whatever the current one has not sealed.
+        /// Makes no new key; seals anew the values that the current one has not sealed.
         #[arg(long)]
         reseal_only: bool,
-        /// Makes no new key; seals anew what is left, and removes the keys that nothing needs any more: those that were replaced
-        /// a quarter of an hour ago or earlier.
+        /// Makes no new key; seals anew the values that are left, and removes the keys that no value needs any more: those that
+        /// were replaced a quarter of an hour ago or earlier.
         #[arg(long, conflicts_with = "reseal_only")]
         forget: bool,
     },
@@ -48,37 +45,18 @@ impl Arguments {
             (false, true) => Work::Forget,
             (false, false) => Work::Rotate,
         };
-        let rotated = rotate(&which.open().await?, work).await?;
-        let unreadable = rotated.counts.unreadable;
-        output.write(&Done(rotated))?;
-        if unreadable > 0 { Err(Failure::Unreadable(unreadable)) } else { Ok(()) }
-    }
-}
-
-/// The counts of a rotation.
-struct Done(Rotated);
-
-impl Serialize for Done {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Rotated { counts, current, forgotten } = &self.0;
+        let Rotated { counts, current, forgotten } = rotate(&which.open().await?, work).await?;
         let Counts { seen, webhooks, connections, deliveries, busy: _, unreadable } = counts;
-        json!({
+        let json = json!({
             "itemsSeen": seen, "webhooksSealed": webhooks, "connectionsSealed": connections,
             "deliveriesMasked": deliveries, "unreadable": unreadable, "currentKey": current, "forgottenKeys": forgotten,
-        })
-        .serialize(serializer)
-    }
-}
-
-impl Display for Done {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Rotated { counts, current, forgotten } = &self.0;
-        let Counts { seen, webhooks, connections, deliveries, busy: _, unreadable } = counts;
-        write!(
-            f,
+        });
+        let text = format!(
             "{seen} items looked at: {webhooks} webhooks and {connections} connections sealed anew, {unreadable} unreadable, \
              {deliveries} deliveries masked; current key {current}, {} keys forgotten",
             forgotten.len()
-        )
+        );
+        output.write(json, text)?;
+        if unreadable > 0 { Err(Failure::Unreadable(unreadable)) } else { Ok(()) }
     }
 }

@@ -17,9 +17,9 @@ pub struct Output {
 }
 
 impl Output {
-    /// Writes the result of a command.
-    pub fn write(self, result: &(impl Serialize + Display)) -> Result<(), Failure> {
-        let text = if self.json { serde_json::to_string(result)? } else { result.to_string() };
+    /// Writes the result of a command, in one of its two forms.
+    pub fn write(self, json: impl Serialize, text: impl Display) -> Result<(), Failure> {
+        let text = if self.json { serde_json::to_string(&json)? } else { text.to_string() };
         writeln!(stdout().lock(), "{text}").map_err(Failure::Output)
     }
 }

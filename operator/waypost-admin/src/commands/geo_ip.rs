@@ -1,14 +1,10 @@
 //! `waypost-admin geo-ip`: published geo-IP databases.
 
-use std::{
-    fmt::{self, Display},
-    net::IpAddr,
-};
+use std::net::IpAddr;
 
 use clap::{Args, Subcommand, error::ErrorKind};
 use geo_ip::{EditionName, rollback::RolledBack};
 use operator::geo_ip_databases::{GeoIpDatabases, Lookup};
-use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::{
@@ -68,12 +64,16 @@ impl Arguments {
         let databases = self.databases(which).await?;
         match self.command {
             Command::Rollback { edition } => {
-                let done = databases.roll_back(&edition).await?;
-                output.write(&Back { edition, done })
+                let RolledBack { from, to } = databases.roll_back(&edition).await?;
+                let (current, blocked) = (to.build_date, from.build_date);
+                let text = format!("{edition}: build {current} is current again; {blocked} is blocked");
+                output.write(json!({ "edition": edition, "current": current, "blocked": blocked }), text)
             }
             Command::Lookup { address, edition } => {
                 let answers = databases.look_up(address, edition.as_ref()).await?;
-                output.write(&Answers(answers.into_iter().map(|answer| shown(address, answer)).collect()))
+                let answers: Vec<_> = answers.into_iter().map(|answer| shown(address, answer)).collect();
+                let texts: Vec<_> = answers.iter().map(|answer| format!("{answer:#}")).collect();
+                output.write(answers, texts.join("\n"))
             }
         }
     }
@@ -89,44 +89,8 @@ impl Arguments {
                 ErrorKind::ArgumentConflict,
                 "--environment goes with --store; a deployment knows its own name",
             )),
-            None => Ok(GeoIpDatabases::of(&which.target()?).await?),
+            None => which.open_databases().await,
         }
-    }
-}
-
-/// A rollback that was done.
-struct Back {
-    edition: EditionName,
-    done: RolledBack,
-}
-
-impl Serialize for Back {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let RolledBack { from, to } = &self.done;
-        json!({ "edition": self.edition, "current": to.build_date, "blocked": from.build_date }).serialize(serializer)
-    }
-}
-
-impl Display for Back {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RolledBack { from, to } = &self.done;
-        write!(f, "{}: build {} is current again; {} is blocked", self.edition, to.build_date, from.build_date)
-    }
-}
-
-/// The answers of all editions: an array in JSON, and one object after the other as text.
-struct Answers(Vec<Value>);
-
-impl Serialize for Answers {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl Display for Answers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let texts: Vec<_> = self.0.iter().map(|answer| format!("{answer:#}")).collect();
-        f.write_str(&texts.join("\n"))
     }
 }
 

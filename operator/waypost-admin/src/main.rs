@@ -1,6 +1,6 @@
 //! `waypost-admin`: the operator's program for a deployment, a stack on AWS or a service on this machine.
 //!
-//! A subcommand reads its arguments, calls one use case of the library and prints the result: the result on standard output,
+//! A subcommand reads its arguments, calls one use case of `operator` and prints the result: the result on standard output,
 //! progress and errors on standard error.
 
 // Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
@@ -10,6 +10,7 @@ mod arguments;
 mod commands;
 mod failure;
 mod output;
+mod stack;
 
 use std::{io::stderr, process::ExitCode};
 

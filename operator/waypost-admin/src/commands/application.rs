@@ -16,10 +16,11 @@ use base::{
 use clap::{Args, Subcommand, error::ErrorKind};
 use issuer::applications::{
     Application,
+    credential_removal::{CredentialName, CredentialRemoved},
     new_application::{NewApplication, checked_entities, checked_entity, checked_name},
+    register::Created,
 };
-use operator::applications::{NewSecret, OperatorsApplications};
-use serde::{Serialize, Serializer};
+use operator::applications::OperatorsApplications;
 use serde_json::json;
 use storage::secrets::SecretText;
 
@@ -119,27 +120,41 @@ impl Arguments {
         let applications = OperatorsApplications::of(&deployment);
         match self.command {
             Command::Create(registration) => {
-                let (application, secret) = applications.create(registration.wanted()?).await?;
-                output.write(&Created { application, secret })
+                let created = applications.create(registration.wanted()?).await?;
+                output.write(created.view(SystemClock.now()), credentials_of(&created))
             }
-            Command::Show { client_id } => output.write(&Shown(applications.find(&client_id).await?)),
+            Command::Show { client_id } => {
+                let found = applications.find(&client_id).await?;
+                output.write(found.view(SystemClock.now(), None), Shown(&found))
+            }
             Command::List { owner } => {
                 let found = applications.of_owner(&owner).await?;
-                output.write(&Listed { owner, found: found.into_iter().map(Shown).collect() })
+                let views: Vec<_> = found.iter().map(|application| application.view(SystemClock.now(), None)).collect();
+                let texts: Vec<_> = found.iter().map(|application| Shown(application).to_string()).collect();
+                let none = format!("{owner} manages no application");
+                output.write(views, if texts.is_empty() { none } else { texts.join("\n") })
             }
             Command::AddSecret { client_id, overlap_seconds } => {
                 let overlap = Duration::from_secs(overlap_seconds.into());
-                output.write(&Added(applications.add_secret(&client_id, overlap).await?))
+                let added = applications.add_secret(&client_id, overlap).await?;
+                let end =
+                    added.previous_ends.map(|end| format!("# The old secret ends at {end}.\n")).unwrap_or_default();
+                let text = end + &credentials(&added.client_id, Some(&added.client_secret));
+                output.write(added, text)
             }
             Command::RemoveSecret { client_id, secret_id } => {
-                let is_last = applications.remove_secret(&client_id, &secret_id).await?;
-                output.write(&Ended { client_id, credential: secret_id.to_string(), is_last })
+                let removed = applications.remove_credential(&client_id, CredentialName::Secret(secret_id.as_str()));
+                write_removed(output, &client_id, secret_id.as_str(), removed.await?)
             }
             Command::RemoveKey { client_id, kid } => {
-                let is_last = applications.remove_key(&client_id, &kid).await?;
-                output.write(&Ended { client_id, credential: kid, is_last })
+                let removed = applications.remove_credential(&client_id, CredentialName::Key(&kid));
+                write_removed(output, &client_id, &kid, removed.await?)
             }
-            Command::Remove { client_id } => output.write(&Removed(applications.remove(&client_id).await?)),
+            Command::Remove { client_id } => {
+                let name = applications.remove(&client_id).await?.name;
+                let text = format!("removed the application {name}; its tokens end within a minute");
+                output.write(json!({ "clientId": client_id, "name": name }), text)
+            }
         }
     }
 }
@@ -155,41 +170,32 @@ impl Registration {
     }
 }
 
-/// An application that was just made. Its text is that of `service.env`, for a shell to read.
-pub struct Created {
-    pub application: Application,
-    pub secret: Option<SecretText>,
+/// The credentials of a new application, in the form of `service.env`, for a shell to read.
+pub fn credentials_of(created: &Created) -> String {
+    credentials(&created.application.client_id, created.secret.as_ref())
 }
 
-impl Serialize for Created {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.application.view(SystemClock.now(), self.secret.as_ref()).serialize(serializer)
-    }
+fn credentials(client_id: &str, secret: Option<&SecretText>) -> String {
+    let secret = secret.map(|secret| format!("\nCLIENT_SECRET={}", secret.expose())).unwrap_or_default();
+    format!("CLIENT_ID={client_id}{secret}")
 }
 
-impl Display for Created {
+fn write_removed(output: Output, client_id: &str, credential: &str, removed: CredentialRemoved) -> Result<(), Failure> {
+    let is_last = removed.was_the_last;
+    let last = "\nIt was the last: the application gets no tokens until it is given a secret or a key.";
+    let text = format!(
+        "{credential} is no longer accepted; the tokens that were issued for it end within a minute{}",
+        if is_last { last } else { "" }
+    );
+    output.write(json!({ "clientId": client_id, "credential": credential, "isLast": is_last }), text)
+}
+
+/// The text about an application, without its secrets.
+struct Shown<'a>(&'a Application);
+
+impl Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        credentials(f, &self.application.client_id, self.secret.as_ref())
-    }
-}
-
-fn credentials(f: &mut fmt::Formatter<'_>, client_id: &str, secret: Option<&SecretText>) -> fmt::Result {
-    write!(f, "CLIENT_ID={client_id}")?;
-    secret.map_or(Ok(()), |secret| write!(f, "\nCLIENT_SECRET={}", secret.expose()))
-}
-
-/// An application without its secrets; in JSON as its owner sees it over HTTP.
-struct Shown(Application);
-
-impl Serialize for Shown {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.view(SystemClock.now(), None).serialize(serializer)
-    }
-}
-
-impl Display for Shown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (application, now) = (&self.0, SystemClock.now());
+        let (application, now) = (self.0, SystemClock.now());
         let entities: Vec<_> = application.entities.iter().collect();
         writeln!(f, "{}  {}", application.client_id, application.name)?;
         let owner = application.owner.as_ref().map_or("operators only", EntityId::as_str);
@@ -214,82 +220,4 @@ impl Display for Shown {
 
 fn last_use(f: &mut fmt::Formatter<'_>, application: &Application, credential: &str) -> fmt::Result {
     application.last_used.get(credential).map_or(Ok(()), |day| write!(f, ", last used {day}"))
-}
-
-/// The applications of a managing entity.
-struct Listed {
-    owner: EntityId,
-    found: Vec<Shown>,
-}
-
-impl Serialize for Listed {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.found.serialize(serializer)
-    }
-}
-
-impl Display for Listed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.found.is_empty() {
-            return write!(f, "{} manages no application", self.owner);
-        }
-        let texts: Vec<_> = self.found.iter().map(ToString::to_string).collect();
-        f.write_str(&texts.join("\n"))
-    }
-}
-
-/// A secret that was just added. Its text is that of `service.env`, with the old secret's end as a comment.
-struct Added(NewSecret);
-
-impl Serialize for Added {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let NewSecret { client_id, client_secret, previous_ends } = &self.0;
-        let secret = client_secret.expose();
-        json!({ "clientId": client_id, "clientSecret": secret, "previousSecretExpiresDate": previous_ends })
-            .serialize(serializer)
-    }
-}
-
-impl Display for Added {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(end) = self.0.previous_ends {
-            writeln!(f, "# The old secret ends at {end}.")?;
-        }
-        credentials(f, &self.0.client_id, Some(&self.0.client_secret))
-    }
-}
-
-/// A credential that was removed.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Ended {
-    client_id: String,
-    credential: String,
-    is_last: bool,
-}
-
-impl Display for Ended {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let credential = &self.credential;
-        write!(f, "{credential} is no longer accepted; the tokens that were issued for it end within a minute")?;
-        if self.is_last {
-            write!(f, "\nIt was the last: the application gets no tokens until it is given a secret or a key.")?;
-        }
-        Ok(())
-    }
-}
-
-/// An application that was removed.
-struct Removed(Application);
-
-impl Serialize for Removed {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        json!({ "clientId": self.0.client_id, "name": self.0.name }).serialize(serializer)
-    }
-}
-
-impl Display for Removed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "removed the application {}; its tokens end within a minute", self.0.name)
-    }
 }

@@ -1,11 +1,11 @@
 //! The options that every subcommand has.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory, Parser, error::ErrorKind};
-use operator::{Deployment, Target};
+use operator::{Deployment, geo_ip_databases::GeoIpDatabases};
 
-use crate::{commands::Command, failure::Failure};
+use crate::{commands::Command, failure::Failure, stack};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,12 +46,20 @@ pub struct Which {
     pub data: Option<PathBuf>,
 }
 
+/// One deployment by its name.
+#[derive(Debug, PartialEq, Eq)]
+enum Target<'a> {
+    /// The name of a CloudFormation stack.
+    Stack(&'a str),
+    /// The data folder of a service on this machine.
+    Folder(&'a Path),
+}
+
 impl Which {
-    /// The deployment that was named.
-    pub fn target(&self) -> Result<Target, Failure> {
+    fn target(&self) -> Result<Target<'_>, Failure> {
         match (&self.stack, &self.data) {
-            (Some(stack), None) => Ok(Target::Stack(stack.clone())),
-            (None, Some(data)) => Ok(Target::Folder(data.clone())),
+            (Some(stack), None) => Ok(Target::Stack(stack)),
+            (None, Some(data)) => Ok(Target::Folder(data)),
             (None, None) => Err(usage(
                 ErrorKind::MissingRequiredArgument,
                 "say which deployment: --stack NAME for one on AWS, or --data FOLDER for one on this machine, such as --data .local",
@@ -62,9 +70,20 @@ impl Which {
         }
     }
 
-    /// The same, opened.
+    /// Opens the deployment.
     pub async fn open(&self) -> Result<Deployment, Failure> {
-        Ok(Deployment::open(&self.target()?).await?)
+        Ok(match self.target()? {
+            Target::Stack(name) => Deployment::of_stack(stack::find(name).await?)?,
+            Target::Folder(data) => Deployment::in_folder(data).await?,
+        })
+    }
+
+    /// Opens the geo-IP databases of the deployment.
+    pub async fn open_databases(&self) -> Result<GeoIpDatabases, Failure> {
+        Ok(match self.target()? {
+            Target::Stack(name) => GeoIpDatabases::of_stack(&stack::find(name).await?)?,
+            Target::Folder(data) => GeoIpDatabases::of_data(data).await?,
+        })
     }
 }
 
@@ -77,9 +96,8 @@ pub fn usage(kind: ErrorKind, message: &str) -> Failure {
 mod tests {
     use super::*;
 
-    fn target_of(arguments: &str) -> Result<Target, Failure> {
-        let arguments = Arguments::try_parse_from(arguments.split(' ')).expect("good arguments");
-        arguments.which.target()
+    fn which(arguments: &str) -> Which {
+        Arguments::try_parse_from(arguments.split(' ')).expect("good arguments").which
     }
 
     #[test]
@@ -89,7 +107,7 @@ mod tests {
             "waypost-admin application --stack one list hotel",
             "waypost-admin application list hotel --stack one",
         ] {
-            assert_eq!(target_of(arguments).expect(arguments), Target::Stack("one".to_owned()), "{arguments}");
+            assert_eq!(which(arguments).target().expect(arguments), Target::Stack("one"), "{arguments}");
         }
         let json = Arguments::try_parse_from(["waypost-admin", "upgrade-data", "--json", "--data", ".local"]);
         assert!(json.expect("good arguments").json);
@@ -97,12 +115,12 @@ mod tests {
 
     #[test]
     fn one_deployment_must_be_named_and_not_two() {
-        let none = target_of("waypost-admin upgrade-data").expect_err("none").to_string();
+        let none = which("waypost-admin upgrade-data").target().expect_err("none").to_string();
         assert!(none.contains("--stack NAME") && none.contains("--data FOLDER"), "{none}");
         for both in
             ["waypost-admin --stack one upgrade-data --data .local", "waypost-admin upgrade-data --stack a --data b"]
         {
-            assert!(target_of(both).expect_err(both).to_string().contains("two deployments"), "{both}");
+            assert!(which(both).target().expect_err(both).to_string().contains("two deployments"), "{both}");
         }
     }
 

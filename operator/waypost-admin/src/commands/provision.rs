@@ -1,13 +1,11 @@
-//! `waypost-admin provision`: what a new stack needs before its first request.
+//! `waypost-admin provision`: secrets and keys for a new stack, before its first request.
 
-use std::fmt::{self, Display};
-
+use base::clock::{Clock, SystemClock};
 use clap::{Args, error::ErrorKind};
 use operator::{applications::OperatorsApplications, deployment::Place, provision::provide};
-use serde::{Serialize, Serializer};
 use serde_json::json;
 
-use super::application::{Created, Registration};
+use super::application::{Registration, credentials_of};
 use crate::{
     arguments::{Which, usage},
     failure::Failure,
@@ -46,34 +44,14 @@ impl Arguments {
         let deployment = which.open().await?;
         let Place::Stack(stack) = &deployment.place else { return Ok(()) };
         let filled = provide(&deployment, stack).await?;
-        let application = match wanted {
-            Some(wanted) => {
-                let (application, secret) = OperatorsApplications::of(&deployment).create(wanted).await?;
-                Some(Created { application, secret })
-            }
+        let created = match wanted {
+            Some(wanted) => Some(OperatorsApplications::of(&deployment).create(wanted).await?),
             None => None,
         };
-        output.write(&Provided { filled, application })
-    }
-}
-
-/// The secrets that got a value, and the application that was made.
-struct Provided {
-    filled: Vec<&'static str>,
-    application: Option<Created>,
-}
-
-impl Serialize for Provided {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        json!({ "filledSecrets": self.filled, "application": self.application }).serialize(serializer)
-    }
-}
-
-impl Display for Provided {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.application {
-            Some(application) => application.fmt(f),
-            None => f.write_str("every secret has a value, and the keys that sign tokens are published"),
-        }
+        let view = created.as_ref().map(|created| created.view(SystemClock.now()));
+        let text = created.as_ref().map(credentials_of);
+        let text =
+            text.unwrap_or_else(|| "every secret has a value, and the keys that sign tokens are published".to_owned());
+        output.write(json!({ "filledSecrets": filled, "application": view }), text)
     }
 }

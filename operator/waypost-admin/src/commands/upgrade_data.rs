@@ -1,11 +1,8 @@
 //! `waypost-admin upgrade-data`: brings items of former releases to the present form.
 
-use std::fmt::{self, Display};
-
 use base::clock::{Clock, SystemClock};
 use clap::Args;
 use operator::webhook_index::{self, Counts};
-use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use crate::{arguments::Which, failure::Failure, output::Output};
@@ -27,23 +24,10 @@ impl Arguments {
     /// Goes through the table.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         let deployment = which.open().await?;
-        let counts = webhook_index::fill(&deployment.table, SystemClock.now()).await.map_err(Failure::Upgrade)?;
-        output.write(&Done(counts))
-    }
-}
-
-/// The counts of a pass.
-struct Done(Counts);
-
-impl Serialize for Done {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        json!({ "deliveriesSeen": self.0.seen, "deliveriesIndexed": self.0.filled }).serialize(serializer)
-    }
-}
-
-impl Display for Done {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counts { seen, filled } = self.0;
-        write!(f, "{seen} deliveries without their place in the index of webhooks; {filled} of them put there")
+        let filled = webhook_index::fill(&deployment.table, SystemClock.now()).await;
+        let Counts { seen, filled } = filled.map_err(Failure::Upgrade)?;
+        let text =
+            format!("{seen} deliveries without their place in the index of webhooks; {filled} of them put there");
+        output.write(json!({ "deliveriesSeen": seen, "deliveriesIndexed": filled }), text)
     }
 }

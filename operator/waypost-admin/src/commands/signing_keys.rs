@@ -1,10 +1,7 @@
 //! `waypost-admin signing-keys`: the keys that sign access tokens.
 
-use std::fmt::{self, Display};
-
 use clap::{Args, Subcommand};
-use operator::signing_keys::SigningKeysOf;
-use serde::Serialize;
+use operator::signing_keys::{Replaced, SigningKeysOf};
 
 use crate::{arguments::Which, failure::Failure, output::Output};
 
@@ -41,31 +38,12 @@ impl Arguments {
         let deployment = which.open().await?;
         let keys = SigningKeysOf::open(&deployment)?;
         let Command::Rotate { emergency } = self.command;
-        let replaced = if emergency {
-            let replaced = keys.replace().await?;
-            Replaced { current: replaced.current, next: replaced.next, revoked: replaced.revoked }
-        } else {
-            let rotated = keys.rotate().await?;
-            Replaced { current: rotated.current, next: rotated.next, revoked: Vec::new() }
-        };
-        output.write(&replaced)
-    }
-}
-
-/// The names of the keys from now on.
-#[derive(Serialize)]
-struct Replaced {
-    current: String,
-    next: String,
-    revoked: Vec<String>,
-}
-
-impl Display for Replaced {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} signs from now on; {} will be next", self.current, self.next)?;
-        if !self.revoked.is_empty() {
-            write!(f, "\nevery token that {} signed is refused within a minute", self.revoked.join(", "))?;
+        let replaced = if emergency { keys.replace().await? } else { keys.rotate().await? };
+        let Replaced { current, next, revoked } = &replaced;
+        let mut text = format!("{current} signs from now on; {next} will be next");
+        if !revoked.is_empty() {
+            text += &format!("\nevery token that {} signed is refused within a minute", revoked.join(", "));
         }
-        Ok(())
+        output.write(&replaced, text)
     }
 }

@@ -1,0 +1,70 @@
+//! The plan of a run: template, programs and settings, read and checked before anything starts.
+
+use auth::signing::SigningAlgorithm;
+use base::environment;
+use issuer::settings::{SigningSettings, TokenSettings};
+use outbound::EndpointSettings;
+use payments::panel::PanelSettings;
+use webhooks::{deliveries::schedule::ScheduleSettings, subscriptions::breaker::BreakerSettings};
+
+use deployment::Template;
+
+use crate::{
+    Arguments,
+    placement::Placement,
+    preflight::{self, Missing, Programs},
+    settings::{Settings, SettingsError},
+};
+
+/// Everything that a run is given.
+pub struct Plan<'a> {
+    /// The functions, their triggers, the table and the queues.
+    pub template: Template,
+    /// Where the programs are.
+    pub programs: Programs,
+    /// The values of the template's parameters.
+    pub settings: Settings,
+    /// The algorithm of new keys that sign tokens.
+    pub signing_algorithm: SigningAlgorithm,
+    /// The lifetime of tokens, in seconds.
+    pub token_lifetime: u32,
+    /// The ports and programs that a test chooses.
+    pub placement: &'a Placement,
+}
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    #[error(transparent)]
+    Missing(#[from] Missing),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    FunctionSettings(#[from] environment::SettingsError),
+}
+
+impl<'a> Plan<'a> {
+    /// Reads the project's template, finds the programs and reads the settings.
+    pub fn read(arguments: &'a Arguments) -> Result<Self, PlanError> {
+        let placement = &arguments.placement;
+        let template = preflight::template(&arguments.project)?;
+        let programs = preflight::programs(&arguments.project, placement.binaries.as_deref(), template.functions())?;
+        #[expect(clippy::disallowed_methods, reason = "the settings of a local run are its environment")]
+        let settings = Settings::read(&template, |name| std::env::var(name).ok())?;
+        // The functions read these themselves. A fault is named here, so that no function fails to start because of it.
+        type Issuing = (TokenSettings, SigningSettings);
+        type Sending = (EndpointSettings, ScheduleSettings, BreakerSettings);
+        let ((tokens, signing), _) = environment::read::<(Issuing, Sending)>()?;
+        if settings.parameters.get("AdminPanelUrl").is_some_and(|address| !address.is_empty()) {
+            environment::read::<PanelSettings>()?;
+        }
+        Ok(Self {
+            template,
+            programs,
+            settings,
+            signing_algorithm: signing.algorithm,
+            token_lifetime: tokens.lifetime,
+            placement,
+        })
+    }
+}

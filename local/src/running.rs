@@ -1,0 +1,67 @@
+//! The running service, and its orderly end.
+
+use std::{future::Future, io, time::Duration};
+
+use tokio::{sync::oneshot, task::JoinHandle, time};
+
+use crate::{
+    data::{DataError, DataFolder},
+    invoke::Invoker,
+    services::Socket,
+    table::TableServer,
+};
+
+/// How long running invocations may take to end.
+const LAST_ORDERS: Duration = Duration::from_secs(5);
+
+/// The parts that must be kept while the service runs.
+pub struct Running {
+    pub gateway: RunningGateway,
+    pub invoker: Invoker,
+    pub _table: TableServer,
+    pub _socket: Socket,
+}
+
+/// The gateway in its task.
+pub struct RunningGateway {
+    pub end: JoinHandle<io::Result<()>>,
+    /// Closes the gateway when it is dropped.
+    pub close: oneshot::Sender<()>,
+}
+
+/// Why the service ended by itself, or not in order.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error("the gateway ended")]
+    Gateway(#[source] io::Error),
+    #[error("signals cannot be received")]
+    Signals(#[source] io::Error),
+    #[error(transparent)]
+    Data(#[from] DataError),
+}
+
+impl Running {
+    /// Waits until the service is asked to end, and lets running requests and invocations end first.
+    pub async fn until(
+        self,
+        shutdown: &mut (impl Future<Output = io::Result<()>> + Unpin),
+        data: &DataFolder,
+    ) -> Result<(), RunError> {
+        let RunningGateway { end: mut gateway, close } = self.gateway;
+        tokio::select! {
+            asked = shutdown => asked.map_err(RunError::Signals)?,
+            ended = &mut gateway => {
+                let fault = ended.map_err(io::Error::other).and_then(|ended| ended).err();
+                return Err(RunError::Gateway(fault.unwrap_or_else(|| io::ErrorKind::ConnectionAborted.into())));
+            }
+        }
+        tracing::info!("ending");
+        data.withdraw_service_env()?;
+        drop(close);
+        let last_orders = async { tokio::join!(gateway, self.invoker.drain()) };
+        if time::timeout(LAST_ORDERS, last_orders).await.is_err() {
+            tracing::warn!("some requests did not end within {LAST_ORDERS:?}");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! The invocations of one function: those that wait, and those that its process works on.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use axum::body::Bytes;
+use base::clock::Time;
+use tokio::sync::oneshot;
+
+/// Why an invocation has no answer.
+#[derive(Debug)]
+pub enum Failure {
+    /// The function answered with an error, which this JSON describes.
+    Error(Bytes),
+    /// The function's process ended.
+    Died,
+}
+
+/// The end of an invocation.
+pub type InvocationOutcome = Result<Bytes, Failure>;
+
+/// The invocations of one function.
+#[derive(Default)]
+pub struct Invocations(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// The number of the present process; higher than that of the last one, when that has ended.
+    process: u64,
+    /// Whether that process has asked for an invocation yet.
+    started: bool,
+    waiting: VecDeque<Invocation>,
+    /// Polls of the present process. The last one is served first, so that the same connections stay busy.
+    polls: Vec<oneshot::Sender<Offer>>,
+    in_hand: HashMap<String, oneshot::Sender<InvocationOutcome>>,
+}
+
+struct Invocation {
+    id: String,
+    event: Bytes,
+    deadline: Time,
+    answer: oneshot::Sender<InvocationOutcome>,
+}
+
+/// An invocation that is offered to a poll. If the poll's connection is gone before it accepts, the invocation goes back to
+/// the first place.
+pub struct Offer {
+    invocations: Arc<Invocations>,
+    invocation: Option<Invocation>,
+}
+
+impl Invocations {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("nothing panics while holding it")
+    }
+
+    /// Adds an invocation. When the receiver is dropped before a process works on the invocation, no process gets it.
+    pub fn add(self: &Arc<Self>, id: String, event: Bytes, deadline: Time) -> oneshot::Receiver<InvocationOutcome> {
+        let (answer, answered) = oneshot::channel();
+        self.state().waiting.push_back(Invocation { id, event, deadline, answer });
+        self.serve();
+        answered
+    }
+
+    /// Offers waiting invocations to waiting polls.
+    fn serve(self: &Arc<Self>) {
+        let mut state = self.state();
+        while let Some(invocation) = state.waiting.pop_front() {
+            if invocation.answer.is_closed() {
+                continue;
+            }
+            let Some(poll) = state.polls.pop() else { return state.waiting.push_front(invocation) };
+            let offer = Offer { invocations: Arc::clone(self), invocation: Some(invocation) };
+            if let Err(mut back) = poll.send(offer) {
+                // Emptied here, since its `drop` would lock the state, which is locked.
+                if let Some(invocation) = back.invocation.take() {
+                    state.waiting.push_front(invocation);
+                }
+            }
+        }
+    }
+
+    /// Begins a new process, and returns its number.
+    pub fn begin(&self) -> u64 {
+        let mut state = self.state();
+        state.process += 1;
+        state.started = false;
+        state.process
+    }
+
+    /// Adds a poll of a process; none if the process has ended.
+    pub fn poll(self: &Arc<Self>, process: u64) -> Option<oneshot::Receiver<Offer>> {
+        let mut state = self.state();
+        if process != state.process {
+            return None;
+        }
+        state.started = true;
+        let (poll, polled) = oneshot::channel();
+        state.polls.push(poll);
+        drop(state);
+        self.serve();
+        Some(polled)
+    }
+
+    /// Takes an invocation out of the process's hand, to be answered.
+    pub fn finish(&self, id: &str) -> Option<oneshot::Sender<InvocationOutcome>> {
+        self.state().in_hand.remove(id)
+    }
+
+    /// Ends a process, and fails the invocations that it had in hand.
+    pub fn end(&self, process: u64) {
+        let mut state = self.state();
+        if process != state.process {
+            return;
+        }
+        state.process += 1;
+        state.polls.clear();
+        let mut lost: Vec<_> = state.in_hand.drain().map(|(_, answer)| answer).collect();
+        if !state.started {
+            // The process could not even start, and nor may the next one: waiting invocations fail, as on AWS.
+            lost.extend(state.waiting.drain(..).map(|invocation| invocation.answer));
+        }
+        drop(state);
+        for answer in lost {
+            // A caller that has given up needs no answer.
+            let _ = answer.send(Err(Failure::Died));
+        }
+    }
+
+    #[cfg(test)]
+    pub fn is_idle(&self) -> bool {
+        self.state().waiting.is_empty()
+    }
+}
+
+impl Offer {
+    /// Puts the invocation into the process's hand, and returns its id, event and deadline; none if the process has ended.
+    pub fn accept(mut self, process: u64) -> Option<(String, Bytes, Time)> {
+        let invocations = Arc::clone(&self.invocations);
+        let mut state = invocations.state();
+        if process != state.process {
+            drop(state);
+            return None;
+        }
+        let Invocation { id, event, deadline, answer } = self.invocation.take()?;
+        state.in_hand.insert(id.clone(), answer);
+        Some((id, event, deadline))
+    }
+}
+
+impl Drop for Offer {
+    fn drop(&mut self) {
+        if let Some(invocation) = self.invocation.take() {
+            self.invocations.state().waiting.push_front(invocation);
+            self.invocations.serve();
+        }
+    }
+}

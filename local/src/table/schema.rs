@@ -1,0 +1,168 @@
+//! The table on disk: made as the template declares it, and given the indexes that a newer template adds.
+
+use std::{
+    fs::{File, Permissions},
+    io,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+};
+
+use deployment::Table;
+use dynoxide::Database;
+use serde_json::{Value, json};
+
+/// The table's name; the emulator demands eleven characters or more.
+pub const TABLE_NAME: &str = "waypost-local";
+
+/// Why the table on disk cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SchemaError {
+    /// The file cannot be opened, or is not a database.
+    #[error("the table's file cannot be used: {0}; `make clean-data` begins anew")]
+    Open(String),
+    /// DynamoDB would not create the template's table.
+    #[error("the table cannot be created: {0}")]
+    Create(String),
+    /// The file's table was made by another template, and new indexes do not make it the present one.
+    #[error("the table on disk has other keys or indexes than template.yaml; `make clean-data` begins anew")]
+    Outdated,
+    /// An index of the template cannot be added to the file's table.
+    #[error("the index {index} cannot be added to the table on disk: {reason}")]
+    Index {
+        /// The index's name.
+        index: String,
+        /// The emulator's error.
+        reason: String,
+    },
+}
+
+/// Makes the file if it is missing. Only its owner can read it.
+fn make_private(file: &str) -> io::Result<()> {
+    let file = File::options().create(true).append(true).mode(0o600).open(file)?;
+    file.set_permissions(Permissions::from_mode(0o600))
+}
+
+/// Opens the file, and makes in it the table that the template declares, or the indexes that its table lacks.
+pub fn open(file: &str, table: &Table) -> Result<Database, SchemaError> {
+    let create = |error: &dyn std::fmt::Display| SchemaError::Create(error.to_string());
+    // SQLite gives the files beside it, with the last writes, the same mode.
+    make_private(file).map_err(|error| SchemaError::Open(error.to_string()))?;
+    let database = Database::new(file).map_err(|error| SchemaError::Open(error.to_string()))?;
+    // This call sets SQLite's `synchronous` to NORMAL: a commit is written, and SQLite waits for the disk only when it merges
+    // the log into the file. A killed process loses nothing, since the kernel has every commit. A failure of power or kernel
+    // loses the last commits, and never the order or the form of the others. Waiting for the disk at each commit would cost
+    // more than all the rest of a write.
+    database.disable_bulk_loading().map_err(|error| SchemaError::Open(error.to_string()))?;
+
+    let name = json!({ "TableName": TABLE_NAME });
+    let describe = serde_json::from_value(name.clone()).map_err(|error| create(&error))?;
+    if let Ok(existing) = database.describe_table(describe) {
+        let existing = serde_json::to_value(existing).map_err(|error| create(&error))?;
+        let missing = missing_indexes(&existing["Table"], &table.definition).ok_or(SchemaError::Outdated)?;
+        missing.into_iter().try_for_each(|index| add_index(&database, index, &table.definition))?;
+        return Ok(database);
+    }
+
+    let mut definition = table.definition.clone();
+    definition["TableName"] = json!(TABLE_NAME);
+    let request = serde_json::from_value(definition).map_err(|error| create(&error))?;
+    database.create_table(request).map_err(|error| create(&error))?;
+    if let Some(attribute) = &table.expiry_attribute {
+        let mut request = name;
+        request["TimeToLiveSpecification"] = json!({ "AttributeName": attribute, "Enabled": true });
+        let request = serde_json::from_value(request).map_err(|error| create(&error))?;
+        database.update_time_to_live(request).map_err(|error| create(&error))?;
+    }
+    Ok(database)
+}
+
+/// The indexes of the template that a table on disk lacks; `None` when the table differs in anything else.
+fn missing_indexes<'a>(existing: &Value, wanted: &'a Value) -> Option<Vec<&'a Value>> {
+    let indexes = |table: &'a Value| table["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
+    let form = |index: &Value| ["IndexName", "KeySchema", "Projection"].map(|member| index[member].clone());
+    let present: Vec<_> = existing["GlobalSecondaryIndexes"].as_array().into_iter().flatten().map(form).collect();
+    let known = |name: &Value| present.iter().any(|[present, ..]| present == name);
+    let has_place = |index: &[Value; 3]| indexes(wanted).any(|wanted| form(wanted) == *index);
+    let is_same = existing["KeySchema"] == wanted["KeySchema"] && present.iter().all(has_place);
+    is_same.then(|| indexes(wanted).filter(|index| !known(&index["IndexName"])).collect())
+}
+
+/// Adds an index, and puts the table's items into it, as an update of the stack does on AWS.
+fn add_index(database: &Database, index: &Value, definition: &Value) -> Result<(), SchemaError> {
+    let name = || index["IndexName"].as_str().unwrap_or_default().to_owned();
+    let failed = |error: &dyn std::fmt::Display| SchemaError::Index { index: name(), reason: error.to_string() };
+    let request = json!({
+        "TableName": TABLE_NAME,
+        "AttributeDefinitions": definition["AttributeDefinitions"],
+        "GlobalSecondaryIndexUpdates": [{ "Create": index }],
+    });
+    let request = serde_json::from_value(request).map_err(|error| failed(&error))?;
+    database.update_table(request).map_err(|error| failed(&error))?;
+    tracing::info!("added the index {} to the table", name());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(indexes: &[&str]) -> Value {
+        let index = |name: &&str| {
+            json!({
+                "IndexName": name,
+                "KeySchema": [{ "AttributeName": name, "KeyType": "HASH" }],
+                "Projection": { "ProjectionType": "KEYS_ONLY" },
+            })
+        };
+        let attribute = |name: &&str| json!({ "AttributeName": name, "AttributeType": "S" });
+        let attributes: Vec<Value> = ["pk"].iter().chain(indexes).map(attribute).collect();
+        let indexes: Vec<Value> = indexes.iter().map(index).collect();
+        json!({
+            "AttributeDefinitions": attributes,
+            "KeySchema": [{ "AttributeName": "pk", "KeyType": "HASH" }],
+            "BillingMode": "PAY_PER_REQUEST",
+            "GlobalSecondaryIndexes": indexes,
+        })
+    }
+
+    #[test]
+    fn only_a_table_that_lacks_nothing_but_indexes_can_go_on() {
+        let missing = |existing: &Value, wanted: &Value| missing_indexes(existing, wanted).map(|found| found.len());
+        let (one, two) = (definition(&["one"]), definition(&["one", "two"]));
+        assert_eq!(missing(&one, &one), Some(0));
+        assert_eq!(missing(&one, &two), Some(1));
+        assert_eq!(missing(&two, &one), None, "it has an index that the template lacks");
+        let mut other = two.clone();
+        other["GlobalSecondaryIndexes"][0]["Projection"]["ProjectionType"] = json!("ALL");
+        assert_eq!(missing(&other, &two), None, "an index is another");
+        other = two.clone();
+        other["KeySchema"][0]["AttributeName"] = json!("key");
+        assert_eq!(missing(&other, &two), None, "the keys are others");
+    }
+
+    #[test]
+    fn an_index_that_is_new_in_the_template_finds_what_the_table_has() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("table.db").to_string_lossy().into_owned();
+        let table = |indexes: &[&str]| Table {
+            logical_id: "Table".to_owned(),
+            definition: definition(indexes),
+            expiry_attribute: None,
+        };
+        let database = open(&file, &table(&["one"])).expect("a new table");
+        let item = json!({ "pk": { "S": "1" }, "one": { "S": "x" }, "two": { "S": "y" } });
+        let put = json!({ "TableName": TABLE_NAME, "Item": item });
+        database.put_item(serde_json::from_value(put).expect("a request")).expect("written");
+        drop(database);
+
+        let database = open(&file, &table(&["one", "two"])).expect("the index is added");
+        let query = json!({
+            "TableName": TABLE_NAME, "IndexName": "two", "KeyConditionExpression": "two = :two",
+            "ExpressionAttributeValues": { ":two": { "S": "y" } },
+        });
+        let found = database.query(serde_json::from_value(query).expect("a request")).expect("found");
+        assert_eq!(found.count, 1);
+        drop(database);
+        assert!(matches!(open(&file, &table(&["one"])), Err(SchemaError::Outdated)));
+        assert!(open(&file, &table(&["one", "two"])).is_ok(), "nothing is to be added the second time");
+    }
+}
