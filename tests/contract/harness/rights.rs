@@ -86,7 +86,7 @@ pub fn template_rights() -> Rights {
 
 /// The functions whose grants a run must use all of.
 pub enum Whole {
-    /// Every function: all tests ran and passed.
+    /// Every function: all tests ran.
     All,
     /// The function that `RIGHTS_OF` names: the tests that were chosen are said to be all of that function.
     Of(String),

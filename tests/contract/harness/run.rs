@@ -90,7 +90,7 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
         return ExitCode::FAILURE;
     }
     rights::collect(&suite.bundle.data());
-    let all = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.ignored && !conclusion.has_failed();
+    let all = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.ignored;
     #[expect(clippy::disallowed_methods, reason = "a choice of who runs the tests, as the arguments are")]
     let of_one = std::env::var("RIGHTS_OF");
     let whole = if all { Whole::All } else { of_one.map_or(Whole::None, Whole::Of) };
