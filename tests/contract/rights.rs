@@ -6,6 +6,7 @@ use std::{
     path::Path,
     process::Stdio,
     sync::Arc,
+    time::Duration,
 };
 
 use deployment::Template;
@@ -14,9 +15,9 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::harness::{
-    Behaviour, Bus, Receiver, Suite, aws_authorization, aws_authorization_of, local, project, python,
+    Application, Behaviour, Bus, Receiver, Suite, aws_authorization, aws_authorization_of, local, now, project, python,
     rights::{expect_refusal, template_rights},
-    tests,
+    tests, until,
 };
 
 tests![
@@ -25,6 +26,7 @@ tests![
     every_variable_that_a_function_declares_is_read,
     what_goes_to_a_slow_webhook_is_announced_in_its_lane_by_every_function_that_publishes,
     a_message_that_says_not_whose_its_delivery_is_is_handled,
+    a_token_that_lives_longer_than_an_hour_is_revoked_for_as_long,
     every_endpoint_for_clients_notes_their_first_use_and_counts_their_guesses,
 ];
 
@@ -145,7 +147,7 @@ async fn complaint(folder: &Path, function: &str, variables: &[(&str, &str)]) ->
     let mut command = Command::new(folder.join(function));
     command.env_clear().envs(aws).envs(variables.iter().copied());
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
-    let output = tokio::time::timeout(std::time::Duration::from_secs(20), output).await;
+    let output = tokio::time::timeout(Duration::from_secs(20), output).await;
     let output = output.unwrap_or_else(|_| panic!("{function} starts with an environment that it should refuse"));
     let output = output.expect("the function is built");
     assert!(!output.status.success(), "{function} starts with an environment that it should refuse");
@@ -201,4 +203,19 @@ async fn every_endpoint_for_clients_notes_their_first_use_and_counts_their_guess
         ask(&secret).expect(200).await;
         ask("wrong").expect(401).await;
     }
+}
+
+async fn a_token_that_lives_longer_than_an_hour_is_revoked_for_as_long(suite: Arc<Suite>) {
+    let (api, forge) = (&suite.api, suite.forge());
+    let mut claims = forge.claims();
+    claims["exp"] = (now() + 7_200).into();
+    let token = forge.token(&forge.header(), &claims);
+    let form = [("token", token.as_str())];
+    let is_active = async || api.as_client("/oauth2/introspect", Application::Demo, &form).expect(200).await.json();
+    assert_eq!(is_active().await["active"], true);
+    api.as_client("/oauth2/revoke", Application::Demo, &form).expect(200).await;
+    until("the end of a revoked token", Duration::from_secs(90), async || {
+        (is_active().await["active"] == false).then_some(())
+    })
+    .await;
 }
