@@ -52,6 +52,11 @@ impl Endpoints {
         ]
     }
 
+    /// The same with a function's credentials, where it has any of its own.
+    pub fn of(&self, function: Option<&Credentials>) -> Self {
+        Self { credentials: function.unwrap_or(&self.credentials).clone(), ..self.clone() }
+    }
+
     pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
         aws_sdk_dynamodb::Client::new(&self.config(&self.table))
     }

@@ -18,8 +18,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::json;
+use std::sync::Arc;
 
-use crate::aws::Credentials;
+use crate::{aws::Credentials, function_rights::FunctionCallers};
 
 /// Headers that only browsers send. Not `Sec-Fetch-Mode`: Node.js sends it as well, and no browser sends it alone.
 const BROWSERS_OWN: [&str; 3] = ["sec-fetch-site", "sec-fetch-dest", "sec-fetch-user"];
@@ -36,13 +37,30 @@ pub enum Refusal {
     Stranger,
 }
 
-/// Lets requests through that carry the credentials and come from no browser.
-pub async fn with_credentials(State(credentials): State<Credentials>, request: Request, next: Next) -> Response {
-    let checked = from_this_machine(request.headers(), request.uri())
-        .and_then(|()| check(request.headers(), request.uri(), &credentials.access_key_id));
-    match checked {
-        Ok(()) => next.run(request).await,
-        Err(refusal) => refusal.into_response(),
+/// Those whom a server answers.
+#[derive(Clone)]
+pub struct Callers {
+    /// The credentials of `service.env`, which may do everything.
+    pub operator: Credentials,
+    /// The functions' own, where functions call the server.
+    pub functions: Option<Arc<FunctionCallers>>,
+}
+
+/// Lets requests through that come from no browser and carry credentials that may do what they ask.
+pub async fn with_credentials(State(callers): State<Callers>, request: Request, next: Next) -> Response {
+    let presented = from_this_machine(request.headers(), request.uri())
+        .and_then(|()| access_key_id(request.headers(), request.uri()));
+    let presented = match presented {
+        Ok(presented) => presented,
+        Err(refusal) => return refusal.into_response(),
+    };
+    if same(&presented, &callers.operator.access_key_id) {
+        return next.run(request).await;
+    }
+    let functions = callers.functions.as_deref();
+    match functions.and_then(|functions| Some((functions, functions.function(&presented)?))) {
+        Some((functions, function)) => functions.pass(function, request, next).await,
+        None => Refusal::Stranger.into_response(),
     }
 }
 
@@ -71,7 +89,8 @@ fn from_this_machine(headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
     if here { Ok(()) } else { Err(Refusal::Host) }
 }
 
-fn check(headers: &HeaderMap, uri: &Uri, access_key_id: &str) -> Result<(), Refusal> {
+/// The access key id that a request shows.
+fn access_key_id(headers: &HeaderMap, uri: &Uri) -> Result<String, Refusal> {
     let signed = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let in_header = signed.and_then(|value| {
         let (_, credential) = value.strip_prefix("AWS4-")?.split_once("Credential=")?;
@@ -85,8 +104,7 @@ fn check(headers: &HeaderMap, uri: &Uri, access_key_id: &str) -> Result<(), Refu
             .map(|(_, value)| value.into_owned())
     };
     let credential = in_header.or_else(in_query).ok_or(Refusal::Anonymous)?;
-    let presented = credential.split('/').next().unwrap_or_default();
-    if same(presented, access_key_id) { Ok(()) } else { Err(Refusal::Stranger) }
+    Ok(credential.split('/').next().unwrap_or_default().to_owned())
 }
 
 impl Refusal {
@@ -139,7 +157,8 @@ mod tests {
             map.insert(name, value.parse().expect("a value"));
         }
         let uri: Uri = uri.parse().expect("an address");
-        from_this_machine(&map, &uri).and_then(|()| check(&map, &uri, KEY))
+        let presented = from_this_machine(&map, &uri).and_then(|()| access_key_id(&map, &uri))?;
+        if same(&presented, KEY) { Ok(()) } else { Err(Refusal::Stranger) }
     }
 
     #[test]

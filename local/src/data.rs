@@ -48,7 +48,7 @@ impl DataFolder {
             }
         }
         let folder = Self { root, _lock: lock };
-        for part in [folder.secrets(), folder.logs(), folder.scratch()] {
+        for part in [folder.secrets(), folder.logs(), folder.scratch(), folder.rights()] {
             make_private_folder(&part)?;
         }
         folder.withdraw_service_env()?;
@@ -69,6 +69,11 @@ impl DataFolder {
     /// Files that tools write while they run. They can be removed between two runs.
     pub fn scratch(&self) -> PathBuf {
         self.root.join("scratch")
+    }
+
+    /// What functions were refused, and which of their grants they used.
+    pub fn rights(&self) -> PathBuf {
+        self.root.join("rights")
     }
 
     pub fn table(&self) -> PathBuf {

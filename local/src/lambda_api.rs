@@ -17,8 +17,7 @@ use base::logging;
 use tokio::{net::TcpListener, time};
 
 use crate::{
-    aws::Credentials,
-    callers,
+    callers::{self, Callers},
     invoke::{InvokeError, Invoker},
 };
 
@@ -30,11 +29,11 @@ const MAX_EVENT: usize = 6 * 1024 * 1024;
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1)];
 
 /// Answers requests with the credentials, until the process ends.
-pub async fn serve(listener: TcpListener, invoker: Invoker, credentials: Credentials) -> std::io::Result<()> {
+pub async fn serve(listener: TcpListener, invoker: Invoker, callers: Callers) -> std::io::Result<()> {
     let service = Router::new()
         .route("/2015-03-31/functions/{function}/invocations", post(invoke))
         .layer(DefaultBodyLimit::max(MAX_EVENT))
-        .layer(middleware::from_fn_with_state(credentials, callers::with_credentials))
+        .layer(middleware::from_fn_with_state(callers, callers::with_credentials))
         .with_state(invoker);
     axum::serve(listener, service).await
 }

@@ -4,6 +4,7 @@ mod aws;
 mod bundle;
 mod callers;
 mod data;
+mod function_rights;
 mod gateway;
 mod invoke;
 mod lambda_api;

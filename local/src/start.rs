@@ -24,7 +24,9 @@ use crate::{
     Arguments,
     aws::{Credentials as AwsCredentials, Endpoints},
     bundle::{Bundle, ENVIRONMENT, EnvironmentError},
+    callers::Callers,
     data::{DataError, DataFolder, write_private},
+    function_rights::{FunctionCallers, FunctionRightsError},
     gateway::Gateway,
     invoke::Invoker,
     lambda_api,
@@ -74,6 +76,8 @@ pub enum StartError {
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
     #[error(transparent)]
+    FunctionRights(#[from] FunctionRightsError),
+    #[error(transparent)]
     NotReady(#[from] NotReady),
     #[error(transparent)]
     Run(#[from] RunError),
@@ -86,7 +90,7 @@ pub async fn run(arguments: &Arguments) -> Result<(), StartError> {
     let ports = Ports::open(arguments.port, host, plan.placement)?;
     let data = DataFolder::open(&arguments.data)?;
     let group = ProcessGroup::start(data.logs()).map_err(StartError::Processes)?;
-    let start = Start::new(&plan, &ports, &data, &group);
+    let start = Start::new(&plan, &ports, &data, &group)?;
     let mut shutdown = pin!(shutdown::requested(arguments.stop_with_parent));
     let outcome = tokio::select! {
         started = start.everything(ports) => match started {
@@ -109,6 +113,8 @@ struct Start<'a> {
     services: SocketAddr,
     /// The stand-ins for AWS, and the credentials that they ask for.
     aws: Endpoints,
+    /// The functions' own credentials.
+    functions: Arc<FunctionCallers>,
     lambda_endpoint: String,
     geo_ip_store: StoreAddress,
     clock: SharedClock,
@@ -116,11 +122,18 @@ struct Start<'a> {
 }
 
 impl<'a> Start<'a> {
-    fn new(plan: &'a Plan<'a>, ports: &Ports, data: &'a DataFolder, group: &'a Arc<ProcessGroup>) -> Self {
+    fn new(
+        plan: &'a Plan<'a>,
+        ports: &Ports,
+        data: &'a DataFolder,
+        group: &'a Arc<ProcessGroup>,
+    ) -> Result<Self, StartError> {
         let random = SystemRandom;
         let credentials = AwsCredentials::fresh(&random);
         let folder = || StoreAddress::Folder(data.geo_ip());
-        Self {
+        let geo_ip_store = plan.settings.geo_ip_store.clone().unwrap_or_else(folder);
+        let functions = FunctionCallers::new(&plan.template, &plan.settings, &geo_ip_store, &data.rights(), &random)?;
+        Ok(Self {
             plan,
             data,
             group,
@@ -128,10 +141,16 @@ impl<'a> Start<'a> {
             services: ports.services.address,
             aws: Endpoints { credentials, table: ports.table.url(), services: ports.services.url() },
             lambda_endpoint: ports.lambda.url(),
-            geo_ip_store: plan.settings.geo_ip_store.clone().unwrap_or_else(folder),
+            functions,
+            geo_ip_store,
             clock: Arc::new(SystemClock),
             random: Arc::new(random),
-        }
+        })
+    }
+
+    /// Those whom the stand-ins answer.
+    fn callers(&self) -> Callers {
+        Callers { operator: self.aws.credentials.clone(), functions: Some(Arc::clone(&self.functions)) }
     }
 
     /// The steps of a start.
@@ -145,8 +164,8 @@ impl<'a> Start<'a> {
         tokio::spawn(services.keep_filled());
         self.provide(&secrets, &demo, &platform).await?;
         let invoker = self.start_functions(ports.runtime)?;
-        let credentials = self.aws.credentials.clone();
-        tokio::spawn(lambda_api::serve(ports.lambda.listener, invoker.clone(), credentials));
+        let operator_alone = Callers { functions: None, ..self.callers() };
+        tokio::spawn(lambda_api::serve(ports.lambda.listener, invoker.clone(), operator_alone));
         let probe = Probe::new(ports.gateway.address, invoker.clone());
         let gateway = self.open_gateway(ports.gateway.listener, &invoker);
         probe.wait(&self.plan.template, &demo).await?;
@@ -161,7 +180,7 @@ impl<'a> Start<'a> {
         let socket = Socket::new(&self.data.scratch(), self.random.as_ref()).map_err(StartError::Processes)?;
         let (program, scratch) = (&self.plan.programs.hypercorn, self.data.scratch());
         let process = services::start(self.group, program, &scratch, &socket.path, port.address);
-        tokio::spawn(relay::serve(port.listener, socket.path.clone(), self.aws.credentials.clone()));
+        tokio::spawn(relay::serve(port.listener, socket.path.clone(), self.callers()));
         let (prefix, queues) = (secrets_prefix(), self.plan.template.queues());
         let services =
             Services::new(process, socket.path.clone(), self.aws.clone(), prefix, queues, self.data.secrets());
@@ -178,8 +197,8 @@ impl<'a> Start<'a> {
 
     async fn open_table(&self, port: Port) -> Result<TableServer, StartError> {
         let table = self.plan.template.tables().first().ok_or(StartError::NoTable)?.clone();
-        let (file, credentials) = (self.data.table(), self.aws.credentials.clone());
-        let opened = tokio::task::spawn_blocking(move || TableServer::start(&file, &table, port, credentials));
+        let (file, callers) = (self.data.table(), self.callers());
+        let opened = tokio::task::spawn_blocking(move || TableServer::start(&file, &table, port, callers));
         Ok(opened.await.map_err(StartError::Panic)??)
     }
 
@@ -213,6 +232,7 @@ impl<'a> Start<'a> {
         let mut processes = Vec::new();
         for function in functions {
             let environment = bundle.environment(function)?;
+            let aws = aws.of(self.functions.credentials(&function.name));
             let process = workers::start(self.group, &programs.binaries, function, environment, &aws, &api);
             processes.push((function.clone(), process));
         }
@@ -230,9 +250,10 @@ impl<'a> Start<'a> {
     /// Starts the pumps, which invoke functions for queues and schedules.
     fn start_triggers(&self, invoker: &Invoker) {
         for function in self.plan.template.functions() {
+            let aws = self.aws.of(self.functions.credentials(&function.name));
             for trigger in &function.queues {
                 let url = queue_url(self.services, &trigger.queue);
-                QueuePump::start(&function.name, trigger, url, self.aws.sqs(), invoker.clone());
+                QueuePump::start(&function.name, trigger, url, aws.sqs(), invoker.clone());
             }
             if let Some(trigger) = &function.schedule {
                 let pump = SchedulePump {

@@ -27,7 +27,10 @@ use tokio::{
 };
 
 use self::schema::SchemaError;
-use crate::{aws::Credentials, callers, ports::Port};
+use crate::{
+    callers::{self, Callers},
+    ports::Port,
+};
 
 /// How often expired items are removed. AWS promises "within days".
 const SWEEP: Duration = Duration::from_secs(60);
@@ -60,14 +63,14 @@ pub enum TableError {
 
 impl TableServer {
     /// Opens the file, makes the table if it is missing, and serves it on this port to requests with the credentials.
-    pub fn start(file: &Path, table: &Table, port: Port, credentials: Credentials) -> Result<Self, TableError> {
+    pub fn start(file: &Path, table: &Table, port: Port, callers: Callers) -> Result<Self, TableError> {
         let (ready, started) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
         let (file, table) = (file.to_string_lossy().into_owned(), table.clone());
         let serve = move || match prepare(&file, &table, port) {
             Ok((runtime, listener, database)) => {
                 let _ = ready.send(Ok(()));
-                serve(runtime, listener, database, credentials, stopped);
+                serve(runtime, listener, database, callers, stopped);
             }
             // The receiver is gone only when the whole start was given up.
             Err(error) => drop(ready.send(Err(error))),
@@ -103,11 +106,11 @@ fn serve(
     runtime: Runtime,
     listener: TcpListener,
     database: Database,
-    credentials: Credentials,
+    callers: Callers,
     stopped: oneshot::Receiver<()>,
 ) {
     runtime.spawn(remove_expired(database.clone()));
-    let router = calls::router(database).layer(middleware::from_fn_with_state(credentials, callers::with_credentials));
+    let router = calls::router(database).layer(middleware::from_fn_with_state(callers, callers::with_credentials));
     let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
     let served = axum::serve(listener, router).with_graceful_shutdown(async {
         let _ = stopped.await;

@@ -82,7 +82,19 @@ async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
     assert_eq!(pointer(&api).await.expect("published")["current"]["buildDate"], day(9));
     let (success, message) = run("?live=true").await;
     assert!(!success && message.contains("was rolled back and is blocked"), "{message}");
+
+    // What neither readers nor a rollback need any more is removed.
+    let oldest = pointer(&api).await.expect("published")["current"]["sha256"].as_str().expect("a text").to_owned();
+    for age in [5, 3] {
+        assert!(read(&api, &format!("{oldest}.mmdb")).await.is_some());
+        server.offer(CITY, &day(age), &database(CITY, age));
+        let (success, message) = run("?live=true").await;
+        assert!(success && message.contains("published build"), "{message}");
+    }
+    assert!(read(&api, &format!("{oldest}.mmdb")).await.is_none());
+    let (success, said) = operator(&api, &["rollback", CITY]).await;
+    assert!(success && said.contains("is current again"), "{said}");
     let (success, said) = operator(&api, &["lookup", "1.1.1.1"]).await;
-    assert!(success && said.contains("\"daysAgo\": 9"), "{said}");
+    assert!(success && said.contains("\"daysAgo\": 5"), "{said}");
     assert!(bundle.stop().await.success());
 }

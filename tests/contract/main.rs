@@ -62,6 +62,7 @@ mod resend;
 mod retries;
 mod revocation;
 mod revocations_measured;
+mod rights;
 mod routes;
 mod samples;
 mod security_page;
@@ -139,6 +140,7 @@ fn main() -> ExitCode {
         webhook_test_event::TESTS,
         webhooks::TESTS,
         checks::TESTS,
+        rights::TESTS,
         routes::TESTS,
         access::TESTS,
         bodies::TESTS,

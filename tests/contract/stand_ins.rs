@@ -3,7 +3,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -38,12 +37,8 @@ fn questions(env: &BTreeMap<String, String>) -> [(&str, &str, &str); 4] {
 
 /// Where a function's process asks for invocations.
 async fn runtime_api(bundle: &Bundle) -> String {
-    let process = bundle.process("token").await;
-    let environment = fs::read(format!("/proc/{}/environ", process.id)).expect("our own process");
-    let environment = String::from_utf8(environment).expect("text");
-    let address = environment.split('\0').find_map(|line| line.strip_prefix("AWS_LAMBDA_RUNTIME_API="));
-    let address = address.expect("a function has one");
-    if address.contains("://") { address.to_owned() } else { format!("http://{address}") }
+    let address = bundle.process("token").await.variable("AWS_LAMBDA_RUNTIME_API").expect("a function has one");
+    if address.contains("://") { address } else { format!("http://{address}") }
 }
 
 /// The same address as other hosts that may lead to this machine.

@@ -15,6 +15,7 @@ const DOMAINS: [&str; 4] = ["geo-ip", "issuer", "payments", "webhooks"];
 fn allowed(name: &str) -> Vec<&'static str> {
     match name {
         "base" | "deployment" => vec![],
+        "rights" => vec!["deployment"],
         "problem" => vec!["base"],
         "storage" | "outbound" => vec!["base", "problem"],
         "auth" => vec!["base", "problem", "storage"],
@@ -40,6 +41,7 @@ fn allowed(name: &str) -> Vec<&'static str> {
             "gate",
             "deployment",
             "operator",
+            "rights",
         ],
         family if family.starts_with("functions-") => {
             let shared = ["base", "problem", "storage", "outbound", "auth", "gate", "function"];

@@ -26,7 +26,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, UnixStream};
 
-use crate::{aws::Credentials, callers};
+use crate::callers::{self, Callers};
 
 /// Headers that concern one connection and are not relayed. The relay's own server answers `Expect`.
 const OF_A_CONNECTION: [HeaderName; 4] = [CONNECTION, EXPECT, TRANSFER_ENCODING, UPGRADE];
@@ -49,11 +49,11 @@ enum RelayError {
 }
 
 /// Passes requests on until the process ends.
-pub async fn serve(listener: TcpListener, socket: PathBuf, credentials: Credentials) -> io::Result<()> {
+pub async fn serve(listener: TcpListener, socket: PathBuf, callers: Callers) -> io::Result<()> {
     let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
     let service = Router::new()
         .fallback(pass)
-        .layer(middleware::from_fn_with_state(credentials, callers::with_credentials))
+        .layer(middleware::from_fn_with_state(callers, callers::with_credentials))
         .with_state(Relay { socket, idle: Arc::default() });
     axum::serve(listener, service).await
 }

@@ -121,21 +121,6 @@ impl Function {
                 }),
                 _ => return Err(fault("HttpApi event without Path and Method")),
             },
-            Some("SQS") => {
-                let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
-                self.queues.push(QueueTrigger {
-                    queue: properties["Queue"]["Fn::GetAtt"][0]
-                        .as_str()
-                        .ok_or_else(|| fault("SQS event's Queue (a !GetAtt of its Arn)"))?
-                        .to_owned(),
-                    batch_size: number(&properties["BatchSize"]).ok_or_else(|| fault("SQS event's BatchSize"))?,
-                    reports_failures: properties["FunctionResponseTypes"]
-                        .as_array()
-                        .is_some_and(|types| types.contains(&"ReportBatchItemFailures".into())),
-                    maximum_concurrency: number(&properties["ScalingConfig"]["MaximumConcurrency"])
-                        .ok_or_else(|| fault("SQS event's ScalingConfig.MaximumConcurrency"))?,
-                });
-            }
             Some("ScheduleV2") => {
                 let every = properties["ScheduleExpression"]
                     .as_str()
@@ -149,11 +134,32 @@ impl Function {
                         .map_err(TemplateError::Input)?,
                 });
             }
+            // SAM would let the function read every queue of the account; a mapping of its own needs a grant of that queue.
+            Some("SQS") => return Err(fault("an SQS event, in place of an AWS::Lambda::EventSourceMapping")),
             // There is no bus on one machine: tests invoke the function in its place.
             Some("EventBridgeRule") => self.bus = true,
             _ => return Err(fault("an event of an unknown Type")),
         }
         Ok(())
+    }
+}
+
+impl QueueTrigger {
+    /// Reads one `AWS::Lambda::EventSourceMapping`, with the logical id of the function that it invokes.
+    pub(crate) fn read(logical_id: &str, properties: &Value) -> Result<(String, Self), TemplateError> {
+        let fault = |what| TemplateError::Member { resource: logical_id.to_owned(), what };
+        let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
+        let function = properties["FunctionName"]["Ref"].as_str().ok_or_else(|| fault("FunctionName (a !Ref)"))?;
+        let queue = &properties["EventSourceArn"]["Fn::GetAtt"][0];
+        let reported = properties["FunctionResponseTypes"].as_array();
+        let trigger = Self {
+            queue: queue.as_str().ok_or_else(|| fault("EventSourceArn (a !GetAtt of a queue's Arn)"))?.to_owned(),
+            batch_size: number(&properties["BatchSize"]).ok_or_else(|| fault("BatchSize"))?,
+            reports_failures: reported.is_some_and(|types| types.contains(&"ReportBatchItemFailures".into())),
+            maximum_concurrency: number(&properties["ScalingConfig"]["MaximumConcurrency"])
+                .ok_or_else(|| fault("ScalingConfig.MaximumConcurrency"))?,
+        };
+        Ok((function.to_owned(), trigger))
     }
 }
 

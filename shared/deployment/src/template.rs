@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::{Function, Queue, Route, Table, TemplateError, yaml_to_json};
+use crate::{Function, Queue, QueueTrigger, Route, Table, TemplateError, yaml_to_json};
 
 /// The deployment, read and checked once.
 #[derive(Debug, Clone)]
@@ -13,6 +13,7 @@ pub struct Template {
     tables: Vec<Table>,
     queues: Vec<Queue>,
     defaults: BTreeMap<String, String>,
+    resources: Map<String, Value>,
 }
 
 impl Template {
@@ -34,11 +35,17 @@ impl Template {
             of_type("AWS::SecretsManager::RotationSchedule")
                 .any(|(_, properties)| properties["RotationLambdaARN"]["Fn::GetAtt"][0] == function)
         };
+        let mappings =
+            of_type("AWS::Lambda::EventSourceMapping").map(|(id, properties)| QueueTrigger::read(id, properties));
+        let mappings: Vec<_> = mappings.collect::<Result<_, _>>()?;
+        let queues = |function: &str| {
+            mappings.iter().filter(|(invoked, _)| invoked == function).map(|(_, trigger)| trigger.clone()).collect()
+        };
         Ok(Self {
             functions: of_type("AWS::Serverless::Function")
                 .map(|(id, properties)| {
                     let function = Function::read(id, properties, globals)?;
-                    Ok(Function { rotates: rotates(id), ..function })
+                    Ok(Function { rotates: rotates(id), queues: queues(id), ..function })
                 })
                 .collect::<Result<_, _>>()?,
             tables: of_type("AWS::DynamoDB::Table")
@@ -46,6 +53,7 @@ impl Template {
                 .collect::<Result<_, _>>()?,
             queues: of_type("AWS::SQS::Queue").map(|(id, properties)| Queue::read(id, properties)).collect(),
             defaults: defaults(&document["Parameters"]),
+            resources: resources.clone(),
         })
     }
 
@@ -80,6 +88,12 @@ impl Template {
     #[must_use]
     pub fn queues(&self) -> &[Queue] {
         &self.queues
+    }
+
+    /// Every resource as it is written, by its logical id, for what has no type of its own here.
+    #[must_use]
+    pub fn resources(&self) -> &Map<String, Value> {
+        &self.resources
     }
 
     /// The parameters that have a default, with it.
@@ -139,18 +153,23 @@ Resources:
       MemorySize: 512
       Environment: {Variables: {QUEUE_URL: !Ref Queue}}
       Events:
-        Queue:
-          Type: SQS
-          Properties:
-            Queue: !GetAtt Queue.Arn
-            BatchSize: 10
-            FunctionResponseTypes: [ReportBatchItemFailures]
-            ScalingConfig: {MaximumConcurrency: 50}
-        Other:
-          Type: SQS
-          Properties: {Queue: !GetAtt Other.Arn, BatchSize: 1, ScalingConfig: {MaximumConcurrency: 2}}
         Minute: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 minute)}}
         Bus: {Type: EventBridgeRule, Properties: {Pattern: {detail-type: [something.happened]}}}
+  DispatchOfQueue:
+    Type: AWS::Lambda::EventSourceMapping
+    Properties:
+      FunctionName: !Ref Dispatch
+      EventSourceArn: !GetAtt Queue.Arn
+      BatchSize: 10
+      FunctionResponseTypes: [ReportBatchItemFailures]
+      ScalingConfig: {MaximumConcurrency: 50}
+  DispatchOfOther:
+    Type: AWS::Lambda::EventSourceMapping
+    Properties:
+      FunctionName: !Ref Dispatch
+      EventSourceArn: !GetAtt Other.Arn
+      BatchSize: 1
+      ScalingConfig: {MaximumConcurrency: 2}
   Rotate: {Type: 'AWS::Serverless::Function', Properties: {CodeUri: target/lambda/rotate}}
   Rotation: {Type: 'AWS::SecretsManager::RotationSchedule', Properties: {RotationLambdaARN: !GetAtt Rotate.Arn}}
   Table:
@@ -199,7 +218,7 @@ Resources:
         assert_eq!(
             dispatch.queues,
             [("Other", 1, false, 2), ("Queue", 10, true, 50)].map(
-                |(queue, batch_size, reports_failures, maximum_concurrency)| crate::QueueTrigger {
+                |(queue, batch_size, reports_failures, maximum_concurrency)| QueueTrigger {
                     queue: queue.to_owned(),
                     batch_size,
                     reports_failures,
@@ -232,12 +251,21 @@ Resources:
 
     #[test]
     fn a_fault_names_the_resource() {
-        for (line, what) in [
-            ("            BatchSize: 10\n", "BatchSize"),
-            ("            ScalingConfig: {MaximumConcurrency: 50}\n", "ScalingConfig.MaximumConcurrency"),
+        for (line, with, said) in [
+            ("      BatchSize: 10\n", "", "DispatchOfQueue: missing or not understood: BatchSize"),
+            (
+                "      ScalingConfig: {MaximumConcurrency: 50}\n",
+                "",
+                "DispatchOfQueue: missing or not understood: ScalingConfig.MaximumConcurrency",
+            ),
+            (
+                "ScheduleV2",
+                "SQS",
+                "Dispatch: missing or not understood: an SQS event, in place of an AWS::Lambda::EventSourceMapping",
+            ),
         ] {
-            let fault = Template::parse(&TEMPLATE.replace(line, "")).expect_err(what);
-            assert_eq!(fault.to_string(), format!("Dispatch: missing or not understood: SQS event's {what}"));
+            let fault = Template::parse(&TEMPLATE.replace(line, with)).expect_err(said);
+            assert_eq!(fault.to_string(), said);
         }
     }
 }

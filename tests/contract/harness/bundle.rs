@@ -23,7 +23,7 @@ use tokio::{
     sync::Mutex,
 };
 
-use super::{LONG, Process, Secrets, descendants, group_members, until};
+use super::{LONG, Process, Secrets, descendants, group_members, rights, until};
 
 /// The settings of a bundle, as `make run` takes them from its environment.
 #[derive(Debug, Clone)]
@@ -182,6 +182,13 @@ impl Bundle {
             }
         }
         report
+    }
+}
+
+/// The data folder goes with the bundle, so the record of the functions' rights is read before.
+impl Drop for Bundle {
+    fn drop(&mut self) {
+        rights::collect(&self.data());
     }
 }
 

@@ -19,6 +19,7 @@ mod person;
 mod processes;
 mod promises;
 mod providers;
+pub mod rights;
 mod run;
 mod scripts;
 mod signature;

@@ -52,6 +52,14 @@ impl Process {
         words.next().is_some_and(|name| name == program) || words.next().is_some_and(|name| name == program)
     }
 
+    /// A variable of the environment that it was started with.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let environment = fs::read(format!("/proc/{}/environ", self.id)).ok()?;
+        let mut variables =
+            environment.split(|octet| *octet == 0).filter_map(|variable| std::str::from_utf8(variable).ok());
+        variables.find_map(|variable| Some(variable.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
+    }
+
     /// Ends it without a chance to do anything.
     pub fn kill(&self) {
         // It may have ended by itself.

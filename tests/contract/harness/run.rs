@@ -11,7 +11,11 @@ use std::{
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
 
-use super::{Suite, until_gone};
+use super::{
+    Suite,
+    rights::{self, Whole},
+    until_gone,
+};
 
 /// Tests mostly wait, so there are many more of them at a time than processors.
 const AT_A_TIME: usize = 32;
@@ -80,13 +84,21 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
     if conclusion.has_failed() || ended.is_err() {
         eprintln!("{}", suite.bundle.logs());
     }
-    match ended {
-        Ok(()) => conclusion.exit_code(),
-        Err(fault) => {
-            eprintln!("{fault}");
-            ExitCode::FAILURE
-        }
+    if let Err(fault) = ended {
+        eprintln!("{fault}");
+        return ExitCode::FAILURE;
     }
+    rights::collect(&suite.bundle.data());
+    let all = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.ignored;
+    #[expect(clippy::disallowed_methods, reason = "a choice of who runs the tests, as the arguments are")]
+    let of_one = std::env::var("RIGHTS_OF");
+    let whole = if all { Whole::All } else { of_one.map_or(Whole::None, Whole::Of) };
+    let faults = rights::faults(&whole);
+    if faults.is_empty() {
+        return conclusion.exit_code();
+    }
+    eprintln!("\nThe functions' rights are not as template.yaml should have them:\n  {}", faults.join("\n  "));
+    ExitCode::FAILURE
 }
 
 fn trial(name: &str, run: fn(Arc<Suite>) -> Running, runtime: &Arc<Runtime>, suite: &Arc<Suite>) -> Trial {

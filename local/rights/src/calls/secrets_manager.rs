@@ -1,0 +1,27 @@
+//! Actions and resources of Secrets Manager's operations.
+//! <https://docs.aws.amazon.com/service-authorization/latest/reference/list_awssecretsmanager.html>
+
+use serde_json::Value;
+
+use super::{CallError, text};
+use crate::{access::Access, names::Deployed};
+
+/// Operations on one secret that need the right of their name and no other.
+const OPERATIONS: [&str; 8] = [
+    "DeleteSecret",
+    "DescribeSecret",
+    "GetSecretValue",
+    "ListSecretVersionIds",
+    "PutSecretValue",
+    "RotateSecret",
+    "UpdateSecret",
+    "UpdateSecretVersionStage",
+];
+
+pub fn accesses(deployed: &Deployed, operation: &str, request: &Value) -> Result<Vec<Access>, CallError> {
+    let action = format!("secretsmanager:{operation}");
+    if !OPERATIONS.contains(&operation) {
+        return Err(CallError::Operation(action));
+    }
+    Ok(vec![Access::new(action, deployed.secret_arn(text(request, "SecretId")?))])
+}

@@ -1,0 +1,69 @@
+//! Whether a function may do what a call asks: a denial wins, then an allowance, and else it may not.
+//! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic_policy-eval-denyallow.html>
+
+use crate::{access::Access, rights::FunctionRights};
+
+/// What IAM says of an access.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// A statement allows it, by these of its parts.
+    Allowed(Vec<Use>),
+    /// A statement denies it.
+    Denied,
+    /// No statement allows it.
+    NotAllowed,
+}
+
+/// A part of a statement that allowed something, by its places in the statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Use {
+    /// The statement among those of the function.
+    pub(crate) statement: usize,
+    /// The action.
+    pub(crate) action: usize,
+    /// The resource.
+    pub(crate) resource: usize,
+    /// The partition key, where the statement's first condition names any.
+    pub(crate) key: Option<usize>,
+}
+
+impl FunctionRights {
+    /// Decides on an access.
+    #[must_use]
+    pub fn decide(&self, access: &Access) -> Decision {
+        if self.statements.iter().any(|statement| !statement.allows && statement.applies(access).is_some()) {
+            return Decision::Denied;
+        }
+        let mut allowing = self.statements.iter().enumerate().filter(|(_, statement)| statement.allows);
+        let found = allowing.find_map(|(place, statement)| Some((place, statement, statement.applies(access)?)));
+        let Some((place, statement, (action, resource))) = found else { return Decision::NotAllowed };
+        let part = |key| Use { statement: place, action, resource, key };
+        let said = statement.conditions.iter().find_map(|condition| condition.said());
+        let Some((comparison, said)) = said else { return Decision::Allowed(vec![part(None)]) };
+        let keys = access.leading_keys.iter().flatten();
+        let of_key = |key: &String| said.iter().position(|said| comparison.holds(said, key));
+        Decision::Allowed(keys.filter_map(of_key).map(|key| part(Some(key))).collect())
+    }
+
+    /// The role's session, as AWS's refusals name it.
+    #[must_use]
+    pub fn principal(&self, account: &str) -> String {
+        format!("arn:aws:sts::{account}:assumed-role/{}Role/{}", self.logical_id, self.name)
+    }
+
+    /// AWS's sentence for a refusal; nothing for what is allowed.
+    /// <https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html>
+    #[must_use]
+    pub fn refusal(&self, account: &str, access: &Access, decision: &Decision) -> Option<String> {
+        let Access { action, resource, .. } = access;
+        let why = match decision {
+            Decision::Allowed(_) => return None,
+            Decision::Denied => "with an explicit deny in an identity-based policy".to_owned(),
+            Decision::NotAllowed => format!("because no identity-based policy allows the {action} action"),
+        };
+        Some(format!(
+            "User: {} is not authorized to perform: {action} on resource: {resource} {why}",
+            self.principal(account)
+        ))
+    }
+}

@@ -1,0 +1,88 @@
+//! The policies of a function's role: those that the template names, and those that SAM adds to them.
+//! <https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-resource-function.html>
+//!
+//! A contract test expands the template with SAM's own translator and holds these policies to what it finds there.
+
+use serde_json::{Map, Value, json};
+
+/// A policy, its references yet to be resolved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// Its name, or its place in the template.
+    pub name: String,
+    /// Its statements.
+    pub statements: Vec<Value>,
+}
+
+/// Why the policies of a function are not known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// A role of its own, with policies elsewhere.
+    #[error("a function with a `Role` of its own is not read here")]
+    Role,
+    /// An entry of `Policies` that is neither a statement, a policy of the template, nor one of AWS that is known here.
+    #[error("the policy {0} is not known here")]
+    Unknown(String),
+}
+
+/// The policy that SAM adds to every function.
+const BASIC: &str = "AWSLambdaBasicExecutionRole";
+
+/// What AWS keeps under this name.
+/// <https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html>
+fn of_aws(name: &str) -> Option<Policy> {
+    let logs = ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"];
+    let statement = json!({ "Effect": "Allow", "Action": logs, "Resource": "*" });
+    (name == BASIC).then(|| Policy { name: name.to_owned(), statements: vec![statement] })
+}
+
+/// The policies of one `AWS::Serverless::Function`.
+pub fn of_function(properties: &Value, resources: &Map<String, Value>) -> Result<Vec<Policy>, PolicyError> {
+    if properties.get("Role").is_some() {
+        return Err(PolicyError::Role);
+    }
+    let unknown = |policy: &Value| PolicyError::Unknown(policy.to_string());
+    let aws = |name: &str| of_aws(name).ok_or_else(|| unknown(&name.into()));
+    let mut policies = vec![aws(BASIC)?];
+    let entries: Vec<_> = match &properties["Policies"] {
+        Value::Null => Vec::new(),
+        Value::Array(entries) => entries.iter().collect(),
+        entry => vec![entry],
+    };
+    for (place, entry) in entries.into_iter().enumerate() {
+        policies.push(match entry {
+            Value::String(name) => aws(name)?,
+            Value::Object(_) if entry.get("Statement").is_some() => {
+                let name = format!("Policies[{place}]");
+                Policy { name, statements: statements(&entry["Statement"]) }
+            }
+            _ => {
+                let named = entry["Ref"].as_str().and_then(|id| Some((id, resources.get(id)?)));
+                let managed = named.filter(|(_, resource)| resource["Type"] == "AWS::IAM::ManagedPolicy");
+                let (name, policy) = managed.ok_or_else(|| unknown(entry))?;
+                let statements = statements(&policy["Properties"]["PolicyDocument"]["Statement"]);
+                Policy { name: name.to_owned(), statements }
+            }
+        });
+    }
+    // Lambda sends what failed there in the function's name.
+    let failures = &properties["EventInvokeConfig"]["DestinationConfig"]["OnFailure"];
+    match failures["Type"].as_str() {
+        None if failures.is_null() => {}
+        Some("SQS") => {
+            let statement =
+                json!({ "Effect": "Allow", "Action": "sqs:SendMessage", "Resource": failures["Destination"] });
+            policies.push(Policy { name: "EventInvokeConfig".to_owned(), statements: vec![statement] });
+        }
+        _ => return Err(unknown(failures)),
+    }
+    Ok(policies)
+}
+
+/// One statement, or a list of them.
+fn statements(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Array(statements) => statements.clone(),
+        statement => vec![statement.clone()],
+    }
+}

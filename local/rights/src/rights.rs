@@ -1,0 +1,143 @@
+//! The rights of every function of a template.
+
+use std::collections::BTreeMap;
+
+use deployment::{Function, Reference, ResolveError, Template, resolve};
+use serde_json::{Map, Value};
+
+use crate::{
+    names::Deployed,
+    policies::{self, Policy, PolicyError},
+    statement::{Statement, StatementError},
+};
+
+/// What one function may do.
+#[derive(Debug, Clone)]
+pub struct FunctionRights {
+    /// The function's name, which is its binary's.
+    pub name: String,
+    /// What the template calls it.
+    pub logical_id: String,
+    /// Its statements as they are decided on.
+    pub(crate) statements: Vec<Statement>,
+    /// The same with each reference as `${Name}`, so that they are the same wherever the template is deployed.
+    pub(crate) written: Vec<Statement>,
+    policies: Vec<Policy>,
+}
+
+/// The rights of every function, by its name, and what calls are read by.
+#[derive(Debug, Clone)]
+pub struct Rights {
+    /// Where the template is deployed.
+    pub(crate) deployed: Deployed,
+    /// The partition key of the table, and of each index by its name.
+    pub(crate) partition_keys: BTreeMap<Option<String>, String>,
+    functions: BTreeMap<String, FunctionRights>,
+}
+
+/// Why the rights of a template are not known.
+#[derive(Debug, thiserror::Error)]
+pub enum RightsError {
+    /// A function's policies.
+    #[error("template.yaml: {function}")]
+    Policies {
+        /// What the template calls the function.
+        function: String,
+        /// Why.
+        source: PolicyError,
+    },
+    /// A reference without a value.
+    #[error("template.yaml: {statement}")]
+    Reference {
+        /// Where it stands.
+        statement: String,
+        /// Why.
+        source: ResolveError,
+    },
+    /// A statement that is not understood.
+    #[error("template.yaml: {statement}")]
+    Statement {
+        /// Where it stands.
+        statement: String,
+        /// Why.
+        source: StatementError,
+    },
+}
+
+impl Rights {
+    /// Reads the rights that a template gives where it is deployed.
+    ///
+    /// # Errors
+    /// When a policy has anything that is not decided here as IAM decides it.
+    pub fn read(template: &Template, deployed: Deployed) -> Result<Self, RightsError> {
+        let resources = template.resources();
+        let functions = template
+            .functions()
+            .iter()
+            .map(|function| Ok((function.name.clone(), FunctionRights::read(function, resources, &deployed)?)));
+        let functions = functions.collect::<Result<_, _>>()?;
+        Ok(Self { partition_keys: partition_keys(resources), deployed, functions })
+    }
+
+    /// Every function's rights.
+    pub fn functions(&self) -> impl Iterator<Item = &FunctionRights> {
+        self.functions.values()
+    }
+
+    /// The rights of the function of this name.
+    #[must_use]
+    pub fn function(&self, name: &str) -> Option<&FunctionRights> {
+        self.functions.get(name)
+    }
+}
+
+impl FunctionRights {
+    fn read(function: &Function, resources: &Map<String, Value>, deployed: &Deployed) -> Result<Self, RightsError> {
+        let Function { name, logical_id: id, .. } = function;
+        let properties = &resources[id]["Properties"];
+        let policies = policies::of_function(properties, resources)
+            .map_err(|source| RightsError::Policies { function: id.clone(), source })?;
+        let all = |lookup: &dyn Fn(Reference<'_>) -> Option<Value>| -> Result<Vec<_>, RightsError> {
+            let read = |(name, statement): (String, &Value)| {
+                let at = || format!("{id}: {name}");
+                let resolved =
+                    resolve(statement, lookup).map_err(|source| RightsError::Reference { statement: at(), source })?;
+                Statement::read(name.clone(), &resolved)
+                    .map_err(|source| RightsError::Statement { statement: at(), source })
+            };
+            policies.iter().flat_map(named).map(read).collect()
+        };
+        let statements = all(&|reference| deployed.value(resources, reference))?;
+        let written = all(&|reference| Some(format!("${{{reference}}}").into()))?;
+        Ok(Self { name: name.clone(), logical_id: id.clone(), statements, written, policies })
+    }
+
+    /// Its policies as the template and SAM have them: the name of each, and its statements.
+    pub fn policies(&self) -> impl Iterator<Item = (&str, &[Value])> {
+        self.policies.iter().map(|policy| (&*policy.name, &*policy.statements))
+    }
+}
+
+/// A policy's statements, each with its name.
+fn named(policy: &Policy) -> impl Iterator<Item = (String, &Value)> {
+    let numbered = policy.statements.iter().enumerate();
+    numbered.map(|(place, statement)| (format!("{} statement {}", policy.name, place + 1), statement))
+}
+
+fn partition_keys(resources: &Map<String, Value>) -> BTreeMap<Option<String>, String> {
+    let mut keys = BTreeMap::new();
+    for table in resources.values().filter(|resource| resource["Type"] == "AWS::DynamoDB::Table") {
+        let properties = &table["Properties"];
+        let hash = |schema: &Value| {
+            let parts = schema.as_array().into_iter().flatten();
+            let hash = parts.into_iter().find(|part| part["KeyType"] == "HASH");
+            hash.and_then(|part| part["AttributeName"].as_str()).map(str::to_owned)
+        };
+        keys.extend(hash(&properties["KeySchema"]).map(|key| (None, key)));
+        for index in properties["GlobalSecondaryIndexes"].as_array().into_iter().flatten() {
+            let name = index["IndexName"].as_str().map(str::to_owned);
+            keys.extend(hash(&index["KeySchema"]).map(|key| (name, key)));
+        }
+    }
+    keys
+}

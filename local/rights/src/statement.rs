@@ -1,0 +1,99 @@
+//! One statement of a policy.
+//! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements.html>
+
+use serde_json::{Map, Value};
+
+use crate::{
+    access::Access,
+    condition::{Condition, texts},
+    pattern,
+};
+
+/// The elements of a statement that are read here. Another one could take rights away, so it is an error.
+const ELEMENTS: [&str; 5] = ["Sid", "Effect", "Action", "Resource", "Condition"];
+
+/// What is allowed or denied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// Where it stands: the policy, and its place in it from 1.
+    pub name: String,
+    /// Whether it allows; else it denies, and nothing else allows what it denies.
+    pub allows: bool,
+    /// The actions, which may have wildcards.
+    pub actions: Vec<String>,
+    /// The resources, which may have wildcards.
+    pub resources: Vec<String>,
+    /// What has to hold besides: all of it.
+    pub conditions: Vec<Condition>,
+}
+
+/// Why a statement is not understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StatementError {
+    /// An element is missing, or has another form.
+    #[error("`{0}` is missing or has a form that is not read here")]
+    Malformed(&'static str),
+    /// An element that is not read here, such as `NotAction`.
+    #[error("the element `{0}` is not read here")]
+    Element(String),
+    /// A condition operator that is not read here.
+    #[error("the condition operator `{0}` is not read here")]
+    Operator(String),
+    /// A condition key for which calls here have no value.
+    #[error("the condition key `{0}` is not known here")]
+    Key(String),
+}
+
+impl Statement {
+    /// Reads a statement in which every reference is resolved.
+    pub fn read(name: String, statement: &Value) -> Result<Self, StatementError> {
+        if let Some(element) =
+            statement.as_object().into_iter().flat_map(Map::keys).find(|key| !ELEMENTS.contains(&key.as_str()))
+        {
+            return Err(StatementError::Element(element.clone()));
+        }
+        let list = |element: &'static str| texts(&statement[element]).ok_or(StatementError::Malformed(element));
+        Ok(Self {
+            name,
+            allows: match statement["Effect"].as_str() {
+                Some("Allow") => true,
+                Some("Deny") => false,
+                _ => return Err(StatementError::Malformed("Effect")),
+            },
+            actions: list("Action")?,
+            resources: list("Resource")?,
+            conditions: statement.get("Condition").map_or(Ok(Vec::new()), Condition::read)?,
+        })
+    }
+
+    /// The place of the action and the resource by which this statement is about an access; nothing when it is not.
+    pub fn applies(&self, access: &Access) -> Option<(usize, usize)> {
+        let action = self.actions.iter().position(|action| pattern::matches_action(action, &access.action))?;
+        let resource = self.resources.iter().position(|resource| pattern::matches(resource, &access.resource))?;
+        self.conditions.iter().all(|condition| condition.holds(access)).then_some((action, resource))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_statement_with_what_is_not_read_here_is_an_error() {
+        let read = |statement: Value| Statement::read("a policy".to_owned(), &statement);
+        let whole = json!({ "Sid": "A", "Effect": "Allow", "Action": "a:B", "Resource": ["arn"] });
+        assert_eq!(read(whole.clone()).expect("whole").actions, ["a:B"]);
+        for (element, value) in [("NotAction", json!("a")), ("NotResource", json!("a")), ("Principal", json!("*"))] {
+            let mut more = whole.clone();
+            more[element] = value;
+            assert_eq!(read(more), Err(StatementError::Element(element.to_owned())));
+        }
+        for element in ["Effect", "Action", "Resource"] {
+            let mut less = whole.clone();
+            less[element] = Value::Null;
+            assert_eq!(read(less), Err(StatementError::Malformed(element)));
+        }
+    }
+}

@@ -1,0 +1,44 @@
+"""Expands template.yaml as SAM does, and prints the policies of each function's role.
+
+Standard input: {"template": "<path>"}. Standard output: {"<function's logical id>": {"managed": [...], "statements": [...]}},
+where "managed" has the names of AWS's own policies, and "statements" those of all others.
+"""
+
+import json
+import sys
+
+import boto3
+from samtranslator.parser.parser import Parser
+from samtranslator.translator.translator import Translator
+from samtranslator.yaml_helper import yaml_parse
+
+
+def statements(document):
+    found = document["Statement"]
+    return found if isinstance(found, list) else [found]
+
+
+def policies(role, resources):
+    managed, granted = [], []
+    for policy in role.get("ManagedPolicyArns", []):
+        if isinstance(policy, str):
+            managed.append(policy.rsplit("/", 1)[-1])
+        else:
+            granted += statements(resources[policy["Ref"]]["Properties"]["PolicyDocument"])
+    for policy in role.get("Policies", []):
+        granted += statements(policy["PolicyDocument"])
+    return {"managed": managed, "statements": granted}
+
+
+with open(json.load(sys.stdin)["template"], encoding="utf-8") as file:
+    template = json.loads(json.dumps(yaml_parse(file.read())))
+for resource in template["Resources"].values():
+    if resource["Type"] == "AWS::Serverless::Function":
+        # What is deployed lies in a bucket by then.
+        resource["Properties"]["CodeUri"] = "s3://bucket/code"
+parameters = {name: parameter.get("Default", "any") for name, parameter in template["Parameters"].items()}
+session = boto3.session.Session(region_name="us-east-1")
+resources = Translator({}, Parser(), boto_session=session).translate(template, parameters)["Resources"]
+functions = {name: resource["Properties"] for name, resource in resources.items() if resource["Type"] == "AWS::Lambda::Function"}
+roles = {name: resources[function["Role"]["Fn::GetAtt"][0]]["Properties"] for name, function in functions.items()}
+print(json.dumps({name: policies(role, resources) for name, role in roles.items()}))
