@@ -1,9 +1,4 @@
-//! What each function may do on AWS, and whether a call is within it.
-//!
-//! [`Rights`] reads the policies of every function from template.yaml, with those that SAM adds. [`accesses`] says what a call
-//! asks of IAM: which actions, on which resources, with which partition keys. [`FunctionRights::decide`] decides as IAM does.
-//! Everything is pure: text in, values out. What cannot be read is an error and never a permission.
-//! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic_policy-eval-basics.html>
+#![doc = include_str!("../README.md")]
 
 mod access;
 mod calls;

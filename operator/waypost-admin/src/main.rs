@@ -1,8 +1,4 @@
-//! `waypost-admin`: the operator's program for a deployment, a stack on AWS or a service on this machine.
-//!
-//! A subcommand reads its arguments, calls one use case of `operator` and prints the result: the result on standard output,
-//! progress and errors on standard error.
-
+#![doc = include_str!("../README.md")]
 // Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
 #![recursion_limit = "256"]
 
