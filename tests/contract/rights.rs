@@ -208,6 +208,8 @@ async fn every_endpoint_for_clients_notes_their_first_use_and_counts_their_guess
 async fn a_token_that_lives_longer_than_an_hour_is_revoked_for_as_long(suite: Arc<Suite>) {
     let (api, forge) = (&suite.api, suite.forge());
     let mut claims = forge.claims();
+    claims["client_id"] = api.env["CLIENT_ID"].as_str().into();
+    claims["sub"] = claims["client_id"].clone();
     claims["exp"] = (now() + 7_200).into();
     let token = forge.token(&forge.header(), &claims);
     let form = [("token", token.as_str())];

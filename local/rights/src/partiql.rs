@@ -7,7 +7,7 @@ use crate::expression::key_text;
 
 /// A statement, as far as IAM asks about it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Statement {
+pub struct Statement<'a> {
     /// The action's name without its service: `PartiQLUpdate`.
     pub action: &'static str,
     /// The table, by name or ARN.
@@ -15,7 +15,7 @@ pub struct Statement {
     /// The index, where it reads one.
     pub index: Option<String>,
     tokens: Vec<Token>,
-    parameters: Vec<Value>,
+    parameters: &'a [Value],
     /// Where the condition or the new item begins.
     body: Option<usize>,
 }
@@ -39,9 +39,9 @@ enum Token {
 #[error("the PartiQL statement is not read here: {0}")]
 pub struct Unread(&'static str);
 
-impl Statement {
+impl<'a> Statement<'a> {
     /// Reads a statement and its parameters.
-    pub fn read(text: &str, parameters: &Value) -> Result<Self, Unread> {
+    pub fn read(text: &str, parameters: &'a Value) -> Result<Self, Unread> {
         let tokens = tokens(text)?;
         let word = |word: &str| tokens.iter().position(|token| token.is_word(word));
         let (action, target, body) = match tokens.first() {
@@ -67,7 +67,7 @@ impl Statement {
             action,
             table: name(target).ok_or(Unread("no table"))?,
             index: if has_index { Some(name(target + 2).ok_or(Unread("no index"))?) } else { None },
-            parameters: parameters.as_array().cloned().unwrap_or_default(),
+            parameters: parameters.as_array().map(Vec::as_slice).unwrap_or_default(),
             body,
             tokens,
         })
@@ -204,7 +204,8 @@ mod tests {
             Ok(("PartiQLSelect", Some(vec!["A".to_owned(), "B".to_owned()])))
         );
         assert_eq!(read(r#"SELECT * FROM "t" WHERE "sk"=?"#, &["A"]), Ok(("PartiQLSelect", None)));
-        let index = Statement::read(r#"SELECT * FROM "t"."byDue" WHERE "dueShard"=?"#, &json!([{ "S": "DUE#1" }]));
+        let parameters = json!([{ "S": "DUE#1" }]);
+        let index = Statement::read(r#"SELECT * FROM "t"."byDue" WHERE "dueShard"=?"#, &parameters);
         let index = index.expect("read");
         assert_eq!((&*index.table, index.index.as_deref()), ("t", Some("byDue")));
         assert_eq!(index.partitions("dueShard"), Ok(of("DUE#1")));

@@ -3,6 +3,15 @@
 
 /// Whether a text is of this pattern. A pattern of many `*` takes no more time than their number times the text's length.
 pub fn matches(pattern: &str, text: &str) -> bool {
+    // Nearly all patterns are of these two forms, and every call is compared with dozens.
+    match pattern.find(['*', '?']) {
+        None => pattern == text,
+        Some(wildcard) if pattern[wildcard..] == *"*" => text.starts_with(&pattern[..wildcard]),
+        Some(_) => matches_any(pattern, text),
+    }
+}
+
+fn matches_any(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut seen) = (0, 0);
     // The last `*`, and how much of the text it has taken so far.
@@ -30,7 +39,11 @@ pub fn matches(pattern: &str, text: &str) -> bool {
 
 /// The same for the names of actions, in which case says nothing.
 pub fn matches_action(pattern: &str, action: &str) -> bool {
-    matches(&pattern.to_ascii_lowercase(), &action.to_ascii_lowercase())
+    if pattern.contains(['*', '?']) {
+        matches(&pattern.to_ascii_lowercase(), &action.to_ascii_lowercase())
+    } else {
+        pattern.eq_ignore_ascii_case(action)
+    }
 }
 
 #[cfg(test)]
