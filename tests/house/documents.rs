@@ -19,7 +19,9 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 /// The folders of the crates that are deployed, or run beside them.
 fn crates() -> Vec<PathBuf> {
     let families = ["shared", "functions"].into_iter().flat_map(|folder| entries(&root().join(folder)));
-    families.chain(["operator", "operator/waypost-admin", "local", "local/rights"].map(|name| root().join(name))).collect()
+    families
+        .chain(["operator", "operator/waypost-admin", "local", "local/rights"].map(|name| root().join(name)))
+        .collect()
 }
 
 /// The documents of the project, with their texts.
