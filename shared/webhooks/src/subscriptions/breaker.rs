@@ -5,7 +5,7 @@
 //! breaker, with any status; a probe that does not complete opens it again for twice as long, up to a limit.
 //!
 //! Many dispatchers count for the same webhook at once. So a dispatcher never writes a state that it computed from one
-//! that it read, but a step that the table takes by itself ([`Tally`]) or on a condition ([`Consequence`]).
+//! that it read, but a step that the table takes by itself (`Tally`) or on a condition ([`Consequence`]).
 
 use std::time::Duration;
 

@@ -16,7 +16,7 @@ pub const MAX_RANGES: usize = 50;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ranges(Vec<Range>);
 
-/// The webhook has [`MAX_RANGES`] ranges.
+/// The webhook has `MAX_RANGES` ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("there are {MAX_RANGES} ranges already")]
 pub struct TooManyRanges;
