@@ -106,9 +106,13 @@ package: deploy-tools ## Builds the same as zips, target/lambda/NAME/bootstrap.z
 	$(FOR_LAMBDA) lambda build --release --output-format zip \
 		$(if $(filter x86_64,$(ARCHITECTURE)),$(TARGET_X86),$(TARGET_ARM)) $(FUNCTIONS:%=--package %)
 
-deploy: build ## Deploys the stack; asks for what it does not know the first time
-	.venv-deploy/bin/sam deploy --template-file template.yaml --capabilities CAPABILITY_IAM \
-		$(if $(wildcard samconfig.toml),,--guided)
+# Asks first, since a build takes long. What was answered decides what is built for, and the last step looks at what was built.
+DEPLOY = .venv-deploy/bin/python operator/deploy.py
+deploy: deploy-tools ## Deploys ENV=staging; asks the first time, and keeps the answers in samconfig-ENV.yaml
+	@test -n $(call quoted,$(ENV)) || { echo "Say which: make deploy ENV=staging" >&2; exit 1; }
+	@$(DEPLOY) ask $(call quoted,$(ENV)) $(if $(filter file,$(origin ARCHITECTURE)),,--architecture $(call quoted,$(ARCHITECTURE)))
+	@architecture="$$($(DEPLOY) architecture $(call quoted,$(ENV)))" && $(MAKE) --no-print-directory build ARCHITECTURE="$$architecture"
+	@$(DEPLOY) deploy $(call quoted,$(ENV))
 
 sam-local: build ## Runs FUNCTION= with its sample event as SAM does (needs Docker)
 	@test -n "$(FUNCTION)" || { echo "Name a function: make sam-local FUNCTION=openapi" >&2; exit 1; }

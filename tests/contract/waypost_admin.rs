@@ -12,6 +12,7 @@ use crate::{
 tests![
     a_stack_is_worked_on_by_its_name_alone_and_described_once,
     an_unknown_stack_is_refused_and_an_unreachable_one_fails,
+    a_profile_may_take_its_credentials_from_a_process,
     every_end_has_its_exit_code,
     without_a_running_service_a_folder_is_refused,
     what_an_operator_does_is_on_the_audit_trail_and_beside_the_result,
@@ -127,6 +128,27 @@ async fn a_stack_is_worked_on_by_its_name_alone_and_described_once(suite: Arc<Su
     assert!(refusal.contains("nothing is published in"), "{refusal}");
     assert_eq!(account.descriptions() - before, 5);
     assert!(bundle.stop().await.success());
+}
+
+/// As `aws-vault` and the tools of many companies give them.
+async fn a_profile_may_take_its_credentials_from_a_process(suite: Arc<Suite>) {
+    let env = &suite.api.env;
+    let mut account = Account::of(env, described(&outputs(env))).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let [credentials, config] = ["credentials.json", "config"].map(|name| folder.path().join(name));
+    let given = json!({
+        "Version": 1, "AccessKeyId": env["AWS_ACCESS_KEY_ID"], "SecretAccessKey": env["AWS_SECRET_ACCESS_KEY"],
+    });
+    std::fs::write(&credentials, given.to_string()).expect("a file can be written");
+    let profile = format!("[profile operator]\ncredential_process = cat {}\n", credentials.display());
+    std::fs::write(&config, profile).expect("a file can be written");
+    let other = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_CONFIG_FILE"];
+    account.env.retain(|(name, _)| !other.contains(name));
+    account.env.push(("AWS_CONFIG_FILE", config.display().to_string()));
+    account.env.push(("AWS_PROFILE", "operator".to_owned()));
+    let listed = account.admin(&["--stack", "waypost", "application", "list", "hotel-of-a-process", "--json"]).await;
+    assert_eq!(listed.json(), json!([]));
+    assert_eq!(account.descriptions(), 1);
 }
 
 async fn an_unknown_stack_is_refused_and_an_unreachable_one_fails(suite: Arc<Suite>) {

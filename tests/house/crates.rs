@@ -135,6 +135,15 @@ fn the_operators_program_needs_neither_a_database_nor_a_server() {
     }
 }
 
+/// A profile of IAM Identity Center, and one that logs in through it.
+#[test]
+fn operators_may_sign_in_by_sso() {
+    let tree = tree("waypost-admin");
+    for part in ["aws-sdk-sso", "aws-sdk-ssooidc"] {
+        assert!(tree.contains(part), "aws-config refuses profiles of SSO without {part}: its feature `sso` is off");
+    }
+}
+
 /// The Rust files below a folder.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder of the project").flatten().map(|entry| entry.path());

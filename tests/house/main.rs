@@ -1,8 +1,10 @@
 //! The shape of the code: which crate may use which, that no files of one crate use each other in a circle, that
 //! endpoints are declared as template.yaml, openapi.yaml and the documents say, and that the documents are true of the
-//! code.
+//! code. Also what template.yaml must hold on AWS, and how `make deploy` deploys it.
 
 mod circles;
 mod crates;
+mod deploying;
 mod documents;
 mod endpoints;
+mod template;

@@ -1,0 +1,213 @@
+//! What template.yaml must hold so that a second environment, a repeated first deployment, logs, queues and alarms work
+//! on AWS. No emulator shows these faults.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use serde_json::{Map, Value, json};
+
+/// SQS delays a message for no longer, in seconds.
+const LONGEST_DELAY: u64 = 900;
+/// So many times the timeout of its function should a queue hide a message.
+/// <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html>
+const VISIBILITY: u64 = 6;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The template as it is written.
+fn template() -> Value {
+    let text = fs::read_to_string(root().join("template.yaml")).expect("the project has a template.yaml");
+    deployment::yaml_to_json(&text).expect("template.yaml is YAML")
+}
+
+/// The resources that SAM makes of the template.
+fn expanded() -> Map<String, Value> {
+    let mut child = Command::new(root().join(".venv/bin/python"))
+        .arg(root().join("tests/python/expand_template.py"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("`make python-tools` has installed SAM's translator in .venv");
+    let request = json!({ "template": root().join("template.yaml"), "whole": true });
+    let mut stdin = child.stdin.take().expect("it is piped");
+    stdin.write_all(request.to_string().as_bytes()).expect("the script reads its input");
+    drop(stdin);
+    let output = child.wait_with_output().expect("a child can be waited for");
+    let expanded: Value = serde_json::from_slice(&output.stdout).expect("the script prints the expanded template");
+    let resources = expanded["Resources"].as_object().expect("a template has resources").clone();
+    assert!(resources.len() > 150, "SAM makes more of the template than {} resources", resources.len());
+    resources
+}
+
+fn of_type(resources: &Map<String, Value>, kind: &str) -> Vec<(String, Value)> {
+    let found: Vec<_> = resources
+        .iter()
+        .filter(|(_, resource)| resource["Type"] == kind)
+        .map(|(id, resource)| (id.clone(), resource.clone()))
+        .collect();
+    assert!(!found.is_empty(), "the template has no {kind}");
+    found
+}
+
+/// The name that the template gives to what AWS makes of a resource; AWS makes one up where there is none.
+fn own_name(resource: &Value) -> Option<&Value> {
+    let kind = resource["Type"].as_str().expect("a resource has a type");
+    // Names within another resource: each API has its stages, each function its aliases.
+    if ["AWS::ApiGatewayV2::Stage", "AWS::Lambda::Alias"].contains(&kind) {
+        return None;
+    }
+    let named = kind.rsplit("::").next().expect("a type has parts");
+    let properties = resource["Properties"].as_object()?;
+    properties.get("Name").or_else(|| properties.get(&format!("{named}Name")))
+}
+
+fn is_of_this_environment(name: &Value) -> bool {
+    let text = name.to_string();
+    ["${Environment}", "${AWS::StackName}", r#"{"Ref":"Environment"}"#, r#"{"Ref":"AWS::StackName"}"#]
+        .iter()
+        .any(|part| text.contains(part))
+}
+
+#[test]
+fn every_fixed_name_says_its_environment_so_that_an_account_holds_several() {
+    let resources = expanded();
+    let names: Vec<_> = resources.iter().filter_map(|(id, resource)| Some((id, own_name(resource)?))).collect();
+    assert!(names.len() >= 7, "secrets and log groups have names: {names:?}");
+    let shared: Vec<_> = names.iter().filter(|(_, name)| !is_of_this_environment(name)).collect();
+    assert!(shared.is_empty(), "a second environment finds these names taken: {shared:?}");
+}
+
+/// Of two environments in one account, neither rings the other's alarms.
+#[test]
+fn every_alarm_looks_at_the_metrics_of_its_own_environment() {
+    for (id, alarm) in of_type(&expanded(), "AWS::CloudWatch::Alarm") {
+        let properties = &alarm["Properties"];
+        if properties["Namespace"] == "Waypost" {
+            let dimensions = properties["Dimensions"].as_array().expect("a list");
+            let is_environment = |dimension: &Value| dimension["Value"] == json!({ "Ref": "Environment" });
+            assert!(dimensions.iter().any(is_environment), "{id}");
+        } else {
+            let text = properties.get("Metrics").unwrap_or(&properties["Dimensions"]).to_string();
+            assert!(
+                text.contains(r#""Ref""#) || text.contains(r#""Fn::GetAtt""#),
+                "{id} names no resource of its stack"
+            );
+        }
+    }
+}
+
+/// A creation that fails removes what it made, so that the next finds no name taken; what protects itself from removal
+/// would stop the rollback, and must be in no one's way.
+#[test]
+fn a_first_deployment_that_failed_leaves_nothing_that_the_next_one_meets() {
+    let resources = expanded();
+    let kept = resources.iter().filter(|(_, resource)| {
+        resource.get("DeletionPolicy").and_then(Value::as_str).is_some_and(|policy| policy != "Delete")
+    });
+    let mut count = 0;
+    for (id, resource) in kept {
+        count += 1;
+        let expected = if resource["Properties"]["DeletionProtectionEnabled"] == true {
+            assert_eq!(own_name(resource), None, "{id} stays after a creation that failed, and takes its name");
+            "Retain"
+        } else {
+            "RetainExceptOnCreate"
+        };
+        assert_eq!(resource["DeletionPolicy"], expected, "{id}");
+        assert_eq!(resource["UpdateReplacePolicy"], "Retain", "{id}");
+    }
+    assert!(count >= 7, "table, bucket and secrets outlive their stack: {count}");
+}
+
+/// With logs in JSON, Lambda drops what is below its own two levels. Lines without a level, which are metrics and the
+/// audit trail, count as INFO there. <https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html>
+#[test]
+fn lambda_drops_no_line_that_a_function_writes_and_no_report() {
+    const LEVELS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
+    let place = |level: &Value| LEVELS.iter().position(|known| level == known);
+    let template = template();
+    let words = template["Parameters"]["LogLevel"]["AllowedValues"].as_array().expect("a list").clone();
+    let levels = words.iter().map(|word| word.as_str().expect("a word").to_uppercase()).chain(["INFO".to_owned()]);
+    let levels: Vec<_> = levels.map(|level| place(&json!(level)).expect("Lambda knows the level")).collect();
+    for (id, function) in of_type(&expanded(), "AWS::Lambda::Function") {
+        let logging = &function["Properties"]["LoggingConfig"];
+        assert_eq!(logging["LogFormat"], "JSON", "{id}");
+        let application = place(&logging["ApplicationLogLevel"]).expect("a level that does not depend on LogLevel");
+        assert!(levels.iter().all(|level| *level >= application), "{id}: {logging}");
+        assert!(
+            place(&logging["SystemLogLevel"]).is_some_and(|level| level <= 2),
+            "{id} has no REPORT lines: {logging}"
+        );
+    }
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// While Lambda finds no concurrency for a batch, it holds it and tries again.
+#[test]
+fn every_queue_hides_a_message_for_six_times_as_long_as_its_function_may_run() {
+    let resources = expanded();
+    for (id, mapping) in of_type(&resources, "AWS::Lambda::EventSourceMapping") {
+        let properties = &mapping["Properties"];
+        let of = |reference: &Value| resources[reference.as_str().expect("a reference")]["Properties"].clone();
+        let queue = of(&properties["EventSourceArn"]["Fn::GetAtt"][0]);
+        let function = of(&properties["FunctionName"]["Ref"]);
+        let window = properties.get("MaximumBatchingWindowInSeconds").map_or(0, number);
+        let hidden = number(&queue["VisibilityTimeout"]);
+        assert!(hidden >= VISIBILITY * number(&function["Timeout"]) + window, "{id}: {hidden} s");
+        assert!(number(&queue["RedrivePolicy"]["maxReceiveCount"]) >= 5, "{id}");
+    }
+}
+
+/// Otherwise one crash of a round that had received a delayed message would ring.
+#[test]
+fn an_alarm_on_a_queues_age_leaves_time_for_a_delay_and_a_crash() {
+    let resources = expanded();
+    let alarms = of_type(&resources, "AWS::CloudWatch::Alarm");
+    let ages = alarms.iter().filter(|(_, alarm)| alarm["Properties"]["MetricName"] == "ApproximateAgeOfOldestMessage");
+    let mut count = 0;
+    for (id, alarm) in ages {
+        count += 1;
+        let queue = alarm["Properties"]["Dimensions"][0]["Value"]["Fn::GetAtt"][0].as_str().expect("a queue");
+        let hidden = number(&resources[queue]["Properties"]["VisibilityTimeout"]);
+        assert!(number(&alarm["Properties"]["Threshold"]) > LONGEST_DELAY + hidden, "{id}");
+    }
+    assert_eq!(count, 2);
+}
+
+/// What comes by a schedule is missed by an alarm, which a silent schedule rings: missing data is a breach there, and
+/// nowhere else. Such an alarm also rings in a stack whose schedules have not run yet, until they do; `make deploy`
+/// gives a new stack its topic after that.
+#[test]
+fn every_schedule_has_an_alarm_that_misses_it_and_no_other_alarm_takes_silence_for_a_fault() {
+    let resources = expanded();
+    let mut scheduled: Vec<_> = of_type(&resources, "AWS::Scheduler::Schedule")
+        .into_iter()
+        .map(|(_, schedule)| schedule["Properties"]["Target"]["Arn"]["Fn::GetAtt"][0].clone())
+        .collect();
+    let mut missed = Vec::new();
+    for (id, alarm) in of_type(&resources, "AWS::CloudWatch::Alarm") {
+        let properties = &alarm["Properties"];
+        let counts = (&properties["MetricName"], &properties["ComparisonOperator"]);
+        if counts == (&json!("Invocations"), &json!("LessThanThreshold")) {
+            assert_eq!(properties["TreatMissingData"], "breaching", "{id}");
+            missed.push(properties["Dimensions"][0]["Value"]["Ref"].clone());
+        } else {
+            assert_eq!(properties["TreatMissingData"], "notBreaching", "{id}");
+        }
+        for actions in ["AlarmActions", "OKActions"] {
+            assert_eq!(properties[actions]["Fn::If"][0], "HasAlarmTopic", "{id} has no {actions} without a topic");
+        }
+    }
+    scheduled.sort_by_key(Value::to_string);
+    missed.sort_by_key(Value::to_string);
+    assert_eq!(missed, scheduled);
+}
