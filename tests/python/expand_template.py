@@ -1,7 +1,8 @@
-"""Expands template.yaml as SAM does, and prints the policies of each function's role.
+"""Expands template.yaml as SAM does, and prints the policies of each function's role, or all resources.
 
 Standard input: {"template": "<path>"}. Standard output: {"<function's logical id>": {"managed": [...], "statements": [...]}},
-where "managed" has the names of AWS's own policies, and "statements" those of all others.
+where "managed" has the names of AWS's own policies, and "statements" those of all others. With "whole": true in the input,
+the output is the expanded template.
 """
 
 import json
@@ -30,7 +31,8 @@ def policies(role, resources):
     return {"managed": managed, "statements": granted}
 
 
-with open(json.load(sys.stdin)["template"], encoding="utf-8") as file:
+request = json.load(sys.stdin)
+with open(request["template"], encoding="utf-8") as file:
     template = json.loads(json.dumps(yaml_parse(file.read())))
 for resource in template["Resources"].values():
     if resource["Type"] == "AWS::Serverless::Function":
@@ -38,7 +40,11 @@ for resource in template["Resources"].values():
         resource["Properties"]["CodeUri"] = "s3://bucket/code"
 parameters = {name: parameter.get("Default", "any") for name, parameter in template["Parameters"].items()}
 session = boto3.session.Session(region_name="us-east-1")
-resources = Translator({}, Parser(), boto_session=session).translate(template, parameters)["Resources"]
+expanded = Translator({}, Parser(), boto_session=session).translate(template, parameters)
+if request.get("whole"):
+    print(json.dumps(expanded))
+    sys.exit()
+resources = expanded["Resources"]
 functions = {name: resource["Properties"] for name, resource in resources.items() if resource["Type"] == "AWS::Lambda::Function"}
 roles = {name: resources[function["Role"]["Fn::GetAtt"][0]]["Properties"] for name, function in functions.items()}
 print(json.dumps({name: policies(role, resources) for name, role in roles.items()}))
