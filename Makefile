@@ -23,7 +23,7 @@ TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser-test fuzz lint audit bench build package sam-local deploy provision application rotate-data-keys index-deliveries \
+.PHONY: help run test rehearse browser-test fuzz lint audit bench build package sam-local deploy provision application rotate-data-keys index-deliveries \
 	rotate-signing-key geo-ip-rollback geo-ip-lookup demo-provider clean-data tools python-tools node-tools deploy-tools rust
 
 help: ## Lists the commands
@@ -48,6 +48,11 @@ run: python-tools ## Builds and runs the whole service here (PORT=9000 DATA=.loc
 test: tools ## Runs all tests, those included that start the whole service
 	$(BUILD)
 	cargo test --workspace --no-fail-fast
+
+# What `make run` runs, and the operator's program: no release build, which would take longer than the rehearsal.
+rehearse: python-tools ## Deploys template.yaml into an emulator of AWS, and uses it: two minutes beside the build
+	$(BUILD_SERVICE) --package waypost-admin
+	@PYTHONDONTWRITEBYTECODE=1 .venv/bin/python tests/rehearse
 
 browser-test: tools ## Runs the tests that need chromium (on Debian: apt install chromium chromium-driver)
 	$(BUILD)

@@ -1,0 +1,103 @@
+"""What is deployed: the functions as zips in a bucket, and the template as SAM's own translator expands it."""
+
+import hashlib
+import io
+import json
+import platform
+import shutil
+import subprocess
+import sys
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from samtranslator.yaml_helper import yaml_parse
+
+from emulator import Emulator
+
+BUCKET = "rehearsal-code"
+# What lets a deployment fail after all else was done: it waits a second for a signal that is never sent.
+FAULT = "RehearsedFault"
+
+Template = dict[str, Any]
+
+
+class Bundle:
+    """The functions of one build, in the emulator's bucket."""
+
+    def __init__(self, emulator: Emulator, template: Path, binaries: Path) -> None:
+        self._template = template
+        source = yaml_parse(template.read_text(encoding="utf-8"))
+        folders = {
+            name: resource["Properties"]["CodeUri"].rsplit("/", 1)[-1]
+            for name, resource in source["Resources"].items()
+            if resource["Type"] == "AWS::Serverless::Function"
+        }
+        self._s3 = emulator.client("s3")
+        self._s3.create_bucket(Bucket=BUCKET)
+        with ThreadPoolExecutor(2) as pool:
+            upload = lambda name: self._upload(binaries / name, emulator.folder)
+            self.code = dict(zip(folders, pool.map(upload, folders.values()), strict=True))
+
+    def _upload(self, binary: Path, scratch: Path) -> str:
+        if not binary.is_file():
+            raise FileNotFoundError(f"{binary} is missing; `make rehearse` builds it")
+        content = _stripped(binary, scratch)
+        archive = io.BytesIO()
+        # No time of the file in it, so that the same program is the same zip and an unchanged function is no change.
+        entry = zipfile.ZipInfo("bootstrap")
+        entry.external_attr = 0o100755 << 16
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+            file.writestr(entry, content, zipfile.ZIP_DEFLATED, 1)
+        body = archive.getvalue()
+        key = f"{binary.name}-{hashlib.sha256(body).hexdigest()}"
+        self._s3.put_object(Bucket=BUCKET, Key=key, Body=body)
+        return key
+
+    def expanded(self) -> Template:
+        """The template as CloudFormation gets it."""
+        script = self._template.parent / "tests/python/expand_template.py"
+        request = json.dumps({"template": str(self._template), "whole": True})
+        done = subprocess.run([sys.executable, script], input=request, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        template: Template = json.loads(done.stdout)
+        for name, key in self.code.items():
+            template["Resources"][name]["Properties"]["Code"] = {"S3Bucket": BUCKET, "S3Key": key}
+        return template
+
+    def publish(self, template: str) -> str:
+        """Puts a template into the bucket, for it is too large for a call; returns its key."""
+        key = f"template-{hashlib.sha256(template.encode()).hexdigest()}"
+        self._s3.put_object(Bucket=BUCKET, Key=key, Body=template.encode())
+        return key
+
+
+def failing(template: Template) -> Template:
+    """The same template with a part that fails when all others are there."""
+    fault = {
+        f"{FAULT}Handle": {"Type": "AWS::CloudFormation::WaitConditionHandle"},
+        FAULT: {
+            "Type": "AWS::CloudFormation::WaitCondition",
+            "DependsOn": [name for name, part in template["Resources"].items() if "Condition" not in part],
+            "Properties": {"Handle": {"Ref": f"{FAULT}Handle"}, "Timeout": "1", "Count": 1},
+        },
+    }
+    return template | {"Resources": template["Resources"] | fault}
+
+
+def _stripped(binary: Path, scratch: Path) -> bytes:
+    """The program without what a debugger reads, which is more than half of it."""
+    strip = shutil.which("strip")
+    if strip is None:
+        return binary.read_bytes()
+    stripped = scratch / binary.name
+    subprocess.run([strip, "-o", stripped, binary], check=True)
+    content = stripped.read_bytes()
+    stripped.unlink()
+    return content
+
+
+def architecture() -> str:
+    """This machine's processor, as the template's parameter has it."""
+    return "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"

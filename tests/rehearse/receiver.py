@@ -1,0 +1,54 @@
+"""A subscriber's endpoint on loopback, which keeps what it is sent."""
+
+import json
+import threading
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from standardwebhooks.webhooks import Webhook
+
+
+@dataclass(frozen=True)
+class Received:
+    """A request that arrived."""
+
+    headers: dict[str, str]
+    body: str
+
+    def verified(self, secret: str) -> Any:
+        """What it says; a signature that is not of this secret fails."""
+        Webhook(secret).verify(self.body, self.headers)
+        return json.loads(self.body)
+
+
+class Receiver:
+    """The endpoint; it answers 204 to everything."""
+
+    def __init__(self) -> None:
+        self.received: list[Received] = []
+        received = self.received
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:  # noqa: N802: the base class calls it so
+                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                received.append(Received({name.lower(): value for name, value in self.headers.items()}, body))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002: as in the base class
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/events"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def event_of(self, booking: str) -> Received | None:
+        """What arrived about a booking."""
+        about = (request for request in self.received if json.loads(request.body)["data"].get("booking") == booking)
+        return next(about, None)
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()

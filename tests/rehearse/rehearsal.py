@@ -1,0 +1,303 @@
+"""The rehearsal: what a new operator does with the stack, and what its clients then see, one step after another."""
+
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import botocore.exceptions
+
+import stand_ins
+from bundle import FAULT, Bundle, Template, failing
+from emulator import Emulator
+from receiver import Receiver
+from service import ENTITY, Service, until
+from stack import Stack
+from steps import Steps
+
+FIRST, SECOND = "production", "staging"
+EVENT_TYPE = "booking.created"
+# A schedule of one minute, which the emulator looks at every ten seconds, and the sweep's own work.
+SWEEP_LIMIT = 150
+# The four steps of a rotation, in which Secrets Manager calls a function.
+ROTATION = ("createSecret", "setSecret", "testSecret", "finishSecret")
+
+
+class Rehearsal:
+    """What the steps share. Each method is a step; the order is that of `run`."""
+
+    def __init__(self, emulator: Emulator, receiver: Receiver, project: Path) -> None:
+        self.emulator = emulator
+        self.receiver = receiver
+        self.project = project
+        self.binaries = project / "target/debug"
+        self.services: dict[str, Service] = {}
+        self.webhook: dict[str, Any] = {}
+        self.bundle: Bundle
+        self.template: Template
+
+    def run(self, steps: Steps) -> None:
+        """Does every step."""
+        steps.run("the emulator starts", 40, self.start, essential=True)
+        steps.run("the functions are packed", 180, self.pack, essential=True)
+        steps.run("SAM's translator expands the template", 60, self.expand, essential=True)
+        steps.run("a first deployment fails half-way and takes no names", 60, self.fail_first)
+        steps.run("the first deployment is repeated", 120, self.deploy_first, essential=True)
+        steps.run("the operator provisions it, twice", 60, self.provision, essential=True)
+        steps.run("tokens are issued and refused", 90, self.tokens, essential=True)
+        steps.run("what no route matches is a Problem", 30, self.unmatched)
+        steps.run("an event reaches a webhook, signed, and its attempt is recorded", 90, self.deliver)
+        steps.run("an event of the bus reaches it", 90, self.ingest)
+        steps.run("a queue message is lost", 60, self.lose_message)
+        steps.run("the signing keys rotate in four steps", 90, self.rotate)
+        steps.run("a second environment is deployed beside the first", 120, self.deploy_second)
+        steps.run("the same template again changes nothing", 60, self.unchanged)
+        steps.run("a parameter is changed in place", 60, self.change)
+        steps.run("an update that fails is rolled back", 90, self.roll_back)
+        steps.run("the schedule's sweep delivers what was lost", SWEEP_LIMIT, self.sweep)
+        steps.run("the second environment is removed, and its data stay", 60, self.remove_second)
+        steps.run("the webhook is removed", 60, self.remove_webhook)
+
+    # ------------------------------------------------------------------------------------------------- deployment
+
+    def start(self) -> str:
+        self.emulator.wait()
+        return f"ministack at {self.emulator.endpoint}"
+
+    def pack(self) -> str:
+        self.bundle = Bundle(self.emulator, self.project / "template.yaml", self.binaries)
+        return f"{len(self.bundle.code)} functions"
+
+    def expand(self) -> str:
+        self.template = self.bundle.expanded()
+        return f"{len(self.template['Resources'])} resources"
+
+    def fail_first(self) -> str:
+        stack = Stack(self.emulator, self.bundle, FIRST)
+        status = stack.create(failing(self.template))
+        assert status == "ROLLBACK_COMPLETE", status
+        why = stack.failures()
+        assert FAULT in why, why
+        # CloudFormation neither updates nor repeats a stack whose creation was rolled back: it has to be deleted first.
+        stack.delete()
+        taken = self._fixed_names(stack)
+        assert not taken, f"the next deployment would find these names taken: {', '.join(taken)}"
+        return f"left behind under names of their own: {', '.join(self._generated_names(stack)) or 'nothing'}"
+
+    def deploy_first(self) -> str:
+        return self._deploy(FIRST)
+
+    def _deploy(self, environment: str) -> str:
+        stack = Stack(self.emulator, self.bundle, environment)
+        status = stack.create(self.template)
+        assert status == "CREATE_COMPLETE", f"{status}: {stack.failures()}"
+        routes = stack.route(self.template)
+        self.services[environment] = Service(stack, self.binaries / "waypost-admin")
+        return f"{len(stack.resources())} resources, {routes} routes"
+
+    def provision(self) -> None:
+        service = self.services[FIRST]
+        service.provision()
+        before = self._secrets(service)
+        service.admin("provision")
+        assert self._secrets(service) == before, "a secret that has a value was replaced"
+
+    def _secrets(self, service: Service) -> dict[str, str]:
+        client = self.emulator.client("secretsmanager")
+        prefix = service.stack.outputs()["SecretsPrefix"]
+        names = [secret["Name"] for secret in client.list_secrets(MaxResults=100)["SecretList"]]
+        return {
+            name: client.get_secret_value(SecretId=name)["SecretString"] for name in names if name.startswith(prefix)
+        }
+
+    def _fixed_names(self, stack: Stack) -> list[str]:
+        """What is there of a stack's parts that the template names."""
+        secrets = self.emulator.client("secretsmanager").list_secrets(MaxResults=100)["SecretList"]
+        groups = self.emulator.client("logs").describe_log_groups(logGroupNamePrefix=f"/waypost/{stack.environment}/")
+        names = [secret["Name"] for secret in secrets if secret["Name"].startswith(f"waypost/{stack.environment}/")]
+        return names + [group["logGroupName"] for group in groups["logGroups"]]
+
+    def _generated_names(self, stack: Stack) -> list[str]:
+        """What is there of a stack's table and bucket, which CloudFormation names: never twice alike."""
+        tables = self.emulator.client("dynamodb").list_tables()["TableNames"]
+        buckets = [bucket["Name"] for bucket in self.emulator.client("s3").list_buckets()["Buckets"]]
+        return [name for name in tables + buckets if name.startswith(f"{stack.name}-")]
+
+    def deploy_second(self) -> str:
+        said = self._deploy(SECOND)
+        service = self.services[SECOND]
+        shared = stand_ins.shared_names(self.services[FIRST].stack.names(), service.stack.names())
+        assert not shared, f"both environments have {', '.join(shared)}"
+        service.provision()
+        token = service.token()
+        service.call(token, "GET", "/webhook/list").expect(200)
+        # Each environment has an issuer and keys of its own.
+        self.services[FIRST].call(token, "GET", "/webhook/list").expect(401)
+        self._serves()
+        return said
+
+    def _serves(self) -> str:
+        """The first environment issues tokens, and knows its webhook."""
+        service = self.services[FIRST]
+        token = service.token()
+        webhooks = service.call(token, "GET", "/webhook/list").expect(200).json()
+        assert [webhook["id"] for webhook in webhooks] == [self.webhook["id"]], webhooks
+        return token
+
+    def unchanged(self) -> None:
+        # The routes are no part of the stack here, so they would be left alone in any case.
+        status = self.services[FIRST].stack.update(self.template)
+        assert status is None, f"an update without a change ended as {status}"
+
+    def change(self) -> str:
+        service = self.services[FIRST]
+        stack, secrets = service.stack, self._secrets(service)
+        before = stack.resources()
+        stack.parameters["LogLevel"] = "debug"
+        status = stack.update(self.template)
+        assert status == "UPDATE_COMPLETE", f"{status}: {stack.failures()}"
+        assert stack.resources() == before, "a part of the stack was replaced"
+        variables = stack.function(before["Token"])["Environment"]["Variables"]
+        assert variables["LOG_LEVEL"] == "debug", variables
+        assert self._secrets(service) == secrets, "a secret has another value"
+        self._serves()
+        return "LogLevel"
+
+    def roll_back(self) -> str:
+        stack = self.services[FIRST].stack
+        stack.parameters["LogLevel"] = "warn"
+        status = stack.update(failing(self.template))
+        stack.parameters["LogLevel"] = "debug"
+        assert status == "UPDATE_ROLLBACK_COMPLETE", status
+        variables = stack.function(stack.resources()["Token"])["Environment"]["Variables"]
+        assert variables["LOG_LEVEL"] == "debug", variables
+        self._serves()
+        return status
+
+    def remove_second(self) -> str:
+        stack = self.services[SECOND].stack
+        stack.delete()
+        kept = self._fixed_names(stack) + self._generated_names(stack)
+        for part in ("signing-key", "Table", "geoipbucket"):
+            assert any(part in name for name in kept), f"{part} is gone: {kept}"
+        self._serves()
+        return f"{len(kept)} kept"
+
+    # ----------------------------------------------------------------------------------------------------- clients
+
+    def tokens(self) -> None:
+        service = self.services[FIRST]
+        token = service.token()
+        service.call(token, "GET", "/webhook/list").expect(200)
+        identifier, _ = service.client
+        refused = service.ask_for_token((identifier, "wrong")).expect(401)
+        assert refused.json()["error"] == "invalid_client", refused.text
+        assert service.request("GET", f"/api/managing-entity/{ENTITY}/webhook/list").expect(401).problem()
+        head, _, _ = token.rpartition(".")
+        assert service.call(f"{head}.AAAA", "GET", "/webhook/list").expect(401).problem()
+        assert service.call(token, "GET", "/webhook/list", entity="hotel-2").expect(403).problem()
+
+    def unmatched(self) -> None:
+        service = self.services[FIRST]
+        assert service.request("GET", "/nothing").expect(404).problem() == "not-found"
+        refused = service.request("DELETE", "/oauth2/token").expect(405)
+        assert refused.headers["allow"] == "POST", refused.headers
+
+    def deliver(self) -> None:
+        service = self.services[FIRST]
+        token = service.token()
+        made = {"name": "Rehearsal", "eventUrl": self.receiver.url, "eventList": [EVENT_TYPE]}
+        self.webhook = service.call(token, "POST", "/webhook", made).expect(201).json()
+        delivery = self._publish(token, "B-1")
+        received = until("the delivery", 60, lambda: self.receiver.event_of("B-1"))
+        assert received.verified(self.webhook["signingSecret"])["type"] == EVENT_TYPE
+
+        def recorded() -> Any:
+            shown = service.call(token, "GET", f"/webhook/delivery/{delivery}").expect(200).json()
+            return shown if shown["status"] == "delivered" else None
+
+        shown = until("the attempt", 30, recorded)
+        assert (shown["attemptCount"], shown["lastHttpStatus"], len(shown["attempts"])) == (1, 204, 1), shown
+
+    def _publish(self, token: str, booking: str) -> str:
+        """Publishes an event; returns the identifier of its one delivery."""
+        event = {"type": EVENT_TYPE, "data": {"booking": booking}}
+        answer = self.services[FIRST].call(token, "POST", "/webhook/event", event)
+        assert answer.status in (200, 201, 202), answer
+        (delivery,) = answer.json()["deliveries"]
+        identifier: str = delivery["deliveryIdentifier"]
+        return identifier
+
+    def ingest(self) -> None:
+        detail = {"type": EVENT_TYPE, "managingEntityIdentifier": ENTITY, "data": {"booking": "B-2"}}
+        entry = {
+            "EventBusName": "default",
+            "Source": "platform.bookings",
+            "DetailType": f"waypost.{FIRST}.event",
+            "Detail": json.dumps(detail),
+        }
+        put = self.emulator.client("events").put_events(Entries=[entry])
+        assert put["FailedEntryCount"] == 0, put
+        received = until("the delivery", 60, lambda: self.receiver.event_of("B-2"))
+        received.verified(self.webhook["signingSecret"])
+
+    def lose_message(self) -> None:
+        service = self.services[FIRST]
+        token = service.token()
+        outputs, sqs, functions = service.stack.outputs(), self.emulator.client("sqs"), self.emulator.client("lambda")
+        queue = outputs["DeliveryQueueUrl"]
+        mapping = service.stack.resources()["DispatchDeliveriesQueue"]
+        functions.update_event_source_mapping(UUID=mapping, Enabled=False)
+        try:
+            self._publish(token, "B-3")
+
+            def waiting() -> Any:
+                message = sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=1).get("Messages")
+                return message[0] if message else None
+
+            message = until("the delivery's message", 20, waiting)
+            sqs.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+        finally:
+            functions.update_event_source_mapping(UUID=mapping, Enabled=True)
+        assert self.receiver.event_of("B-3") is None, "it was delivered before its message was lost"
+
+    def sweep(self) -> None:
+        until("the delivery", SWEEP_LIMIT, lambda: self.receiver.event_of("B-3"))
+
+    def rotate(self) -> str:
+        service = self.services[FIRST]
+        _, function = stand_ins.rotation_schedule(self.template)
+        secret, old = service.stack.resources()["SigningKey"], service.token()
+        before = self._signing_key(secret)
+        version = str(uuid.uuid4())
+        for step in ROTATION:
+            event = {"Step": step, "SecretId": secret, "ClientRequestToken": version}
+            service.stack.invoke(function, event)
+        after = self._signing_key(secret)
+        assert after["current"]["kid"] == before["next"]["kid"], "the next key is not the current one"
+        published = service.request("GET", "/oauth2/jwks").expect(200).json()["keys"]
+        kids = {key["kid"] for key in published}
+        assert {before["current"]["kid"], after["current"]["kid"], after["next"]["kid"]} <= kids, kids
+        # Tokens of the old key are good until they expire.
+        service.call(old, "GET", "/webhook/list").expect(200)
+        service.call(service.token(), "GET", "/webhook/list").expect(200)
+        return function
+
+    def _signing_key(self, secret: str) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads(
+            self.emulator.client("secretsmanager").get_secret_value(SecretId=secret)["SecretString"]
+        )
+        return value
+
+    def remove_webhook(self) -> None:
+        service = self.services[FIRST]
+        token = service.token()
+        service.call(token, "DELETE", f"/webhook/{self.webhook['id']}").expect(200)
+        service.call(token, "GET", f"/webhook/{self.webhook['id']}").expect(404)
+
+    def explain(self) -> str:
+        """The last errors in the functions' logs."""
+        try:
+            return "\n".join(filter(None, (service.stack.logs() for service in self.services.values())))
+        except botocore.exceptions.BotoCoreError as error:
+            return str(error)
