@@ -1,8 +1,9 @@
 //! The shape of the code: which crate may use which, that no files of one crate use each other in a circle, that
 //! endpoints are declared as template.yaml, openapi.yaml and the documents say, and that the documents are true of the
-//! code.
+//! code, and that alarms, dashboard and runbook name metrics that there are.
 
 mod circles;
 mod crates;
 mod documents;
 mod endpoints;
+mod metrics;
