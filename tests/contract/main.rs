@@ -41,6 +41,7 @@ mod isolation_names_alone;
 mod isolation_tenants;
 mod key_rotation;
 mod local_run;
+mod metrics;
 mod oauth_clients;
 mod openapi;
 mod operational_events;
@@ -111,6 +112,7 @@ fn main() -> ExitCode {
         key_rotation::TESTS,
         signing_keys::TESTS,
         health::TESTS,
+        metrics::TESTS,
         dispatching::TESTS,
         operational_events::TESTS,
         local_run::TESTS,

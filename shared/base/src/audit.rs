@@ -13,7 +13,10 @@ use std::{
 use http::StatusCode;
 use serde::Serialize;
 
-use crate::{clock::Time, metric::Metric};
+use crate::{
+    clock::Time,
+    metric::{Metrics, Name, Number},
+};
 
 macro_rules! actions {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
@@ -184,9 +187,10 @@ impl Entry<'_> {
     /// Writes the line, whatever the level of the log is.
     pub fn log(self) {
         let (action, outcome) = (self.action.name(), self.outcome.name());
-        let dimensions = [("Environment", self.environment), ("Action", action), ("Outcome", outcome)];
-        let metric = Metric { name: "Audited", value: 1.0, dimensions: &dimensions, at: self.at };
-        metric.publish_beside("audit", &self.line());
+        let numbers = [Number::count(Name::Audited, 1)];
+        let by = [action, outcome];
+        let metrics = Metrics { environment: self.environment, by: &by, numbers: &numbers, at: self.at };
+        metrics.publish_beside("audit", &self.line());
     }
 
     /// The line without the metric, for a program whose log CloudWatch does not read:

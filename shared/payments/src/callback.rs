@@ -41,6 +41,7 @@ use base::{
     clock::{SharedClock, pause},
     ids::ConnectionId,
     logging,
+    metric::{Metrics, Name, Number},
     random::{self, SharedRandom},
 };
 use outbound::addresses::AddressRules;
@@ -73,6 +74,8 @@ pub struct Callback {
     /// The API's address, which the provider gets once more.
     base_url: String,
     panel: PanelSettings,
+    /// The deployment's name, for the metrics.
+    environment: String,
     clock: SharedClock,
     random: SharedRandom,
 }
@@ -120,6 +123,23 @@ pub enum CallbackError {
     Late,
 }
 
+impl CallbackError {
+    /// The outcome in the metric: a fault of the link or the caller, or one of ours or the provider's.
+    const fn outcome(&self) -> &'static str {
+        match self {
+            Self::InvalidState | Self::EntityNotCovered => "refused",
+            Self::Read(_)
+            | Self::Provider(_)
+            | Self::Seal(_)
+            | Self::TooSlow
+            | Self::Spend(_)
+            | Self::Exchange(_)
+            | Self::Keep(_)
+            | Self::Late => "error",
+        }
+    }
+}
+
 impl From<CallbackError> for Problem {
     fn from(error: CallbackError) -> Self {
         match error {
@@ -138,15 +158,15 @@ impl From<CallbackError> for Problem {
 }
 
 impl Callback {
-    /// The callback of this table's authorizations, with the key ring read already.
+    /// The callback of this table's authorizations, with the key ring read already. `environment` is the deployment's
+    /// name, for the metrics.
     pub async fn new(
         table: Table,
         secrets: Secrets,
         rules: AddressRules,
-        base_url: String,
-        panel: PanelSettings,
-        clock: SharedClock,
-        random: SharedRandom,
+        (base_url, panel): (String, PanelSettings),
+        environment: String,
+        (clock, random): (SharedClock, SharedRandom),
     ) -> Self {
         Self {
             pending: PendingAuthorizations::new(table.clone()),
@@ -156,6 +176,7 @@ impl Callback {
             rings: KeyRings::warm(secrets, clock.clone()).await,
             base_url,
             panel,
+            environment,
             clock,
             random,
         }
@@ -164,6 +185,24 @@ impl Callback {
     /// Takes a browser that comes back from a provider, and finishes the authorization that it brings. A token that
     /// came along must cover the managing entity.
     pub async fn take(
+        &self,
+        name: &ProviderName,
+        query: &CallbackQuery<'_>,
+        browser: Option<Browser>,
+        token: Option<&Claims>,
+    ) -> Result<Answered, CallbackError> {
+        let taken = self.finish(name, query, browser, token).await;
+        let outcome = match &taken {
+            Ok(answered) => answered.outcome.as_str(),
+            Err(error) => error.outcome(),
+        };
+        let numbers = [Number::count(Name::Callbacks, 1)];
+        let at = self.clock.now();
+        Metrics { environment: &self.environment, by: &[outcome], numbers: &numbers, at }.publish();
+        taken
+    }
+
+    async fn finish(
         &self,
         name: &ProviderName,
         query: &CallbackQuery<'_>,

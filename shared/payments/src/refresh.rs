@@ -41,7 +41,7 @@ use auth::entity::AuthorizedEntity;
 use base::{
     clock::{SharedClock, Time, pause},
     logging,
-    metric::Metric,
+    metric::{Metrics, Name, Number},
     random::{self, SharedRandom},
 };
 use storage::{
@@ -201,7 +201,7 @@ impl Refresher {
             Attempted::Refreshed(after) => {
                 let written = self.keep(held, &after).await?;
                 if written.is_done() {
-                    self.count("ConnectionsRefreshed", json!({ "connectionId": id, "provider": provider }));
+                    self.count(Name::ConnectionsRefreshed, json!({ "connectionId": id, "provider": provider }));
                 }
                 written
             }
@@ -211,7 +211,7 @@ impl Refresher {
                 let written = self.connections.break_off(held, now, &announcement).await?;
                 if written.is_done() {
                     let line = json!({ "connectionId": id, "provider": provider, "reason": reason });
-                    self.count("ConnectionsBroken", line);
+                    self.count(Name::ConnectionsBroken, line);
                 }
                 written
             }
@@ -220,7 +220,7 @@ impl Refresher {
                 let due = retry_at(before.failures, now, before.connection.expires_date, retry_after);
                 let failures = before.failures.saturating_add(1);
                 let line = json!({ "connectionId": id, "provider": provider, "failures": failures, "error": error });
-                self.count("RefreshFailures", line);
+                self.count(Name::RefreshFailures, line);
                 self.connections.postpone(held, failures, due).await?
             }
         };
@@ -231,9 +231,10 @@ impl Refresher {
     }
 
     /// Counts one refresh in a metric, in the line that says which connection it was.
-    fn count(&self, name: &str, refresh: Value) {
-        let dimensions = [("Environment", self.environment.as_str())];
-        Metric { name, value: 1.0, dimensions: &dimensions, at: self.clock.now() }.publish_beside("refresh", &refresh);
+    fn count(&self, name: Name, refresh: Value) {
+        let numbers = [Number::count(name, 1)];
+        let metrics = Metrics { environment: &self.environment, by: &[], numbers: &numbers, at: self.clock.now() };
+        metrics.publish_beside("refresh", &refresh);
     }
 
     /// Keeps new tokens. The old ones may be worthless, so the write is repeated until another caller could claim the

@@ -18,8 +18,8 @@ type Settings = (SecretSettings, EndpointSettings, PanelSettings);
 async fn main() -> Result<(), StartError> {
     let (service, (secrets, rules, panel)) = Service::start::<Settings>().await?;
     let (secrets, base_url) = (service.secrets(secrets), service.settings().base_url.clone());
-    let (table, clock, random) = (service.table(), service.clock(), service.random());
-    let callback = Callback::new(table, secrets, rules, base_url, panel, clock, random).await;
+    let (environment, time) = (service.settings().environment.clone(), (service.clock(), service.random()));
+    let callback = Callback::new(service.table(), secrets, rules, (base_url, panel), environment, time).await;
     service.serve(endpoints::PROVIDER_CALLBACK, callback, come_back).await
 }
 

@@ -18,9 +18,9 @@ type Settings = ((QueueSettings, ScheduleSettings, BreakerSettings), (SecretSett
 async fn main() -> Result<(), StartError> {
     let (service, (settings, (secrets, rules))) = Service::start::<Settings>().await?;
     let (table, outbound) = (service.table(), Outbound::within(rules));
-    let (clock, random) = (service.clock(), service.random());
+    let (time, environment) = ((service.clock(), service.random()), service.settings().environment.clone());
     let rings = KeyRings::warm(service.secrets(secrets), service.clock()).await;
-    let dispatcher = Dispatcher::connect(service.aws(), table, settings, outbound, rings, clock, random);
+    let dispatcher = Dispatcher::connect(service.aws(), table, settings, outbound, rings, environment, time);
     service.serve_events(dispatcher, dispatch).await
 }
 

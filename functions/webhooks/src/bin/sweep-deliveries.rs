@@ -25,6 +25,7 @@ async fn main() -> Result<(), StartError> {
         webhooks: Webhooks::new(service.table()),
         queue: Queue::connect(service.aws(), &queue),
         clock: service.clock(),
+        environment: service.settings().environment.clone(),
     };
     service.serve_events(sweeper, |sweeper, Scheduled| sweeper.sweep()).await
 }

@@ -23,7 +23,7 @@ use crate::{
 use base::{
     clock::{SharedClock, Time, pause},
     logging,
-    metric::Metric,
+    metric::{Metrics, Name, Number},
     random::SharedRandom,
 };
 use problem::{Problem, ProblemKind};
@@ -289,10 +289,11 @@ impl Task {
         let Ok(Some((pointer, _))) = self.updater.pointer(&configured.edition).await else { return };
         let now = self.updater.clock.now();
         let built = i64::try_from(pointer.current.build_epoch).unwrap_or(i64::MAX);
-        Metric {
-            name: "GeoIpAgeDays",
-            value: now.as_seconds().saturating_sub(built).max(0) as f64 / 86_400.0,
-            dimensions: &[("Environment", &self.updater.environment), ("Edition", configured.edition.as_str())],
+        let days = now.as_seconds().saturating_sub(built).max(0) as f64 / 86_400.0;
+        Metrics {
+            environment: &self.updater.environment,
+            by: &[configured.edition.as_str()],
+            numbers: &[Number::real(Name::GeoIpAgeDays, days)],
             at: now,
         }
         .publish();

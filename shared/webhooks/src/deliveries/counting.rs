@@ -19,17 +19,20 @@ pub(super) struct Tried {
     pub(super) operational: bool,
 }
 
-/// Counts attempts, once per webhook and call. No delivery depends on it, so an error is logged.
-pub(super) async fn count(tried: Vec<Tried>, watch: &Watch, stats: &Stats, now: Time) {
+/// Counts attempts, once per webhook and call, and returns how many breakers opened. No delivery depends on it, so an
+/// error is logged.
+pub(super) async fn count(tried: Vec<Tried>, watch: &Watch, stats: &Stats, now: Time) -> usize {
     let mut by_webhook: BTreeMap<WebhookId, Vec<Tried>> = BTreeMap::new();
     for attempt in tried {
         by_webhook.entry(attempt.webhook.clone()).or_default().push(attempt);
     }
-    join_all(by_webhook.into_iter().map(|(webhook, tried)| count_for(webhook, tried, watch, stats, now))).await;
+    let counted = by_webhook.into_iter().map(|(webhook, tried)| count_for(webhook, tried, watch, stats, now));
+    join_all(counted).await.into_iter().filter(|opened| *opened).count()
 }
 
-async fn count_for(webhook: WebhookId, tried: Vec<Tried>, watch: &Watch, stats: &Stats, now: Time) {
-    let Some(entity) = tried.first().map(|attempt| attempt.entity.clone()) else { return };
+/// Counts attempts of one webhook, and returns whether its breaker opened.
+async fn count_for(webhook: WebhookId, tried: Vec<Tried>, watch: &Watch, stats: &Stats, now: Time) -> bool {
+    let Some(entity) = tried.first().map(|attempt| attempt.entity.clone()) else { return false };
     let for_health = || tried.iter().filter(|attempt| !attempt.operational);
     // If the batch holds a probe, use the health that it saw: the others saw the breaker closed.
     let seen = for_health().filter_map(|attempt| attempt.health_before.as_ref());
@@ -40,7 +43,8 @@ async fn count_for(webhook: WebhookId, tried: Vec<Tried>, watch: &Watch, stats: 
         watch.count(&entity, &webhook, &for_health, seen.as_ref(), now),
         stats.count(&entity, &webhook, &outcomes, now)
     );
-    for error in [watched, counted].into_iter().filter_map(Result::err) {
-        tracing::warn!(error = %logging::chain(&error), webhookId = %webhook, "attempts were not counted");
+    for error in [watched.as_ref().err(), counted.as_ref().err()].into_iter().flatten() {
+        tracing::warn!(error = %logging::chain(error), webhookId = %webhook, "attempts were not counted");
     }
+    watched.is_ok_and(|opened| opened)
 }

@@ -11,6 +11,7 @@ use super::{
     counting::{self, Tried},
     inbox::Inbox,
     lease::GRACE,
+    meter::Meter,
     notice::{DueMessage, Notice},
     queue::{Lane, Queue, QueueSettings},
     schedule::{RetrySchedule, ScheduleSettings},
@@ -55,6 +56,7 @@ pub struct Dispatcher {
     pub(super) inboxes: [Inbox; 2],
     pub(super) watch: Watch,
     pub(super) stats: Stats,
+    pub(super) meter: Meter,
     pub(super) announcer: Announcer,
     pub(super) outbound: Outbound,
     pub(super) rings: KeyRings,
@@ -89,15 +91,16 @@ impl DispatchError {
 }
 
 impl Dispatcher {
-    /// A dispatcher of this table's deliveries, which receives from both lanes and announces on them.
+    /// A dispatcher of this table's deliveries, which receives from both lanes and announces on them. `environment` is
+    /// the deployment's name, for the metrics.
     pub fn connect(
         aws: &Aws,
         table: Table,
         (queue, schedule, breaker): (QueueSettings, ScheduleSettings, BreakerSettings),
         outbound: Outbound,
         rings: KeyRings,
-        clock: SharedClock,
-        random: SharedRandom,
+        environment: String,
+        (clock, random): (SharedClock, SharedRandom),
     ) -> Self {
         Self {
             deliveries: Deliveries::new(table.clone()),
@@ -107,6 +110,7 @@ impl Dispatcher {
             inboxes: Inbox::connect(aws, &queue),
             watch: Watch::new(table.clone(), breaker, random.clone()),
             stats: Stats::new(table.clone()),
+            meter: Meter::new(environment),
             announcer: Announcer::new(table),
             outbound,
             rings,
@@ -215,7 +219,8 @@ impl Dispatcher {
 
     /// Counts attempts for the health and the statistics of their webhooks.
     pub(super) async fn count(&self, tried: Vec<Tried>) {
-        counting::count(tried, &self.watch, &self.stats, self.clock.now()).await;
+        let opened = counting::count(tried, &self.watch, &self.stats, self.clock.now()).await;
+        self.meter.breakers_opened(opened);
     }
 
     /// Handles a delivery whose event is not there. Its publication was never acknowledged; the client may repeat it

@@ -8,6 +8,7 @@ use super::{
     attempt::Attempt,
     claim::Claimed,
     dispatch::{DispatchError, Dispatcher},
+    meter::Made,
     notice::Notice,
     queue::Lane,
     request::Prepared,
@@ -68,6 +69,9 @@ impl Dispatcher {
         };
         let outcome = attempt.outcome();
         let recorded = self.deliveries.record(claimed, attempt, next, ended, along).await?;
+        if recorded.is_done() {
+            self.meter.attempted(Made::of(claimed, (began, ended), next));
+        }
         if recorded == Written::Lost(None) {
             let (delivery, attempt) = (&claimed.delivery().id, claimed.attempt());
             tracing::warn!(deliveryId = %delivery, attempt, "the claim was lost before the attempt was recorded");

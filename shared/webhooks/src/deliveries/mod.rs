@@ -18,6 +18,7 @@ pub mod item;
 pub mod jobs;
 mod lease;
 pub mod list;
+mod meter;
 pub mod notice;
 mod places;
 pub mod queue;

@@ -34,6 +34,8 @@ pub struct Places {
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
+    /// The most that were taken at once.
+    most: usize,
     entities: HashMap<EntityId, usize>,
     webhooks: HashMap<WebhookId, usize>,
     /// How many deliveries of each entity were sent back to wait on the queue, less its attempts that ended since.
@@ -58,6 +60,11 @@ impl Places {
         PLACES.saturating_sub(self.taken().all)
     }
 
+    /// The most that were taken at once.
+    pub fn most(&self) -> usize {
+        self.taken().most
+    }
+
     /// Takes a place; `None` when none is free for this entity and webhook.
     pub fn take(&self, whose: &Whose, has_waited: bool) -> Option<Place<'_>> {
         // In the quick lane no delivery waits: one that finds no place there goes to the slow lane.
@@ -71,6 +78,7 @@ impl Places {
             return None;
         }
         taken.all += 1;
+        taken.most = taken.most.max(taken.all);
         *taken.entities.entry(whose.entity.clone()).or_default() += 1;
         *taken.webhooks.entry(whose.webhook.clone()).or_default() += 1;
         Some(Place { places: self, whose: whose.clone() })
@@ -141,7 +149,7 @@ mod tests {
         assert_eq!(places.free(), 10);
         assert!(places.take(&whose("quiet", &webhook()), false).is_some());
         drop(taken);
-        assert_eq!(places.free(), PLACES);
+        assert_eq!((places.free(), places.most()), (PLACES, 41), "and it is known how many were under way at once");
         assert!(places.take(&whose("noisy", &hooks[2]), false).is_some());
     }
 

@@ -146,6 +146,7 @@ impl Round<'_> {
             }
         }
         self.dispatcher.count(tried).await;
+        self.dispatcher.meter.publish(self.inbox.lane(), self.places.most(), self.dispatcher.clock.now());
         again
     }
 

@@ -28,6 +28,7 @@ use auth::entity::AuthorizedEntity;
 use base::{
     clock::{SharedClock, Time},
     logging,
+    metric::{Longest, Metrics, Name, Number},
 };
 use storage::table::{TableError, Written};
 
@@ -60,6 +61,8 @@ pub struct Sweeper {
     pub queue: Queue,
     /// Decides which deliveries are overdue.
     pub clock: SharedClock,
+    /// The deployment's name, for the metrics.
+    pub environment: String,
 }
 
 /// Why a sweep did not do everything.
@@ -80,18 +83,28 @@ impl Sweeper {
     /// Sweeps once; returns how many events were published and deliveries announced. A part that fails leaves the
     /// others alone.
     pub async fn sweep(&self) -> Result<usize, SweepError> {
+        let (overdue, in_outbox) = (Longest::default(), Longest::default());
+        let swept = self.sweep_and_note(&overdue, &in_outbox).await;
+        let numbers =
+            [Number::seconds(Name::OldestOverdue, overdue.get()), Number::seconds(Name::OutboxAge, in_outbox.get())];
+        // Zeros as well: they end an alarm.
+        Metrics { environment: &self.environment, by: &[], numbers: &numbers, at: self.clock.now() }.publish();
+        swept
+    }
+
+    async fn sweep_and_note(&self, overdue: &Longest, in_outbox: &Longest) -> Result<usize, SweepError> {
         let began = self.clock.now();
         // Beside each other, so that none waits for another that has much to do. Boxed, here and below: a future of
         // futures of streams is more than the compiler follows.
         let (published, swept, worked) = futures::join!(
-            self.outbox.empty(&self.publisher).boxed(),
-            self.sweep_shards(began).boxed(),
+            self.outbox.empty(&self.publisher, in_outbox).boxed(),
+            self.sweep_shards(began, overdue).boxed(),
             self.worker.work(began + JOB_LIMIT).boxed()
         );
         let again = match &worked {
             Ok(0) => Ok(0),
             // A job that failed may have made deliveries due before.
-            _ => self.sweep_shards(began).boxed().await,
+            _ => self.sweep_shards(began, overdue).boxed().await,
         };
         let swept = swept.map_err(SweepError::Overdue)? + again.map_err(SweepError::Overdue)?;
         if swept > 0 {
@@ -101,16 +114,17 @@ impl Sweeper {
         Ok(published? + swept)
     }
 
-    async fn sweep_shards(&self, began: Time) -> Result<usize, TableError> {
-        let shards = (0..DUE_SHARDS).map(|shard| self.sweep_shard(shard, began).boxed());
+    async fn sweep_shards(&self, began: Time, overdue: &Longest) -> Result<usize, TableError> {
+        let shards = (0..DUE_SHARDS).map(|shard| self.sweep_shard(shard, began, overdue).boxed());
         futures::future::join_all(shards).await.into_iter().sum()
     }
 
-    async fn sweep_shard(&self, shard: u8, began: Time) -> Result<usize, TableError> {
+    async fn sweep_shard(&self, shard: u8, began: Time, overdue: &Longest) -> Result<usize, TableError> {
         let (now, mut swept, mut start) = (self.clock.now(), 0, None);
         loop {
             let page = self.deliveries.due_before(shard, now, PAGE, start).await?;
-            let announced = stream::iter(page.entries).map(|entry| self.announce(entry)).buffer_unordered(AT_ONCE);
+            let announced =
+                stream::iter(page.entries).map(|entry| self.announce(entry, overdue)).buffer_unordered(AT_ONCE);
             // All are announced before the first error is returned.
             for outcome in announced.collect::<Vec<_>>().await {
                 swept += usize::from(outcome?);
@@ -122,13 +136,18 @@ impl Sweeper {
         }
     }
 
-    async fn announce(&self, entry: DueEntry) -> Result<bool, TableError> {
+    async fn announce(&self, entry: DueEntry, overdue: &Longest) -> Result<bool, TableError> {
         let now = self.clock.now();
         let Some(delivery) = delivery_of(&entry.pk) else {
             tracing::error!(pk = entry.pk, "an entry of what is due names no delivery");
             return Ok(false);
         };
-        let whose = match self.deliveries.postpone(&entry, now + pause(entry.sweeps)).await {
+        let postponed = self.deliveries.postpone(&entry, now + pause(entry.sweeps)).await;
+        // The index may lag behind: a delivery that is no longer due has not waited.
+        if !matches!(postponed, Ok(Written::Lost(_))) {
+            overdue.note(now.since(entry.due_at).saturating_add(waited(entry.sweeps)));
+        }
+        let whose = match postponed {
             Ok(Written::Done(whose)) => whose,
             Ok(Written::Lost(_)) => return Ok(false),
             Err(error @ TableError::Item { .. }) => {
@@ -163,9 +182,25 @@ fn pause(sweeps: u32) -> Duration {
     GRACE.saturating_mul(2u32.saturating_pow(sweeps.min(16))).min(MAX_PAUSE)
 }
 
+/// How long a delivery has waited that was announced so many times in vain: the sum of its pauses.
+fn waited(sweeps: u32) -> Duration {
+    /// How many pauses are shorter than the longest.
+    const GROWING: u32 = 6;
+    let growing = (0..sweeps.min(GROWING)).map(pause).sum::<Duration>();
+    growing.saturating_add(MAX_PAUSE.saturating_mul(sweeps.saturating_sub(GROWING)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_delivery_that_was_announced_in_vain_has_waited_for_all_its_pauses() {
+        for sweeps in 0..20 {
+            assert_eq!(waited(sweeps), (0..sweeps).map(pause).sum::<Duration>(), "{sweeps}");
+        }
+        assert!(waited(u32::MAX) > Duration::from_secs(1));
+    }
 
     #[test]
     fn the_pause_doubles_up_to_its_limit() {

@@ -15,7 +15,7 @@ use super::{
     rejected::{NotTaken, RejectedEvents, Rejection},
 };
 use auth::entity::{AuthorizedEntity, EntityId};
-use base::metric::Metric;
+use base::metric::{Metrics, Name, Number};
 use problem::{JsonBody, Problem, Violation};
 use storage::table::TableError;
 
@@ -89,10 +89,10 @@ impl Ingestion {
         self.rejected.put(whole, &rejection).await?;
         let violations = rejection.violations.len();
         tracing::warn!(busEventId = id, reason = rejection.reason, violations, "an event of the bus was rejected");
-        Metric {
-            name: "EventsRejected",
-            value: 1.0,
-            dimensions: &[("Environment", &self.environment), ("Reason", rejection.reason)],
+        Metrics {
+            environment: &self.environment,
+            by: &[rejection.reason],
+            numbers: &[Number::count(Name::EventsRejected, 1)],
             at: self.publisher.clock.now(),
         }
         .publish();

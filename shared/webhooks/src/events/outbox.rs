@@ -28,6 +28,7 @@ use base::{
     clock::Time,
     ids::{EventId, WebhookId},
     logging,
+    metric::Longest,
     random::{self, Random},
 };
 use storage::table::{Delete, Put, Query, Table, TableError};
@@ -140,16 +141,22 @@ impl Outbox {
     }
 
     /// Publishes every event in the outbox, and returns their number. An event that fails leaves the others alone, and
-    /// is tried again by the next sweep; one of such errors is returned.
-    pub async fn empty(&self, publisher: &Publisher) -> Result<usize, OutboxError> {
+    /// is tried again by the next sweep; one of such errors is returned. Notes how long the events have waited.
+    pub async fn empty(&self, publisher: &Publisher, waited: &Longest) -> Result<usize, OutboxError> {
         let until = publisher.clock.now() + TIME_LIMIT;
         let shards = (0..SHARDS).map(shard_key).chain([FORMER_SHARD.to_owned()]);
         // Boxed, here and below: a future of futures of streams is more than the compiler follows.
-        let emptied = shards.map(|shard| async move { self.empty_shard(&shard, publisher, until).await }.boxed());
+        let emptied =
+            shards.map(|shard| async move { self.empty_shard(&shard, publisher, (until, waited)).await }.boxed());
         join_all(emptied).await.into_iter().sum()
     }
 
-    async fn empty_shard(&self, shard: &str, publisher: &Publisher, until: Time) -> Result<usize, OutboxError> {
+    async fn empty_shard(
+        &self,
+        shard: &str,
+        publisher: &Publisher,
+        (until, waited): (Time, &Longest),
+    ) -> Result<usize, OutboxError> {
         let mut turns = Turns::from(u64::from_be_bytes(random::bytes(&*publisher.random)));
         let (mut under_way, mut published, mut failed) = (FuturesUnordered::new(), 0, None);
         loop {
@@ -158,7 +165,8 @@ impl Outbox {
                 match self.page(shard, &stretch).await {
                     Ok((events, last)) => {
                         let rest = last.and_then(|last| turns.read_up_to(&last, stretch));
-                        let turn = join_all(events.into_iter().map(|event| self.publish(event, publisher).boxed()));
+                        let turn =
+                            join_all(events.into_iter().map(|event| self.publish(event, publisher, waited).boxed()));
                         under_way.push(turn.map(|outcomes| (outcomes, rest)).boxed());
                     }
                     Err(error) => failed = Some(error.into()),
@@ -180,11 +188,12 @@ impl Outbox {
         }
     }
 
-    async fn publish(&self, event: EventId, publisher: &Publisher) -> Result<(), OutboxError> {
+    async fn publish(&self, event: EventId, publisher: &Publisher, waited: &Longest) -> Result<(), OutboxError> {
         const DOING: &str = "reading an event of the outbox";
         let item: Option<AnnouncementItem> = self.0.get(key(&event), true, DOING).await?;
         // The index may still show an event that another sweep has just published.
         let Some(AnnouncementItem { announcement, .. }) = item else { return Ok(()) };
+        waited.note(publisher.clock.now().since(announcement.timestamp));
         let whole = announcement.event().ok_or(OutboxError::Unreadable(event))?;
         let entity = AuthorizedEntity::owning_announcement(announcement.owner_identifier);
         publisher.publish_event(&entity, &whole).await?;

@@ -43,7 +43,8 @@ impl Watch {
     /// batch.
     ///
     /// A success on a webhook that was healthy costs no write. A success on any other removes its item, failures are
-    /// one update, and more is written only when they have consequences.
+    /// one update, and more is written only when they have consequences. Returns whether the breaker opened, which was
+    /// closed.
     pub(crate) async fn count(
         &self,
         entity: &AuthorizedEntity,
@@ -51,9 +52,9 @@ impl Watch {
         outcomes: &[AttemptOutcome],
         was: Option<&HealthItem>,
         now: Time,
-    ) -> Result<(), TableError> {
+    ) -> Result<bool, TableError> {
         if outcomes.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let tally = Tally::of(outcomes);
         if tally.completed && was.is_some_and(|was| was.open_until.is_some()) {
@@ -63,16 +64,21 @@ impl Watch {
             // Failures that other dispatchers counted during a slow exchange are over as well.
             let slow = outcomes.iter().any(|outcome| outcome.completed() && outcome.duration > SLOW);
             let well = was.is_none() && !(slow && self.healths.find(entity, webhook).await?.is_some());
-            return if well { Ok(()) } else { self.healths.reset(entity, webhook).await };
+            if !well {
+                self.healths.reset(entity, webhook).await?;
+            }
+            return Ok(false);
         }
         let memory = self.settings.disable_after;
         let left = self.healths.add(entity, webhook, &tally, memory, now).await?;
+        let mut opened = false;
         for consequence in left.consequences(was, &tally, &self.settings, now) {
-            self.follow(entity, webhook, consequence, &left, outcomes.last(), now).await?;
+            opened |= self.follow(entity, webhook, consequence, &left, outcomes.last(), now).await?;
         }
-        Ok(())
+        Ok(opened)
     }
 
+    /// Carries a consequence out, and returns whether it opened the breaker.
     async fn follow(
         &self,
         entity: &AuthorizedEntity,
@@ -81,11 +87,12 @@ impl Watch {
         left: &HealthItem,
         last: Option<&AttemptOutcome>,
         now: Time,
-    ) -> Result<(), TableError> {
+    ) -> Result<bool, TableError> {
         match consequence {
             Consequence::Open { until } => {
                 if self.healths.open(entity, webhook, self.settings.threshold, until).await?.is_done() {
                     tracing::warn!(webhookId = %webhook, entity = %entity.id(), until = %until, "the breaker is open");
+                    return Ok(true);
                 }
             }
             Consequence::Reopen { seen, opens, until } => {
@@ -98,7 +105,7 @@ impl Watch {
                 self.disabler.disable(entity, webhook, Reason::Failing { since }, now).await?;
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     async fn announce(

@@ -1,0 +1,119 @@
+//! Metrics: what the functions' logs say in numbers is what happened, and says it of no customer.
+
+use std::{fs, sync::Arc};
+
+use serde_json::Value;
+
+use crate::harness::{Behaviour, Bundle, Choice, Entity, LONG, Receiver, Settings, Suite, tests, until};
+
+tests![
+    deliveries_that_succeed_fail_and_are_exhausted_are_counted_with_their_latencies,
+    a_breaker_that_opens_is_counted_once,
+    people_who_come_back_from_a_provider_are_counted_by_outcome,
+];
+
+/// The lines of a function's log that CloudWatch makes numbers of.
+fn lines(bundle: &Bundle, function: &str) -> Vec<Value> {
+    let log = fs::read_to_string(bundle.data().join(format!("logs/{function}.log"))).unwrap_or_default();
+    let lines = log.lines().filter(|line| line.contains("\"_aws\""));
+    lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// The values of a metric in these lines.
+fn values(lines: &[Value], metric: &str) -> Vec<f64> {
+    let values = lines.iter().filter_map(|line| line.get(metric)).flat_map(|value| match value {
+        Value::Array(values) => values.clone(),
+        value => vec![value.clone()],
+    });
+    values.map(|value| value.as_f64().expect("a number")).collect()
+}
+
+fn sum(lines: &[Value], metric: &str) -> f64 {
+    values(lines, metric).iter().sum()
+}
+
+async fn deliveries_that_succeed_fail_and_are_exhausted_are_counted_with_their_latencies(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let receiver = Receiver::start().await;
+    let mut secrets = Vec::new();
+    for (name, script, ends) in [
+        ("at-once", &[204][..], "delivered"),
+        ("later", &[500, 204], "delivered"),
+        ("never", &[500, 500, 500], "failed"),
+    ] {
+        let entity = Entity::new(&api, name.to_owned()).await;
+        let script: Vec<_> = script.iter().map(|status| Behaviour::status(*status)).collect();
+        let hook = entity.hook(&receiver.on(&format!("/{name}"), script)).await;
+        let delivery = entity.publish(serde_json::json!({})).await;
+        entity.until_status(&delivery, &[ends]).await;
+        secrets.extend([name.to_owned(), hook.id, delivery]);
+    }
+    // A round that ends writes its line.
+    let made = until("six attempts are counted", LONG, async || {
+        let lines = lines(&bundle, "dispatch-deliveries");
+        (sum(&lines, "DeliveriesAttempted") >= 6.0).then_some(lines)
+    })
+    .await;
+    let counts = ["Attempted", "Succeeded", "Failed", "Exhausted"].map(|what| sum(&made, &format!("Deliveries{what}")));
+    assert_eq!(counts, [6.0, 2.0, 4.0, 1.0], "{made:#?}");
+    let (first, arrivals) = (values(&made, "FirstAttemptAfter"), values(&made, "ArrivalAfter"));
+    assert_eq!((first.len(), arrivals.len()), (3, 2), "{made:#?}");
+    let latest = arrivals.iter().copied().fold(0.0, f64::max);
+    assert!(latest >= 500.0, "the retry came after about a second: {arrivals:?}");
+    assert!(values(&made, "InFlightQuick").iter().all(|most| (1.0..=50.0).contains(most)), "{made:#?}");
+    assert_eq!(sum(&made, "BreakersOpened"), 0.0);
+    for line in &made {
+        let text = line.to_string();
+        assert!(!secrets.iter().any(|secret| text.contains(secret.as_str())), "{text}");
+        assert_eq!(line["_aws"]["CloudWatchMetrics"][0]["Namespace"], "Waypost");
+    }
+
+    let swept = until("a sweep says how old its work is", LONG, async || {
+        let lines = lines(&bundle, "sweep-deliveries");
+        (!lines.is_empty()).then_some(lines)
+    })
+    .await;
+    for metric in ["OldestOverdue", "OutboxAge"] {
+        assert_eq!(values(&swept, metric).len(), swept.len(), "every sweep says {metric}");
+        assert!(values(&swept, metric).iter().all(|seconds| *seconds < 60.0), "{swept:#?}");
+    }
+    assert!(bundle.stop().await.success());
+}
+
+async fn a_breaker_that_opens_is_counted_once(suite: Arc<Suite>) {
+    let settings = Settings::default().with("BREAKER_THRESHOLD", "3").with("BREAKER_OPEN", "1s");
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    let (entity, receiver) = (Entity::new(&api, "silent".to_owned()).await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::close()])).await;
+    let delivery = entity.publish(serde_json::json!({})).await;
+    entity.until_status(&delivery, &["failed"]).await;
+    until("the breaker is open", LONG, async || (entity.listed(&hook).await["health"] == "open").then_some(())).await;
+    let counted = until("the attempts are counted", LONG, async || {
+        let lines = lines(&bundle, "dispatch-deliveries");
+        (sum(&lines, "DeliveriesAttempted") >= 3.0).then_some(lines)
+    })
+    .await;
+    assert_eq!(sum(&counted, "BreakersOpened"), 1.0, "{counted:#?}");
+    assert!(bundle.stop().await.success());
+}
+
+async fn people_who_come_back_from_a_provider_are_counted_by_outcome(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let entity = Entity::new(&api, "linked".to_owned()).await;
+    entity.visit("sim-basic", Choice::ALLOW).await.arrive("connected").await;
+    let visit = entity.visit("sim-basic", Choice::DENY).await;
+    visit.arrive("denied").await;
+    // Its state is spent.
+    visit.callback().expect(400).await;
+    let counted = until("three people are counted", LONG, async || {
+        let lines = lines(&bundle, "provider-callback");
+        (sum(&lines, "Callbacks") >= 3.0).then_some(lines)
+    })
+    .await;
+    let outcomes: Vec<_> = counted.iter().map(|line| line["Outcome"].as_str().expect("a text")).collect();
+    assert_eq!(outcomes, ["connected", "denied", "refused"], "{counted:#?}");
+    for line in &counted {
+        assert!(!line.to_string().contains("linked") && !line.to_string().contains(&visit.state), "{line}");
+    }
+    assert!(bundle.stop().await.success());
+}

@@ -1,0 +1,181 @@
+//! Alarms, dashboard, runbook and code say the same of metrics: an alarm on a number that is never published never
+//! rings, and an alarm without its section leaves its reader alone.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use base::metric::{ENVIRONMENT, NAMESPACE, Name};
+use deployment::Template;
+use serde_json::Value;
+
+/// What a section of the runbook has for its alarms.
+const PARTS: [&str; 3] = ["**Means:**", "**Look at:**", "**Do:**"];
+
+/// A metric that an alarm or the dashboard names: namespace, name and the names of its dimensions.
+type Reference = (String, String, BTreeSet<String>);
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn text(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The resources of a type, by their logical identifiers.
+fn resources(kind: &str) -> BTreeMap<String, Value> {
+    let template = Template::parse(&text("template.yaml")).expect("template.yaml is a template");
+    let resources = template.resources().iter().filter(|(_, resource)| resource["Type"] == kind);
+    resources.map(|(id, resource)| (id.clone(), resource["Properties"].clone())).collect()
+}
+
+fn alarms() -> BTreeMap<String, Value> {
+    resources("AWS::CloudWatch::Alarm")
+}
+
+/// The sections of the runbook: the alarms in each heading, and the text below it.
+fn sections() -> Vec<(Vec<String>, String)> {
+    let document = text("docs/operations.md");
+    let (_, alarms) = document.split_once("\n## Alarms\n").expect("docs/operations.md has a chapter of alarms");
+    let chapter = alarms.split("\n## ").next().unwrap_or_default();
+    let sections = chapter.split("\n### ").skip(1).map(|section| section.split_once('\n').unwrap_or((section, "")));
+    let names = |heading: &str| heading.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    sections.map(|(heading, body)| (names(heading), body.to_owned())).collect()
+}
+
+#[test]
+fn every_alarm_has_its_section_of_the_runbook_and_every_section_its_alarms() {
+    let alarms: Vec<_> = alarms().into_keys().collect();
+    let mut described: Vec<_> = sections().into_iter().flat_map(|(names, _)| names).collect();
+    described.sort();
+    assert_eq!(described, alarms);
+    assert!(alarms.len() > 20, "{alarms:?}");
+}
+
+#[test]
+fn every_section_of_the_runbook_says_what_the_alarm_means_what_to_look_at_and_what_to_do() {
+    for (names, body) in sections() {
+        let places = PARTS.map(|part| body.find(part).unwrap_or_else(|| panic!("{names:?} lacks {part}")));
+        assert!(places.is_sorted(), "{names:?} has its parts in another order");
+    }
+}
+
+#[test]
+fn every_alarm_sends_its_beginning_and_its_end_and_says_what_missing_data_are() {
+    for (name, alarm) in alarms() {
+        assert!(alarm["AlarmActions"].is_object() && alarm["OKActions"].is_object(), "{name}");
+        assert!(alarm["TreatMissingData"].is_string(), "{name}");
+    }
+}
+
+fn dimensions(of: &Value) -> BTreeSet<String> {
+    let dimensions = of["Dimensions"].as_array().into_iter().flatten();
+    dimensions.map(|dimension| dimension["Name"].as_str().expect("a text").to_owned()).collect()
+}
+
+/// The metrics of an alarm: its own, or those of its expression.
+fn of_alarm(alarm: &Value) -> Vec<Reference> {
+    let metric = |of: &Value| {
+        let member = |name: &str| of[name].as_str().unwrap_or_else(|| panic!("no {name}: {of}")).to_owned();
+        (member("Namespace"), member("MetricName"), dimensions(of))
+    };
+    match alarm["Metrics"].as_array() {
+        Some(metrics) => {
+            let metrics = metrics.iter().filter(|part| part.get("Expression").is_none());
+            metrics.map(|part| metric(&part["MetricStat"]["Metric"])).collect()
+        }
+        None => vec![metric(alarm)],
+    }
+}
+
+/// The metric of `SELECT SUM(Errors) FROM SCHEMA("AWS/Lambda", FunctionName) …`.
+fn of_query(query: &str) -> Option<Reference> {
+    let (name, rest) = query.strip_prefix("SELECT ")?.split_once('(')?.1.split_once(") FROM SCHEMA(")?;
+    let mut schema = rest.split_once(')')?.0.split(',').map(|part| part.trim().trim_matches('"').to_owned());
+    Some((schema.next()?, name.to_owned(), schema.collect()))
+}
+
+/// The metrics of a line of the dashboard: `["AWS/SQS", "Name", "Dimension", "value", {…}]`, or a query.
+fn of_line(line: &Value) -> Reference {
+    let parts: Vec<_> = line.as_array().expect("a line").iter().map_while(Value::as_str).collect();
+    match &parts[..] {
+        [] => {
+            let query = line[0]["expression"].as_str();
+            query.and_then(of_query).unwrap_or_else(|| panic!("neither a metric nor a query: {line}"))
+        }
+        [namespace, name, dimensions @ ..] => {
+            assert!(dimensions.len().is_multiple_of(2), "a dimension without its value: {line}");
+            let names = dimensions.iter().step_by(2).map(|name| (*name).to_owned());
+            ((*namespace).to_owned(), (*name).to_owned(), names.collect())
+        }
+        [_] => panic!("a namespace without a metric: {line}"),
+    }
+}
+
+/// The metrics of the dashboard, which is JSON, references and all.
+fn of_dashboard() -> Vec<Reference> {
+    let dashboards = resources("AWS::CloudWatch::Dashboard");
+    let body = dashboards["Dashboard"]["DashboardBody"]["Fn::Sub"].as_str().expect("a text with references");
+    let dashboard: Value = serde_json::from_str(body).expect("the dashboard is JSON");
+    let widgets = dashboard["widgets"].as_array().expect("widgets");
+    widgets
+        .iter()
+        .flat_map(|widget| widget["properties"]["metrics"].as_array().expect("metrics"))
+        .map(of_line)
+        .collect()
+}
+
+/// The dimensions by which a metric of ours is counted.
+fn counted_by(name: Name) -> [BTreeSet<String>; 2] {
+    let alone: BTreeSet<_> = [ENVIRONMENT.to_owned()].into();
+    let whole = alone.iter().cloned().chain(name.dimensions().iter().map(|name| (*name).to_owned()));
+    [whole.collect(), alone]
+}
+
+#[test]
+fn every_metric_of_an_alarm_or_the_dashboard_is_published_or_is_one_of_aws() {
+    let of_alarms: Vec<_> = alarms().values().flat_map(of_alarm).collect();
+    let of_dashboard = of_dashboard();
+    assert!(of_alarms.len() > 20 && of_dashboard.len() > 40, "{} and {}", of_alarms.len(), of_dashboard.len());
+    for reference in of_alarms.into_iter().chain(of_dashboard) {
+        let (namespace, name, dimensions) = &reference;
+        if namespace == NAMESPACE {
+            let published = Name::ALL.iter().find(|published| published.as_str() == name);
+            let published = published.unwrap_or_else(|| panic!("the code publishes no {name}"));
+            assert!(counted_by(*published).contains(dimensions), "{name} is not counted by {dimensions:?}");
+        } else {
+            assert!(namespace.starts_with("AWS/"), "{reference:?}");
+        }
+    }
+}
+
+/// The Rust files below a folder.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_metric_is_published_shown_on_the_dashboard_and_described() {
+    let mut files = Vec::new();
+    for folder in ["shared", "functions"] {
+        sources(&root().join(folder), &mut files);
+    }
+    files.retain(|file| !file.ends_with("base/src/metric.rs"));
+    let code: String = files.iter().map(|file| fs::read_to_string(file).expect("a file of ours")).collect();
+    let shown: BTreeSet<_> = of_dashboard().into_iter().map(|(_, name, _)| name).collect();
+    let document = text("docs/operations.md");
+    for name in Name::ALL.iter().map(|name| name.as_str()) {
+        assert!(code.contains(&format!("Name::{name}")), "nothing publishes {name}");
+        assert!(shown.contains(name), "the dashboard lacks {name}");
+        assert!(document.contains(&format!("| `{name}` |")), "docs/operations.md does not describe {name}");
+    }
+}
