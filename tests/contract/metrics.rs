@@ -100,9 +100,9 @@ async fn a_breaker_that_opens_is_counted_once(suite: Arc<Suite>) {
 async fn people_who_come_back_from_a_provider_are_counted_by_outcome(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let entity = Entity::new(&api, "linked".to_owned()).await;
-    entity.visit("sim-basic", Choice::ALLOW).await.arrive("connected").await;
-    let visit = entity.visit("sim-basic", Choice::DENY).await;
-    visit.arrive("denied").await;
+    entity.visit("sim-basic", Choice::DENY).await.arrive("denied").await;
+    let visit = entity.visit("sim-basic", Choice::ALLOW).await;
+    visit.arrive("connected").await;
     // Its state is spent.
     visit.callback().expect(400).await;
     let counted = until("three people are counted", LONG, async || {
@@ -111,7 +111,7 @@ async fn people_who_come_back_from_a_provider_are_counted_by_outcome(suite: Arc<
     })
     .await;
     let outcomes: Vec<_> = counted.iter().map(|line| line["Outcome"].as_str().expect("a text")).collect();
-    assert_eq!(outcomes, ["connected", "denied", "refused"], "{counted:#?}");
+    assert_eq!(outcomes, ["denied", "connected", "refused"], "{counted:#?}");
     for line in &counted {
         assert!(!line.to_string().contains("linked") && !line.to_string().contains(&visit.state), "{line}");
     }
