@@ -60,6 +60,7 @@ class Stack:
 
     def _described(self, template: Template) -> dict[str, Any]:
         template, _ = stand_ins.rotation_schedule(template)
+        template = stand_ins.metric_math(template)
         key = self.bundle.publish(json.dumps(template))
         return {
             "TemplateURL": f"{self.emulator.endpoint}/{BUCKET}/{key}",

@@ -23,6 +23,17 @@ def rotation_schedule(template: Template) -> tuple[Template, str]:
     return template | {"Resources": kept}, function
 
 
+def metric_math(template: Template) -> Template:
+    """The emulator refuses alarms on an expression of several metrics. Returns the template without them."""
+    resources = template["Resources"].items()
+    kept = {name: resource for name, resource in resources if not _is_of_several_metrics(resource)}
+    return template | {"Resources": kept}
+
+
+def _is_of_several_metrics(resource: dict[str, Any]) -> bool:
+    return resource["Type"] == "AWS::CloudWatch::Alarm" and "Metrics" in resource["Properties"]
+
+
 def routes(apigateway: Any, api: str, template: Template, arns: dict[str, str]) -> int:
     """The emulator ignores the OpenAPI body of an API, so each operation of it becomes a route by API Gateway's own
     calls. Returns how many there are. `arns` are those of the functions, by logical id.
