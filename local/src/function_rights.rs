@@ -1,7 +1,7 @@
 //! Each function's own credentials, as its role gives them on AWS, and what they may do at the stand-ins: what template.yaml
 //! grants the function and no more. The operator's credentials, those of `service.env`, may do everything.
 //!
-//! What is refused, and which grants allowed something, is kept in the data folder for the tests to read.
+//! The data folder keeps each refusal, and each grant that allowed a request, for the tests to read.
 
 mod record;
 
@@ -128,7 +128,7 @@ impl FunctionCallers {
         }
     }
 
-    /// Decides on a call, and keeps what was decided; the error is AWS's sentence.
+    /// Decides on a call and keeps the decision; the error is AWS's sentence.
     fn decide(&self, function: &FunctionRights, call: Call<'_>) -> Result<(), String> {
         match accesses(&self.rights, call) {
             Ok(asked) => asked.iter().try_for_each(|access| self.decide_on(function, access)),

@@ -183,7 +183,7 @@ async fn a_message_that_says_not_whose_its_delivery_is_is_handled(suite: Arc<Sui
     let request = request.header("content-type", "application/x-amz-json-1.0");
     let sent = request.body(json!({ "QueueUrl": url, "MessageBody": body }).to_string()).send().await;
     assert!(sent.expect("the queue answers").status().is_success());
-    // What is published afterwards passes the queue after it.
+    // An event that is published afterwards passes the queue after it.
     let second = entity.publish(json!({})).await;
     entity.until_status(&second, &["delivered"]).await;
     assert_eq!(entity.delivery(&delivery).await["attemptCount"], 1, "it was delivered before");

@@ -132,7 +132,7 @@ impl Desk {
         String::from_utf8(output.stderr).expect("text")
     }
 
-    /// What was called, in its order.
+    /// The calls, in their order.
     fn calls(&self) -> Vec<String> {
         self.read("calls").lines().map(str::to_owned).collect()
     }

@@ -1,4 +1,4 @@
-"""What is deployed: the functions as zips in a bucket, and the template as SAM's own translator expands it."""
+"""The deployed parts: the functions as zips in a bucket, and the template as SAM's own translator expands it."""
 
 import hashlib
 import io

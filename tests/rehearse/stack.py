@@ -10,7 +10,7 @@ import stand_ins
 from bundle import BUCKET, Bundle, Template, architecture
 from emulator import Emulator
 
-# What is named within another part of the stack.
+# Kinds of resources whose names lie within another part of the stack.
 WITHIN = ("AWS::ApiGatewayV2::Stage",)
 
 

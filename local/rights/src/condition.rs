@@ -9,7 +9,7 @@ use crate::{access::Access, pattern, statement::StatementError};
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html>
 const LEADING_KEYS: &str = "dynamodb:LeadingKeys";
 
-/// What has to hold of a request's partition keys.
+/// A rule for the partition keys of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
     /// `ForAllValues`: every key is one of these. A request without keys passes.

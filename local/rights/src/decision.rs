@@ -51,7 +51,7 @@ impl FunctionRights {
         format!("arn:aws:sts::{account}:assumed-role/{}Role/{}", self.logical_id, self.name)
     }
 
-    /// AWS's sentence for a refusal; nothing for what is allowed.
+    /// AWS's sentence for a refusal; `None` for an allowed access.
     /// <https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html>
     #[must_use]
     pub fn refusal(&self, account: &str, access: &Access, decision: &Decision) -> Option<String> {

@@ -12,7 +12,7 @@ use crate::{
 /// The elements of a statement that are read here. Another one could take rights away, so it is an error.
 const ELEMENTS: [&str; 5] = ["Sid", "Effect", "Action", "Resource", "Condition"];
 
-/// What is allowed or denied.
+/// A statement: it allows or denies actions on resources, under conditions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
     /// Where it stands: the policy, and its place in it from 1.
@@ -23,7 +23,7 @@ pub struct Statement {
     pub actions: Vec<String>,
     /// The resources, which may have wildcards.
     pub resources: Vec<String>,
-    /// What has to hold besides: all of it.
+    /// The conditions, all of which must hold.
     pub conditions: Vec<Condition>,
 }
 

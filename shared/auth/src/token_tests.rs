@@ -1,4 +1,4 @@
-//! Access tokens: what is accepted, and every fault that is refused.
+//! Access tokens: the forms that the verifier accepts, and every fault that it refuses.
 
 use super::*;
 use crate::{jws::tests::signed, scope::Scope, signing::SigningAlgorithm};

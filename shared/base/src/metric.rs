@@ -92,7 +92,7 @@ names! {
     OutboxAge("Seconds"),
 }
 
-/// The values of a metric, of one moment or of what was done since the line before.
+/// The values of a metric: of one moment, or of the work since the line before.
 #[derive(Debug, Clone)]
 pub struct Number {
     name: Name,

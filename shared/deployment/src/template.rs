@@ -90,7 +90,7 @@ impl Template {
         &self.queues
     }
 
-    /// Every resource as it is written, by its logical id, for what has no type of its own here.
+    /// Every resource as the template writes it, by its logical id, for kinds that have no type here.
     #[must_use]
     pub fn resources(&self) -> &Map<String, Value> {
         &self.resources

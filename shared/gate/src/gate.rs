@@ -151,7 +151,7 @@ fn is_uuid(text: &str) -> bool {
         })
 }
 
-/// The notes for the audit trail, with what is known of a request before it is checked.
+/// The notes for the audit trail, with the facts that an unchecked request shows.
 fn notes_of(request: &Request, request_id: &str) -> Notes {
     let notes = Notes::of_request(request_id, call::source_address(request));
     if let Some(Ok(entity)) = checks::entity_in_path(request).map(EntityId::parse) {

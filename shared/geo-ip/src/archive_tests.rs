@@ -1,4 +1,4 @@
-//! Archives of strangers: what is unpacked, and every attempt that is refused.
+//! Archives of strangers: the forms that are unpacked, and every attempt that is refused.
 
 use std::path::PathBuf;
 

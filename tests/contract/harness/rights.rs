@@ -21,7 +21,7 @@ const UNUSED: [(&str, &str); 3] = [
     ("(EventInvokeConfig statement 1)", "Lambda sends there what failed, in the function's name"),
 ];
 
-/// What is known of all bundles that have ended.
+/// The refusals and used grants of all bundles that have ended.
 #[derive(Default)]
 struct Seen {
     refused: BTreeSet<String>,
@@ -104,7 +104,7 @@ impl Whole {
     }
 }
 
-/// What is wrong with the rights of functions, a sentence for each fault.
+/// The faults of the functions' rights, a sentence for each.
 pub fn faults(whole: &Whole) -> Vec<String> {
     let mut seen = seen();
     let seen = seen.get_or_insert_default();

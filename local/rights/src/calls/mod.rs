@@ -13,7 +13,7 @@ use crate::{access::Access, partiql::Unread, rights::Rights};
 
 pub use s3::sees_absence;
 
-/// A request, as far as it says what is asked.
+/// The parts of a request by which IAM decides: operation, resources and partition keys.
 #[derive(Debug, Clone, Copy)]
 pub enum Call<'a> {
     /// In JSON: the header `X-Amz-Target`, and the body.
