@@ -23,7 +23,7 @@ TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help run test rehearse browser-test fuzz lint audit bench build package sam-local deploy provision application rotate-data-keys index-deliveries \
+.PHONY: help run test rehearse browser-test fuzz lint audit bench build package sam-local deploy provision application rotate-data-keys upgrade-data index-deliveries \
 	rotate-signing-key geo-ip-rollback geo-ip-lookup demo-provider clean-data tools python-tools node-tools deploy-tools rust
 
 help: ## Lists the commands
@@ -148,8 +148,11 @@ application: rust ## Makes an application (NAME= ENTITY='a b'; SCOPES= OWNER=), 
 rotate-data-keys: rust ## Rotates the keys of sealed values (OPTIONS=--forget)
 	@$(ADMIN) data-keys rotate $(OPTIONS)
 
-index-deliveries: rust ## Brings data of before an update to the present form
+upgrade-data: rust ## Brings data of before an update to the present form
 	@$(ADMIN) upgrade-data
+
+# The name that this command had in former releases.
+index-deliveries: upgrade-data
 
 rotate-signing-key: rust ## Lets the next key sign tokens (OPTIONS=--emergency)
 	@$(ADMIN) signing-keys rotate $(OPTIONS)

@@ -8,7 +8,7 @@ const DOCUMENT: &str = "../../openapi.yaml";
 fn main() {
     println!("cargo::rerun-if-changed={DOCUMENT}");
     let yaml = fs::read_to_string(DOCUMENT).expect("openapi.yaml stands at the root of the workspace");
-    let json = deployment::yaml_to_json(&yaml).expect("openapi.yaml is YAML");
+    let json = template::yaml_to_json(&yaml).expect("openapi.yaml is YAML");
     let out = env::var("OUT_DIR").expect("cargo says where generated code goes");
     fs::write(Path::new(&out).join("openapi.json"), json.to_string()).expect("cargo's own folder can be written");
 }

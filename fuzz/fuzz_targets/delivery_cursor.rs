@@ -1,5 +1,5 @@
 //! A cursor of the list of deliveries: no text that a client can make is one, and of what was sealed by the service
-//! only a place is taken, exactly as it was written.
+//! only a position is taken, exactly as it was written.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use base64::{Engine, prelude::*};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 use auth::entity::EntityId;
-use webhooks::deliveries::{by_entity::Place, cursor::{Cursor, NotACursor}, filters::Filters};
+use webhooks::deliveries::{by_entity::ListPosition, cursor::{Cursor, NotACursor}, filters::Filters};
 use storage::sealing::KeyRing;
 use base::testing::CountingRandom;
 
@@ -26,13 +26,13 @@ fn hotel() -> EntityId {
     EntityId::parse("hotel").expect("an entity")
 }
 
-/// What the service would have sealed, had this been a place.
+/// What the service would have sealed, had this been a position.
 fn sealed(ring: &KeyRing, plain: &[u8]) -> String {
     let context = format!("delivery-cursor/hotel/{}", Filters::default());
     BASE64_URL_SAFE_NO_PAD.encode(ring.seal(&CountingRandom::default(), &context, plain))
 }
 
-fn read(text: &str, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<Place, NotACursor> {
+fn read(text: &str, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<ListPosition, NotACursor> {
     Cursor::parse(text).ok_or(NotACursor)?.open(ring, entity, filters)
 }
 
@@ -50,9 +50,9 @@ fuzz_target!(|input: (bool, &[u8])| {
     } else {
         let cursor = sealed(&RING, bytes);
         let found = read(&cursor, &RING, &hotel(), &Filters::default());
-        let place = std::str::from_utf8(bytes).ok().and_then(Place::parse);
-        assert_eq!(found.ok(), place.clone());
-        assert!(place.is_none_or(|place| place.as_str().as_bytes() == bytes));
+        let position = std::str::from_utf8(bytes).ok().and_then(ListPosition::parse);
+        assert_eq!(found.ok(), position.clone());
+        assert!(position.is_none_or(|position| position.as_str().as_bytes() == bytes));
         let other = EntityId::parse("other").expect("an entity");
         assert!(read(&cursor, &RING, &other, &Filters::default()).is_err());
     }

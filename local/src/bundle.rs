@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use deployment::{Function, Reference, ResolveError, Template, resolve_to_text};
 use serde_json::Value;
+use template::{Function, Reference, ResolveError, Template, resolve_to_text};
 
-use crate::{aws, services::queue_url, settings::Settings, table::TABLE_NAME};
+use crate::{aws, ministack::queue_url, settings::Settings, table::TABLE_NAME};
 
 /// The name of this deployment.
 pub const ENVIRONMENT: &str = "local";

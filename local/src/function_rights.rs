@@ -20,10 +20,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use base::random::Random;
-use deployment::Template;
 use geo_ip::StoreAddress;
 use rights::{Access, Call, Decision, Deployed, FunctionRights, Rights, RightsError, accesses, sees_absence};
 use serde_json::json;
+use template::Template;
 
 use crate::{
     aws::{ACCOUNT, Credentials, REGION},

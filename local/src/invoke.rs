@@ -9,16 +9,16 @@ use std::{
 
 use axum::body::Bytes;
 use base::clock::SharedClock;
-use deployment::Function;
+use template::Function;
 use tokio::{
     sync::{Notify, Semaphore},
     time,
 };
 
 use crate::{
+    function_processes,
     processes::Supervised,
     runtime_api::{Failure, RuntimeApi},
-    workers,
 };
 
 #[derive(Clone)]
@@ -62,7 +62,7 @@ impl Invoker {
         functions: impl IntoIterator<Item = (Function, Supervised)>,
     ) -> Self {
         let functions = functions.into_iter().map(|(function, process)| {
-            let concurrency = workers::concurrency(&function);
+            let concurrency = function_processes::concurrency(&function);
             let worker = Worker {
                 process,
                 concurrency,

@@ -3,13 +3,14 @@
 mod aws;
 mod bundle;
 mod callers;
-mod data;
+mod data_folder;
+mod function_processes;
 mod function_rights;
 mod gateway;
 mod invoke;
 mod lambda_api;
+mod ministack;
 mod open_files;
-mod placement;
 mod plan;
 mod ports;
 mod preflight;
@@ -21,19 +22,18 @@ mod runtime_api;
 mod schedule_pump;
 mod secrets;
 mod service_env;
-mod services;
 mod settings;
 mod shutdown;
 mod start;
 mod table;
-mod workers;
+mod test_overrides;
 
 use std::{io::stderr, path::PathBuf, process::ExitCode};
 
 use base::logging;
 use clap::Parser;
 
-use crate::placement::Placement;
+use crate::test_overrides::TestOverrides;
 
 /// Runs the whole bundle on one machine.
 #[derive(Parser)]
@@ -51,7 +51,7 @@ pub struct Arguments {
     #[arg(long)]
     stop_with_parent: bool,
     #[command(flatten)]
-    placement: Placement,
+    overrides: TestOverrides,
 }
 
 #[tokio::main]

@@ -3,17 +3,17 @@
 use auth::signing::SigningAlgorithm;
 use base::environment;
 use issuer::settings::{SigningSettings, TokenSettings};
-use outbound::EndpointSettings;
+use outbound::AddressRules;
 use payments::panel::PanelSettings;
 use webhooks::{deliveries::schedule::ScheduleSettings, subscriptions::breaker::BreakerSettings};
 
-use deployment::Template;
+use template::Template;
 
 use crate::{
     Arguments,
-    placement::Placement,
     preflight::{self, Missing, Programs},
     settings::{Settings, SettingsError},
+    test_overrides::TestOverrides,
 };
 
 /// Everything that a run is given.
@@ -29,7 +29,7 @@ pub struct Plan<'a> {
     /// The lifetime of tokens, in seconds.
     pub token_lifetime: u32,
     /// The ports and programs that a test chooses.
-    pub placement: &'a Placement,
+    pub overrides: &'a TestOverrides,
 }
 
 /// Why there is no plan.
@@ -46,14 +46,14 @@ pub enum PlanError {
 impl<'a> Plan<'a> {
     /// Reads the project's template, finds the programs and reads the settings.
     pub fn read(arguments: &'a Arguments) -> Result<Self, PlanError> {
-        let placement = &arguments.placement;
+        let overrides = &arguments.overrides;
         let template = preflight::template(&arguments.project)?;
-        let programs = preflight::programs(&arguments.project, placement.binaries.as_deref(), template.functions())?;
+        let programs = preflight::programs(&arguments.project, overrides.binaries.as_deref(), template.functions())?;
         #[expect(clippy::disallowed_methods, reason = "the settings of a local run are its environment")]
         let settings = Settings::read(&template, |name| std::env::var(name).ok())?;
         // The functions read these themselves. A fault is named here, so that no function fails to start because of it.
         type Issuing = (TokenSettings, SigningSettings);
-        type Sending = (EndpointSettings, ScheduleSettings, BreakerSettings);
+        type Sending = (AddressRules, ScheduleSettings, BreakerSettings);
         let ((tokens, signing), _) = environment::read::<(Issuing, Sending)>()?;
         if settings.parameters.get("AdminPanelUrl").is_some_and(|address| !address.is_empty()) {
             environment::read::<PanelSettings>()?;
@@ -64,7 +64,7 @@ impl<'a> Plan<'a> {
             settings,
             signing_algorithm: signing.algorithm,
             token_lifetime: tokens.lifetime,
-            placement,
+            overrides,
         })
     }
 }

@@ -5,10 +5,10 @@ use std::{
     net::{self, Ipv4Addr, SocketAddr},
 };
 
-use outbound::addresses::AddressRules;
+use outbound::AddressRules;
 use tokio::net::{TcpListener, TcpSocket};
 
-use crate::placement::Placement;
+use crate::test_overrides::TestOverrides;
 
 /// A port on which this process listens.
 pub struct Port {
@@ -77,15 +77,15 @@ impl Port {
 impl Ports {
     /// Opens this port of 127.0.0.1 for the gateway. Stand-ins that a test places get their port of 127.0.0.1, and the others
     /// a free port of `host`.
-    pub fn open(gateway: u16, host: Ipv4Addr, placement: &Placement) -> Result<Self, PortError> {
+    pub fn open(gateway: u16, host: Ipv4Addr, overrides: &TestOverrides) -> Result<Self, PortError> {
         let placed = |port: Option<u16>| match port {
             Some(port) => Port::open(Ipv4Addr::LOCALHOST, port),
             None => Port::open(host, 0),
         };
         Ok(Self {
             gateway: Port::open(Ipv4Addr::LOCALHOST, gateway)?,
-            table: placed(placement.table_port)?,
-            services: placed(placement.services_port)?,
+            table: placed(overrides.table_port)?,
+            services: placed(overrides.services_port)?,
             lambda: placed(None)?,
             runtime: placed(None)?,
         })

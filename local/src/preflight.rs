@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use deployment::{Function, Template, TemplateError};
+use template::{Function, Template, TemplateError};
 
 /// The paths of programs.
 #[derive(Debug)]

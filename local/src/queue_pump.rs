@@ -20,7 +20,7 @@ use tokio::{
     time::{self, Instant},
 };
 
-use crate::{aws::REGION, invoke::Invoker, services::queue_arn};
+use crate::{aws::REGION, invoke::Invoker, ministack::queue_arn};
 
 /// Receivers that wait, each looking 25 ms after the one before: a message that becomes visible waits 13 ms on average.
 const WAITING_RECEIVERS: u32 = 4;
@@ -69,7 +69,7 @@ struct Failure {
 
 impl QueuePump {
     /// Pumps from the queue at `url` to the function that declares the trigger, until the process ends.
-    pub fn start(function: &str, trigger: &deployment::QueueTrigger, url: String, client: Client, invoker: Invoker) {
+    pub fn start(function: &str, trigger: &template::QueueTrigger, url: String, client: Client, invoker: Invoker) {
         let (handled, receipts) = mpsc::unbounded_channel();
         let pump = Self {
             queue: trigger.queue.clone(),

@@ -6,7 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use deployment::{Function, Route, Template};
 use http_body_util::{BodyExt, Full};
 use hyper::{
     Method, Request, StatusCode,
@@ -19,6 +18,7 @@ use hyper_util::{
 };
 use operator::applications::Credentials;
 use serde_json::Value;
+use template::{Function, Route, Template};
 use tokio::{task::JoinSet, time};
 
 use crate::invoke::Invoker;

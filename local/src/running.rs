@@ -5,9 +5,9 @@ use std::{future::Future, io, time::Duration};
 use tokio::{sync::oneshot, task::JoinHandle, time};
 
 use crate::{
-    data::{DataError, DataFolder},
+    data_folder::{DataFolder, DataFolderError},
     invoke::Invoker,
-    services::Socket,
+    ministack::Socket,
     table::TableServer,
 };
 
@@ -37,7 +37,7 @@ pub enum RunError {
     #[error("signals cannot be received")]
     Signals(#[source] io::Error),
     #[error(transparent)]
-    Data(#[from] DataError),
+    Data(#[from] DataFolderError),
 }
 
 impl Running {

@@ -16,11 +16,11 @@ use operator::{
     applications::{Credentials, fresh_credentials},
     provision::{fresh_secrets, provider_secrets, renewed},
 };
-use outbound::addresses::AddressRules;
+use outbound::AddressRules;
 use payments::{ProviderError, providers};
 use serde_json::{Value, json};
 
-use crate::data::{DataError, write_private};
+use crate::data_folder::{DataFolderError, write_private};
 
 /// The application for trying things out, and for tests.
 pub const DEMO_APPLICATION: &str = "demo-application";
@@ -36,7 +36,7 @@ pub struct Secrets(BTreeMap<String, Value>);
 #[derive(Debug, thiserror::Error)]
 pub enum SecretsError {
     #[error("a new secret could not be kept")]
-    Keep(#[source] DataError),
+    Keep(#[source] DataFolderError),
     #[error("{path} cannot be read")]
     Read { path: PathBuf, source: io::Error },
     /// A file is malformed. Its content is not repeated.

@@ -7,7 +7,7 @@ use operator::applications::Credentials;
 use crate::{
     aws::{Endpoints, REGION},
     bundle::ENVIRONMENT,
-    data::DataFolder,
+    data_folder::DataFolder,
     table::TABLE_NAME,
 };
 

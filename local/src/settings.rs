@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use base::wait::{Wait, WaitError};
-use deployment::{ScheduleTrigger, Template};
 use geo_ip::{StoreAddress, store::StoreAddressError};
-use outbound::addresses::AddressRules;
+use outbound::AddressRules;
+use template::{ScheduleTrigger, Template};
 
 /// A template parameter and the variable that sets it locally.
 struct Setting {

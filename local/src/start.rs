@@ -12,7 +12,7 @@ use issuer::applications::new_application::NewApplication;
 use operator::{
     applications::{ApplicationError, Credentials, OperatorsApplications},
     provision::{ProvisionError, publish_signing_key},
-    webhook_index,
+    upgrade_data,
 };
 use storage::{
     secrets::Secrets as SecretsManager,
@@ -25,11 +25,13 @@ use crate::{
     aws::{Credentials as AwsCredentials, Endpoints},
     bundle::{Bundle, ENVIRONMENT, EnvironmentError},
     callers::Callers,
-    data::{DataError, DataFolder, write_private},
+    data_folder::{DataFolder, DataFolderError, write_private},
+    function_processes,
     function_rights::{FunctionCallers, FunctionRightsError},
     gateway::Gateway,
     invoke::Invoker,
     lambda_api,
+    ministack::{self, Ministack, MinistackError, Socket, queue_url, relay},
     plan::{Plan, PlanError},
     ports::{self, Port, PortError, Ports},
     processes::ProcessGroup,
@@ -40,10 +42,8 @@ use crate::{
     schedule_pump::SchedulePump,
     secrets::{DEMO_APPLICATION, PLATFORM_APPLICATION, Secrets, SecretsError},
     service_env::{self, MANAGING_ENTITY, ServiceEnv},
-    services::{self, Services, ServicesError, Socket, queue_url, relay},
     shutdown,
     table::{TABLE_NAME, TableError, TableServer},
-    workers,
 };
 
 /// Why the service does not run. Each error says what to do, where there is something to do.
@@ -54,7 +54,7 @@ pub enum StartError {
     #[error(transparent)]
     Port(#[from] PortError),
     #[error(transparent)]
-    Data(#[from] DataError),
+    Data(#[from] DataFolderError),
     #[error(transparent)]
     Secrets(#[from] SecretsError),
     #[error("child processes cannot be started")]
@@ -66,7 +66,7 @@ pub enum StartError {
     #[error("the template declares no table")]
     NoTable,
     #[error(transparent)]
-    Services(#[from] ServicesError),
+    Ministack(#[from] MinistackError),
     #[error("the table cannot be provided with an index")]
     Index(#[source] WriteError),
     #[error("the table cannot be provided with keys")]
@@ -87,7 +87,7 @@ pub enum StartError {
 pub async fn run(arguments: &Arguments) -> Result<(), StartError> {
     let plan = Plan::read(arguments)?;
     let host = ports::out_of_reach(&plan.settings.address_rules());
-    let ports = Ports::open(arguments.port, host, plan.placement)?;
+    let ports = Ports::open(arguments.port, host, plan.overrides)?;
     let data = DataFolder::open(&arguments.data)?;
     let group = ProcessGroup::start(data.logs()).map_err(StartError::Processes)?;
     let start = Start::new(&plan, &ports, &data, &group)?;
@@ -176,14 +176,14 @@ impl<'a> Start<'a> {
     }
 
     /// Starts ministack, which holds nothing yet, and the relay before it.
-    fn start_services(&self, port: Port) -> Result<(Services, Socket), StartError> {
+    fn start_services(&self, port: Port) -> Result<(Ministack, Socket), StartError> {
         let socket = Socket::new(&self.data.scratch(), self.random.as_ref()).map_err(StartError::Processes)?;
         let (program, scratch) = (&self.plan.programs.hypercorn, self.data.scratch());
-        let process = services::start(self.group, program, &scratch, &socket.path, port.address);
+        let process = ministack::start(self.group, program, &scratch, &socket.path, port.address);
         tokio::spawn(relay::serve(port.listener, socket.path.clone(), self.callers()));
         let (prefix, queues) = (secrets_prefix(), self.plan.template.queues());
         let services =
-            Services::new(process, socket.path.clone(), self.aws.clone(), prefix, queues, self.data.secrets());
+            Ministack::new(process, socket.path.clone(), self.aws.clone(), prefix, queues, self.data.secrets());
         Ok((services.with_bucket_of(&self.geo_ip_store), socket))
     }
 
@@ -206,7 +206,7 @@ impl<'a> Start<'a> {
     /// first applications.
     async fn provide(&self, secrets: &Secrets, demo: &Credentials, platform: &Credentials) -> Result<(), StartError> {
         let table = Table::new(self.aws.dynamodb(), TABLE_NAME);
-        webhook_index::ensure_filled(&table, self.clock.now()).await.map_err(StartError::Index)?;
+        upgrade_data::ensure_filled(&table, self.clock.now()).await.map_err(StartError::Index)?;
         publish_signing_key(&table, secrets.value("signing-key"), self.plan.token_lifetime).await?;
         let secrets = SecretsManager::new(self.aws.secrets_manager(), secrets_prefix());
         let applications = OperatorsApplications::new(&table, secrets, ENVIRONMENT);
@@ -220,20 +220,20 @@ impl<'a> Start<'a> {
 
     /// Starts a process for each function, and the Runtime API from which it takes its invocations.
     fn start_functions(&self, port: Port) -> Result<Invoker, StartError> {
-        let Plan { template, settings, placement, programs, .. } = self.plan;
+        let Plan { template, settings, overrides, programs, .. } = self.plan;
         let functions = template.functions();
         let names = functions.iter().map(|function| function.name.as_str());
         let api = RuntimeApi::start(names, port, Arc::clone(&self.random));
         let mut aws = self.aws.clone();
-        aws.table = placement.functions_table.clone().unwrap_or(aws.table);
-        aws.services = placement.functions_services.clone().unwrap_or(aws.services);
+        aws.table = overrides.functions_table.clone().unwrap_or(aws.table);
+        aws.services = overrides.functions_services.clone().unwrap_or(aws.services);
         let geo_ip_store = &self.geo_ip_store.to_string();
         let bundle = Bundle { template, settings, base_url: &self.base_url, services: self.services, geo_ip_store };
         let mut processes = Vec::new();
         for function in functions {
             let environment = bundle.environment(function)?;
             let aws = aws.of(self.functions.credentials(&function.name));
-            let process = workers::start(self.group, &programs.binaries, function, environment, &aws, &api);
+            let process = function_processes::start(self.group, &programs.binaries, function, environment, &aws, &api);
             processes.push((function.clone(), process));
         }
         Ok(Invoker::new(api, Arc::clone(&self.clock), processes))
@@ -275,7 +275,7 @@ impl<'a> Start<'a> {
         secrets: &Secrets,
         demo: &Credentials,
         platform: &Credentials,
-    ) -> Result<(), DataError> {
+    ) -> Result<(), DataFolderError> {
         let service_env = ServiceEnv {
             base_url: &self.base_url,
             demo,

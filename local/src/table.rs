@@ -18,8 +18,8 @@ use std::{
 };
 
 use axum::{middleware, serve::ListenerExt};
-use deployment::Table;
 use dynoxide::Database;
+use template::Table;
 use tokio::{
     net::TcpListener,
     runtime::{Builder, Runtime},

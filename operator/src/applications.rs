@@ -14,9 +14,10 @@ use base::{
 };
 use issuer::{
     applications::{
-        Application, Applications, client_secret,
+        Application, Applications,
+        caller::Caller,
+        client_secret,
         credential_removal::{CredentialName, CredentialRemoved, RemoveCredentialError},
-        grants::Caller,
         new_application::{NewApplication, fresh_client_id},
         register::{CreateError, Created, Registration},
         remove::RemoveError,

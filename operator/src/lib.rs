@@ -12,6 +12,6 @@ pub mod private_file;
 pub mod provision;
 pub mod replaced_secret;
 pub mod signing_keys;
-pub mod webhook_index;
+pub mod upgrade_data;
 
 pub use deployment::{Deployment, DeploymentError};

@@ -151,7 +151,7 @@ pub async fn publish_signing_key(table: &Table, signing_key: &Value, lifetime: u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outbound::addresses::AddressRules;
+    use outbound::AddressRules;
     use payments::providers;
 
     #[test]

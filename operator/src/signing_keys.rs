@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Deployment, DeploymentError, audit,
-    deployment::{Folder, Place},
+    deployment::{Folder, Location},
     replaced_secret::{ReplaceError, ReplacedSecret},
 };
 use auth::{
@@ -153,9 +153,9 @@ impl<'a> SigningKeysOf<'a> {
     /// Lets the next key sign, without refusing any token.
     pub async fn rotate(&self) -> Result<Replaced, SigningKeysError> {
         let before = self.keys().await?;
-        match &self.deployment.place {
-            Place::Stack(_) => self.wait_for_secrets_manager().await?,
-            Place::Folder(folder) => self.do_the_steps(folder).await?,
+        match &self.deployment.location {
+            Location::Stack(_) => self.wait_for_secrets_manager().await?,
+            Location::Folder(folder) => self.do_the_steps(folder).await?,
         }
         let after = self.keys().await?;
         if has_rotated(&before, &after) {
@@ -227,9 +227,9 @@ impl<'a> SigningKeysOf<'a> {
     /// first token that they sign.
     pub async fn replace(&self) -> Result<Replaced, SigningKeysError> {
         let (versions, table) = (&self.secret.versions, &self.deployment.table);
-        let (algorithm, lifetime) = match &self.deployment.place {
-            Place::Stack(stack) => (Some(stack.parsed("SigningAlgorithm")?), stack.parsed("TokenLifetime")?),
-            Place::Folder(_) => (None, LONGEST_LIFETIME),
+        let (algorithm, lifetime) = match &self.deployment.location {
+            Location::Stack(stack) => (Some(stack.parsed("SigningAlgorithm")?), stack.parsed("TokenLifetime")?),
+            Location::Folder(_) => (None, LONGEST_LIFETIME),
         };
         let replaced = versions.current().await?;
         let old = SigningSecret::read(&replaced.value)?.keys()?;

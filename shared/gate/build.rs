@@ -8,7 +8,7 @@ const TEMPLATE: &str = "../../template.yaml";
 fn main() {
     println!("cargo::rerun-if-changed={TEMPLATE}");
     let yaml = fs::read_to_string(TEMPLATE).expect("template.yaml stands at the root of the workspace");
-    let template = deployment::Template::parse(&yaml).expect("template.yaml is a template");
+    let template = template::Template::parse(&yaml).expect("template.yaml is a template");
     let mut code = String::from("&[\n");
     for route in template.routes() {
         writeln!(code, "    ({:?}, {:?}),", route.method, route.path).expect("a String takes all");

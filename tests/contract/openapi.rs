@@ -6,8 +6,8 @@ use std::{
     sync::Arc,
 };
 
-use deployment::Template;
 use serde_json::Value;
+use template::Template;
 
 use crate::harness::{Suite, project, tests};
 

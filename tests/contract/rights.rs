@@ -9,9 +9,9 @@ use std::{
     time::Duration,
 };
 
-use deployment::Template;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use template::Template;
 use tokio::process::Command;
 
 use crate::harness::{

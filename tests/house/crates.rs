@@ -14,8 +14,8 @@ const DOMAINS: [&str; 4] = ["geo-ip", "issuer", "payments", "webhooks"];
 /// The crates of ours that a crate may use in production.
 fn allowed(name: &str) -> Vec<&'static str> {
     match name {
-        "base" | "deployment" => vec![],
-        "rights" => vec!["deployment"],
+        "base" | "template" => vec![],
+        "rights" => vec!["template"],
         "problem" => vec!["base"],
         "storage" | "outbound" => vec!["base", "problem"],
         "auth" => vec!["base", "problem", "storage"],
@@ -29,19 +29,8 @@ fn allowed(name: &str) -> Vec<&'static str> {
         }
         "waypost-admin" => vec!["base", "storage", "auth", "geo-ip", "issuer", "operator"],
         "local" => vec![
-            "base",
-            "problem",
-            "storage",
-            "outbound",
-            "auth",
-            "geo-ip",
-            "issuer",
-            "payments",
-            "webhooks",
-            "gate",
-            "deployment",
-            "operator",
-            "rights",
+            "base", "problem", "storage", "outbound", "auth", "geo-ip", "issuer", "payments", "webhooks", "gate",
+            "template", "operator", "rights",
         ],
         family if family.starts_with("functions-") => {
             let shared = ["base", "problem", "storage", "outbound", "auth", "gate", "function"];

@@ -41,7 +41,7 @@ fn root() -> PathBuf {
 /// The names of the template's parameters and the folders of its functions.
 fn template() -> (Vec<String>, Vec<String>) {
     let text = fs::read_to_string(root().join("template.yaml")).expect("the project has a template.yaml");
-    let template = deployment::yaml_to_json(&text).expect("template.yaml is YAML");
+    let template = template::yaml_to_json(&text).expect("template.yaml is YAML");
     let parameters = template["Parameters"].as_object().expect("parameters").keys().cloned().collect();
     let resources = template["Resources"].as_object().expect("resources").values();
     let folders =

@@ -2,12 +2,12 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use deployment::{Function, Template, yaml_to_json};
 use gate::{
     endpoint::{Access, Declaration, ErrorStyle},
     endpoints,
 };
 use serde_json::{Value, json};
+use template::{Function, Template, yaml_to_json};
 
 const PROBLEM: &str = "application/problem+json";
 const JSON: &str = "application/json";

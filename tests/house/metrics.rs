@@ -8,8 +8,8 @@ use std::{
 };
 
 use base::metric::{ENVIRONMENT, NAMESPACE, Name};
-use deployment::Template;
 use serde_json::Value;
+use template::Template;
 
 /// What a section of the runbook has for its alarms.
 const PARTS: [&str; 3] = ["**Means:**", "**Look at:**", "**Do:**"];

@@ -23,7 +23,7 @@ fn root() -> PathBuf {
 /// The template as it is written.
 fn template() -> Value {
     let text = fs::read_to_string(root().join("template.yaml")).expect("the project has a template.yaml");
-    deployment::yaml_to_json(&text).expect("template.yaml is YAML")
+    template::yaml_to_json(&text).expect("template.yaml is YAML")
 }
 
 /// The resources that SAM makes of the template.

@@ -3,8 +3,8 @@
 use gate::{EntityCall, Reply};
 use issuer::applications::{
     Applications,
+    caller::{Caller, confirmed},
     credential_removal::CredentialName,
-    grants::{self, Caller},
 };
 use problem::Problem;
 
@@ -26,7 +26,7 @@ pub async fn remove_credential(
     call: &EntityCall,
     credential: CredentialName<'_>,
 ) -> Result<Reply, Problem> {
-    let (confirmed, caller) = (grants::confirmed(call.read_query())?, caller(call)?);
+    let (confirmed, caller) = (confirmed(call.read_query())?, caller(call)?);
     let removal =
         applications.remove_credential(&caller, client_id(call), credential, confirmed, &call.notes, call.now);
     let message = if removal.await?.was_the_last {

@@ -4,7 +4,7 @@ use gate::{
     Reply,
     page::{self, escaped},
 };
-use payments::{AuthorizationOutcome, builtin, outcome_page::OutcomePage};
+use payments::{AuthorizationOutcome, builtin, outcome_address::OutcomePage};
 
 /// The page.
 pub fn reply(page: &OutcomePage<'_>) -> Reply {
@@ -58,7 +58,7 @@ fn html(&OutcomePage { provider, outcome, proven }: &OutcomePage<'_>) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use payments::{ProviderName, outcome_page::Arrival};
+    use payments::{ProviderName, outcome_address::Arrival};
 
     fn stripe() -> ProviderName {
         ProviderName::parse("stripe").expect("a name")

@@ -57,8 +57,8 @@ mod tests {
     fn every_message_of_a_batch_is_read_even_a_malformed_one() {
         assert!(queue_arn(&batch()).ends_with(":slow"));
         let [one, two] = read(batch()).try_into().expect("two messages");
-        let whose = one.notice.expect("one of ours").whose.expect("attributes");
-        assert_eq!((one.message_id.as_str(), whose.entity.as_str()), ("one", "demo-hotel"));
+        let owner = one.notice.expect("one of ours").owner.expect("attributes");
+        assert_eq!((one.message_id.as_str(), owner.entity.as_str()), ("one", "demo-hotel"));
         assert!(two.message_id == "two" && two.notice.is_err());
         assert_eq!((queue_arn(&SqsEvent::default()), read(SqsEvent::default()).len()), ("", 0));
     }

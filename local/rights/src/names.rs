@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use deployment::Reference;
 use serde_json::{Map, Value};
+use template::Reference;
 
 /// A deployment, as far as ARNs name it.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ impl Deployed {
             ("AWS::S3::Bucket", None) => self.bucket.clone(),
             ("AWS::SecretsManager::Secret", None) => {
                 let lookup = |reference: Reference<'_>| self.value(resources, reference);
-                let name = deployment::resolve_to_text(&resource["Properties"]["Name"], &lookup).ok()?;
+                let name = template::resolve_to_text(&resource["Properties"]["Name"], &lookup).ok()?;
                 self.secret_arn(&name)
             }
             _ => return None,

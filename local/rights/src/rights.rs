@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use deployment::{Function, Reference, ResolveError, Template, resolve};
 use serde_json::{Map, Value};
+use template::{Function, Reference, ResolveError, Template, resolve};
 
 use crate::{
     names::Deployed,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use deployment::Template;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use template::Template;
 
 use crate::{Access, Call, CallError, Decision, Deployed, FunctionRights, Rights, RightsError, accesses, sees_absence};
 

@@ -12,8 +12,8 @@ use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{extract::Request, response::Response};
 use base::{clock::SharedClock, random::SharedRandom};
-use deployment::Template;
 use http::request::Parts;
+use template::Template;
 use tokio::{net::TcpListener, time};
 
 use self::{refusal::Refusal, routes::Routes};

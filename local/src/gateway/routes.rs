@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use deployment::Template;
 use http::Method;
 use percent_encoding::percent_decode_str;
+use template::Template;
 
 /// All routes, the most literal first.
 pub struct Routes {

@@ -6,9 +6,9 @@ use std::{
     os::unix::fs::{OpenOptionsExt, PermissionsExt},
 };
 
-use deployment::Table;
 use dynoxide::Database;
 use serde_json::{Value, json};
+use template::Table;
 
 /// The table's name; the emulator demands eleven characters or more.
 pub const TABLE_NAME: &str = "waypost-local";

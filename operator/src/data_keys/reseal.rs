@@ -17,7 +17,7 @@ use storage::{
     table::{Change, Key, Path, Scan, Scanned, Table, TableError, Value, Written, absent, begins_with, contains, is},
 };
 use webhooks::subscriptions::{
-    endpoint::{Kept, KeptEndpoint, Part, Place},
+    endpoint::{Kept, KeptEndpoint, Part, SealContext},
     masked, secret,
 };
 
@@ -93,7 +93,7 @@ enum Unreadable {
     #[error("what is sealed in it cannot be opened")]
     Text(#[from] SealError),
     #[error("its key is none of this program's")]
-    Place,
+    Key,
 }
 
 /// The end of the work on one item.
@@ -174,10 +174,10 @@ impl Resealing<'_> {
     /// The parts of a webhook's endpoint that a former release did not seal, and the same sealed.
     fn bare_parts(&self, key: &Key, item: &Json) -> Result<Vec<Replacement>, Unreadable> {
         let (owner, webhook) = webhook_of(key)?;
-        let place = Place { owner: &owner, webhook: &webhook };
+        let context = SealContext { owner: &owner, webhook: &webhook };
         let kept = KeptEndpoint::deserialize(item)?;
-        let mut changes = self.bare_part(kept.url(), ["eventUrl", "sealedEventUrl"], place)?;
-        changes.extend(self.bare_part(kept.headers(), ["headers", "sealedHeaders"], place)?);
+        let mut changes = self.bare_part(kept.url(), ["eventUrl", "sealedEventUrl"], context)?;
+        changes.extend(self.bare_part(kept.headers(), ["headers", "sealedHeaders"], context)?);
         Ok(changes)
     }
 
@@ -185,12 +185,12 @@ impl Resealing<'_> {
         &self,
         bare: Kept<T>,
         [shown, sealed]: [&str; 2],
-        place: Place<'_>,
+        context: SealContext<'_>,
     ) -> Result<Vec<Replacement>, serde_json::Error> {
         if !bare.is_bare() {
             return Ok(Vec::new());
         }
-        let anew = Kept::seal(&bare.shown, self.ring, self.random, place);
+        let anew = Kept::seal(&bare.shown, self.ring, self.random, context);
         let (old, new) = (serde_json::to_value(&bare.shown)?, serde_json::to_value(&anew.shown)?);
         let masked = Replacement { path: shown.into(), old: Some(old), new };
         let beside = anew.sealed.map(|text| Replacement { path: sealed.into(), old: None, new: text.into() });
@@ -232,11 +232,11 @@ impl Kind {
             Self::Webhook => {
                 let (owner, webhook) = webhook_of(key)?;
                 let context = secret::context(&owner, &webhook);
-                let place = Place { owner: &owner, webhook: &webhook };
+                let endpoint = SealContext { owner: &owner, webhook: &webhook };
                 let kept = KeptEndpoint::deserialize(item)?;
                 let parts = [
-                    ("sealedEventUrl", place.context::<String>(), kept.url().sealed),
-                    ("sealedHeaders", place.context::<masked::Headers>(), kept.headers().sealed),
+                    ("sealedEventUrl", endpoint.context::<String>(), kept.url().sealed),
+                    ("sealedHeaders", endpoint.context::<masked::Headers>(), kept.headers().sealed),
                 ];
                 let parts = parts
                     .into_iter()
@@ -250,8 +250,8 @@ impl Kind {
                 Ok(secrets.map(text).chain(parts).collect())
             }
             Self::Connection => {
-                let (owner, name) = place_of(self, key)?;
-                let provider = ProviderName::parse(name).map_err(|_| Unreadable::Place)?;
+                let (owner, name) = owner_and_name(self, key)?;
+                let provider = ProviderName::parse(name).map_err(|_| Unreadable::Key)?;
                 let text = ConnectionItem::deserialize(item)?.sealed_tokens;
                 let context = tokens::context(&owner, &provider);
                 Ok(vec![SealedText { path: "sealedTokens".into(), context, text }])
@@ -262,15 +262,15 @@ impl Kind {
 }
 
 /// The owner of an item, and the rest of its sort key.
-fn place_of(kind: Kind, key: &Key) -> Result<(EntityId, &str), Unreadable> {
+fn owner_and_name(kind: Kind, key: &Key) -> Result<(EntityId, &str), Unreadable> {
     let owner =
-        key.partition.strip_prefix("ENT#").and_then(|owner| EntityId::parse(owner).ok()).ok_or(Unreadable::Place)?;
+        key.partition.strip_prefix("ENT#").and_then(|owner| EntityId::parse(owner).ok()).ok_or(Unreadable::Key)?;
     Ok((owner, key.sort.strip_prefix(kind.prefix()).unwrap_or_default()))
 }
 
 fn webhook_of(key: &Key) -> Result<(EntityId, WebhookId), Unreadable> {
-    let (owner, name) = place_of(Kind::Webhook, key)?;
-    Ok((owner, WebhookId::parse(name).ok_or(Unreadable::Place)?))
+    let (owner, name) = owner_and_name(Kind::Webhook, key)?;
+    Ok((owner, WebhookId::parse(name).ok_or(Unreadable::Key)?))
 }
 
 /// The URL of a delivery with its values masked; none, if they are masked already.

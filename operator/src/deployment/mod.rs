@@ -26,12 +26,12 @@ pub struct Deployment {
     /// The deployment's name.
     pub environment: String,
     /// Where the deployment runs.
-    pub place: Place,
+    pub location: Location,
 }
 
 /// Where a deployment runs.
 #[derive(Debug)]
-pub enum Place {
+pub enum Location {
     /// On AWS.
     Stack(Box<Stack>),
     /// On this machine.
@@ -98,7 +98,7 @@ impl Deployment {
             secrets: Client::new(&stack.aws),
             secrets_prefix: stack.output("SecretsPrefix")?.to_owned(),
             environment: stack.output("EnvironmentName")?.to_owned(),
-            place: Place::Stack(Box::new(stack)),
+            location: Location::Stack(Box::new(stack)),
         })
     }
 
@@ -114,15 +114,15 @@ impl Deployment {
             secrets: Client::from_conf(secrets.build()),
             secrets_prefix: format!("waypost/{environment}/"),
             environment,
-            place: Place::Folder(folder),
+            location: Location::Folder(folder),
         })
     }
 
     /// The folder, where the deployment runs on this machine.
     pub fn folder(&self) -> Option<&Folder> {
-        match &self.place {
-            Place::Folder(folder) => Some(folder),
-            Place::Stack(_) => None,
+        match &self.location {
+            Location::Folder(folder) => Some(folder),
+            Location::Stack(_) => None,
         }
     }
 

@@ -69,7 +69,7 @@ impl AuthorizedEntity {
     }
 
     /// The entity of an event in the outbox, for the sweep that publishes it.
-    pub fn owning_announcement(entity: EntityId) -> Self {
+    pub fn owning_outbox_event(entity: EntityId) -> Self {
         Self(entity)
     }
 

@@ -16,17 +16,7 @@ use crate::environment::{Environment, FromEnvironment};
 /// The crates whose lines follow `LOG_LEVEL`: the libraries of this project. A test of the workspace keeps the list
 /// complete.
 pub const OWN_CRATES: [&str; 12] = [
-    "auth",
-    "base",
-    "deployment",
-    "function",
-    "gate",
-    "geo_ip",
-    "issuer",
-    "outbound",
-    "payments",
-    "problem",
-    "storage",
+    "auth", "base", "template", "function", "gate", "geo_ip", "issuer", "outbound", "payments", "problem", "storage",
     "webhooks",
 ];
 

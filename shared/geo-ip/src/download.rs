@@ -8,7 +8,7 @@ use tokio::{fs::File, io::AsyncWriteExt};
 use url::Url;
 
 use crate::hash::Sha256;
-use outbound::{AttemptError, EndpointSettings, ResponseStream, StreamLimits, addresses::AddressRules, stream};
+use outbound::{AddressRules, AttemptError, ResponseStream, StreamLimits, stream};
 
 /// Most redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
@@ -84,7 +84,7 @@ pub(super) fn on_disk(error: &io::Error) -> String {
 
 impl Web {
     /// Fetches within these rules.
-    pub fn within(rules: EndpointSettings) -> Self {
+    pub fn within(rules: AddressRules) -> Self {
         Self { rules, limits: StreamLimits::default() }
     }
 

@@ -4,10 +4,7 @@ use super::*;
 use crate::testing::{Answering, Server};
 
 fn web() -> Web {
-    Web::within(EndpointSettings {
-        allowed_networks: vec!["127.0.0.1/32".parse().expect("a network")],
-        allow_http: true,
-    })
+    Web::within(AddressRules { allowed_networks: vec!["127.0.0.1/32".parse().expect("a network")], allow_http: true })
 }
 
 fn basic() -> HeaderValue {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use base::environment::{Environment, FromEnvironment, Switch};
-use outbound::addresses::{EndpointSettings, Networks};
+use outbound::addresses::{AddressRules, Networks};
 
 use crate::StoreAddress;
 
@@ -14,7 +14,7 @@ pub struct GeoIpSettings {
     /// `file:///folder` or `s3://bucket/prefix`.
     pub store: StoreAddress,
     /// Whereto a provider may lead: the networks that deliveries may reach, and with `http` on one machine only.
-    pub rules: EndpointSettings,
+    pub rules: AddressRules,
     /// `TMPDIR`: where files may be put for a while.
     pub scratch: PathBuf,
     /// `AWS_LAMBDA_FUNCTION_MEMORY_SIZE`, in MB: databases are verified in memory.
@@ -29,7 +29,7 @@ impl FromEnvironment for GeoIpSettings {
         let networks = environment.parsed("DELIVERY_ALLOWED_NETWORKS", Networks(Vec::new()));
         let allow_http = environment.parsed("GEO_IP_ALLOW_HTTP", Switch(false));
         let memory = environment.parsed("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", 512);
-        let rules = EndpointSettings { allowed_networks: networks?.0, allow_http: allow_http?.0 };
+        let rules = AddressRules { allowed_networks: networks?.0, allow_http: allow_http?.0 };
         let scratch = environment.optional("TMPDIR").unwrap_or_else(|| "/tmp".to_owned()).into();
         Some(Self { store: store?, rules, scratch, memory: memory? })
     }

@@ -19,7 +19,7 @@ use crate::{
 };
 use base::logging;
 use base::{clock::Time, random::SystemRandom, testing::FixedClock};
-use outbound::EndpointSettings;
+use outbound::AddressRules;
 
 const NOW: i64 = 1_795_167_900; // 2026-11-20
 const DAY: i64 = 24 * 60 * 60;
@@ -91,7 +91,7 @@ impl World {
         let updater = Updater {
             store: Store::Folder(FolderStore::new(folder.path().join("store"))),
             environment: "local".to_owned(),
-            web: Web::within(EndpointSettings {
+            web: Web::within(AddressRules {
                 allowed_networks: vec!["127.0.0.1/32".parse().expect("a network")],
                 allow_http: true,
             }),

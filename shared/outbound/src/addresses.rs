@@ -4,15 +4,23 @@
 //! (mapped, 6to4, NAT64) is as public as what it carries; the deprecated forms that carry one (compatible, translated,
 //! Teredo, which carries even two) are never public.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    str::FromStr,
+};
 
 use ipnet::IpNet;
 
 use base::environment::{Environment, FromEnvironment, Switch};
-use std::str::FromStr;
 
-/// The rules for endpoints.
-pub type AddressRules = EndpointSettings;
+/// Whereto the service may send: `DELIVERY_ALLOWED_NETWORKS` and `DELIVERY_ALLOW_HTTP`.
+#[derive(Debug, Clone, Default)]
+pub struct AddressRules {
+    /// Networks that are excepted from the ban on addresses that are not public. Empty by default.
+    pub allowed_networks: Vec<IpNet>,
+    /// Whether `http` is allowed beside `https`. By default it is not.
+    pub allow_http: bool,
+}
 
 impl AddressRules {
     /// Whether this address may be dialled. An exception is for the very address that is dialled, so that 127.0.0.1
@@ -74,16 +82,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     }
 }
 
-/// Whereto the service may send: `DELIVERY_ALLOWED_NETWORKS` and `DELIVERY_ALLOW_HTTP`.
-#[derive(Debug, Clone, Default)]
-pub struct EndpointSettings {
-    /// Networks that are excepted from the ban on addresses that are not public. Empty by default.
-    pub allowed_networks: Vec<IpNet>,
-    /// Whether `http` is allowed beside `https`. By default it is not.
-    pub allow_http: bool,
-}
-
-impl FromEnvironment for EndpointSettings {
+impl FromEnvironment for AddressRules {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
         let networks = environment.parsed("DELIVERY_ALLOWED_NETWORKS", Networks(Vec::new()));
         let allow_http = environment.parsed("DELIVERY_ALLOW_HTTP", Switch(false));
@@ -112,9 +111,9 @@ mod settings_tests {
 
     #[test]
     fn nothing_but_public_addresses_over_https_is_allowed_unless_it_is_set() {
-        let default = read_from::<EndpointSettings>(|_| None).expect("the default");
+        let default = read_from::<AddressRules>(|_| None).expect("the default");
         assert!(!default.allow_http && default.allowed_networks.is_empty());
-        let error = read_from::<EndpointSettings>(|name| {
+        let error = read_from::<AddressRules>(|name| {
             Some(if name == "DELIVERY_ALLOW_HTTP" { "yes" } else { "10.0.0.0/33" }.into())
         });
         let faults = error.expect_err("refused").0;

@@ -15,7 +15,7 @@ pub mod exchange;
 pub mod stream;
 mod trust;
 
-pub use addresses::EndpointSettings;
+pub use addresses::AddressRules;
 pub use attempt_error::AttemptError;
 pub use dial::{Resolver, SharedResolver, SystemResolver};
 pub use exchange::{HttpResponse, Limits, Outbound};

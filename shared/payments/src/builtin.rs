@@ -55,8 +55,8 @@ pub fn find(name: &ProviderName) -> Option<&'static BuiltIn> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{client_authentication::tests::p256_pem, description};
-    use outbound::addresses::AddressRules;
+    use crate::{client_proof::tests::p256_pem, description};
+    use outbound::AddressRules;
     use serde_json::json;
     use std::collections::HashSet;
 

@@ -24,9 +24,9 @@ use crate::{
     callback_query::{CallbackQuery, ProviderAnswer},
     connection::{Connection, ConnectionStatus, ESTABLISHED},
     grant::Grants,
-    granted::{GrantError, Granted},
+    granted_tokens::{GrantError, GrantedTokens},
     item::StoredConnection,
-    outcome_page::{Arrival, AuthorizationOutcome},
+    outcome_address::{Arrival, AuthorizationOutcome},
     panel::PanelSettings,
     pending::{PendingAuthorization, PendingAuthorizations},
     provider::{Provider, ProviderName},
@@ -44,14 +44,14 @@ use base::{
     metric::{Metrics, Name, Number},
     random::{self, SharedRandom},
 };
-use outbound::addresses::AddressRules;
+use outbound::AddressRules;
 use problem::Problem;
 use storage::{
     sealing::{KeyRing, KeyRings, SealError},
     secrets::Secrets,
     table::{Table, TableError, Written},
 };
-use webhooks::outbox::Announcement;
+use webhooks::outbox::OutboxEvent;
 
 /// How long a callback may take in all. The gate must give it more, so that it is never cut off with tokens in its
 /// hands.
@@ -297,7 +297,7 @@ impl Callback {
         &self,
         entity: &AuthorizedEntity,
         provider: &Provider,
-        granted: &Granted,
+        granted: &GrantedTokens,
         ring: &KeyRing,
         replace: bool,
     ) -> Result<Written<()>, TableError> {
@@ -322,12 +322,12 @@ impl Callback {
             due: refresh_at(now, granted.expires, at_most_after, tokens.refresh.is_some(), dice),
             connection,
         };
-        let announcement =
-            Announcement::new(ESTABLISHED, entity.id().clone(), &stored.connection.event(None), now, &*self.random);
+        let outbox_event =
+            OutboxEvent::new(ESTABLISHED, entity.id().clone(), &stored.connection.event(None), now, &*self.random);
         // The provider gives tokens once, so a table that does not answer is asked again. The same item is written each
         // time, and the same event.
         let kept = loop {
-            match self.connections.establish(entity, &stored, replace, &announcement).await {
+            match self.connections.establish(entity, &stored, replace, &outbox_event).await {
                 Err(error @ TableError::Unavailable { .. }) => {
                     tracing::warn!(error = %logging::chain(&error), "a connection is not written yet; it is again");
                     pause(WRITE_AGAIN_AFTER).await;

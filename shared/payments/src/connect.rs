@@ -6,12 +6,12 @@ use crate::{
     authorization_url::{authorization_url, redirect_uri},
     connection::ConnectionStatus,
     pending::{Onward, PendingAuthorization, PendingAuthorizations, Predecessor},
+    pkce::CodeVerifier,
     provider::ProviderName,
     providers::{ProviderError, Providers},
     start,
     state::{self, State},
     store::Connections,
-    verifier::Verifier,
 };
 use auth::entity::AuthorizedEntity;
 use base::{
@@ -134,7 +134,7 @@ impl Connecting {
             return Err(ConnectError::Exists { account: known.account.clone() });
         }
         let state = State::new(&*self.random);
-        let verifier = provider.uses_pkce().then(|| Verifier::new(&*self.random));
+        let verifier = provider.uses_pkce().then(|| CodeVerifier::new(&*self.random));
         let sealed_verifier = match &verifier {
             Some(verifier) => Some(state.seal(verifier, &*self.rings.get().await?, &*self.random, entity.id(), name)),
             None => None,

@@ -11,7 +11,7 @@ use url::Url;
 use crate::{
     authorization_url,
     builtin::BuiltIn,
-    client_authentication::{Assertion, Client, Method, PrivateKey, Proof},
+    client_proof::{Assertion, Client, Method, PrivateKey, Proof},
     grant,
     placeholder::{Placeholder, Template},
     provider::{Expiry, Provider, ProviderName, Reading, Revocation},

@@ -1,7 +1,7 @@
 //! Descriptions of providers: the members, their faults, and which layer overrides which.
 
 use super::*;
-use crate::client_authentication::tests::p256_pem;
+use crate::client_proof::tests::p256_pem;
 use serde_json::json;
 
 fn complete() -> Value {

@@ -33,7 +33,7 @@ use storage::{
     sealing::{KeyRings, SealError},
     table::TableError,
 };
-use webhooks::outbox::Announcement;
+use webhooks::outbox::OutboxEvent;
 
 /// How long another caller's lease is waited for: a refresh is mostly over sooner.
 const WAIT: Duration = Duration::from_secs(5);
@@ -201,8 +201,8 @@ impl Disconnecting {
     /// Removes the connection. Returns false when it was made anew in the meantime, and stays.
     async fn remove(&self, entity: &AuthorizedEntity, held: &HeldConnection) -> Result<bool, TableError> {
         let (owner, event) = (entity.id().clone(), held.stored.connection.event(None));
-        let announcement = Announcement::new(REMOVED, owner, &event, self.clock.now(), &*self.random);
-        Ok(self.connections.remove(held, &announcement).await?.is_done())
+        let outbox_event = OutboxEvent::new(REMOVED, owner, &event, self.clock.now(), &*self.random);
+        Ok(self.connections.remove(held, &outbox_event).await?.is_done())
     }
 
     /// Leaves the connection as it was before. If this fails, the lease runs out.

@@ -4,11 +4,11 @@ use http::Method;
 
 use crate::{
     answer,
-    client_authentication::SigningError,
-    granted::{GrantError, Granted},
+    client_proof::SigningError,
+    granted_tokens::{GrantError, GrantedTokens},
+    pkce::CodeVerifier,
     provider::Provider,
     provider_request::{Prepared, ProviderRequests},
-    verifier::Verifier,
 };
 use base::{
     clock::{SharedClock, Time},
@@ -47,8 +47,8 @@ impl Grants {
         provider: &Provider,
         code: &str,
         redirect_uri: &str,
-        verifier: Option<&Verifier>,
-    ) -> Result<Granted, GrantError> {
+        verifier: Option<&CodeVerifier>,
+    ) -> Result<GrantedTokens, GrantError> {
         let mut own = vec![("grant_type", "authorization_code"), ("code", code)];
         own.extend(provider.token_redirect_uri.then_some(("redirect_uri", redirect_uri)));
         own.extend(verifier.map(|verifier| ("code_verifier", verifier.expose())));
@@ -57,7 +57,7 @@ impl Grants {
     }
 
     /// Gets new tokens. One try: a refresh token that rotates is good once.
-    pub async fn refresh(&self, provider: &Provider, refresh_token: &SecretText) -> Result<Granted, GrantError> {
+    pub async fn refresh(&self, provider: &Provider, refresh_token: &SecretText) -> Result<GrantedTokens, GrantError> {
         let own = [("grant_type", "refresh_token"), ("refresh_token", refresh_token.expose())];
         let (answer, asked_at) = self.ask(provider, &own).await?;
         answer::read_renewed(&answer, &provider.reading, asked_at)
@@ -84,7 +84,7 @@ impl Grants {
 mod tests {
     use super::*;
     use crate::{
-        client_authentication::tests::{NOW, p256_pem},
+        client_proof::tests::{NOW, p256_pem},
         description::tests::provider,
         provider_request::tests::{answer, answering, requests},
     };
@@ -137,14 +137,14 @@ mod tests {
     }
 
     /// Asks a provider on this machine that gives this answer. Returns the result, and the request that came.
-    async fn ask(members: Value, raw: Vec<u8>, refresh: bool) -> (Result<Granted, GrantError>, String) {
+    async fn ask(members: Value, raw: Vec<u8>, refresh: bool) -> (Result<GrantedTokens, GrantError>, String) {
         let (address, asked) = answering(raw);
         let mut provider = provider(members);
         provider.token_url = address;
         let outcome = if refresh {
             grants().refresh(&provider, &SecretText::new("rt/1")).await
         } else {
-            let verifier = Verifier::from_stored("v".repeat(43));
+            let verifier = CodeVerifier::from_stored("v".repeat(43));
             grants().exchange(&provider, "the-code", "https://w.example/cb", Some(&verifier)).await
         };
         (outcome, asked.join().expect("asked"))

@@ -2,23 +2,23 @@
 // Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
 #![recursion_limit = "256"]
 
-mod answer;
 mod authorization_url;
 pub mod browser;
 pub mod builtin;
 pub mod callback;
 pub mod callback_query;
-mod client_authentication;
+mod client_proof;
 pub mod connect;
 mod connection;
 mod description;
 pub mod disconnect;
 mod grant;
-mod granted;
+mod granted_tokens;
 mod item;
-pub mod outcome_page;
+pub mod outcome_address;
 pub mod panel;
 pub mod pending;
+mod pkce;
 mod placeholder;
 mod provider;
 mod provider_request;
@@ -29,12 +29,12 @@ mod schedule;
 pub mod start;
 mod state;
 mod store;
+mod token_response;
 pub mod tokens;
-mod verifier;
 
 pub use connection::{Connection, ConnectionStatus};
 pub use grant::Grants;
-pub use outcome_page::AuthorizationOutcome;
+pub use outcome_address::AuthorizationOutcome;
 pub use pending::PendingAuthorizations;
 pub use provider::ProviderName;
 pub use providers::{ProviderError, Providers};

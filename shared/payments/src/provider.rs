@@ -7,7 +7,7 @@ use http::Method;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::{client_authentication::Client, placeholder::Template};
+use crate::{client_proof::Client, placeholder::Template};
 
 const MAX_NAME: usize = 31;
 

@@ -11,7 +11,7 @@ use hyper::body::Bytes;
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::client_authentication::{Carried, Client, Occasion, SigningError};
+use crate::client_proof::{Carried, Client, Occasion, SigningError};
 use base::{
     clock::{SharedClock, Time},
     random::SharedRandom,
@@ -94,7 +94,7 @@ impl Prepared {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::client_authentication::tests::NOW;
+    use crate::client_proof::tests::NOW;
     use base::testing::{CountingRandom, FixedClock};
     use std::{
         io::{Read, Write},

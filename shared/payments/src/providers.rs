@@ -16,7 +16,7 @@ use base::{
     clock::SharedClock,
     refreshed::{Refreshed, Source},
 };
-use outbound::addresses::AddressRules;
+use outbound::AddressRules;
 use problem::Problem;
 use storage::secrets::{SecretError, Secrets};
 

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use crate::{
     connection::{BROKEN, BreakReason, Connection},
     grant::Grants,
-    granted::GrantError,
+    granted_tokens::GrantError,
     item::{DueConnection, StoredConnection},
     provider::{Provider, ProviderName},
     provider_request::LIMITS,
@@ -48,7 +48,7 @@ use storage::{
     sealing::{KeyRings, SealError},
     table::{Page, TableError, Written},
 };
-use webhooks::outbox::Announcement;
+use webhooks::outbox::OutboxEvent;
 
 /// How many connections are refreshed at once.
 const AT_ONCE: usize = 16;
@@ -207,8 +207,8 @@ impl Refresher {
             }
             Attempted::Broken(reason) => {
                 let (owner, event) = (owner_identifier.clone(), before.connection.event(Some(reason)));
-                let announcement = Announcement::new(BROKEN, owner, &event, now, &*self.random);
-                let written = self.connections.break_off(held, now, &announcement).await?;
+                let outbox_event = OutboxEvent::new(BROKEN, owner, &event, now, &*self.random);
+                let written = self.connections.break_off(held, now, &outbox_event).await?;
                 if written.is_done() {
                     let line = json!({ "connectionId": id, "provider": provider, "reason": reason });
                     self.count(Name::ConnectionsBroken, line);

@@ -4,7 +4,7 @@ use http::{HeaderValue, StatusCode};
 
 use crate::{
     answer,
-    client_authentication::{Carried, SigningError, sensitive},
+    client_proof::{Carried, SigningError, sensitive},
     placeholder::Placeholder,
     provider::{Provider, Revocation},
     provider_request::{Prepared, ProviderRequests},

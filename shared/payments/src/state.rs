@@ -8,7 +8,7 @@ use std::{fmt, time::Duration};
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
-use crate::{provider::ProviderName, verifier::Verifier};
+use crate::{pkce::CodeVerifier, provider::ProviderName};
 use auth::entity::EntityId;
 use base::random::{self, Random};
 use problem::{Problem, ProblemKind};
@@ -53,7 +53,7 @@ impl State {
     /// Seals the verifier of this state's authorization.
     pub fn seal(
         &self,
-        verifier: &Verifier,
+        verifier: &CodeVerifier,
         ring: &KeyRing,
         random: &dyn Random,
         owner: &EntityId,
@@ -69,10 +69,10 @@ impl State {
         ring: &KeyRing,
         owner: &EntityId,
         provider: &ProviderName,
-    ) -> Result<Verifier, SealError> {
+    ) -> Result<CodeVerifier, SealError> {
         let plain = ring.open(&self.context(owner, provider), sealed)?;
         let verifier = std::str::from_utf8(plain.expose()).map_err(|_| SealError::NotOurs)?;
-        Ok(Verifier::from_stored(verifier.to_owned()))
+        Ok(CodeVerifier::from_stored(verifier.to_owned()))
     }
 
     fn context(&self, owner: &EntityId, provider: &ProviderName) -> String {
@@ -119,7 +119,7 @@ mod tests {
         let ring = sealing::ring("a");
         let (state, other) = (State::new(&random), State::new(&random));
         let (hotel, square) = (entity("demo-hotel"), name("square"));
-        let verifier = Verifier::new(&random);
+        let verifier = CodeVerifier::new(&random);
         let sealed = state.seal(&verifier, &ring, &random, &hotel, &square);
         let opened = state.open(&sealed, &ring, &hotel, &square).expect("opens");
         assert_eq!(opened.expose(), verifier.expose());

@@ -14,10 +14,10 @@ use crate::{
 use auth::entity::AuthorizedEntity;
 use base::clock::Time;
 use storage::table::{
-    Change, Condition, Delete, Page, Place, Put, Query, Table, TableError, Transaction, Written, absent, at_most,
+    Change, Condition, Delete, Page, PageEnd, Put, Query, Table, TableError, Transaction, Written, absent, at_most,
     exists, is, is_new,
 };
-use webhooks::outbox::{Announcement, Outbox};
+use webhooks::outbox::{Outbox, OutboxEvent};
 
 /// How long a connection is held: the provider's answer and the time to record it.
 pub const LEASE: Duration = Duration::from_secs(30);
@@ -89,13 +89,13 @@ impl Connections {
         entity: &AuthorizedEntity,
         stored: &StoredConnection,
         replace: bool,
-        announcement: &Announcement,
+        outbox_event: &OutboxEvent,
     ) -> Result<Written<()>, TableError> {
         const DOING: &str = "keeping a connection";
         debug_assert_eq!(entity.id(), &stored.connection.owner_identifier);
         let put = Put::item(&ConnectionItem::from(stored), DOING)?;
         let put = if replace { put } else { put.only_if(no_other_account(&stored.connection)) };
-        self.table.write_all(Transaction::new().with(put).with(self.outbox.put(announcement)?), DOING).await
+        self.table.write_all(Transaction::new().with(put).with(self.outbox.put(outbox_event)?), DOING).await
     }
 
     /// A page of the connections that are due. An entry that is no connection's is logged and left out.
@@ -103,7 +103,7 @@ impl Connections {
         &self,
         now: Time,
         limit: i32,
-        start: Option<Place>,
+        start: Option<PageEnd>,
     ) -> Result<Page<DueConnection>, TableError> {
         let query = Query::index("byDue", "dueShard", SHARD).between("dueAt", "0", now).limit(limit).after(start);
         let Page { entries, next } =
@@ -176,10 +176,10 @@ impl Connections {
         &self,
         held: &HeldConnection,
         now: Time,
-        announcement: &Announcement,
+        outbox_event: &OutboxEvent,
     ) -> Result<Written<()>, TableError> {
         let change = held.change().set("status", ConnectionStatus::Broken.as_str()).set("lastUpdate", now);
-        self.write(never_due(change), Some(announcement)).await
+        self.write(never_due(change), Some(outbox_event)).await
     }
 
     /// Gives the lease back, and leaves the connection as it is.
@@ -191,15 +191,15 @@ impl Connections {
     ///
     /// The change is lost when the connection was made anew, or when the lease had run out and another caller claimed
     /// the connection: theirs counts.
-    async fn write(&self, change: Change, announcement: Option<&Announcement>) -> Result<Written<()>, TableError> {
-        let event = announcement.map(|announcement| self.outbox.put(announcement)).transpose()?;
+    async fn write(&self, change: Change, outbox_event: Option<&OutboxEvent>) -> Result<Written<()>, TableError> {
+        let event = outbox_event.map(|outbox_event| self.outbox.put(outbox_event)).transpose()?;
         self.table.write_all(Transaction::new().with(change).with_all(event), "changing a connection").await
     }
 
     /// Removes a held connection, with the event that announces it. Lost in the same cases as a change.
-    pub async fn remove(&self, held: &HeldConnection, announcement: &Announcement) -> Result<Written<()>, TableError> {
+    pub async fn remove(&self, held: &HeldConnection, outbox_event: &OutboxEvent) -> Result<Written<()>, TableError> {
         let removal = Delete::of(held.key()).only_if(held.condition());
-        let writes = Transaction::new().with(removal).with(self.outbox.put(announcement)?);
+        let writes = Transaction::new().with(removal).with(self.outbox.put(outbox_event)?);
         self.table.write_all(writes, "removing a connection").await
     }
 }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{granted::Granted, provider::ProviderName};
+use crate::{granted_tokens::GrantedTokens, provider::ProviderName};
 use auth::entity::EntityId;
 use base::random::Random;
 use storage::{
@@ -40,7 +40,7 @@ struct Kept {
 
 impl ProviderTokens {
     /// The tokens after an answer of the provider: a refresh token that it did not replace stays good (RFC 6749 §6).
-    pub fn after(granted: &Granted, before: Option<&SecretText>) -> Self {
+    pub fn after(granted: &GrantedTokens, before: Option<&SecretText>) -> Self {
         Self { access: granted.access_token.clone(), refresh: granted.refresh_token.as_ref().or(before).cloned() }
     }
 
@@ -114,14 +114,14 @@ mod tests {
 
     #[test]
     fn a_refresh_token_that_was_not_replaced_stays() {
-        let mut granted = Granted {
+        let mut granted = GrantedTokens {
             access_token: SecretText::new("at-2"),
             refresh_token: None,
             expires: None,
             scopes: Vec::new(),
             account: None,
         };
-        let after = |granted: &Granted| ProviderTokens::after(granted, tokens().refresh.as_ref());
+        let after = |granted: &GrantedTokens| ProviderTokens::after(granted, tokens().refresh.as_ref());
         assert_eq!(after(&granted).refresh.expect("kept").expose(), "rt-1");
         granted.refresh_token = Some(SecretText::new("rt-2"));
         assert_eq!(after(&granted).refresh.expect("new").expose(), "rt-2");

@@ -4,7 +4,15 @@
 
 pub mod deliveries;
 pub mod events;
-pub mod outbox;
 pub mod subscriptions;
 #[cfg(test)]
 mod testing;
+
+/// The door for other domains: they publish events of their own through the outbox, and use nothing else of this crate.
+pub mod outbox {
+    pub use crate::events::{
+        EventType,
+        catalogue::own as event_type,
+        outbox::{Outbox, OutboxEvent},
+    };
+}

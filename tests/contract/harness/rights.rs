@@ -8,9 +8,9 @@ use std::{
     sync::{Mutex, MutexGuard},
 };
 
-use deployment::Template;
 use rights::{Deployed, Grant, Rights};
 use serde_json::Value;
+use template::Template;
 
 use super::project;
 

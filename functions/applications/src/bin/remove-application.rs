@@ -3,7 +3,7 @@
 use function::{Service, StartError};
 use functions_applications::{caller, client_id};
 use gate::{EntityCall, Reply, endpoints};
-use issuer::applications::{Applications, grants};
+use issuer::applications::{Applications, caller::confirmed};
 use problem::Problem;
 
 #[tokio::main]
@@ -13,7 +13,7 @@ async fn main() -> Result<(), StartError> {
 }
 
 async fn remove(applications: &Applications, call: EntityCall) -> Result<Reply, Problem> {
-    let confirmed = grants::confirmed(call.read_query())?;
+    let confirmed = confirmed(call.read_query())?;
     applications.remove(&caller(&call)?, client_id(&call), confirmed, &call.notes, call.now).await?;
     let message = "The application is removed; it gets no more tokens, and those that it has end within a minute.";
     Reply::removed(&client_id(&call), message)

@@ -2,7 +2,7 @@
 
 use function::{Service, StartError};
 use gate::{EntityCall, Reply, endpoints};
-use outbound::EndpointSettings;
+use outbound::AddressRules;
 use payments::{
     Connections, Providers, Revocations,
     disconnect::{DisconnectError, Disconnecting},
@@ -12,7 +12,7 @@ use storage::{sealing::KeyRings, secrets::SecretSettings};
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
-    let (service, (secrets, rules)) = Service::start::<(SecretSettings, EndpointSettings)>().await?;
+    let (service, (secrets, rules)) = Service::start::<(SecretSettings, AddressRules)>().await?;
     let secrets = service.secrets(secrets);
     let disconnecting = Disconnecting {
         connections: Connections::new(service.table()),

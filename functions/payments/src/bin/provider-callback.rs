@@ -3,7 +3,7 @@
 use function::{Service, StartError};
 use functions_payments::{browser, provider, redirect};
 use gate::{Call, Reply, endpoints};
-use outbound::EndpointSettings;
+use outbound::AddressRules;
 use payments::{
     callback::{Callback, CallbackError},
     callback_query::CallbackQuery,
@@ -12,7 +12,7 @@ use payments::{
 use problem::Problem;
 use storage::secrets::SecretSettings;
 
-type Settings = (SecretSettings, EndpointSettings, PanelSettings);
+type Settings = (SecretSettings, AddressRules, PanelSettings);
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

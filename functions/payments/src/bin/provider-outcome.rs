@@ -3,7 +3,7 @@
 use function::{Service, StartError};
 use functions_payments::{browser, outcome_page, provider};
 use gate::{Call, Reply, endpoints};
-use payments::outcome_page::OutcomePage;
+use payments::outcome_address::OutcomePage;
 use problem::Problem;
 
 #[tokio::main]

@@ -1,13 +1,13 @@
 //! A schedule: refreshes the tokens of payment providers before they end.
 
 use function::{Scheduled, Service, StartError};
-use outbound::EndpointSettings;
+use outbound::AddressRules;
 use payments::{Connections, Grants, Providers, refresh::Refresher};
 use storage::{sealing::KeyRings, secrets::SecretSettings};
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
-    let (service, (secrets, rules)) = Service::start::<(SecretSettings, EndpointSettings)>().await?;
+    let (service, (secrets, rules)) = Service::start::<(SecretSettings, AddressRules)>().await?;
     let secrets = service.secrets(secrets);
     let refresher = Refresher {
         connections: Connections::new(service.table()),

@@ -3,7 +3,7 @@
 use function::{Service, StartError};
 use functions_tokens::{clients_and_tokens, context, posted, uncached};
 use gate::{Call, Reply, endpoints};
-use issuer::oauth::{introspect::Introspection, token_question::TokenQuestion};
+use issuer::oauth::{introspect::Introspection, token_form::TokenForm};
 use problem::Problem;
 
 #[tokio::main]
@@ -14,6 +14,6 @@ async fn main() -> Result<(), StartError> {
 }
 
 async fn introspect(introspection: &Introspection, call: Call) -> Result<Reply, Problem> {
-    let question = TokenQuestion::read(&posted(&call), "look at")?;
+    let question = TokenForm::read(&posted(&call), "look at")?;
     Ok(uncached(Reply::ok(&introspection.introspect(&question, &context(&call), call.now).await?)?))
 }

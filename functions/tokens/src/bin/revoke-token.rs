@@ -3,7 +3,7 @@
 use function::{Service, StartError};
 use functions_tokens::{clients_and_tokens, context, posted, uncached};
 use gate::{Call, Reply, endpoints};
-use issuer::oauth::{revoke::Revocation, token_question::TokenQuestion};
+use issuer::oauth::{revoke::Revocation, token_form::TokenForm};
 use problem::Problem;
 
 #[tokio::main]
@@ -14,7 +14,7 @@ async fn main() -> Result<(), StartError> {
 }
 
 async fn revoke(revocation: &Revocation, call: Call) -> Result<Reply, Problem> {
-    let wanted = TokenQuestion::read(&posted(&call), "revoke")?;
+    let wanted = TokenForm::read(&posted(&call), "revoke")?;
     revocation.revoke(&wanted, &context(&call), call.now).await?;
     Ok(uncached(Reply::empty()))
 }

@@ -7,7 +7,7 @@ use issuer::{
     oauth::{
         client_credentials::{ClientCredentials, TokenRequest},
         guesses::GuessSettings,
-        issuer::Issuer,
+        signing_keys::SigningKeyCache,
     },
     settings::TokenSettings,
 };
@@ -21,7 +21,7 @@ async fn main() -> Result<(), StartError> {
     let (secrets, tokens) = (service.secrets(secrets), service.tokens());
     let (clients, issuer) = tokio::join!(
         client_authentication(&service, secrets.clone(), limits),
-        Issuer::start(secrets, tokens.clone(), service.clock()),
+        SigningKeyCache::start(secrets, tokens.clone(), service.clock()),
     );
     let (audience, random) = (tokens.audience().clone(), service.random());
     let grant = ClientCredentials { clients, issuer, audience, lifetime, random };

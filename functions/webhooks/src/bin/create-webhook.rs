@@ -2,7 +2,7 @@
 
 use function::{Service, StartError};
 use gate::{EntityCall, Reply, endpoints};
-use outbound::addresses::AddressRules;
+use outbound::AddressRules;
 use problem::Problem;
 use storage::sealing::KeyRings;
 use webhooks::subscriptions::{

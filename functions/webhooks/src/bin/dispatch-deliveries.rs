@@ -5,14 +5,14 @@ use std::convert::Infallible;
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use function::{Service, StartError};
 use functions_webhooks::messages;
-use outbound::{EndpointSettings, Outbound};
+use outbound::{AddressRules, Outbound};
 use storage::{sealing::KeyRings, secrets::SecretSettings};
 use webhooks::{
     deliveries::{dispatch::Dispatcher, queue::QueueSettings, schedule::ScheduleSettings},
     subscriptions::breaker::BreakerSettings,
 };
 
-type Settings = ((QueueSettings, ScheduleSettings, BreakerSettings), (SecretSettings, EndpointSettings));
+type Settings = ((QueueSettings, ScheduleSettings, BreakerSettings), (SecretSettings, AddressRules));
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

@@ -2,7 +2,7 @@
 
 use base::clock::{Clock, SystemClock};
 use clap::{Args, error::ErrorKind};
-use operator::{applications::OperatorsApplications, deployment::Place, provision::provide};
+use operator::{applications::OperatorsApplications, deployment::Location, provision::provide};
 use serde_json::json;
 
 use super::application::{Registration, credentials_of};
@@ -42,7 +42,7 @@ impl Arguments {
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
         let deployment = which.open().await?;
-        let Place::Stack(stack) = &deployment.place else { return Ok(()) };
+        let Location::Stack(stack) = &deployment.location else { return Ok(()) };
         let filled = provide(&deployment, stack).await?;
         let created = match wanted {
             Some(wanted) => Some(OperatorsApplications::of(&deployment).create(wanted).await?),

@@ -2,7 +2,7 @@
 
 use base::clock::{Clock, SystemClock};
 use clap::Args;
-use operator::webhook_index::{self, Counts};
+use operator::upgrade_data::{self, Counts};
 use serde_json::json;
 
 use crate::{arguments::Which, failure::Failure, output::Output};
@@ -24,7 +24,7 @@ impl Arguments {
     /// Goes through the table.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         let deployment = which.open().await?;
-        let filled = webhook_index::fill(&deployment.table, SystemClock.now()).await;
+        let filled = upgrade_data::fill(&deployment.table, SystemClock.now()).await;
         let Counts { seen, filled } = filled.map_err(Failure::Upgrade)?;
         let text =
             format!("{seen} deliveries without their place in the index of webhooks; {filled} of them put there");

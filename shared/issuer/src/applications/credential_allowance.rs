@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::grants::Caller;
+use super::caller::Caller;
 use base::clock::Time;
 use problem::{Problem, ProblemKind};
 use storage::{

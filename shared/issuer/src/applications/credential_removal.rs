@@ -2,7 +2,7 @@
 //! the tokens that were got with it.
 
 use super::{
-    grants::{Caller, ConfirmationRequired, ExceedsCaller},
+    caller::{Caller, ConfirmationRequired, ExceedsCaller},
     keys, secrets,
     show::{Conflict, FindError},
     store::Applications,

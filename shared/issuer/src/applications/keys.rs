@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use super::{
     application::Application,
+    caller::{Caller, ExceedsCaller},
     client_key::{ClientKey, MAX_KEYS},
     credential_allowance::{self, AllowanceError},
-    grants::{Caller, ExceedsCaller},
-    left::Left,
+    remaining_credentials::RemainingCredentials,
     show::{Conflict, FindError},
     store::Applications,
 };
@@ -74,7 +74,7 @@ impl KeyAddition {
         }
         credential_allowance::spend(&self.allowances, caller, 1, now).await?;
         let keys = [application.keys.as_slice(), &[key]].concat();
-        let left = Left { secrets: application.secrets.clone(), keys, gone: Vec::new() };
+        let left = RemainingCredentials { secrets: application.secrets.clone(), keys, gone: Vec::new() };
         match self.applications.leave(&application, &left, now).await? {
             Written::Lost(_) => Err(self.applications.lost(caller, client_id, notes).await.into()),
             Written::Done(()) => {
@@ -88,10 +88,10 @@ impl KeyAddition {
 
 /// The credentials that remain without the key of this name; `None` when the application has no
 /// such key.
-pub fn without(application: &Application, kid: &str) -> Option<Left> {
+pub fn without(application: &Application, kid: &str) -> Option<RemainingCredentials> {
     let (mut gone, left): (Vec<_>, Vec<_>) = application.keys.iter().cloned().partition(|key| key.kid == kid);
     let gone = vec![gone.pop()?.thumbprint()];
-    Some(Left { secrets: application.secrets.clone(), keys: left, gone })
+    Some(RemainingCredentials { secrets: application.secrets.clone(), keys: left, gone })
 }
 
 /// Reads the key that is to be added.

@@ -2,16 +2,16 @@
 //! owners manage them.
 
 mod application;
+pub mod caller;
 pub(crate) mod client_key;
 pub mod client_secret;
 mod credential_allowance;
 pub mod credential_removal;
-pub mod grants;
 mod key_material;
 pub mod keys;
-pub mod left;
 pub mod new_application;
 pub mod register;
+pub mod remaining_credentials;
 pub mod remove;
 pub mod secrets;
 pub mod show;

@@ -2,9 +2,9 @@
 
 use super::{
     application::Application,
+    caller::{Caller, ExceedsCaller},
     client_secret::ClientSecret,
     credential_allowance::{self, AllowanceError},
-    grants::{Caller, ExceedsCaller},
     new_application::NewApplication,
     store::Applications,
     view::ApplicationView,

@@ -6,7 +6,7 @@
 
 use super::{
     application::Application,
-    grants::{Caller, ConfirmationRequired, ExceedsCaller},
+    caller::{Caller, ConfirmationRequired, ExceedsCaller},
     show::FindError,
     store::Applications,
 };

@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use super::{
     application::Application,
+    caller::{Caller, ExceedsCaller},
     client_secret::{self, ClientSecret},
     credential_allowance::{self, AllowanceError},
-    grants::{Caller, ExceedsCaller},
-    left::Left,
+    remaining_credentials::RemainingCredentials,
     show::{Conflict, FindError},
     store::Applications,
     view::exposed,
@@ -70,7 +70,7 @@ pub struct AddedSecret {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rotated {
     /// The credentials, the new secret first.
-    pub left: Left,
+    pub left: RemainingCredentials,
     /// When the secret ends that was accepted until now, if one was.
     pub previous_ends: Option<Time>,
 }
@@ -174,16 +174,16 @@ pub fn with_new(
     ended.sort_by_key(|secret| Reverse(secret.expires_date));
     let gone = ended.split_off(ended.len().min(MAX_ENDED)).into_iter().map(|secret| secret.id.to_string()).collect();
     secrets.extend(ended);
-    Ok(Rotated { left: Left { secrets, keys: application.keys.clone(), gone }, previous_ends })
+    Ok(Rotated { left: RemainingCredentials { secrets, keys: application.keys.clone(), gone }, previous_ends })
 }
 
 /// The credentials that remain without this secret; `None` when the application has no such secret.
 /// A secret that has ended can be removed as well, since its tokens may still be good.
-pub fn without(application: &Application, id: &ClientSecretId, now: Time) -> Option<Left> {
+pub fn without(application: &Application, id: &ClientSecretId, now: Time) -> Option<RemainingCredentials> {
     let (mut gone, left): (Vec<_>, Vec<_>) =
         application.kept_secrets(now).cloned().partition(|secret| secret.id == *id);
     let gone = vec![gone.pop()?.id.to_string()];
-    Some(Left { secrets: left, keys: application.keys.clone(), gone })
+    Some(RemainingCredentials { secrets: left, keys: application.keys.clone(), gone })
 }
 
 impl From<AddSecretError> for Problem {

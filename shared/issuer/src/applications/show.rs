@@ -1,6 +1,6 @@
 //! Finding an application for its owner.
 
-use super::{application::Application, grants::Caller, store::Applications};
+use super::{application::Application, caller::Caller, store::Applications};
 use base::audit::Notes;
 use problem::{Problem, ProblemKind};
 use storage::table::TableError;

@@ -6,7 +6,10 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
-use super::{application::Application, client_secret::ClientSecret, left::Left, new_application::NewApplication};
+use super::{
+    application::Application, client_secret::ClientSecret, new_application::NewApplication,
+    remaining_credentials::RemainingCredentials,
+};
 use auth::{
     entity::{AuthorizedEntity, Entities, EntityId},
     revocations,
@@ -106,7 +109,12 @@ impl Applications {
 
     /// Gives the application these credentials, if it is still as it was read, and revokes the
     /// tokens of the credentials that go.
-    pub(super) async fn leave(&self, read: &Application, left: &Left, now: Time) -> Result<Written<()>, TableError> {
+    pub(super) async fn leave(
+        &self,
+        read: &Application,
+        left: &RemainingCredentials,
+        now: Time,
+    ) -> Result<Written<()>, TableError> {
         const DOING: &str = "changing an application's credentials";
         let change = credential_change(read, left, now, DOING)?;
         if left.gone.is_empty() {
@@ -143,7 +151,12 @@ impl Applications {
 /// The change of an application's credentials. Its condition also holds when this very change was
 /// written before: the SDK sends it again when an answer is lost, and its own first write must not
 /// look like another change.
-fn credential_change(read: &Application, left: &Left, now: Time, doing: &'static str) -> Result<Change, TableError> {
+fn credential_change(
+    read: &Application,
+    left: &RemainingCredentials,
+    now: Time,
+    doing: &'static str,
+) -> Result<Change, TableError> {
     let (secrets, keys) = (Value::of(&left.secrets, doing)?, Value::of(&left.keys, doing)?);
     let next = read.version + 1;
     let repeated = is("version", next)
@@ -161,7 +174,10 @@ fn credential_change(read: &Application, left: &Left, now: Time, doing: &'static
 }
 
 /// The removed credentials whose last use is still noted.
-fn days_of_removed<'a>(last_used: &'a BTreeMap<String, String>, left: &'a Left) -> impl Iterator<Item = &'a str> {
+fn days_of_removed<'a>(
+    last_used: &'a BTreeMap<String, String>,
+    left: &'a RemainingCredentials,
+) -> impl Iterator<Item = &'a str> {
     let kept = |credential: &str| {
         left.secrets.iter().any(|secret| secret.id.as_str() == credential)
             || left.keys.iter().any(|key| key.kid == credential)
@@ -227,7 +243,8 @@ mod tests {
 
     #[test]
     fn only_the_days_of_removed_credentials_are_forgotten() {
-        let left = Left { secrets: vec![ClientSecret::of_nothing()], keys: Vec::new(), gone: Vec::new() };
+        let left =
+            RemainingCredentials { secrets: vec![ClientSecret::of_nothing()], keys: Vec::new(), gone: Vec::new() };
         let kept = left.secrets[0].id.as_str();
         let forgotten = |used: &[&str]| {
             let day = |credential: &&str| ((*credential).to_owned(), "2026-11-20".to_owned());

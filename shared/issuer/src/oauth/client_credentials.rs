@@ -8,7 +8,7 @@ use super::{
     client_authentication::{Authenticated, AuthenticationError, ClientAuthentication, RequestContext},
     credentials::Credentials,
     form::{Form, Posted},
-    issuer::{Issuer, IssuerError},
+    signing_keys::{SigningKeyCache, SigningKeyError},
 };
 use auth::{
     scope::{Scope, Scopes},
@@ -22,7 +22,7 @@ pub struct ClientCredentials {
     /// Authenticates the application.
     pub clients: ClientAuthentication,
     /// The keys that sign.
-    pub issuer: Issuer,
+    pub issuer: SigningKeyCache,
     /// The issuer and the audience that tokens name.
     pub audience: Audience,
     /// Seconds that a token lives.
@@ -63,7 +63,7 @@ pub enum GrantError {
     Scope(#[from] ScopeError),
     /// There is no key to sign with.
     #[error(transparent)]
-    Issuer(#[from] IssuerError),
+    Issuer(#[from] SigningKeyError),
     /// The token could not be signed.
     #[error(transparent)]
     NotIssued(#[from] NotIssued),

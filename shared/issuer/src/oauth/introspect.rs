@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     client_authentication::{AuthenticationError, ClientAuthentication, RequestContext},
-    token_question::TokenQuestion,
+    token_form::TokenForm,
 };
 use auth::{
     entity::Entities,
@@ -85,7 +85,7 @@ impl Introspection {
     /// platform-wide application that may read accounts.
     pub async fn introspect(
         &self,
-        question: &TokenQuestion,
+        question: &TokenForm,
         request: &RequestContext<'_>,
         now: Time,
     ) -> Result<Introspected, IntrospectError> {

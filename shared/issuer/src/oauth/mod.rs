@@ -8,10 +8,10 @@ pub mod credentials;
 pub mod form;
 pub mod guesses;
 pub mod introspect;
-pub mod issuer;
 pub mod metadata;
 pub mod pepper;
 pub mod revoke;
+pub mod signing_keys;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-pub mod token_question;
+pub mod token_form;

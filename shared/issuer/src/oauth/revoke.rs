@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     client_authentication::{AuthenticationError, ClientAuthentication, RequestContext},
-    token_question::TokenQuestion,
+    token_form::TokenForm,
 };
 use auth::{
     scope::Scope,
@@ -39,12 +39,7 @@ pub enum RevokeError {
 impl Revocation {
     /// Revokes a token: it is revoked when this returns, however many were revoked before. A token
     /// that is not good, or no longer, needs no revocation (RFC 7009 §2.2).
-    pub async fn revoke(
-        &self,
-        wanted: &TokenQuestion,
-        request: &RequestContext<'_>,
-        now: Time,
-    ) -> Result<(), RevokeError> {
+    pub async fn revoke(&self, wanted: &TokenForm, request: &RequestContext<'_>, now: Time) -> Result<(), RevokeError> {
         let client = self.clients.authenticate(&wanted.credentials, request, now).await?;
         let claims = match self.tokens.verify(&wanted.token).await {
             Ok(claims) => claims,

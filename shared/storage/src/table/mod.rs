@@ -22,7 +22,7 @@ pub use condition::{
 };
 pub use error::TableError;
 pub use key::Key;
-pub use query::{Count, Page, Place, Query};
+pub use query::{Count, Page, PageEnd, Query};
 pub use scan::{Scan, Scanned};
 pub use value::{Path, Row, Value};
 pub use write::{Change, Delete, Put, Transaction, Write, Written};

@@ -35,9 +35,9 @@ enum Range {
 
 /// Where a page ended, for the next one to begin after it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Place(pub(super) Item);
+pub struct PageEnd(pub(super) Item);
 
-impl Place {
+impl PageEnd {
     /// The place of the item with this key in the table, or in an index with these attributes as its own key.
     pub fn new<'a>(key: &Key, index: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut place = key.attributes();
@@ -57,7 +57,7 @@ pub struct Page<T> {
     /// The items, in order.
     pub entries: Vec<T>,
     /// Where the next page begins; nothing after the last one.
-    pub next: Option<Place>,
+    pub next: Option<PageEnd>,
 }
 
 /// How many items a query finds.
@@ -68,7 +68,7 @@ pub struct Count {
     /// As many were looked at for it, wanted or not.
     pub looked_at: usize,
     /// Where to go on counting; nothing when all were counted.
-    pub next: Option<Place>,
+    pub next: Option<PageEnd>,
 }
 
 impl Query {
@@ -145,9 +145,9 @@ impl Query {
         Self { newest_first: true, ..self }
     }
 
-    /// Begins after this place.
-    pub fn after(self, place: Option<Place>) -> Self {
-        Self { start: place.map(|place| place.0), ..self }
+    /// Begins after this end of a page.
+    pub fn after(self, end: Option<PageEnd>) -> Self {
+        Self { start: end.map(|end| end.0), ..self }
     }
 
     /// Leaves out and logs items that cannot be read, so that one holds up no other.

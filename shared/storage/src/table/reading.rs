@@ -11,7 +11,7 @@ use super::{
     Table, TableFuture,
     error::TableError,
     key::{Item, Key},
-    query::{Count, Page, Place, Query},
+    query::{Count, Page, PageEnd, Query},
     retry::{TableResponse, until_decided},
     value::{Row, read_item},
 };
@@ -92,7 +92,7 @@ impl Table {
             let response = call.send().await.map_err(TableError::sdk(doing))?;
             let [found, looked_at] =
                 [response.count(), response.scanned_count()].map(|number| usize::try_from(number).unwrap_or_default());
-            Ok(Count { found, looked_at, next: response.last_evaluated_key.map(Place) })
+            Ok(Count { found, looked_at, next: response.last_evaluated_key.map(PageEnd) })
         }
         .boxed()
     }
@@ -126,7 +126,7 @@ impl Table {
             let response = query.call(&self.client, &self.name).send().await.map_err(TableError::sdk(doing))?;
             let looked_at = usize::try_from(response.scanned_count()).unwrap_or_default();
             let entries = response.items.unwrap_or_default().into_iter().map(Row).collect();
-            Ok((Page { entries, next: response.last_evaluated_key.map(Place) }, looked_at))
+            Ok((Page { entries, next: response.last_evaluated_key.map(PageEnd) }, looked_at))
         }
         .boxed()
     }

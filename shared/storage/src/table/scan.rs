@@ -13,7 +13,7 @@ use super::{
     error::TableError,
     expression::Expressions,
     key::{Item, Key},
-    query::Place,
+    query::PageEnd,
     value::read_item,
 };
 
@@ -32,7 +32,7 @@ pub struct Scanned<T> {
     /// How many items were read for it, those included that the filter left out.
     pub looked_at: u64,
     /// Where the next page begins; nothing after the last one.
-    pub next: Option<Place>,
+    pub next: Option<PageEnd>,
 }
 
 impl Scan {
@@ -42,9 +42,9 @@ impl Scan {
         self
     }
 
-    /// Begins after this place.
-    pub fn after(self, place: Option<Place>) -> Self {
-        Self { start: place.map(|place| place.0), ..self }
+    /// Begins after this end of a page.
+    pub fn after(self, end: Option<PageEnd>) -> Self {
+        Self { start: end.map(|end| end.0), ..self }
     }
 
     fn call(self, client: &Client, table: &str) -> ScanFluentBuilder {
@@ -64,7 +64,7 @@ impl Table {
         let looked_at = u64::try_from(response.scanned_count).unwrap_or_default();
         let items = response.items.unwrap_or_default().into_iter();
         let items = items.filter_map(|item| Some((Key::of(&item)?, read_item(item, doing)))).collect();
-        Ok(Scanned { items, looked_at, next: response.last_evaluated_key.map(Place) })
+        Ok(Scanned { items, looked_at, next: response.last_evaluated_key.map(PageEnd) })
     }
 
     fn scan_page(&self, scan: Scan, doing: &'static str) -> TableFuture<'_, ScanOutput> {
@@ -82,14 +82,14 @@ mod tests {
     #[test]
     fn a_scan_sees_every_acknowledged_write_and_filters_where_the_items_are() {
         let client = Client::from_conf(Config::builder().behavior_version(BehaviorVersion::latest()).build());
-        let place = Place(Key::new("A", "B").attributes());
+        let end = PageEnd(Key::new("A", "B").attributes());
         let scan = Scan::default().only(begins_with("sk", "WHK#").or(is("sk", "HEAD").and(contains("url", "?"))));
-        let call = scan.after(Some(place.clone())).call(&client, "T");
+        let call = scan.after(Some(end.clone())).call(&client, "T");
         assert_eq!(call.get_consistent_read(), &Some(true));
         assert_eq!(
             call.get_filter_expression().as_deref(),
             Some("begins_with(#n0, :v0) OR (#n0 = :v1 AND contains(#n1, :v2))")
         );
-        assert_eq!(call.get_exclusive_start_key().as_ref(), Some(&place.0));
+        assert_eq!(call.get_exclusive_start_key().as_ref(), Some(&end.0));
     }
 }

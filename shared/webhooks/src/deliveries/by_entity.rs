@@ -1,6 +1,6 @@
 //! An entity's deliveries in the order in which they were made: looking through the index `byEntity`, page by page.
 //!
-//! A place in that order is the index's own key, `{createdDate}#{delivery}`. Keys are all of one length, so that there
+//! A position in that order is the index's own key, `{createdDate}#{delivery}`. Keys are all of one length, so that there
 //! is a text just before and a text just after each. A page can begin there, even if deliveries were added or removed
 //! meanwhile.
 
@@ -13,34 +13,34 @@ use storage::table::{self, Query, TableError, is};
 
 const LOOKING: &str = "looking through an entity's deliveries";
 
-/// The place of a delivery in the order in which its entity's were made.
+/// The position of a delivery in the order in which its entity's were made.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place(String);
+pub struct ListPosition(String);
 
-impl Place {
-    /// The place of this delivery.
+impl ListPosition {
+    /// The position of this delivery.
     pub fn of(delivery: &Delivery) -> Self {
         Self(format!("{}#{}", delivery.created_date, delivery.id))
     }
 
-    /// The place in a text; `None` when the text is not a place.
+    /// The position in a text; `None` when the text is not a position.
     pub fn parse(text: &str) -> Option<Self> {
         let (created, delivery) = text.split_once('#')?;
         let time = Time::of_client(created).filter(|time| time.to_string() == created);
         time.and(DeliveryId::parse(delivery)).map(|_| Self(text.to_owned()))
     }
 
-    /// The place as the index writes it.
+    /// The position as the index writes it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Sorts after this place, and before all that do.
+    /// Sorts after this position, and before all that do.
     fn just_after(&self) -> String {
         format!("{}!", self.0)
     }
 
-    /// Sorts before this place, and after all that do.
+    /// Sorts before this position, and after all that do.
     fn just_before(&self) -> String {
         let mut bound = self.0.clone();
         let last = bound.pop().and_then(|last| u8::try_from(last).ok()).unwrap_or_default();
@@ -78,14 +78,14 @@ impl Stretch {
         Self { to: to.to_string(), ..self }
     }
 
-    /// The part of it that comes after a place.
-    pub fn after(self, place: &Place) -> Self {
-        Self { from: self.from.max(place.just_after()), ..self }
+    /// The part of it that comes after a position.
+    pub fn after(self, position: &ListPosition) -> Self {
+        Self { from: self.from.max(position.just_after()), ..self }
     }
 
-    /// The part of it that comes before a place.
-    pub fn before(self, place: &Place) -> Self {
-        Self { to: self.to.min(place.just_before()), ..self }
+    /// The part of it that comes before a position.
+    pub fn before(self, position: &ListPosition) -> Self {
+        Self { to: self.to.min(position.just_before()), ..self }
     }
 
     /// The part of it that is in another as well.
@@ -111,7 +111,7 @@ pub(super) struct Page<T> {
     /// How many deliveries were read for it, including those that no filter wants.
     pub(super) looked_at: usize,
     /// The last delivery that was read, if there may be more behind it.
-    pub(super) end: Option<Place>,
+    pub(super) end: Option<ListPosition>,
 }
 
 impl Deliveries {
@@ -130,7 +130,7 @@ impl Deliveries {
         // A delivery that cannot be read holds up no other.
         let query = query(entity, stretch, filters).newest_first().limit(limit).skipping_unreadable();
         let (page, looked_at) = self.table.page_looked_at(query, LOOKING).await?;
-        Ok(Page { found: page.entries, looked_at, end: place(page.next)? })
+        Ok(Page { found: page.entries, looked_at, end: position_of_end(page.next)? })
     }
 }
 
@@ -144,11 +144,11 @@ fn query(entity: &EntityId, stretch: &Stretch, filters: &Filters) -> Query {
     filters.into_iter().flatten().fold(query, Query::only)
 }
 
-/// The place at which a query of an index has ended.
-pub(super) fn place(end: Option<table::Place>) -> Result<Option<Place>, TableError> {
+/// The position at which a query of an index has ended.
+pub(super) fn position_of_end(end: Option<table::PageEnd>) -> Result<Option<ListPosition>, TableError> {
     let Some(end) = end else { return Ok(None) };
-    let place = end.text("createdKey").and_then(Place::parse);
-    place.map(Some).ok_or(TableError::Missing("the place of a delivery in its index"))
+    let position = end.text("createdKey").and_then(ListPosition::parse);
+    position.map(Some).ok_or(TableError::Missing("the position of a delivery in its index"))
 }
 
 #[cfg(test)]
@@ -157,15 +157,15 @@ pub(super) mod tests {
     use base::testing::CountingRandom;
     use proptest::prelude::*;
 
-    pub fn place_at(millis: i64, random: &CountingRandom) -> Place {
+    pub fn position_at(millis: i64, random: &CountingRandom) -> ListPosition {
         let time = Time::from_millis(millis);
-        Place(format!("{time}#{}", DeliveryId::new(time, random)))
+        ListPosition(format!("{time}#{}", DeliveryId::new(time, random)))
     }
 
     impl Stretch {
         /// As the index understands its bounds.
-        pub fn holds(&self, place: &Place) -> bool {
-            (&self.from..=&self.to).contains(&&place.0)
+        pub fn holds(&self, position: &ListPosition) -> bool {
+            (&self.from..=&self.to).contains(&&position.0)
         }
     }
 
@@ -174,39 +174,39 @@ pub(super) mod tests {
         let random = CountingRandom::default();
         let stretch = Stretch::between(Time::from_millis(1_000), Time::from_millis(2_000));
         for (millis, inside) in [(999, false), (1_000, true), (1_999, true), (2_000, false)] {
-            assert_eq!(stretch.holds(&place_at(millis, &random)), inside, "{millis}");
+            assert_eq!(stretch.holds(&position_at(millis, &random)), inside, "{millis}");
         }
         assert!(Stretch::between(Time::from_millis(5), Time::from_millis(5)).is_empty());
-        assert!(Stretch::since(Time::from_millis(1_000)).holds(&place_at(4_000_000_000_000, &random)));
+        assert!(Stretch::since(Time::from_millis(1_000)).holds(&position_at(4_000_000_000_000, &random)));
     }
 
     #[test]
-    fn a_place_is_read_back_and_anything_else_is_none() {
-        let place = place_at(1_795_167_900_123, &CountingRandom::default());
-        assert_eq!(Place::parse(place.as_str()), Some(place.clone()));
+    fn a_position_is_read_back_and_anything_else_is_none() {
+        let position = position_at(1_795_167_900_123, &CountingRandom::default());
+        assert_eq!(ListPosition::parse(position.as_str()), Some(position.clone()));
         for text in ["", "#", "2026-11-20T09:45:00.123Z", "2026-11-20T09:45:00Z#dlv_01m7w5gmev32p3wwt3y0b8j32h"] {
-            assert_eq!(Place::parse(text), None, "{text}");
+            assert_eq!(ListPosition::parse(text), None, "{text}");
         }
-        assert_eq!(Place::parse(&format!("{}!", place.as_str())), None);
+        assert_eq!(ListPosition::parse(&format!("{}!", position.as_str())), None);
     }
 
     proptest! {
         #[test]
-        fn a_place_is_neither_in_the_stretch_after_it_nor_in_the_stretch_before_it(
+        fn a_position_is_neither_in_the_stretch_after_it_nor_in_the_stretch_before_it(
             millis in proptest::collection::vec(0i64..3, 2..12),
             start in any::<u8>(),
         ) {
             let random = CountingRandom::default();
-            for _ in 0..start { place_at(0, &random); }
-            let mut places: Vec<_> = millis.into_iter().map(|millis| place_at(millis, &random)).collect();
-            places.sort();
-            places.dedup();
+            for _ in 0..start { position_at(0, &random); }
+            let mut positions: Vec<_> = millis.into_iter().map(|millis| position_at(millis, &random)).collect();
+            positions.sort();
+            positions.dedup();
             let whole = Stretch::since(Time::from_millis(0));
-            for (position, place) in places.iter().enumerate() {
-                let (after, before) = (whole.clone().after(place), whole.clone().before(place));
-                for (other_position, other) in places.iter().enumerate() {
-                    prop_assert_eq!(after.holds(other), other_position > position);
-                    prop_assert_eq!(before.holds(other), other_position < position);
+            for (index, position) in positions.iter().enumerate() {
+                let (after, before) = (whole.clone().after(position), whole.clone().before(position));
+                for (other_index, other) in positions.iter().enumerate() {
+                    prop_assert_eq!(after.holds(other), other_index > index);
+                    prop_assert_eq!(before.holds(other), other_index < index);
                 }
             }
         }

@@ -9,8 +9,8 @@
 use serde::Deserialize;
 
 use super::{
-    by_entity::{Page, Stretch, place},
-    group::Group,
+    by_entity::{Page, Stretch, position_of_end},
+    index_group::IndexGroup,
     item::delivery_of,
     store::Deliveries,
 };
@@ -33,7 +33,7 @@ impl Deliveries {
     pub(super) async fn of_group(
         &self,
         webhook: &WebhookId,
-        group: Group,
+        group: IndexGroup,
         stretch: &Stretch,
         limit: i32,
     ) -> Result<Page<Vec<DeliveryId>>, TableError> {
@@ -49,14 +49,14 @@ impl Deliveries {
                 None => tracing::error!(pk, "an entry of the index of webhooks' deliveries names no delivery"),
             }
         }
-        Ok(Page { found, looked_at, end: place(page.next)? })
+        Ok(Page { found, looked_at, end: position_of_end(page.next)? })
     }
 
     /// How many deliveries of a group are in a stretch, up to so many and to what one call of the table counts.
     pub(super) async fn count_group(
         &self,
         webhook: &WebhookId,
-        group: Group,
+        group: IndexGroup,
         stretch: &Stretch,
         limit: i32,
     ) -> Result<Page<usize>, TableError> {
@@ -64,16 +64,16 @@ impl Deliveries {
             return Ok(Page::default());
         }
         let count = self.table.count(query(webhook, group, stretch).limit(limit), LOOKING).await?;
-        Ok(Page { found: count.found, looked_at: count.looked_at, end: place(count.next)? })
+        Ok(Page { found: count.found, looked_at: count.looked_at, end: position_of_end(count.next)? })
     }
 
     /// Whether any delivery of a webhook waits.
     pub(crate) async fn any_waiting(&self, webhook: &WebhookId) -> Result<bool, TableError> {
         let everything = Stretch::since(Time::from_millis(0));
-        Ok(self.count_group(webhook, Group::Waiting, &everything, 1).await?.found > 0)
+        Ok(self.count_group(webhook, IndexGroup::Waiting, &everything, 1).await?.found > 0)
     }
 }
 
-fn query(webhook: &WebhookId, group: Group, stretch: &Stretch) -> Query {
+fn query(webhook: &WebhookId, group: IndexGroup, stretch: &Stretch) -> Query {
     stretch.narrow(Query::index("byWebhook", "webhookKey", group.key(webhook)))
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use super::{
     attempt::Attempt,
     delivery::{Delivery, Status},
-    group::Group,
+    index_group::IndexGroup,
     item::{AttemptItem, HEAD, HeadItem, head_key},
-    lease::{GRACE, LEASE},
+    lease_times::{GRACE, LEASE},
     queue::MAX_DELAY,
     schedule::Next,
     store::Deliveries,
@@ -221,7 +221,7 @@ impl Ending {
 
     /// The change of the head, on condition that the claim still holds.
     fn change(&self, claimed: &Claimed) -> Change {
-        let group = Group::of(self.status, self.attempt_count, self.next, self.now);
+        let group = IndexGroup::of(self.status, self.attempt_count, self.next, self.now);
         let group = group.map(|group| group.key(&claimed.delivery().webhook_identifier));
         let change = Change::of((claimed.head.pk.clone(), HEAD.to_owned()))
             .only_if(is("lease", claimed.lease.as_str()))

@@ -1,11 +1,11 @@
 //! Cursors: where the next page of a list begins, as a text that clients hand back unread.
 //!
 //! A cursor is sealed for the entity and the filters of its list: no client can make one, change one, or use it in
-//! another list. It holds the place of a delivery, so that new deliveries do not shift the pages.
+//! another list. It holds the position of a delivery, so that new deliveries do not shift the pages.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
-use super::{by_entity::Place, filters::Filters};
+use super::{by_entity::ListPosition, filters::Filters};
 use auth::entity::EntityId;
 use base::random::Random;
 use storage::sealing::{KeyRing, is_sealed};
@@ -21,9 +21,15 @@ pub const EXPECTED: &str = "the nextCursor of this list with these filters; ask 
 #[error("must be {EXPECTED}")]
 pub struct NotACursor;
 
-/// A cursor behind this place.
-pub fn write(place: &Place, ring: &KeyRing, random: &dyn Random, entity: &EntityId, filters: &Filters) -> String {
-    BASE64_URL_SAFE_NO_PAD.encode(ring.seal(random, &context(entity, filters), place.as_str().as_bytes()))
+/// A cursor behind this position.
+pub fn write(
+    position: &ListPosition,
+    ring: &KeyRing,
+    random: &dyn Random,
+    entity: &EntityId,
+    filters: &Filters,
+) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(ring.seal(random, &context(entity, filters), position.as_str().as_bytes()))
 }
 
 /// A text that has the form of a cursor; opening it shows whether it is this list's.
@@ -42,10 +48,10 @@ impl Cursor {
         &self.0
     }
 
-    /// The place that it stands for.
-    pub fn open(&self, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<Place, NotACursor> {
-        let place = ring.open(&context(entity, filters), &self.0).map_err(|_| NotACursor)?;
-        std::str::from_utf8(place.expose()).ok().and_then(Place::parse).ok_or(NotACursor)
+    /// The position that it stands for.
+    pub fn open(&self, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<ListPosition, NotACursor> {
+        let position = ring.open(&context(entity, filters), &self.0).map_err(|_| NotACursor)?;
+        std::str::from_utf8(position.expose()).ok().and_then(ListPosition::parse).ok_or(NotACursor)
     }
 }
 
@@ -56,7 +62,7 @@ fn context(entity: &EntityId, filters: &Filters) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::{by_entity::tests::place_at, delivery::Status};
+    use crate::deliveries::{by_entity::tests::position_at, delivery::Status};
     use base::{random::SystemRandom, testing::CountingRandom};
     use proptest::prelude::*;
     use storage::sealing::ring;
@@ -69,23 +75,23 @@ mod tests {
         Filters { status: Some(Status::Failed), ..Filters::default() }
     }
 
-    fn place() -> Place {
-        place_at(1_795_167_900_123, &CountingRandom::default())
+    fn position() -> ListPosition {
+        position_at(1_795_167_900_123, &CountingRandom::default())
     }
 
-    fn read(text: &str, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<Place, NotACursor> {
+    fn read(text: &str, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<ListPosition, NotACursor> {
         Cursor::parse(text).ok_or(NotACursor)?.open(ring, entity, filters)
     }
 
     fn cursor() -> String {
-        write(&place(), &ring("a"), &SystemRandom, &hotel(), &failed())
+        write(&position(), &ring("a"), &SystemRandom, &hotel(), &failed())
     }
 
     #[test]
     fn a_cursor_is_read_back_by_its_own_list_alone() {
         let cursor = cursor();
-        assert_eq!(read(&cursor, &ring("a"), &hotel(), &failed()), Ok(place()));
-        assert_eq!(read(&cursor, &ring("b"), &hotel(), &failed()), Ok(place()), "a newer key is current");
+        assert_eq!(read(&cursor, &ring("a"), &hotel(), &failed()), Ok(position()));
+        assert_eq!(read(&cursor, &ring("b"), &hotel(), &failed()), Ok(position()), "a newer key is current");
         let other = EntityId::parse("other").expect("an entity");
         assert_eq!(read(&cursor, &ring("a"), &other, &failed()), Err(NotACursor));
         assert_eq!(read(&cursor, &ring("a"), &hotel(), &Filters::default()), Err(NotACursor));
@@ -115,7 +121,7 @@ mod tests {
 
     #[test]
     fn texts_sealed_for_another_purpose_are_no_cursors() {
-        let elsewhere = ring("a").seal(&SystemRandom, "webhook/hotel/1", place().as_str().as_bytes());
+        let elsewhere = ring("a").seal(&SystemRandom, "webhook/hotel/1", position().as_str().as_bytes());
         let cursor = BASE64_URL_SAFE_NO_PAD.encode(elsewhere);
         assert_eq!(read(&cursor, &ring("a"), &hotel(), &failed()), Err(NotACursor));
         let no_place = ring("a").seal(&SystemRandom, &context(&hotel(), &failed()), b"anything");

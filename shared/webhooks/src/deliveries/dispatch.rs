@@ -10,7 +10,7 @@ use super::{
     claim::Claimed,
     counting::{self, Tried},
     inbox::Inbox,
-    lease::GRACE,
+    lease_times::GRACE,
     meter::Meter,
     notice::{DueMessage, Notice},
     queue::{Lane, Queue, QueueSettings},

@@ -15,7 +15,7 @@ use super::{
     schedule::Next,
 };
 use crate::{
-    events::outbox::Announcement,
+    events::outbox::OutboxEvent,
     subscriptions::{
         disable::Reason,
         operational::{DeliveryExhausted, is_operational},
@@ -59,12 +59,12 @@ impl Dispatcher {
             let reason = Reason::Gone { endpoint: &webhook.webhook.endpoint, operational };
             self.watch.disabler.disable(entity, &webhook.webhook.id, reason, ended).await?;
         }
-        let announcement = match next {
+        let outbox_event = match next {
             Next::Exhausted => self.exhausted(claimed, &attempt, ended),
             _ => None,
         };
-        let along = match announcement {
-            Some(announcement) => self.announcer.writes(&webhook.webhook.id, &announcement, ended).await?,
+        let along = match outbox_event {
+            Some(outbox_event) => self.announcer.writes(&webhook.webhook.id, &outbox_event, ended).await?,
             None => Vec::new(),
         };
         let outcome = attempt.outcome();
@@ -97,7 +97,7 @@ impl Dispatcher {
     }
 
     /// The event of a delivery that failed for good; `None` when none is published.
-    fn exhausted(&self, claimed: &Claimed, attempt: &Attempt, now: Time) -> Option<Announcement> {
+    fn exhausted(&self, claimed: &Claimed, attempt: &Attempt, now: Time) -> Option<OutboxEvent> {
         let delivery = claimed.delivery();
         let exhausted = DeliveryExhausted {
             delivery_identifier: &delivery.id,
@@ -107,7 +107,7 @@ impl Dispatcher {
             attempt_count: attempt.attempt_number,
             last_http_status: attempt.http_status,
         };
-        exhausted.announcement(&delivery.owner_identifier, now, &*self.random)
+        exhausted.outbox_event(&delivery.owner_identifier, now, &*self.random)
     }
 
     /// Decides what follows from the outcome. An attempt that was asked for by hand neither takes one away from the

@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     attempt::Attempt,
     delivery::{Delivery, Status},
-    group::Group,
-    lease::GRACE,
+    index_group::IndexGroup,
+    lease_times::GRACE,
 };
 use crate::{events::Event, subscriptions::Webhook};
 use base::{
@@ -101,7 +101,7 @@ impl HeadItem {
             attempts: Vec::new(),
             entity_key: format!("ENT#{}", event.entity),
             created_key: format!("{created}#{id}"),
-            webhook_key: Group::of(Status::Pending, 0, Some(first_attempt), created)
+            webhook_key: IndexGroup::of(Status::Pending, 0, Some(first_attempt), created)
                 .map(|group| group.key(&webhook.id)),
             due_shard: Some(due_shard(&id)),
             due_at: Some(first_attempt + grace),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{
-    by_entity::{Place, Stretch},
+    by_entity::{ListPosition, Stretch},
     cursor::{self, Cursor, EXPECTED, NotACursor},
     delivery::Delivery,
     filters::Filters,
@@ -102,7 +102,7 @@ impl Listing {
     pub async fn list(&self, entity: &AuthorizedEntity, request: &ListRequest) -> Result<DeliveryPage, ListError> {
         let ListRequest { filters, limit, cursor } = request;
         let behind = match cursor {
-            Some(cursor) => Some(self.place(cursor, entity, filters).await?),
+            Some(cursor) => Some(self.position(cursor, entity, filters).await?),
             None => None,
         };
         let stretch = stretch(filters, self.clock.now() - self.retention, behind.as_ref());
@@ -114,7 +114,12 @@ impl Listing {
         Ok(DeliveryPage { items, next_cursor })
     }
 
-    async fn place(&self, cursor: &Cursor, entity: &AuthorizedEntity, filters: &Filters) -> Result<Place, ListError> {
+    async fn position(
+        &self,
+        cursor: &Cursor,
+        entity: &AuthorizedEntity,
+        filters: &Filters,
+    ) -> Result<ListPosition, ListError> {
         let ring = self.rings.for_text(cursor.sealed()).await?;
         Ok(cursor.open(&ring, entity.id(), filters)?)
     }
@@ -128,18 +133,18 @@ fn limit(text: &str) -> Option<usize> {
 }
 
 /// The stretch that the page is a part of.
-fn stretch(filters: &Filters, oldest: Time, behind: Option<&Place>) -> Stretch {
+fn stretch(filters: &Filters, oldest: Time, behind: Option<&ListPosition>) -> Stretch {
     let from = filters.created_from.map_or(oldest, |from| from.max(oldest));
     let stretch = filters.created_to.map_or_else(|| Stretch::since(from), |to| Stretch::between(from, to));
     match behind {
-        Some(place) => stretch.before(place),
+        Some(position) => stretch.before(position),
         None => stretch,
     }
 }
 
 impl Deliveries {
     /// The newest deliveries of a stretch that pass the filters: as many as are asked for, or fewer when there are no
-    /// more or too few among those that are read. With them comes the place behind which the next page begins, if there
+    /// more or too few among those that are read. With them comes the position behind which the next page begins, if there
     /// may be one.
     async fn page(
         &self,
@@ -147,7 +152,7 @@ impl Deliveries {
         filters: &Filters,
         mut stretch: Stretch,
         limit: usize,
-    ) -> Result<(Vec<Delivery>, Option<Place>), TableError> {
+    ) -> Result<(Vec<Delivery>, Option<ListPosition>), TableError> {
         let (mut items, mut looked_at, mut look) = (Vec::new(), 0, limit + 1);
         loop {
             let most = i32::try_from(look).unwrap_or(i32::MAX);
@@ -156,7 +161,7 @@ impl Deliveries {
             // One more than the page shows whether there is a next page.
             if items.len() > limit {
                 items.truncate(limit);
-                let end = items.last().map(Place::of);
+                let end = items.last().map(ListPosition::of);
                 return Ok((items, end));
             }
             looked_at += page.looked_at;

@@ -23,7 +23,7 @@ pub struct DueMessage {
 /// Entity and webhook of a delivery. They stand in attributes of the message, beside the body, so that functions of an
 /// earlier and of a later version understand each other's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Whose {
+pub struct DeliveryOwner {
     /// The entity, which is also the group of SQS's fair queues, so that a tenant with a backlog does not hold up
     /// others. <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html>
     pub entity: EntityId,
@@ -37,12 +37,12 @@ pub struct Notice {
     /// The attempt that is due.
     pub message: DueMessage,
     /// `None` in messages of an earlier version.
-    pub whose: Option<Whose>,
-    /// Whether the delivery found no place before, or is overdue: then it comes before others.
+    pub owner: Option<DeliveryOwner>,
+    /// Whether the delivery found no slot before, or is overdue: then it comes before others.
     pub has_waited: bool,
 }
 
-impl Whose {
+impl DeliveryOwner {
     pub(super) fn of(delivery: &Delivery) -> Self {
         Self { entity: delivery.owner_identifier.clone(), webhook: delivery.webhook_identifier.clone() }
     }
@@ -51,12 +51,12 @@ impl Whose {
 impl Notice {
     /// The first notice of this attempt of a delivery.
     pub fn of(delivery: &Delivery, attempt: u32) -> Self {
-        Self::new(DueMessage { delivery: delivery.id.clone(), attempt }, Whose::of(delivery))
+        Self::new(DueMessage { delivery: delivery.id.clone(), attempt }, DeliveryOwner::of(delivery))
     }
 
     /// The first notice of an attempt.
-    pub fn new(message: DueMessage, whose: Whose) -> Self {
-        Self { message, whose: Some(whose), has_waited: false }
+    pub fn new(message: DueMessage, owner: DeliveryOwner) -> Self {
+        Self { message, owner: Some(owner), has_waited: false }
     }
 
     /// The same for a delivery that has waited.
@@ -67,9 +67,9 @@ impl Notice {
     /// The notice in a message with this body and these attributes.
     pub fn read<'a>(body: &str, attribute: impl Fn(&str) -> Option<&'a str>) -> Result<Self, serde_json::Error> {
         let entity = attribute(ENTITY).and_then(|entity| EntityId::parse(entity).ok());
-        let whose = entity.zip(attribute(WEBHOOK).and_then(WebhookId::parse));
-        let whose = whose.map(|(entity, webhook)| Whose { entity, webhook });
-        Ok(Self { message: serde_json::from_str(body)?, whose, has_waited: attribute(WAITED).is_some() })
+        let owner = entity.zip(attribute(WEBHOOK).and_then(WebhookId::parse));
+        let owner = owner.map(|(entity, webhook)| DeliveryOwner { entity, webhook });
+        Ok(Self { message: serde_json::from_str(body)?, owner, has_waited: attribute(WAITED).is_some() })
     }
 
     pub(super) fn body(&self) -> String {
@@ -77,8 +77,8 @@ impl Notice {
     }
 
     pub(super) fn attributes(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let whose = self.whose.iter();
-        let whose = whose.flat_map(|whose| [(ENTITY, whose.entity.as_str()), (WEBHOOK, whose.webhook.as_str())]);
-        whose.chain(self.has_waited.then_some((WAITED, "yes")))
+        let owner = self.owner.iter();
+        let owner = owner.flat_map(|owner| [(ENTITY, owner.entity.as_str()), (WEBHOOK, owner.webhook.as_str())]);
+        owner.chain(self.has_waited.then_some((WAITED, "yes")))
     }
 }

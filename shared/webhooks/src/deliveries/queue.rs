@@ -1,7 +1,7 @@
 //! The queues: they say "look now" or "look then", and no delivery depends on them.
 //!
 //! There are two lanes. The quick lane is for deliveries that are expected to be answered soon. The slow lane is for
-//! webhooks whose recent exchanges were slow, and for deliveries that found no place in the quick lane (`places.rs`). A
+//! webhooks whose recent exchanges were slow, and for deliveries that found no slot in the quick lane (`slots.rs`). A
 //! message names entity and webhook, so that a dispatcher can choose the lane before it reads the table.
 
 use std::time::Duration;
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub enum Lane {
     /// They are answered soon.
     Quick,
-    /// They are answered late, or wait for a place.
+    /// They are answered late, or wait for a slot.
     Slow,
 }
 
@@ -109,12 +109,12 @@ impl Queue {
             Lane::Quick => &self.quick,
             Lane::Slow => &self.slow,
         };
-        queue.ask(Announcement { notice, delay }).await?
+        queue.ask(DelayedNotice { notice, delay }).await?
     }
 }
 
 /// A message, with the delay in seconds that SQS gives it.
-struct Announcement {
+struct DelayedNotice {
     notice: Notice,
     delay: i32,
 }
@@ -126,32 +126,32 @@ struct Messages {
 }
 
 impl Calls for Messages {
-    type Request = Announcement;
+    type Request = DelayedNotice;
     type Response = Result<(), QueueError>;
     const LIMIT: usize = MESSAGES_AT_ONCE;
 
-    async fn call(&self, announcements: Vec<Announcement>) -> Vec<Self::Response> {
-        let entries = announcements.iter().enumerate();
-        let entries = entries.filter_map(|(number, announcement)| announcement.entry(number)).collect();
+    async fn call(&self, notices: Vec<DelayedNotice>) -> Vec<Self::Response> {
+        let entries = notices.iter().enumerate();
+        let entries = entries.filter_map(|(number, notice)| notice.entry(number)).collect();
         match self.client.send_message_batch().queue_url(&self.url).set_entries(Some(entries)).send().await {
             Ok(response) => {
                 let taken = |number: usize| response.successful().iter().any(|entry| entry.id() == number.to_string());
-                let numbers = 0..announcements.len();
+                let numbers = 0..notices.len();
                 numbers.map(|number| if taken(number) { Ok(()) } else { Err(QueueError::Message) }).collect()
             }
-            Err(error) => vec![Err(QueueError::batch(error)); announcements.len()],
+            Err(error) => vec![Err(QueueError::batch(error)); notices.len()],
         }
     }
 }
 
-impl Announcement {
+impl DelayedNotice {
     fn entry(&self, number: usize) -> Option<SendMessageBatchRequestEntry> {
         let mut entry = SendMessageBatchRequestEntry::builder().id(number.to_string()).message_body(self.notice.body());
         for (name, value) in self.notice.attributes() {
             let value = MessageAttributeValue::builder().data_type("String").string_value(value).build().ok()?;
             entry = entry.message_attributes(name, value);
         }
-        let group = self.notice.whose.as_ref().map(|whose| whose.entity.as_str());
+        let group = self.notice.owner.as_ref().map(|owner| owner.entity.as_str());
         entry.set_message_group_id(group.map(str::to_owned)).delay_seconds(self.delay).build().ok()
     }
 }
@@ -179,14 +179,14 @@ mod tests {
 
     fn notice() -> Notice {
         let message: DueMessage = serde_json::from_str(BODY).expect("well formed");
-        let Notice { whose, .. } = Notice::of(head().delivery(), 1);
-        Notice::new(message, whose.expect("it is new"))
+        let Notice { owner, .. } = Notice::of(head().delivery(), 1);
+        Notice::new(message, owner.expect("it is new"))
     }
 
     #[test]
     fn an_announced_notice_is_read_again() {
         for notice in [notice(), notice().waiting()] {
-            let entry = Announcement { notice: notice.clone(), delay: 0 }.entry(0).expect("a message");
+            let entry = DelayedNotice { notice: notice.clone(), delay: 0 }.entry(0).expect("a message");
             assert_eq!(entry.message_group_id(), Some("hotel"));
             let attributes = entry.message_attributes().expect("some").clone();
             let read = Notice::read(entry.message_body(), |name| attributes.get(name)?.string_value());
@@ -197,9 +197,9 @@ mod tests {
     /// Functions of two versions run side by side while a deployment is renewed.
     #[test]
     fn messages_are_understood_by_an_earlier_version_and_its_messages_by_this_one() {
-        let entry = Announcement { notice: notice(), delay: 0 }.entry(0).expect("a message");
+        let entry = DelayedNotice { notice: notice(), delay: 0 }.entry(0).expect("a message");
         assert_eq!(entry.message_body(), BODY);
         let read = Notice::read(BODY, |_| None).expect("one of ours");
-        assert_eq!((read.whose, read.has_waited), (None, false));
+        assert_eq!((read.owner, read.has_waited), (None, false));
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     by_entity::Stretch,
-    group::Group,
+    index_group::IndexGroup,
     jobs::{AskError, Jobs, MAX_RANGES, TooManyRanges},
     store::Deliveries,
 };
@@ -102,7 +102,7 @@ impl Recovery {
             loop {
                 // One more than the answer says shows whether there are more.
                 let most = i32::try_from(MAX_COUNT + 1 - count).unwrap_or(i32::MAX);
-                let page = self.deliveries.count_group(webhook, Group::Recoverable, &stretch, most).await?;
+                let page = self.deliveries.count_group(webhook, IndexGroup::Recoverable, &stretch, most).await?;
                 count += page.found;
                 if count > MAX_COUNT {
                     return Ok(Recovered { count: MAX_COUNT, count_is_exact: false });

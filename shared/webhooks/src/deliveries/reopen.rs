@@ -6,9 +6,9 @@
 
 use super::{
     delivery::{Delivery, Status},
-    group::Group,
+    index_group::IndexGroup,
     item::{HEAD, HeadItem, due_shard, head_key},
-    lease::GRACE,
+    lease_times::GRACE,
     store::Deliveries,
 };
 use base::{
@@ -89,7 +89,7 @@ impl Deliveries {
             .remove("dueAt")
             // No delivery of a removed webhook is recovered.
             .remove("webhookKey")
-            .only_if(is("webhookKey", Group::Waiting.key(webhook)))
+            .only_if(is("webhookKey", IndexGroup::Waiting.key(webhook)))
             // Any time will do: a final delivery has none.
             .only_if(more("claimableAt", Time::from_millis(0)))
             .only_if(absent("lease"));
@@ -99,7 +99,7 @@ impl Deliveries {
             // wait.
             let stale = Change::of(head_key(id))
                 .remove("webhookKey")
-                .only_if(is("webhookKey", Group::Waiting.key(webhook)))
+                .only_if(is("webhookKey", IndexGroup::Waiting.key(webhook)))
                 .only_if(absent("claimableAt"));
             self.table.write_together(stale, CANCELLING).await?;
         }

@@ -2,7 +2,7 @@
 //!
 //! AWS runs only so many invocations at once, and each ends with its slowest exchange. So an invocation that has to
 //! wait goes on receiving from the queue of its lane and dispatches what it gets: an endpoint that takes 15 s holds one
-//! place of many (`places.rs`), and no invocation. A round of quick exchanges is over before it would receive.
+//! slot of many (`slots.rs`), and no invocation. A round of quick exchanges is over before it would receive.
 //!
 //! A round deletes the messages that it received by itself. If it dies, its messages come again after their visibility
 //! time-out, as those of its batch do, and the sweep is sooner.
@@ -19,9 +19,9 @@ use super::{
     counting::Tried,
     dispatch::{DispatchError, Dispatcher},
     inbox::{Handed, Inbox, Received},
-    notice::{Notice, Whose},
-    places::Places,
+    notice::{DeliveryOwner, Notice},
     queue::Lane,
+    slots::Slots,
 };
 use auth::entity::AuthorizedEntity;
 use base::{
@@ -42,8 +42,8 @@ const RECEIVING: (Duration, Duration) = (Duration::from_secs(40), Duration::from
 const AGAIN: &str = "a message has to come again";
 /// The pause after a receive that failed.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long a delivery without a place waits on the queue: at least, and how much more at most. The first wait is
-/// short, since another round may have a place: the queue does not spread messages evenly over waiting receivers.
+/// How long a delivery without a slot waits on the queue: at least, and how much more at most. The first wait is
+/// short, since another round may have a slot: the queue does not spread messages evenly over waiting receivers.
 const SENT_BACK: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(1));
 const SENT_BACK_AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(10));
 
@@ -64,7 +64,7 @@ enum Step {
 struct Round<'a> {
     dispatcher: &'a Dispatcher,
     inbox: &'a Inbox,
-    places: Places,
+    slots: Slots,
 }
 
 impl Dispatcher {
@@ -82,7 +82,7 @@ impl Dispatcher {
             Lane::Quick => quick,
             Lane::Slow => slow,
         };
-        Round { dispatcher: self, inbox, places: Places::new(lane) }.run(batch).await
+        Round { dispatcher: self, inbox, slots: Slots::new(lane) }.run(batch).await
     }
 }
 
@@ -101,7 +101,7 @@ impl Round<'_> {
         let mut receiving: Option<BoxFuture<'_, Vec<Received>>> = None;
         while !under_way.is_empty() || receiving.is_some() {
             if receiving.is_none() && waits && messages > 0 && Instant::now() < receiving_ends {
-                let free = self.places.free();
+                let free = self.slots.free();
                 receiving = (free > 0).then(|| self.receive(free).boxed());
             }
             let received = async {
@@ -146,7 +146,7 @@ impl Round<'_> {
             }
         }
         self.dispatcher.count(tried).await;
-        self.dispatcher.meter.publish(self.inbox.lane(), self.places.most(), self.dispatcher.clock.now());
+        self.dispatcher.meter.publish(self.inbox.lane(), self.slots.most(), self.dispatcher.clock.now());
         again
     }
 
@@ -175,22 +175,22 @@ impl Round<'_> {
         Step::Received(handled)
     }
 
-    /// Makes the attempt that a message announces, if there is a place for it here; otherwise the delivery waits,
+    /// Makes the attempt that a message announces, if there is a slot for it here; otherwise the delivery waits,
     /// unclaimed and unchanged.
     async fn handle(&self, notice: Result<Notice, serde_json::Error>) -> Handled {
         let notice = notice.map_err(DispatchError::Message)?;
-        let whose = match &notice.whose {
-            Some(whose) => Some(whose.clone()),
+        let owner = match &notice.owner {
+            Some(owner) => Some(owner.clone()),
             // Of an earlier version.
-            None => self.dispatcher.deliveries.whose(&notice.message.delivery).await?,
+            None => self.dispatcher.deliveries.owner_of(&notice.message.delivery).await?,
         };
-        let Some(whose) = whose else { return Ok(None) };
-        let Some(_place) = self.places.take(&whose, notice.has_waited) else {
-            self.wait(notice, whose).await;
+        let Some(owner) = owner else { return Ok(None) };
+        let Some(_slot) = self.slots.take(&owner, notice.has_waited) else {
+            self.wait(notice, owner).await;
             return Ok(None);
         };
-        let entity = AuthorizedEntity::owning_delivery(whose.entity.clone());
-        let webhook = match self.dispatcher.webhooks.find(&entity, &whose.webhook).await {
+        let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());
+        let webhook = match self.dispatcher.webhooks.find(&entity, &owner.webhook).await {
             Ok(found) => found,
             Err(error @ TableError::Unavailable { .. }) => return Err(error.into()),
             // The item stays unreadable: the dispatcher reads it again under its claim, and lets the delivery wait.
@@ -198,29 +198,29 @@ impl Round<'_> {
         };
         let now = self.dispatcher.clock.now();
         if self.inbox.lane() == Lane::Quick && webhook.as_ref().is_some_and(|found| found.webhook.is_slow(now)) {
-            self.send(notice, whose, now, now).await;
+            self.send(notice, owner, now, now).await;
             return Ok(None);
         }
         self.dispatcher.one(&notice.message, webhook).await
     }
 
-    /// Lets a delivery without a place wait. The quick lane hands it to the slow lane; there its message comes back
+    /// Lets a delivery without a slot wait. The quick lane hands it to the slow lane; there its message comes back
     /// after a moment, later after some seconds, or with the sweep when many of its entity's come back already.
-    async fn wait(&self, notice: Notice, whose: Whose) {
+    async fn wait(&self, notice: Notice, owner: DeliveryOwner) {
         let now = self.dispatcher.clock.now();
         if self.inbox.lane() == Lane::Quick {
-            self.send(notice, whose, now, now).await;
-        } else if self.places.send_back(&whose.entity) {
+            self.send(notice, owner, now, now).await;
+        } else if self.slots.send_back(&owner.entity) {
             let (least, more) = if notice.has_waited { SENT_BACK_AGAIN } else { SENT_BACK };
             let then = now + least + more.mul_f64(random::unit(&*self.dispatcher.random));
-            self.send(notice.waiting(), whose, then, now).await;
+            self.send(notice.waiting(), owner, then, now).await;
         } else {
-            tracing::debug!(deliveryId = %notice.message.delivery, "no place for it now; the sweep will find it");
+            tracing::debug!(deliveryId = %notice.message.delivery, "no slot for it now; the sweep will find it");
         }
     }
 
-    async fn send(&self, notice: Notice, whose: Whose, due: Time, now: Time) {
-        let notice = Notice { whose: Some(whose), ..notice };
+    async fn send(&self, notice: Notice, owner: DeliveryOwner, due: Time, now: Time) {
+        let notice = Notice { owner: Some(owner), ..notice };
         self.dispatcher.queue.announce(Lane::Slow, notice, due, now).await;
     }
 }

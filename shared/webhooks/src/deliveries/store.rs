@@ -10,7 +10,7 @@ use super::{
     attempt::Attempt,
     delivery::WholeDelivery,
     item::{ATTEMPT, AttemptItem, DueEntry, HEAD, HeadItem, head_key, partition, shard_key},
-    notice::Whose,
+    notice::DeliveryOwner,
 };
 use crate::{
     events::{Event, store::Events},
@@ -18,7 +18,7 @@ use crate::{
 };
 use auth::entity::AuthorizedEntity;
 use base::{clock::Time, ids::DeliveryId};
-use storage::table::{Change, Page, Place, Put, Query, Table, TableError, Written, is, is_new};
+use storage::table::{Change, Page, PageEnd, Put, Query, Table, TableError, Written, is, is_new};
 
 /// The deliveries in the table.
 #[derive(Debug, Clone)]
@@ -116,8 +116,8 @@ impl Deliveries {
     }
 
     /// Entity and webhook of a delivery; `None` when there is none of this identifier.
-    pub(super) async fn whose(&self, id: &DeliveryId) -> Result<Option<Whose>, TableError> {
-        Ok(self.head(id).await?.map(|head| Whose::of(&head.delivery)))
+    pub(super) async fn owner_of(&self, id: &DeliveryId) -> Result<Option<DeliveryOwner>, TableError> {
+        Ok(self.head(id).await?.map(|head| DeliveryOwner::of(&head.delivery)))
     }
 
     /// A page of the overdue deliveries of one shard. The index may lag behind a little.
@@ -126,7 +126,7 @@ impl Deliveries {
         shard: u8,
         now: Time,
         limit: i32,
-        start: Option<Place>,
+        start: Option<PageEnd>,
     ) -> Result<Page<DueEntry>, TableError> {
         let query = Query::due_by(shard_key(shard), now).limit(limit).after(start);
         self.table.page(query, "looking for what is due").await
@@ -134,12 +134,12 @@ impl Deliveries {
 
     /// Moves the due time of a delivery that is about to be announced, and returns its entity and webhook. Lost when it
     /// is no longer due, or another sweep has moved it.
-    pub(super) async fn postpone(&self, entry: &DueEntry, until: Time) -> Result<Written<Whose>, TableError> {
+    pub(super) async fn postpone(&self, entry: &DueEntry, until: Time) -> Result<Written<DeliveryOwner>, TableError> {
         let postponed = Change::of((entry.pk.clone(), HEAD.to_owned()))
             .set("dueAt", until)
             .set("sweeps", entry.sweeps.saturating_add(1))
             .only_if(is("dueAt", entry.due_at));
         let written = self.table.write_together_and_read::<HeadItem>(postponed, "moving a due time").await?;
-        Ok(written.map(|head| Whose::of(&head.delivery)))
+        Ok(written.map(|head| DeliveryOwner::of(&head.delivery)))
     }
 }

@@ -12,8 +12,8 @@ use tokio::time::timeout;
 use super::{
     item::{DUE_SHARDS, DueEntry, delivery_of},
     jobs::Worker,
-    lease::GRACE,
-    notice::{DueMessage, Notice, Whose},
+    lease_times::GRACE,
+    notice::{DeliveryOwner, DueMessage, Notice},
     queue::{Lane, Queue},
     store::Deliveries,
 };
@@ -147,8 +147,8 @@ impl Sweeper {
         if !matches!(postponed, Ok(Written::Lost(_))) {
             overdue.note(now.since(entry.due_at).saturating_add(waited(entry.sweeps)));
         }
-        let whose = match postponed {
-            Ok(Written::Done(whose)) => whose,
+        let owner = match postponed {
+            Ok(Written::Done(owner)) => owner,
             Ok(Written::Lost(_)) => return Ok(false),
             Err(error @ TableError::Item { .. }) => {
                 // The item stays unreadable, and must not keep the sweep from the deliveries behind it.
@@ -157,19 +157,19 @@ impl Sweeper {
             }
             Err(error) => return Err(error),
         };
-        let lane = self.lane(&whose, now).await;
+        let lane = self.lane(&owner, now).await;
         let message = DueMessage { delivery, attempt: entry.attempt_count + 1 };
-        self.queue.announce(lane, Notice::new(message, whose).waiting(), now, now).await;
+        self.queue.announce(lane, Notice::new(message, owner).waiting(), now, now).await;
         Ok(true)
     }
 
     /// The lane of a delivery. One that cannot be looked up is the quick one, where a dispatcher decides again.
-    async fn lane(&self, whose: &Whose, now: Time) -> Lane {
-        let entity = AuthorizedEntity::owning_delivery(whose.entity.clone());
-        match timeout(LANE_LIMIT, self.webhooks.find(&entity, &whose.webhook)).await {
+    async fn lane(&self, owner: &DeliveryOwner, now: Time) -> Lane {
+        let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());
+        match timeout(LANE_LIMIT, self.webhooks.find(&entity, &owner.webhook)).await {
             Ok(Ok(found)) => Lane::of(found.is_some_and(|found| found.webhook.is_slow(now))),
             Ok(Err(error)) => {
-                tracing::warn!(error = %logging::chain(&error), webhookId = %whose.webhook, "its lane is not known");
+                tracing::warn!(error = %logging::chain(&error), webhookId = %owner.webhook, "its lane is not known");
                 Lane::Quick
             }
             Err(_) => Lane::Quick,

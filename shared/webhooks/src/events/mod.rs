@@ -7,11 +7,11 @@ pub mod ingest;
 mod members;
 pub mod new_event;
 pub mod outbox;
+mod outbox_turns;
 pub mod publish;
 pub mod rejected;
 pub mod share;
 pub mod store;
-mod turns;
 
 pub use catalogue::EventType;
 pub use event::Event;

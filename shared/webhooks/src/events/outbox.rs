@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | event | `OUTBOX#{event}` / `EVENT` | `OUTBOX#{shard}` / place of the entity, then the event |
 //!
-//! An entity's events stand side by side in one of a few shards, and are published a few at a time, in `turns.rs`.
+//! An entity's events stand side by side in one of a few shards, and are published a few at a time, in `outbox_turns.rs`.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ use serde_json::value::RawValue;
 use super::{
     catalogue::{self, EventType},
     event::Event,
+    outbox_turns::{Stretch, Turns, sort_key},
     publish::Publisher,
-    turns::{Stretch, Turns, sort_key},
 };
 use auth::entity::{AuthorizedEntity, EntityId};
 use base::{
@@ -49,7 +49,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// An event in the outbox.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Announcement {
+pub struct OutboxEvent {
     /// Given once, so that publishing it twice makes nothing new.
     pub event: EventId,
     /// The key of its type.
@@ -68,13 +68,13 @@ pub struct Announcement {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct AnnouncementItem {
+struct OutboxItem {
     pk: String,
     sk: String,
     due_shard: String,
     due_at: String,
     #[serde(flatten)]
-    announcement: Announcement,
+    outbox_event: OutboxEvent,
 }
 
 /// Why an event of the outbox could not be published.
@@ -88,7 +88,7 @@ pub enum OutboxError {
     Unreadable(EventId),
 }
 
-impl Announcement {
+impl OutboxEvent {
     /// An event of this moment.
     pub fn new(
         kind: &'static EventType,
@@ -133,10 +133,10 @@ impl Outbox {
     }
 
     /// The write that puts an event into the outbox, for the transaction of the change that it announces.
-    pub fn put(&self, announcement: &Announcement) -> Result<Put, TableError> {
-        let (pk, sk) = key(&announcement.event);
-        let (due_shard, due_at) = stand(&announcement.owner_identifier, &announcement.event);
-        let item = AnnouncementItem { pk, sk, due_shard, due_at, announcement: announcement.clone() };
+    pub fn put(&self, outbox_event: &OutboxEvent) -> Result<Put, TableError> {
+        let (pk, sk) = key(&outbox_event.event);
+        let (due_shard, due_at) = stand(&outbox_event.owner_identifier, &outbox_event.event);
+        let item = OutboxItem { pk, sk, due_shard, due_at, outbox_event: outbox_event.clone() };
         Put::item(&item, "putting an event into the outbox")
     }
 
@@ -190,12 +190,12 @@ impl Outbox {
 
     async fn publish(&self, event: EventId, publisher: &Publisher, waited: &Longest) -> Result<(), OutboxError> {
         const DOING: &str = "reading an event of the outbox";
-        let item: Option<AnnouncementItem> = self.0.get(key(&event), true, DOING).await?;
+        let item: Option<OutboxItem> = self.0.get(key(&event), true, DOING).await?;
         // The index may still show an event that another sweep has just published.
-        let Some(AnnouncementItem { announcement, .. }) = item else { return Ok(()) };
-        waited.note(publisher.clock.now().since(announcement.timestamp));
-        let whole = announcement.event().ok_or(OutboxError::Unreadable(event))?;
-        let entity = AuthorizedEntity::owning_announcement(announcement.owner_identifier);
+        let Some(OutboxItem { outbox_event, .. }) = item else { return Ok(()) };
+        waited.note(publisher.clock.now().since(outbox_event.timestamp));
+        let whole = outbox_event.event().ok_or(OutboxError::Unreadable(event))?;
+        let entity = AuthorizedEntity::owning_outbox_event(outbox_event.owner_identifier);
         publisher.publish_event(&entity, &whole).await?;
         Ok(self.remove(&whole.id).await?)
     }
@@ -246,16 +246,16 @@ mod tests {
 
     const BROKEN: &EventType = catalogue::own("payment.connection.broken");
 
-    fn announcement() -> Announcement {
+    fn outbox_event() -> OutboxEvent {
         let entity = EntityId::parse("demo-hotel").expect("an entity");
         let now = Time::from_millis(1_795_167_900_123);
-        Announcement::new(BROKEN, entity, &json!({ "provider": "stripe" }), now, &CountingRandom::default())
+        OutboxEvent::new(BROKEN, entity, &json!({ "provider": "stripe" }), now, &CountingRandom::default())
     }
 
     #[test]
     fn an_event_of_the_outbox_is_the_same_every_time() {
-        let announcement = announcement();
-        let (first, again) = (announcement.event().expect("an event"), announcement.event().expect("an event"));
+        let outbox_event = outbox_event();
+        let (first, again) = (outbox_event.event().expect("an event"), outbox_event.event().expect("an event"));
         assert_eq!((&first.id, &first.body), (&again.id, &again.body));
         assert!(
             first.body.contains(r#""type":"payment.connection.broken""#)
@@ -280,8 +280,8 @@ mod tests {
     }
 
     #[test]
-    fn an_announcement_that_cannot_be_read_has_no_event() {
-        assert!(Announcement { kind: "nothing.happened".into(), ..announcement() }.event().is_none());
-        assert!(Announcement { data: "{".into(), ..announcement() }.event().is_none());
+    fn an_event_of_the_outbox_that_cannot_be_read_is_none() {
+        assert!(OutboxEvent { kind: "nothing.happened".into(), ..outbox_event() }.event().is_none());
+        assert!(OutboxEvent { data: "{".into(), ..outbox_event() }.event().is_none());
     }
 }

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     deliveries::{
         Deliveries,
-        notice::{DueMessage, Notice, Whose},
+        notice::{DeliveryOwner, DueMessage, Notice},
         queue::{Lane, Queue},
         schedule::ScheduleSettings,
     },
@@ -191,8 +191,8 @@ impl Publisher {
         let slow: HashSet<_> =
             webhooks.iter().filter(|webhook| webhook.is_slow(now)).map(|webhook| &webhook.id).collect();
         join_all(planned.iter().map(|PlannedDelivery { delivery, webhook }| {
-            let whose = Whose { entity: event.entity.clone(), webhook: webhook.clone() };
-            let notice = Notice::new(DueMessage { delivery: delivery.clone(), attempt: 1 }, whose);
+            let owner = DeliveryOwner { entity: event.entity.clone(), webhook: webhook.clone() };
+            let notice = Notice::new(DueMessage { delivery: delivery.clone(), attempt: 1 }, owner);
             self.queue.announce_in_time(Lane::of(slow.contains(webhook)), notice, first_attempt, now)
         }))
         .await;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::events::outbox::{Announcement, Outbox};
+use crate::events::outbox::{Outbox, OutboxEvent};
 use base::{clock::Time, ids::WebhookId, logging};
 use storage::table::{Change, Put, Table, TableError, Transaction, Written, at_most, is_new};
 
@@ -75,21 +75,21 @@ impl Announcer {
     pub async fn writes(
         &self,
         webhook: &WebhookId,
-        announcement: &Announcement,
+        outbox_event: &OutboxEvent,
         now: Time,
     ) -> Result<Vec<Put>, TableError> {
         // The read only saves transactions that would be lost, so its error is no reason to stop.
         let earlier: Option<AnnouncedItem> =
-            self.table.read(key(webhook, &announcement.kind), DOING).await.unwrap_or_else(|error| {
+            self.table.read(key(webhook, &outbox_event.kind), DOING).await.unwrap_or_else(|error| {
                 tracing::warn!(error = %logging::chain(&error), webhookId = %webhook, "not known whether it was announced");
                 None
             });
         if earlier.is_some_and(|earlier| earlier.holds(now)) {
             return Ok(Vec::new());
         }
-        let mark = Put::item(&AnnouncedItem::new(webhook, &announcement.kind, now), DOING)?;
+        let mark = Put::item(&AnnouncedItem::new(webhook, &outbox_event.kind, now), DOING)?;
         let mark = mark.only_if(is_new().or(at_most("expiresAt", now.as_seconds())));
-        Ok(vec![mark, self.outbox.put(announcement)?])
+        Ok(vec![mark, self.outbox.put(outbox_event)?])
     }
 
     /// Makes a change and announces it, both or neither; or makes the change alone, if an event of its type was
@@ -98,10 +98,10 @@ impl Announcer {
         &self,
         change: impl Fn(Announced) -> Change,
         webhook: &WebhookId,
-        announcement: &Announcement,
+        outbox_event: &OutboxEvent,
         now: Time,
     ) -> Result<Written<Announced>, TableError> {
-        let writes = self.writes(webhook, announcement, now).await?;
+        let writes = self.writes(webhook, outbox_event, now).await?;
         if !writes.is_empty() {
             let both = Transaction::new().with(change(Announced::Now)).with_all(writes);
             if self.table.write_all(both, DOING).await?.is_done() {

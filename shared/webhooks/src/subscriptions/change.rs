@@ -17,7 +17,7 @@ use super::{
 };
 use auth::entity::{AuthorizedEntity, EntityId};
 use base::{clock::SharedClock, ids::WebhookId, random::SharedRandom};
-use outbound::addresses::AddressRules;
+use outbound::AddressRules;
 use problem::{JsonBody, Problem, ProblemKind, Violation, Violations};
 use storage::{
     sealing::{KeyRings, SealError},
@@ -156,9 +156,9 @@ impl Changing {
         if given.is_none() && !kept.is_bare() {
             return Ok(None);
         }
-        let place = read.place();
+        let context = read.seal_context();
         let needs_kept = given.is_none_or(Part::has_masks);
-        let was = match kept.open(&self.rings, place).await {
+        let was = match kept.open(&self.rings, context).await {
             Ok(was) => Some(was),
             Err(error) if needs_kept => return Err(error.into()),
             Err(_) => None, // a part that cannot be opened can still be replaced
@@ -172,7 +172,7 @@ impl Changing {
         if !differs && !kept.is_bare() {
             return Ok(None);
         }
-        let now_on = Kept::of(&whole, &self.rings, &*self.random, place).await?;
+        let now_on = Kept::of(&whole, &self.rings, &*self.random, context).await?;
         Ok(Some(PartChange { kept: now_on, differs, made_of: needs_kept.then_some(kept) }))
     }
 

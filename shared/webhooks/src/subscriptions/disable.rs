@@ -102,8 +102,8 @@ impl Disabler {
             });
         let disabled = if is_announced {
             let data = WebhookDisabled { webhook_identifier: webhook, name: &named.name, reason: &reason };
-            let announcement = data.announcement(entity.id(), now, &*self.random);
-            self.announcer.change(|_| change.clone(), webhook, &announcement, now).await?.map(drop)
+            let outbox_event = data.outbox_event(entity.id(), now, &*self.random);
+            self.announcer.change(|_| change.clone(), webhook, &outbox_event, now).await?.map(drop)
         } else {
             self.table.write_all(Transaction::new().with(change), "disabling a webhook").await?
         };

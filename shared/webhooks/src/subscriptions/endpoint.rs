@@ -104,14 +104,14 @@ impl Part for Headers {
 
 /// The webhook of an endpoint: the sealed text of another webhook does not open.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct SealContext<'a> {
     /// The entity that owns the webhook.
     pub owner: &'a EntityId,
     /// The webhook.
     pub webhook: &'a WebhookId,
 }
 
-impl Place<'_> {
+impl SealContext<'_> {
     /// The context that a part is sealed for.
     pub fn context<T: Part>(self) -> String {
         format!("{}/{}/{}", T::KIND, self.owner, self.webhook)
@@ -120,24 +120,29 @@ impl Place<'_> {
 
 impl<T: Part> Kept<T> {
     /// A part as the table keeps it. A part without values to mask is not sealed, and needs no key.
-    pub async fn of(whole: &T, rings: &KeyRings, random: &dyn Random, place: Place<'_>) -> Result<Self, SealError> {
+    pub async fn of(
+        whole: &T,
+        rings: &KeyRings,
+        random: &dyn Random,
+        context: SealContext<'_>,
+    ) -> Result<Self, SealError> {
         let shown = whole.masked();
         if shown == *whole {
             return Ok(Self { shown, sealed: None });
         }
-        Ok(Self::seal(whole, &*rings.get().await?, random, place))
+        Ok(Self::seal(whole, &*rings.get().await?, random, context))
     }
 
     /// A part sealed with this ring.
-    pub fn seal(whole: &T, ring: &KeyRing, random: &dyn Random, place: Place<'_>) -> Self {
+    pub fn seal(whole: &T, ring: &KeyRing, random: &dyn Random, context: SealContext<'_>) -> Self {
         let plain = serde_json::to_vec(whole).expect("texts, and maps of texts by texts, are JSON");
-        Self { shown: whole.masked(), sealed: Some(ring.seal(random, &place.context::<T>(), &plain)) }
+        Self { shown: whole.masked(), sealed: Some(ring.seal(random, &context.context::<T>(), &plain)) }
     }
 
     /// The whole part.
-    pub async fn open(&self, rings: &KeyRings, place: Place<'_>) -> Result<T, SealError> {
+    pub async fn open(&self, rings: &KeyRings, context: SealContext<'_>) -> Result<T, SealError> {
         let Some(sealed) = &self.sealed else { return Ok(self.shown.clone()) };
-        let plain = rings.for_text(sealed).await?.open(&place.context::<T>(), sealed)?;
+        let plain = rings.for_text(sealed).await?.open(&context.context::<T>(), sealed)?;
         serde_json::from_slice(plain.expose()).map_err(|_| SealError::NotOurs)
     }
 
@@ -198,8 +203,8 @@ mod tests {
 
     fn sealed<T: Part>(whole: &T) -> Kept<T> {
         let (owner, webhook) = owned_by("demo-hotel");
-        let place = Place { owner: &owner, webhook: &webhook };
-        Kept::seal(whole, &sealing::ring("a"), &SystemRandom, place)
+        let context = SealContext { owner: &owner, webhook: &webhook };
+        Kept::seal(whole, &sealing::ring("a"), &SystemRandom, context)
     }
 
     #[test]
@@ -213,10 +218,10 @@ mod tests {
         let ring = sealing::ring("b");
         for (entity, opens) in [("demo-hotel", true), ("other-hotel", false)] {
             let (owner, webhook) = owned_by(entity);
-            let place = Place { owner: &owner, webhook: &webhook };
-            let opened = ring.open(&place.context::<String>(), &text);
+            let context = SealContext { owner: &owner, webhook: &webhook };
+            let opened = ring.open(&context.context::<String>(), &text);
             assert_eq!(opened.is_ok_and(|plain| plain.expose() == format!("\"{URL}\"").as_bytes()), opens);
-            assert!(ring.open(&place.context::<Headers>(), &text).is_err(), "a URL is no headers");
+            assert!(ring.open(&context.context::<Headers>(), &text).is_err(), "a URL is no headers");
         }
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use super::{endpoint::Part, masked::Headers};
 use crate::events::catalogue;
 use auth::entity::EntityId;
-use outbound::addresses::AddressRules;
+use outbound::AddressRules;
 use problem::{JsonBody, Violations};
 
 const MAX_NAME_LENGTH: usize = 200;

@@ -11,7 +11,7 @@
 use serde::Serialize;
 
 use crate::{
-    events::{EventType, catalogue, outbox::Announcement},
+    events::{EventType, catalogue, outbox::OutboxEvent},
     subscriptions::test_event::TEST,
 };
 use auth::entity::EntityId;
@@ -69,24 +69,24 @@ pub struct DeliveryExhausted<'a> {
 }
 
 impl WebhookFailing<'_> {
-    pub fn announcement(&self, entity: &EntityId, now: Time, random: &dyn Random) -> Announcement {
-        Announcement::new(FAILING, entity.clone(), self, now, random).about(self.webhook_identifier)
+    pub fn outbox_event(&self, entity: &EntityId, now: Time, random: &dyn Random) -> OutboxEvent {
+        OutboxEvent::new(FAILING, entity.clone(), self, now, random).about(self.webhook_identifier)
     }
 }
 
 impl WebhookDisabled<'_> {
-    pub fn announcement(&self, entity: &EntityId, now: Time, random: &dyn Random) -> Announcement {
-        Announcement::new(DISABLED, entity.clone(), self, now, random).about(self.webhook_identifier)
+    pub fn outbox_event(&self, entity: &EntityId, now: Time, random: &dyn Random) -> OutboxEvent {
+        OutboxEvent::new(DISABLED, entity.clone(), self, now, random).about(self.webhook_identifier)
     }
 }
 
 impl DeliveryExhausted<'_> {
     /// `None` for a delivery that carried an operational event or a test.
-    pub fn announcement(&self, entity: &EntityId, now: Time, random: &dyn Random) -> Option<Announcement> {
+    pub fn outbox_event(&self, entity: &EntityId, now: Time, random: &dyn Random) -> Option<OutboxEvent> {
         if is_operational(self.r#type) || self.r#type == TEST.value {
             return None;
         }
-        Some(Announcement::new(EXHAUSTED, entity.clone(), self, now, random).about(self.webhook_identifier))
+        Some(OutboxEvent::new(EXHAUSTED, entity.clone(), self, now, random).about(self.webhook_identifier))
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
         EntityId::parse("demo-hotel").expect("an entity")
     }
 
-    fn exhausted(kind: &str) -> Option<Announcement> {
+    fn exhausted(kind: &str) -> Option<OutboxEvent> {
         let random = CountingRandom::default();
         let (event, webhook) = (EventId::new(NOW, &random), WebhookId::new(NOW, &random));
         let data = DeliveryExhausted {
@@ -113,7 +113,7 @@ mod tests {
             attempt_count: 10,
             last_http_status: None,
         };
-        data.announcement(&entity(), NOW, &random)
+        data.outbox_event(&entity(), NOW, &random)
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
             last_error: None,
         };
         let disabled = WebhookDisabled { webhook_identifier: &webhook, name: "Booking sync", reason: "Gone." };
-        for announced in [failing.announcement(&entity(), NOW, &random), disabled.announcement(&entity(), NOW, &random)]
+        for announced in [failing.outbox_event(&entity(), NOW, &random), disabled.outbox_event(&entity(), NOW, &random)]
         {
             assert_eq!(announced.about, Some(webhook.clone()));
             assert!(

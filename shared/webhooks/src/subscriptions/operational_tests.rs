@@ -13,7 +13,7 @@ use super::{
     operational::{DeliveryExhausted, WebhookDisabled, WebhookFailing, is_operational},
     tally::{AttemptOutcome, Tally},
 };
-use crate::events::{Event, catalogue, outbox::Announcement, publish::plan};
+use crate::events::{Event, catalogue, outbox::OutboxEvent, publish::plan};
 use auth::entity::EntityId;
 use base::{
     clock::Time,
@@ -41,7 +41,7 @@ struct World {
     webhooks: Vec<Webhook>,
     healths: BTreeMap<usize, HealthItem>,
     announced: BTreeMap<(usize, String), Time>,
-    outbox: VecDeque<Announcement>,
+    outbox: VecDeque<OutboxEvent>,
     open: Vec<Open>,
     operational: usize,
     requests: usize,
@@ -87,12 +87,12 @@ impl World {
     }
 
     /// Does as `Announcer` does, within the transaction of a change.
-    fn announce(&mut self, webhook: usize, announcement: Announcement) {
-        let announced = (webhook, announcement.kind.clone());
+    fn announce(&mut self, webhook: usize, outbox_event: OutboxEvent) {
+        let announced = (webhook, outbox_event.kind.clone());
         if self.announced.get(&announced).is_none_or(|announced| *announced + PAUSE < self.now) {
             self.announced.insert(announced, self.now);
             self.operational += 1;
-            self.outbox.push_back(announcement);
+            self.outbox.push_back(outbox_event);
         }
     }
 
@@ -126,8 +126,8 @@ impl World {
             attempt_count: ATTEMPTS,
             last_http_status: None,
         };
-        if let Some(announcement) = exhausted.announcement(&entity(), self.now, &self.random) {
-            self.announce(webhook, announcement);
+        if let Some(outbox_event) = exhausted.outbox_event(&entity(), self.now, &self.random) {
+            self.announce(webhook, outbox_event);
         }
     }
 
@@ -135,7 +135,7 @@ impl World {
         let (id, name) = (self.webhooks[webhook].id.clone(), self.webhooks[webhook].name.clone());
         if std::mem::take(&mut self.webhooks[webhook].enabled) && announced {
             let disabled = WebhookDisabled { webhook_identifier: &id, name: &name, reason: "Gone." };
-            self.announce(webhook, disabled.announcement(&entity(), self.now, &self.random));
+            self.announce(webhook, disabled.outbox_event(&entity(), self.now, &self.random));
         }
     }
 
@@ -162,7 +162,7 @@ impl World {
                         last_http_status: None,
                         last_error: None,
                     };
-                    self.announce(webhook, failing.announcement(&entity(), self.now, &self.random));
+                    self.announce(webhook, failing.outbox_event(&entity(), self.now, &self.random));
                 }
                 Consequence::Disable { .. } => self.disable(webhook, true),
                 Consequence::Open { .. } | Consequence::Reopen { .. } => {}
@@ -173,8 +173,8 @@ impl World {
 
     /// The sweep: everything in the outbox is published.
     fn sweep(&mut self) {
-        while let Some(announcement) = self.outbox.pop_front() {
-            self.publish(&announcement.event().expect("it can be published"));
+        while let Some(outbox_event) = self.outbox.pop_front() {
+            self.publish(&outbox_event.event().expect("it can be published"));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     breaker::Health,
-    endpoint::{Kept, KeptEndpoint, Place},
+    endpoint::{Kept, KeptEndpoint, SealContext},
     masked::Headers,
     members::{About, Members},
     secret::SigningSecret,
@@ -15,7 +15,7 @@ use base::{
     ids::WebhookId,
     random::SharedRandom,
 };
-use outbound::addresses::AddressRules;
+use outbound::AddressRules;
 use problem::{JsonBody, Problem, ProblemKind};
 use storage::{
     sealing::{KeyRings, SealError},
@@ -120,7 +120,7 @@ impl Registration {
         }
         let now = self.clock.now();
         let id = WebhookId::new(now, &*self.random);
-        let endpoint = self.endpoint(&new, Place { owner: entity.id(), webhook: &id }).await?;
+        let endpoint = self.endpoint(&new, SealContext { owner: entity.id(), webhook: &id }).await?;
         let webhook = new.into_webhook(endpoint, entity.id().clone(), id, now);
         let secret = SigningSecret::new(&*self.random);
         let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), &webhook.id);
@@ -129,9 +129,9 @@ impl Registration {
         Ok(webhook.view(Health::Healthy).with_secret(secret.reveal()))
     }
 
-    async fn endpoint(&self, new: &NewWebhook, place: Place<'_>) -> Result<KeptEndpoint, SealError> {
-        let url = Kept::of(&new.event_url, &self.rings, &*self.random, place).await?;
-        let headers = Kept::of(&new.headers, &self.rings, &*self.random, place).await?;
+    async fn endpoint(&self, new: &NewWebhook, context: SealContext<'_>) -> Result<KeptEndpoint, SealError> {
+        let url = Kept::of(&new.event_url, &self.rings, &*self.random, context).await?;
+        let headers = Kept::of(&new.headers, &self.rings, &*self.random, context).await?;
         Ok(KeptEndpoint::new(url, headers))
     }
 }

@@ -40,9 +40,9 @@ pub(crate) struct SigningWebhook {
 impl SigningWebhook {
     /// The URL that its events go to, and the headers that are sent along.
     pub(crate) async fn endpoint(&self, rings: &KeyRings) -> Result<(String, Headers), SealError> {
-        let place = self.webhook.place();
-        let url = self.webhook.endpoint.url().open(rings, place).await?;
-        Ok((url, self.webhook.endpoint.headers().open(rings, place).await?))
+        let context = self.webhook.seal_context();
+        let url = self.webhook.endpoint.url().open(rings, context).await?;
+        Ok((url, self.webhook.endpoint.headers().open(rings, context).await?))
     }
 
     /// The secrets that sign at this moment.

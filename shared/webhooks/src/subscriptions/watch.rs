@@ -127,12 +127,12 @@ impl Watch {
             last_http_status: last.and_then(|outcome| outcome.http_status),
             last_error: last.and_then(|outcome| outcome.error.as_deref()),
         };
-        let announcement = data.announcement(entity.id(), now, &*self.random);
+        let outbox_event = data.outbox_event(entity.id(), now, &*self.random);
         let failing = |announced| {
             let announce_after = (announced == Announced::Before).then(|| now + PAUSE);
             health::failing(health::change(entity, webhook), spell, announce_after)
         };
-        if self.announcer.change(failing, webhook, &announcement, now).await? == Written::Done(Announced::Now) {
+        if self.announcer.change(failing, webhook, &outbox_event, now).await? == Written::Done(Announced::Now) {
             tracing::warn!(webhookId = %webhook, entity = %entity.id(), since = %spell.since, "the webhook is failing");
         }
         Ok(())

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     breaker::Health,
-    endpoint::{KeptEndpoint, Place},
+    endpoint::{KeptEndpoint, SealContext},
     secret::RevealedSecret,
 };
 use auth::entity::EntityId;
@@ -98,8 +98,8 @@ impl Webhook {
     }
 
     /// The place that its endpoint is sealed for.
-    pub fn place(&self) -> Place<'_> {
-        Place { owner: &self.owner_identifier, webhook: &self.id }
+    pub fn seal_context(&self) -> SealContext<'_> {
+        SealContext { owner: &self.owner_identifier, webhook: &self.id }
     }
 }
 

@@ -6,10 +6,10 @@ use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    cancellation::Cancellation,
-    ranges::{Range, Ranges},
+    cancel_progress::Cancellation,
+    recover_ranges::{Range, Ranges},
 };
-use crate::deliveries::by_entity::Place;
+use crate::deliveries::by_entity::ListPosition;
 use auth::entity::EntityId;
 use base::{
     clock::Time,
@@ -60,7 +60,7 @@ pub(super) enum Work {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Progress {
     /// A range was recovered up to a place, or to the end that it had then.
-    Recovered { range: Range, up_to: Option<Place> },
+    Recovered { range: Range, up_to: Option<ListPosition> },
     /// Waiting deliveries were cancelled; this cancellation is left.
     Cancelled(Cancellation),
 }

@@ -7,16 +7,16 @@
 //! changes nothing twice, since every delivery is changed on condition of its state. An item has a version, on
 //! condition of which it is written.
 
-mod cancel;
-mod cancellation;
+mod cancel_page;
+mod cancel_progress;
+mod entity_turns;
 mod job;
-mod ranges;
-mod recover;
+mod recover_page;
+mod recover_ranges;
 mod store;
-mod turns;
 mod worker;
 
-pub(super) use ranges::MAX_RANGES;
-pub use ranges::TooManyRanges;
+pub(super) use recover_ranges::MAX_RANGES;
+pub use recover_ranges::TooManyRanges;
 pub use store::{AskError, Jobs};
 pub use worker::Worker;

@@ -1,9 +1,9 @@
 //! Jobs in the table.
 
 use super::{
-    cancellation::Cancellation,
+    cancel_progress::Cancellation,
     job::{JobItem, RECOVER, Work, partition},
-    ranges::{Ranges, TooManyRanges},
+    recover_ranges::{Ranges, TooManyRanges},
 };
 use auth::entity::AuthorizedEntity;
 use base::{clock::Time, ids::WebhookId};

@@ -76,7 +76,7 @@ impl Worker {
     async fn turn(&self, due: DueJob, until: Time) -> Result<Option<usize>, TableError> {
         let now = self.clock.now();
         let until = until.min(now + TURN);
-        let Some(entity) = turns::entity_of(&due) else { return self.one(due, until).await };
+        let Some(entity) = entity_turns::entity_of(&due) else { return self.one(due, until).await };
         let Some(turn) = self.jobs.take_turn(&due, now).await?.done() else { return Ok(None) };
         let worked = match self.jobs.first_due(&entity, now).await? {
             Some(job) => self.one(job, until).await?,

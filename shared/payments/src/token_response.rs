@@ -7,7 +7,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
-    granted::{GrantError, Granted, RefusalCode},
+    granted_tokens::{GrantError, GrantedTokens, RefusalCode},
     provider::{Expiry, ExpiryForm, Reading},
 };
 use base::clock::Time;
@@ -24,7 +24,12 @@ const MAX_SCOPES: usize = 200;
 const MAX_SCOPE: usize = 255;
 
 /// Reads a grant, or the refusal of one.
-pub fn read(answer: &HttpResponse, reading: &Reading, asked: &[String], now: Time) -> Result<Granted, GrantError> {
+pub fn read(
+    answer: &HttpResponse,
+    reading: &Reading,
+    asked: &[String],
+    now: Time,
+) -> Result<GrantedTokens, GrantError> {
     let body = Body::of_success(answer, reading, now)?;
     if body.doubled {
         return Err(GrantError::Malformed("a member that comes twice"));
@@ -38,7 +43,7 @@ pub fn read(answer: &HttpResponse, reading: &Reading, asked: &[String], now: Tim
         None => Vec::new(),
     };
     let named = reading.account_fields.iter().find_map(|field| body.get(field));
-    Ok(Granted {
+    Ok(GrantedTokens {
         access_token: body.access_token()?,
         refresh_token: body.token("refresh_token")?,
         expires: body.expires(reading.expiry.as_ref(), now)?,
@@ -49,14 +54,14 @@ pub fn read(answer: &HttpResponse, reading: &Reading, asked: &[String], now: Tim
 
 /// Reads new tokens. A malformed member beside them is passed over: the old refresh token may be worth nothing any
 /// more, so tokens that are thrown away cost the connection.
-pub fn read_renewed(answer: &HttpResponse, reading: &Reading, now: Time) -> Result<Granted, GrantError> {
+pub fn read_renewed(answer: &HttpResponse, reading: &Reading, now: Time) -> Result<GrantedTokens, GrantError> {
     let body = Body::of_success(answer, reading, now)?;
     let expires = body.expires(reading.expiry.as_ref(), now).unwrap_or_else(|error| {
         tracing::warn!(%error, "a refresh gave tokens with an end that cannot be read");
         None
     });
     let (access_token, refresh_token) = (body.access_token()?, body.token("refresh_token")?);
-    Ok(Granted { access_token, refresh_token, expires, scopes: Vec::new(), account: None })
+    Ok(GrantedTokens { access_token, refresh_token, expires, scopes: Vec::new(), account: None })
 }
 
 /// The members of an answer, and whether a name comes twice.
@@ -180,5 +185,5 @@ pub fn error_body(answer: &HttpResponse) -> Option<Value> {
 }
 
 #[cfg(test)]
-#[path = "answer_tests.rs"]
+#[path = "token_response_tests.rs"]
 mod tests;

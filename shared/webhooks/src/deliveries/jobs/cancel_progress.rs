@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::deliveries::by_entity::{Place, Stretch};
+use crate::deliveries::by_entity::{ListPosition, Stretch};
 use base::clock::Time;
 
 /// How long after the removal a delivery may still begin to wait: its attempt or its publication may be under way.
@@ -50,9 +50,9 @@ impl Cancellation {
         if self.found { pause } else { pause.max(self.removed + SETTLED) }
     }
 
-    pub(super) fn looked(self, found: bool, end: Option<&Place>) -> Self {
+    pub(super) fn looked(self, found: bool, end: Option<&ListPosition>) -> Self {
         let left = match end {
-            Some(place) => self.left.after(place),
+            Some(position) => self.left.after(position),
             None => Stretch::nothing(),
         };
         Self { left, found: self.found || found, ..self }
@@ -88,8 +88,9 @@ mod tests {
 
     #[test]
     fn a_pass_that_is_under_way_goes_on_where_it_was() {
-        let place = Place::parse("2026-11-20T09:45:00.123Z#dlv_01m7w5gmev32p3wwt3y0b8j32h").expect("a place");
-        let begun = Cancellation::new(REMOVED).looked(true, Some(&place));
+        let position =
+            ListPosition::parse("2026-11-20T09:45:00.123Z#dlv_01m7w5gmev32p3wwt3y0b8j32h").expect("a position");
+        let begun = Cancellation::new(REMOVED).looked(true, Some(&position));
         let later = begun.looking(REMOVED + SETTLED);
         assert_eq!(later, begun);
         assert!(later.looked(false, None).found, "what an earlier page has found counts");

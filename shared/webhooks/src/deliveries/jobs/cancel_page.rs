@@ -2,10 +2,10 @@
 //! left to that attempt, which finds that there is no webhook.
 
 use super::{
-    cancellation::Cancellation,
+    cancel_progress::Cancellation,
     job::{PAGE, Piece, Progress, count_done},
 };
-use crate::deliveries::{group::Group, store::Deliveries};
+use crate::deliveries::{index_group::IndexGroup, store::Deliveries};
 use base::{clock::Time, ids::WebhookId};
 use storage::table::TableError;
 
@@ -17,7 +17,7 @@ pub(super) async fn page(
     now: Time,
 ) -> Result<Piece, TableError> {
     let looking = cancellation.looking(now);
-    let page = deliveries.of_group(webhook, Group::Waiting, &looking.left, PAGE).await?;
+    let page = deliveries.of_group(webhook, IndexGroup::Waiting, &looking.left, PAGE).await?;
     let waiting = page.found.len();
     let cancelled =
         count_done(page.found, |id| async move { Ok(deliveries.cancel_waiting(&id, webhook, now).await?.is_done()) })

@@ -2,10 +2,10 @@
 
 use super::{
     job::{JobItem, PAGE, Piece, Progress, count_done},
-    ranges::Ranges,
+    recover_ranges::Ranges,
 };
 use crate::{
-    deliveries::{group::Group, item::HeadItem, store::Deliveries},
+    deliveries::{index_group::IndexGroup, item::HeadItem, store::Deliveries},
     subscriptions::store::Webhooks,
 };
 use auth::entity::AuthorizedEntity;
@@ -30,7 +30,7 @@ pub(super) async fn page(
         tracing::info!(webhookId = %job.webhook, "a recovery ended: its webhook is gone or disabled");
         return Ok((Piece::Over, 0));
     };
-    let page = deliveries.of_group(&job.webhook, Group::Recoverable, range.left(), PAGE).await?;
+    let page = deliveries.of_group(&job.webhook, IndexGroup::Recoverable, range.left(), PAGE).await?;
     let now = clock.now();
     let reopened = count_done(page.found, |id| async move { recover(deliveries, job, &id, now).await }).await?;
     tracing::info!(webhookId = %job.webhook, reopened, lookedAt = page.looked_at, "recovered a page");
@@ -41,9 +41,9 @@ pub(super) async fn page(
 async fn recover(deliveries: &Deliveries, job: &JobItem, id: &DeliveryId, now: Time) -> Result<bool, TableError> {
     let head = deliveries.head(id).await?;
     let delivery = head.as_ref().map(HeadItem::delivery).filter(|delivery| {
-        let group = Group::of(delivery.status, delivery.attempt_count, delivery.next_attempt_date, now);
+        let group = IndexGroup::of(delivery.status, delivery.attempt_count, delivery.next_attempt_date, now);
         let is_its = delivery.owner_identifier == job.entity && delivery.webhook_identifier == job.webhook;
-        is_its && group == Some(Group::Recoverable)
+        is_its && group == Some(IndexGroup::Recoverable)
     });
     match delivery {
         Some(delivery) => Ok(deliveries.reopen_for_sweep(delivery, now).await?.is_done()),

@@ -17,7 +17,7 @@ pub struct DataFolder {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum DataError {
+pub enum DataFolderError {
     #[error("another instance runs with the data in {0}; stop it, or choose another folder with DATA=")]
     InUse(PathBuf),
     #[error("{path} cannot be used")]
@@ -25,9 +25,9 @@ pub enum DataError {
 }
 
 /// Names the path that the file system refused.
-fn at(path: &Path) -> impl FnOnce(io::Error) -> DataError {
+fn at(path: &Path) -> impl FnOnce(io::Error) -> DataFolderError {
     let path = path.to_owned();
-    move |source| DataError::Io { path, source }
+    move |source| DataFolderError::Io { path, source }
 }
 
 impl DataFolder {
@@ -35,16 +35,16 @@ impl DataFolder {
     ///
     /// The last run's `service.env` is removed, since this run does not answer yet. Its logs are kept once more as
     /// `NAME.log.1`, so that logs never pile up.
-    pub fn open(root: &Path) -> Result<Self, DataError> {
+    pub fn open(root: &Path) -> Result<Self, DataFolderError> {
         make_private_folder(root)?;
         let root = fs::canonicalize(root).map_err(at(root))?;
         let lock_path = root.join("lock");
         let lock = File::options().create(true).write(true).truncate(false).open(&lock_path).map_err(at(&lock_path))?;
         match lock.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(DataError::InUse(root)),
+            Err(TryLockError::WouldBlock) => return Err(DataFolderError::InUse(root)),
             Err(TryLockError::Error(source)) => {
-                return Err(DataError::Io { path: lock_path, source });
+                return Err(DataFolderError::Io { path: lock_path, source });
             }
         }
         let folder = Self { root, _lock: lock };
@@ -91,15 +91,15 @@ impl DataFolder {
     }
 
     /// Removes `service.env`: the service does not answer, or no longer.
-    pub fn withdraw_service_env(&self) -> Result<(), DataError> {
+    pub fn withdraw_service_env(&self) -> Result<(), DataFolderError> {
         let path = self.service_env();
         match fs::remove_file(&path) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(DataError::Io { path, source }),
+            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(DataFolderError::Io { path, source }),
             _ => Ok(()),
         }
     }
 
-    fn set_logs_aside(&self) -> Result<(), DataError> {
+    fn set_logs_aside(&self) -> Result<(), DataFolderError> {
         let logs = self.logs();
         for entry in fs::read_dir(&logs).map_err(at(&logs))? {
             let path = entry.map_err(at(&logs))?.path();
@@ -111,12 +111,12 @@ impl DataFolder {
     }
 }
 
-fn make_private_folder(path: &Path) -> Result<(), DataError> {
+fn make_private_folder(path: &Path) -> Result<(), DataFolderError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))
 }
 
 /// Writes a file that only its owner can read, whole or not at all: a crash leaves the old content or the new.
-pub fn write_private(path: &Path, content: &[u8]) -> Result<(), DataError> {
+pub fn write_private(path: &Path, content: &[u8]) -> Result<(), DataFolderError> {
     private_file::write(path, content).map_err(at(path))
 }
 
@@ -130,7 +130,7 @@ mod tests {
     fn a_folder_has_one_user_at_a_time() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let first = DataFolder::open(folder.path()).expect("free");
-        assert!(matches!(DataFolder::open(folder.path()), Err(DataError::InUse(_))));
+        assert!(matches!(DataFolder::open(folder.path()), Err(DataFolderError::InUse(_))));
         drop(first);
         assert!(DataFolder::open(folder.path()).is_ok());
     }

@@ -8,9 +8,9 @@ use storage::secrets::SecretText;
 
 /// A proof key. The provider gets its hash first, and the key itself with the code.
 #[derive(Debug, Clone)]
-pub struct Verifier(SecretText);
+pub struct CodeVerifier(SecretText);
 
-impl Verifier {
+impl CodeVerifier {
     /// A new key: 256 random bits in 43 characters (RFC 7636 §4.1).
     pub fn new(random: &dyn Random) -> Self {
         Self(SecretText::new(BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<32>(random))))
@@ -50,15 +50,15 @@ mod tests {
                 buffer.copy_from_slice(&self.0);
             }
         }
-        let verifier = Verifier::new(&Octets(octets));
+        let verifier = CodeVerifier::new(&Octets(octets));
         assert_eq!(verifier.expose(), "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk");
         assert_eq!(verifier.challenge(), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
-        assert_eq!(Verifier::from_stored(verifier.expose().to_owned()).challenge(), verifier.challenge());
+        assert_eq!(CodeVerifier::from_stored(verifier.expose().to_owned()).challenge(), verifier.challenge());
     }
 
     #[test]
     fn a_verifier_is_new_each_time_and_not_printed() {
-        let (one, other) = (Verifier::new(&SystemRandom), Verifier::new(&SystemRandom));
+        let (one, other) = (CodeVerifier::new(&SystemRandom), CodeVerifier::new(&SystemRandom));
         assert_ne!(one.expose(), other.expose());
         assert_eq!(one.expose().len(), 43);
         assert!(!format!("{one:?}").contains(one.expose()));

@@ -8,12 +8,12 @@ use super::{
 use problem::Problem;
 
 /// A token that a client shows. Without `Debug`, since it holds a token.
-pub struct TokenQuestion {
+pub struct TokenForm {
     pub(super) credentials: Credentials,
     pub(super) token: String,
 }
 
-impl TokenQuestion {
+impl TokenForm {
     /// Reads the form; `purpose` ends the sentence about a missing token. `token_type_hint` is
     /// ignored, since there is one kind of token only.
     pub fn read(posted: &Posted<'_>, purpose: &str) -> Result<Self, Problem> {

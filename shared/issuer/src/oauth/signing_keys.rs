@@ -24,7 +24,7 @@ const RETIRED_KEY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Why no key can be had to sign with.
 #[derive(Debug, thiserror::Error)]
-pub enum IssuerError {
+pub enum SigningKeyError {
     /// The secret could not be read.
     #[error("the issuer's keys could not be read")]
     Secret(#[from] SecretError),
@@ -39,35 +39,35 @@ pub enum IssuerError {
     Retired(String),
 }
 
-impl From<IssuerError> for Problem {
-    fn from(error: IssuerError) -> Self {
+impl From<SigningKeyError> for Problem {
+    fn from(error: SigningKeyError) -> Self {
         match error {
-            IssuerError::Secret(error) => error.into(),
-            IssuerError::Table(error) => error.into(),
-            IssuerError::Key(error) => Problem::internal(error),
-            IssuerError::Retired(_) => Problem::unavailable(error),
+            SigningKeyError::Secret(error) => error.into(),
+            SigningKeyError::Table(error) => error.into(),
+            SigningKeyError::Key(error) => Problem::internal(error),
+            SigningKeyError::Retired(_) => Problem::unavailable(error),
         }
     }
 }
 
 /// The keys in memory.
-pub struct Issuer {
-    secret: Refreshed<IssuerSource>,
+pub struct SigningKeyCache {
+    secret: Refreshed<SigningSecretSource>,
     /// Knows which keys vouch for tokens at this moment.
     tokens: Arc<Verifier>,
 }
 
-impl Issuer {
+impl SigningKeyCache {
     /// Reads the keys before the first request; a failure is logged, and tried again by the first
     /// request.
     pub async fn start(secrets: Secrets, tokens: Arc<Verifier>, clock: SharedClock) -> Self {
-        let (secret, ()) = tokio::join!(Refreshed::warm(IssuerSource(secrets), clock), tokens.warm_up());
+        let (secret, ()) = tokio::join!(Refreshed::warm(SigningSecretSource(secrets), clock), tokens.warm_up());
         Self { secret, tokens }
     }
 
     /// The keys, of which the current one vouches for a token that lives until then. When the key
     /// that is known here does not, it was replaced: the secret is read again at once.
-    pub async fn keys_until(&self, end: Time) -> Result<Arc<SigningKeys>, IssuerError> {
+    pub async fn keys_until(&self, end: Time) -> Result<Arc<SigningKeys>, SigningKeyError> {
         let keys = self.secret.get().await?;
         if self.vouches(&keys.current, end).await? {
             return Ok(keys);
@@ -77,7 +77,7 @@ impl Issuer {
         if self.vouches(&keys.current, end).await? {
             Ok(keys)
         } else {
-            Err(IssuerError::Retired(keys.current.kid().to_owned()))
+            Err(SigningKeyError::Retired(keys.current.kid().to_owned()))
         }
     }
 
@@ -89,13 +89,13 @@ impl Issuer {
 }
 
 /// Where the keys are read.
-pub struct IssuerSource(pub Secrets);
+pub struct SigningSecretSource(pub Secrets);
 
-impl Source for IssuerSource {
+impl Source for SigningSecretSource {
     type Value = SigningKeys;
-    type Error = IssuerError;
+    type Error = SigningKeyError;
 
-    async fn load(&self) -> Result<SigningKeys, IssuerError> {
+    async fn load(&self) -> Result<SigningKeys, SigningKeyError> {
         let secret: serde_json::Value = self.0.read(signing::SECRET).await?;
         Ok(SigningSecret::read(&secret)?.keys()?)
     }

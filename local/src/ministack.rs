@@ -26,9 +26,9 @@ use base::{
     logging,
     random::{self, Random},
 };
-use deployment::Queue;
 use geo_ip::StoreAddress;
 use serde_json::json;
+use template::Queue;
 use tokio::time;
 
 use crate::{
@@ -41,7 +41,7 @@ use crate::{
 const START_LIMIT: Duration = Duration::from_secs(20);
 
 /// ministack, and its content.
-pub struct Services {
+pub struct Ministack {
     process: Supervised,
     socket: PathBuf,
     endpoints: Endpoints,
@@ -53,7 +53,7 @@ pub struct Services {
 
 /// Why there are no queues or secrets.
 #[derive(Debug, thiserror::Error)]
-pub enum ServicesError {
+pub enum MinistackError {
     #[error("ministack does not answer; see logs/ministack.log in the data folder")]
     Silent,
     #[error("the secrets cannot be loaded")]
@@ -131,7 +131,7 @@ pub fn start(
     })
 }
 
-impl Services {
+impl Ministack {
     /// ministack with these queues, and the secrets of a folder.
     pub fn new(
         process: Supervised,
@@ -157,11 +157,11 @@ impl Services {
     }
 
     /// Waits until ministack listens, and gives it its content.
-    pub async fn fill(&self) -> Result<(), ServicesError> {
+    pub async fn fill(&self) -> Result<(), MinistackError> {
         let begun = Instant::now();
         while UnixStream::connect(&self.socket).is_err() {
             if begun.elapsed() > START_LIMIT {
-                return Err(ServicesError::Silent);
+                return Err(MinistackError::Silent);
             }
             time::sleep(Duration::from_millis(10)).await;
         }
@@ -182,7 +182,7 @@ impl Services {
         }
     }
 
-    async fn create_queues(&self) -> Result<(), ServicesError> {
+    async fn create_queues(&self) -> Result<(), MinistackError> {
         let client = self.endpoints.sqs();
         for queue in &self.queues {
             let mut request = client.create_queue().queue_name(&queue.logical_id);
@@ -193,7 +193,7 @@ impl Services {
                 let policy = json!({ "deadLetterTargetArn": queue_arn(dead_letters), "maxReceiveCount": receives });
                 request = request.attributes(QueueAttributeName::RedrivePolicy, policy.to_string());
             }
-            request.send().await.map_err(|error| ServicesError::Refused {
+            request.send().await.map_err(|error| MinistackError::Refused {
                 what: format!("the queue {}", queue.logical_id),
                 reason: DisplayErrorContext(error).to_string(),
             })?;
@@ -201,20 +201,20 @@ impl Services {
         Ok(())
     }
 
-    async fn create_bucket(&self) -> Result<(), ServicesError> {
+    async fn create_bucket(&self) -> Result<(), MinistackError> {
         let Some(bucket) = &self.bucket else { return Ok(()) };
         self.endpoints.s3().create_bucket().bucket(bucket).send().await.map(drop).map_err(|error| {
             let reason = DisplayErrorContext(error).to_string();
-            ServicesError::Refused { what: format!("the bucket {bucket}"), reason }
+            MinistackError::Refused { what: format!("the bucket {bucket}"), reason }
         })
     }
 
-    async fn load_secrets(&self) -> Result<(), ServicesError> {
+    async fn load_secrets(&self) -> Result<(), MinistackError> {
         let client = self.endpoints.secrets_manager();
         for (name, value) in Secrets::read(&self.secrets)?.iter() {
             let name = format!("{}{name}", self.secrets_prefix);
             let request = client.create_secret().name(&name).secret_string(value.to_string());
-            request.send().await.map_err(|error| ServicesError::Refused {
+            request.send().await.map_err(|error| MinistackError::Refused {
                 what: format!("the secret {name}"),
                 reason: error.into_service_error().to_string(),
             })?;

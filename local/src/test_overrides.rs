@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// The parts that are placed otherwise than usual.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "For tests and measurements")]
-pub struct Placement {
+pub struct TestOverrides {
     /// The port of the table on 127.0.0.1; else a free one.
     #[arg(long, value_name = "PORT")]
     pub table_port: Option<u16>,

@@ -11,7 +11,7 @@ use base::{clock::Time, logging};
 use storage::table::{Change, Key, Scan, Scanned, Table, TableError, Written, absent, differs, is};
 use webhooks::deliveries::{
     Status,
-    group::Group,
+    index_group::IndexGroup,
     item::{HEAD, HeadItem, partition},
 };
 
@@ -96,7 +96,7 @@ async fn fill_one(table: &Table, head: Result<HeadItem, TableError>, now: Time) 
         }
     };
     let delivery = head.delivery();
-    let group = Group::of(delivery.status, delivery.attempt_count, delivery.next_attempt_date, now);
+    let group = IndexGroup::of(delivery.status, delivery.attempt_count, delivery.next_attempt_date, now);
     let Some(group) = group else { return Ok(false) };
     let change = Change::of((partition(&delivery.id), HEAD.to_owned()))
         .set("webhookKey", group.key(&delivery.webhook_identifier))

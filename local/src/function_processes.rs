@@ -5,7 +5,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use deployment::Function;
+use template::Function;
 
 use crate::{
     aws::Endpoints,
@@ -63,7 +63,7 @@ pub fn start(
 
 #[cfg(test)]
 mod tests {
-    use deployment::Template;
+    use template::Template;
 
     use super::*;
 

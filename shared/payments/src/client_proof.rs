@@ -223,5 +223,5 @@ impl fmt::Debug for PrivateKey {
 }
 
 #[cfg(test)]
-#[path = "client_authentication_tests.rs"]
+#[path = "client_proof_tests.rs"]
 pub(crate) mod tests;

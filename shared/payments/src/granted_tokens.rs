@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use crate::client_authentication::SigningError;
+use crate::client_proof::SigningError;
 use base::clock::Time;
 use outbound::AttemptError;
 use storage::secrets::SecretText;
 
 /// The tokens that a provider granted.
 #[derive(Debug)]
-pub struct Granted {
+pub struct GrantedTokens {
     pub access_token: SecretText,
     /// Absent where the provider gives none, or where the old one stays good.
     pub refresh_token: Option<SecretText>,

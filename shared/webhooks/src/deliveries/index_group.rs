@@ -11,7 +11,7 @@ const SHORT_WAIT: Duration = Duration::from_secs(60);
 
 /// The groups of a webhook's deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Group {
+pub enum IndexGroup {
     /// Open, and its next attempt is more than a minute away.
     Waiting,
     /// Failed or cancelled, with fewer attempts than a delivery may have. A webhook that still exists has cancelled
@@ -19,7 +19,7 @@ pub enum Group {
     Recoverable,
 }
 
-impl Group {
+impl IndexGroup {
     /// The group of a delivery in this state, if any.
     pub fn of(status: Status, attempts: u32, next_attempt: Option<Time>, now: Time) -> Option<Self> {
         match status {
@@ -50,21 +50,21 @@ mod tests {
     fn deliveries_that_are_delivered_or_attempted_soon_are_in_no_group() {
         let soon = Some(NOW + SHORT_WAIT);
         for status in [Status::Pending, Status::Retrying] {
-            assert_eq!(Group::of(status, 1, soon, NOW), None);
-            assert_eq!(Group::of(status, 1, Some(NOW), NOW), None);
+            assert_eq!(IndexGroup::of(status, 1, soon, NOW), None);
+            assert_eq!(IndexGroup::of(status, 1, Some(NOW), NOW), None);
         }
-        assert_eq!(Group::of(Status::Delivered, 1, None, NOW), None);
+        assert_eq!(IndexGroup::of(Status::Delivered, 1, None, NOW), None);
     }
 
     #[test]
     fn a_removal_finds_waiting_deliveries_and_a_recovery_final_ones() {
         let late = Some(NOW + SHORT_WAIT + Duration::from_millis(1));
         for status in [Status::Pending, Status::Retrying] {
-            assert_eq!(Group::of(status, 1, late, NOW), Some(Group::Waiting));
+            assert_eq!(IndexGroup::of(status, 1, late, NOW), Some(IndexGroup::Waiting));
         }
         for status in [Status::Failed, Status::Cancelled] {
-            assert_eq!(Group::of(status, MAX_ATTEMPTS - 1, None, NOW), Some(Group::Recoverable));
-            assert_eq!(Group::of(status, MAX_ATTEMPTS, None, NOW), None, "it has had all its attempts");
+            assert_eq!(IndexGroup::of(status, MAX_ATTEMPTS - 1, None, NOW), Some(IndexGroup::Recoverable));
+            assert_eq!(IndexGroup::of(status, MAX_ATTEMPTS, None, NOW), None, "it has had all its attempts");
         }
     }
 }

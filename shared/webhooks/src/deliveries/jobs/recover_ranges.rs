@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::deliveries::by_entity::{Place, Stretch};
+use crate::deliveries::by_entity::{ListPosition, Stretch};
 use base::clock::Time;
 
 /// How many ranges a webhook may have. A range that is asked for again with a later end is no new one.
@@ -89,12 +89,12 @@ impl Ranges {
         left.filter(|stretch| !stretch.is_empty()).collect()
     }
 
-    /// Notes that a range was worked on up to a place, or to the end that it had then; it may be longer by now.
-    pub fn done(&mut self, worked_on: &Range, place: Option<&Place>) {
+    /// Notes that a range was worked on up to a position, or to the end that it had then; it may be longer by now.
+    pub fn done(&mut self, worked_on: &Range, position: Option<&ListPosition>) {
         for range in self.0.iter_mut().filter(|range| range.since == worked_on.since) {
             let left = range.left.clone();
-            range.left = match place {
-                Some(place) => left.after(place),
+            range.left = match position {
+                Some(position) => left.after(position),
                 None => left.within(Stretch::since(worked_on.until)),
             };
         }
@@ -105,7 +105,7 @@ impl Ranges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::by_entity::tests::place_at;
+    use crate::deliveries::by_entity::tests::position_at;
     use base::testing::CountingRandom;
     use proptest::prelude::*;
 
@@ -139,10 +139,10 @@ mod tests {
     #[test]
     fn a_range_is_not_begun_again_while_it_is_worked_on() {
         let mut ranges = ranges(&[(10, 20)]);
-        let (first, place) = (ranges.0[0].clone(), place_at(14, &CountingRandom::default()));
-        ranges.done(&first, Some(&place));
+        let (first, position) = (ranges.0[0].clone(), position_at(14, &CountingRandom::default()));
+        ranges.done(&first, Some(&position));
         assert_eq!(ranges.ask(at(10), at(20)), Ok(false));
-        assert_eq!(ranges.left_between(at(10), at(20)), [Stretch::between(at(10), at(20)).after(&place)]);
+        assert_eq!(ranges.left_between(at(10), at(20)), [Stretch::between(at(10), at(20)).after(&position)]);
         assert_eq!(ranges.left_between(at(10), at(14)), []);
         ranges.done(&first, None);
         assert!(ranges.is_empty());
@@ -175,9 +175,9 @@ mod tests {
         ) {
             let ranges = ranges(&asked);
             for moment in 0u8..40 {
-                let place = place_at(i64::from(moment), &CountingRandom::default());
+                let position = position_at(i64::from(moment), &CountingRandom::default());
                 let wanted = asked.iter().any(|(since, until)| (*since..*until).contains(&moment));
-                let times = ranges.0.iter().filter(|range| range.left.holds(&place)).count();
+                let times = ranges.0.iter().filter(|range| range.left.holds(&position)).count();
                 prop_assert_eq!(times, usize::from(wanted), "at {}", moment);
             }
             // A range that is asked for again is there already.

@@ -5,7 +5,7 @@ use base::clock::Time;
 
 /// The credentials that an application has after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Left {
+pub struct RemainingCredentials {
     /// Its secrets.
     pub secrets: Vec<ClientSecret>,
     /// Its keys.
@@ -15,7 +15,7 @@ pub struct Left {
     pub gone: Vec<String>,
 }
 
-impl Left {
+impl RemainingCredentials {
     /// Whether the application gets no more tokens once its secrets with an end have ended.
     pub fn will_be_nothing(&self) -> bool {
         self.keys.is_empty() && self.secrets.iter().all(|secret| secret.expires_date.is_some())

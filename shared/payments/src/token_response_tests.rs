@@ -1,7 +1,7 @@
 //! Answers of token endpoints: grants, refusals, and texts that are neither.
 
 use super::*;
-use crate::{client_authentication::tests::NOW, description::tests::provider};
+use crate::{client_proof::tests::NOW, description::tests::provider};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -18,11 +18,11 @@ fn square_like() -> Reading {
     .reading
 }
 
-fn read_text(body: &str) -> Result<Granted, GrantError> {
+fn read_text(body: &str) -> Result<GrantedTokens, GrantError> {
     read(&answer(200, body.as_bytes()), &square_like(), &["asked".to_owned()], NOW)
 }
 
-fn with(member: &str, value: &str) -> Result<Granted, GrantError> {
+fn with(member: &str, value: &str) -> Result<GrantedTokens, GrantError> {
     read_text(&format!(r#"{{"access_token":"at",{member:?}:{value}}}"#))
 }
 
