@@ -330,7 +330,7 @@ async fn endpoints_that_are_gone_and_enabled_again_without_end_hold_up_no_other_
     bundle.cut_power().await;
 }
 
-/// The noisy tenant has more slow attempts to make than it may have places in the slow lane.
+/// The noisy tenant has more slow attempts to make than it may have slots in the slow lane.
 async fn a_slow_webhook_keeps_its_share_of_the_slow_lane(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.only_other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let receiver = Receiver::start().await;

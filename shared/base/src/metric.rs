@@ -82,7 +82,7 @@ names! {
     ArrivalAfter("Milliseconds"),
     /// Webhooks that are left alone from now on because their attempts do not complete.
     BreakersOpened("Count"),
-    /// The most attempts that one invocation had under way at once in the quick lane; it has 50 places.
+    /// The most attempts that one invocation had under way at once in the quick lane; it has 50 slots.
     InFlightQuick("Count"),
     /// The same in the slow lane.
     InFlightSlow("Count"),
