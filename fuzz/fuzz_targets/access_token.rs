@@ -8,7 +8,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use auth::{keys::KeySet, signing::{SigningAlgorithm, SigningKey}, token::{Audience, Claims, Presented, TokenFault}};
-use base::clock::Time;
+use base::Time;
 
 const NOW: Time = Time::from_millis(1_795_167_900_123);
 

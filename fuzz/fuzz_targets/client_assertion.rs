@@ -7,7 +7,7 @@ use std::{collections::HashSet, sync::LazyLock};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use issuer::{applications::ClientKey, oauth::{assertion::ClientAssertion, testing::AssertionKey}};
-use base::clock::Time;
+use base::Time;
 
 const NOW: Time = Time::from_millis(1_795_167_900_123);
 const ISSUER: &str = "https://auth.waypost.example";

@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 use base64::{Engine, prelude::*};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
-use auth::entity::EntityId;
+use auth::EntityId;
 use webhooks::deliveries::{by_entity::ListPosition, cursor::{Cursor, NotACursor}, filters::Filters};
-use storage::sealing::KeyRing;
+use storage::KeyRing;
 use base::testing::CountingRandom;
 
 const PLACE: &[u8] = b"2026-11-20T09:45:00.123Z#dlv_01m74zy5eva3kj3s4w04zg1hhc";

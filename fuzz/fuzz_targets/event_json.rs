@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, value::RawValue};
-use auth::entity::EntityId;
-use base::{clock::Time, ids::EventId, testing::CountingRandom};
+use auth::EntityId;
+use base::{EventId, Time};
+use base::testing::CountingRandom;
 use webhooks::events::{Event, NewEvent, event::MAX_BYTES};
 
 fuzz_target!(|body: &[u8]| {

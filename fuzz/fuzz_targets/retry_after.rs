@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use libfuzzer_sys::fuzz_target;
-use base::clock::Time;
+use base::Time;
 use outbound::HttpResponse;
 
 fuzz_target!(|input: (u32, &str)| {

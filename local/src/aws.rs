@@ -2,7 +2,7 @@
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::{self, SharedCredentialsProvider};
-use base::random::{self, Random};
+use base::{Random, random};
 
 /// The region that all stand-ins pretend to be in.
 pub const REGION: &str = "us-east-1";

@@ -19,7 +19,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use base::random::Random;
+use base::Random;
 use geo_ip::StoreAddress;
 use rights::{Access, Call, Decision, Deployed, FunctionRights, Rights, RightsError, accesses, sees_absence};
 use serde_json::json;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use axum::body::Bytes;
-use base::clock::SharedClock;
+use base::SharedClock;
 use template::Function;
 use tokio::{
     sync::{Notify, Semaphore},

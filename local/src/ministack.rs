@@ -22,10 +22,7 @@ use std::{
 
 use aws_sdk_secretsmanager::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
-use base::{
-    logging,
-    random::{self, Random},
-};
+use base::{Random, logging, random};
 use geo_ip::StoreAddress;
 use serde_json::json;
 use template::Queue;
@@ -225,7 +222,7 @@ impl Ministack {
 
 #[cfg(test)]
 mod tests {
-    use base::random::SystemRandom;
+    use base::SystemRandom;
 
     use super::*;
 

@@ -23,10 +23,7 @@ use axum::{
     routing::{get, post},
     serve::ListenerExt,
 };
-use base::{
-    clock::Time,
-    random::{self, SharedRandom},
-};
+use base::{SharedRandom, Time, random};
 use http_body_util::LengthLimitError;
 use serde_json::json;
 
@@ -180,7 +177,7 @@ fn error_json(kind: &str, message: &str) -> String {
 mod tests {
     use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
-    use base::random::SystemRandom;
+    use base::SystemRandom;
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
         net::TcpStream,

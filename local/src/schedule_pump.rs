@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use base::{clock::SharedClock, logging, random::SharedRandom};
+use base::{SharedClock, SharedRandom, logging};
 use serde_json::{Value, json};
 use tokio::time::{self, Instant, MissedTickBehavior};
 

@@ -7,10 +7,7 @@ use std::{
 };
 
 use auth::signing::SigningAlgorithm;
-use base::{
-    logging,
-    random::{self, SystemRandom},
-};
+use base::{SystemRandom, logging, random};
 use geo_ip::configuration::{self, Configuration, ConfigurationError};
 use operator::{
     applications::{Credentials, fresh_credentials},

@@ -2,11 +2,8 @@
 
 use std::{io, net::SocketAddr, pin::pin, sync::Arc};
 
-use auth::{entity::Entities, scope::Scopes};
-use base::{
-    clock::{SharedClock, SystemClock},
-    random::{SharedRandom, SystemRandom},
-};
+use auth::{Entities, Scopes};
+use base::{SharedClock, SharedRandom, SystemClock, SystemRandom};
 use geo_ip::StoreAddress;
 use issuer::applications::new_application::NewApplication;
 use operator::{
@@ -14,10 +11,7 @@ use operator::{
     provision::{ProvisionError, publish_signing_key},
     upgrade_data,
 };
-use storage::{
-    secrets::Secrets as SecretsManager,
-    table::{Table, TableError as WriteError},
-};
+use storage::{Secrets as SecretsManager, Table, TableError as WriteError};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinError};
 
 use crate::{

@@ -6,12 +6,9 @@ use std::{sync::Arc, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use crate::{Deployment, audit};
-use auth::entity::EntityId;
-use base::{
-    audit::{Action, Notes},
-    clock::{Clock, SystemClock, Time},
-    random::SystemRandom,
-};
+use auth::EntityId;
+use base::audit::{Action, Notes};
+use base::{Clock, SystemClock, SystemRandom, Time};
 use issuer::{
     applications::{
         Application, Applications,
@@ -26,11 +23,7 @@ use issuer::{
     },
     oauth::pepper::{Pepper, PepperSource},
 };
-use storage::{
-    allowance::Allowances,
-    secrets::{SecretError, SecretText, Secrets},
-    table::{Table, TableError},
-};
+use storage::{Allowances, SecretError, SecretText, Secrets, Table, TableError};
 
 const OPERATOR: Caller<'static> = Caller::of_operator();
 

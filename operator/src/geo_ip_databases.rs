@@ -14,7 +14,7 @@ use crate::{
     DeploymentError,
     deployment::{Folder, Stack},
 };
-use base::{clock::SystemClock, random::SystemRandom};
+use base::{SystemClock, SystemRandom};
 use geo_ip::{
     DatabaseReader, EditionName, Release, Store, StoreAddress, StoreError,
     reader::ReaderError,

@@ -14,21 +14,12 @@ use auth::{
     keys::{PublishedKeys, RevokedKey},
     signing::{self, BadSigningKey, SigningAlgorithm, SigningSecret},
 };
-use base::{
-    clock::{Clock, SystemClock},
-    random::{self, SystemRandom},
-};
+use base::{Clock, SystemClock, SystemRandom, random};
 use geo_ip::configuration;
 use issuer::oauth::pepper;
 use payments::{builtin, providers::SECRET_PREFIX};
-use storage::{
-    sealing,
-    secrets::{
-        SecretError,
-        versions::{CURRENT, Versioned},
-    },
-    table::{Table, TableError},
-};
+use storage::secrets::versions::{CURRENT, Versioned};
+use storage::{SecretError, Table, TableError, sealing};
 
 /// Why a deployment could not be provided with what it needs.
 #[derive(Debug, thiserror::Error)]

@@ -6,11 +6,9 @@ use std::{fs::File, io, path::PathBuf};
 use serde_json::Value;
 
 use crate::{Deployment, DeploymentError, private_file};
-use base::random::{self, SystemRandom};
-use storage::secrets::{
-    SecretError,
-    versions::{SecretVersions, Version, Versioned},
-};
+use base::{SystemRandom, random};
+use storage::SecretError;
+use storage::secrets::versions::{SecretVersions, Version, Versioned};
 
 /// The label of a version before it is the current one. Secrets Manager's own label is that of its rotations.
 const UNFINISHED: &str = "WAYPOSTPENDING";

@@ -28,20 +28,11 @@ use auth::{
     revocations::RevocationList,
     signing::{BadSigningKey, SECRET, SigningKeys, SigningSecret},
 };
-use base::{
-    audit::{Action, Notes},
-    clock::{Clock, SystemClock, pause},
-    logging,
-    random::{self, SystemRandom},
-};
+use base::audit::{Action, Notes};
+use base::{Clock, SystemClock, SystemRandom, logging, pause, random};
 use issuer::rotation::Step;
-use storage::{
-    secrets::{
-        SecretError,
-        versions::{CURRENT, Versioned},
-    },
-    table::TableError,
-};
+use storage::secrets::versions::{CURRENT, Versioned};
+use storage::{SecretError, TableError};
 
 /// The time limit of a rotation. Secrets Manager takes some seconds, and more where it repeats a step.
 const LIMIT: Duration = Duration::from_secs(300);

@@ -7,7 +7,7 @@
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 
-use base::{clock::Time, logging};
+use base::{Time, logging};
 use storage::table::{Change, Key, Scan, Scanned, Table, TableError, Written, absent, differs, is};
 use webhooks::deliveries::{
     Status,

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use base::random::{self, SystemRandom};
+use base::{SystemRandom, random};
 use futures::{StreamExt, join, stream};
 use serde_json::{Value, json};
 use tokio::time::sleep;

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use base::clock::Time;
+use base::Time;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::timeout;

@@ -3,7 +3,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use base::random::{SystemRandom, unit};
+use base::SystemRandom;
+use base::random::unit;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 use tokio::time::sleep;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
-use base::clock::Time;
+use base::Time;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use futures::{StreamExt, stream};
 use reqwest::StatusCode;

@@ -1,6 +1,6 @@
 //! The page from which a person goes on to the provider, as HTML.
 
-use auth::entity::EntityId;
+use auth::EntityId;
 use gate::{
     Reply,
     page::{self, escaped},
@@ -64,7 +64,7 @@ fn replaced(predecessor: &Predecessor, replace: bool, entity: &EntityId) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::{clock::Time, random::SystemRandom};
+    use base::{SystemRandom, Time};
     use payments::{
         ProviderName,
         browser::Browser,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use auth::verifier::Verifier;
+use auth::Verifier;
 use function::Service;
 use gate::{Call, Reply};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, PRAGMA};
@@ -11,7 +11,7 @@ use issuer::oauth::{
     form::Posted,
     guesses::GuessSettings,
 };
-use storage::secrets::{SecretSettings, Secrets};
+use storage::{SecretSettings, Secrets};
 
 /// The authentication of clients, ready for the first request.
 pub async fn client_authentication(service: &Service, secrets: Secrets, limits: GuessSettings) -> ClientAuthentication {

@@ -3,7 +3,7 @@
 pub mod bus;
 pub mod messages;
 
-use base::ids::{DeliveryId, WebhookId};
+use base::{DeliveryId, WebhookId};
 use function::Service;
 use gate::Call;
 use problem::Problem;

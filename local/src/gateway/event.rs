@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
-use base::{
-    clock::Time,
-    random::{self, Random},
-};
+use base::{Random, Time, random};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{
     HeaderMap, HeaderValue, Version,
@@ -186,7 +183,7 @@ mod tests {
     use http::Request;
 
     use super::*;
-    use base::random::SystemRandom;
+    use base::SystemRandom;
 
     fn event(request: Request<&[u8]>) -> Value {
         let (parts, body) = request.into_parts();

@@ -11,7 +11,7 @@ mod routes;
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{extract::Request, response::Response};
-use base::{clock::SharedClock, random::SharedRandom};
+use base::{SharedClock, SharedRandom};
 use http::request::Parts;
 use template::Template;
 use tokio::{net::TcpListener, time};

@@ -6,7 +6,7 @@ use std::{
 };
 
 use axum::body::Bytes;
-use base::clock::Time;
+use base::Time;
 use tokio::sync::oneshot;
 
 /// Why an invocation has no answer.

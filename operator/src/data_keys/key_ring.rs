@@ -9,11 +9,8 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use base::{
-    clock::Time,
-    random::{self, Random},
-};
-use storage::sealing::{KeyRing, SealError};
+use base::{Random, Time, random};
+use storage::{KeyRing, SealError};
 
 /// How long a key may be needed after another became current: warm functions seal with the ring that they know for five
 /// minutes, and the state of an authorization that they seal lives ten more, and is never sealed anew.
@@ -82,7 +79,7 @@ fn made(name: &str) -> Time {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::random::SystemRandom;
+    use base::SystemRandom;
 
     const START: i64 = 1_795_167_900_000;
 

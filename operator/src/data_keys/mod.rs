@@ -17,15 +17,9 @@ use crate::{
     Deployment, DeploymentError,
     replaced_secret::{ReplaceError, ReplacedSecret},
 };
-use base::clock::pause;
-use base::{
-    clock::{Clock, SystemClock},
-    random::SystemRandom,
-};
-use storage::{
-    sealing::{self, SealError},
-    table::{Table, TableError},
-};
+use base::pause;
+use base::{Clock, SystemClock, SystemRandom};
+use storage::{SealError, Table, TableError, sealing};
 
 /// The greatest number of passes over the table, for items that change each time that they are to be written.
 const PASSES: u32 = 20;

@@ -9,13 +9,13 @@
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use auth::entity::EntityId;
-use base::{ids::WebhookId, logging, random::Random};
+use auth::EntityId;
+use base::{Random, WebhookId, logging};
 use payments::{ProviderName, tokens};
-use storage::{
-    sealing::{KeyRing, SealError},
-    table::{Change, Key, Path, Scan, Scanned, Table, TableError, Value, Written, absent, begins_with, contains, is},
+use storage::table::{
+    Change, Key, Path, Scan, Scanned, Table, TableError, Value, Written, absent, begins_with, contains, is,
 };
+use storage::{KeyRing, SealError};
 use webhooks::subscriptions::{
     endpoint::{Kept, KeptEndpoint, Part, SealContext},
     masked, secret,

@@ -81,7 +81,8 @@ impl Folder {
 mod tests {
     use std::env::temp_dir;
 
-    use base::random::{SystemRandom, uuid};
+    use base::SystemRandom;
+    use base::random::uuid;
 
     use super::*;
 

@@ -13,7 +13,8 @@ use std::{
 
 use aws_config::SdkConfig;
 use aws_sdk_secretsmanager::{Client, config::Builder};
-use storage::{secrets::versions::SecretVersions, table::Table};
+use storage::Table;
+use storage::secrets::versions::SecretVersions;
 
 /// A deployment, as its operator reaches it.
 pub struct Deployment {

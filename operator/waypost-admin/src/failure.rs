@@ -7,7 +7,7 @@ use operator::{
     DeploymentError, applications::ApplicationError, data_keys::DataKeysError, geo_ip_databases::GeoIpError,
     provision::ProvisionError, signing_keys::SigningKeysError,
 };
-use storage::table::TableError;
+use storage::TableError;
 
 use crate::stack::StackError;
 

@@ -7,10 +7,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use crate::{public_key::PublicKey, signing::SigningKeys};
-use base::{
-    clock::{SharedClock, Time},
-    refreshed::{Refreshed, Source},
-};
+use base::refreshed::{Refreshed, Source};
+use base::{SharedClock, Time};
 use storage::table::{Put, Table, TableError, Written, absent, is};
 
 /// How often the set is read again for unknown keys: forged tokens must not become load on the

@@ -10,3 +10,8 @@ pub mod scope;
 pub mod signing;
 pub mod token;
 pub mod verifier;
+
+pub use entity::{AuthorizedEntity, Entities, EntityId, NotAnEntity};
+pub use scope::{Scope, Scopes, UnknownScope};
+pub use token::{Audience, Claims, TokenFault};
+pub use verifier::{Unverified, Verifier};

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::public_key::PublicKey;
 pub use crate::public_key::SigningAlgorithm;
-use base::random::{self, SystemRandom};
+use base::{SystemRandom, random};
 
 /// The secret's name after the prefix.
 pub const SECRET: &str = "signing-key";

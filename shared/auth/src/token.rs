@@ -9,10 +9,7 @@ use super::{
     scope::Scopes,
     signing::SigningKey,
 };
-use base::{
-    clock::Time,
-    random::{self, Random},
-};
+use base::{Random, Time, random};
 
 /// The longest token, in bytes: longer than any that we issue. A longer text is not even decoded.
 pub const MAX_LENGTH: usize = 8 * 1024;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{jws::tests::signed, scope::Scope, signing::SigningAlgorithm};
-use base::random::SystemRandom;
+use base::SystemRandom;
 use serde_json::{Value, json};
 
 const NOW: Time = Time::from_millis(1_795_167_900_123);

@@ -6,9 +6,9 @@ use super::{
     token::{Audience, Claims, Presented, TokenFault},
 };
 use crate::refusal;
-use base::clock::SharedClock;
+use base::SharedClock;
 use problem::Problem;
-use storage::table::TableError;
+use storage::TableError;
 
 /// Verifies tokens.
 pub struct Verifier {

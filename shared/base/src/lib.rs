@@ -13,3 +13,8 @@ pub mod refreshed;
 pub mod testing;
 pub mod version;
 pub mod wait;
+
+pub use clock::{Clock, SharedClock, SystemClock, Time, pause};
+pub use environment::{Environment, FromEnvironment};
+pub use ids::{ClientSecretId, ConnectionId, DeliveryId, EventId, WebhookId};
+pub use random::{Random, SharedRandom, SystemRandom};

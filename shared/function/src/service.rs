@@ -15,11 +15,8 @@ use base::{
     logging::{self, LogSettings},
     random::{SharedRandom, SystemRandom},
 };
-use storage::{
-    aws::{Aws, AwsSettings},
-    secrets::{SecretSettings, Secrets},
-    table::Table,
-};
+use storage::aws::{Aws, AwsSettings};
+use storage::{SecretSettings, Secrets, Table};
 
 /// A delivery makes and drops some thousand small things: the system's allocator took a quarter of its time.
 #[global_allocator]

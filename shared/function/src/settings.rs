@@ -1,6 +1,6 @@
 //! Settings of every function.
 
-use base::environment::{Environment, FromEnvironment};
+use base::{Environment, FromEnvironment};
 
 /// Settings of every function.
 #[derive(Debug, Clone)]

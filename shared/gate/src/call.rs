@@ -5,8 +5,9 @@ use std::{fmt::Display, net::IpAddr, ops::Deref, sync::Arc};
 use http::{HeaderMap, HeaderName};
 use lambda_http::{RequestExt, request::RequestContext};
 
-use auth::{entity::AuthorizedEntity, token::Claims};
-use base::{audit::Notes, clock::Time};
+use auth::{AuthorizedEntity, Claims};
+use base::Time;
+use base::audit::Notes;
 use problem::{Problem, Query};
 
 /// A request that has passed the gate.

@@ -8,12 +8,7 @@ use lambda_http::{Body, RequestExt};
 use serde_json::json;
 
 use crate::{ACCEPTED_VERSIONS, SERVICE_VERSION_HEADER, routes};
-use auth::{
-    entity::{AuthorizedEntity, EntityId},
-    refusal,
-    scope::Scope,
-    token::{Claims, TokenFault},
-};
+use auth::{AuthorizedEntity, Claims, EntityId, Scope, TokenFault, refusal};
 use problem::{Problem, ProblemKind};
 
 /// The name of the path parameter that holds the managing entity.

@@ -2,7 +2,7 @@
 
 use std::{marker::PhantomData, time::Duration};
 
-use auth::scope::Scope;
+use auth::Scope;
 use base::audit::Action;
 
 use crate::{Call, EntityCall};

@@ -15,17 +15,9 @@ use crate::{
     Call, Reply, answer, call, checks,
     endpoint::{Access, Declaration},
 };
-use auth::{
-    entity::{AuthorizedEntity, EntityId},
-    token::Claims,
-    verifier::Verifier,
-};
-use base::{
-    audit::{Action, AuditOutcome, Entry, Notes},
-    clock::SharedClock,
-    logging,
-    random::{self, SharedRandom},
-};
+use auth::{AuthorizedEntity, Claims, EntityId, Verifier};
+use base::audit::{Action, AuditOutcome, Entry, Notes};
+use base::{SharedClock, SharedRandom, logging, random};
 use problem::Problem;
 
 /// The gate before an endpoint.

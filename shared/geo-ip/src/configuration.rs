@@ -8,7 +8,7 @@ use url::Url;
 
 use super::{edition::EditionName, source::Source};
 use problem::{JsonBody, Violation, Violations};
-use storage::secrets::SecretText;
+use storage::SecretText;
 
 /// The secret's name.
 pub const SECRET: &str = "geo-ip";

@@ -8,11 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout};
 
 use crate::edition::EditionName;
-use base::{
-    clock::{SharedClock, Time, pause},
-    logging,
-    random::{self, SharedRandom},
-};
+use base::{SharedClock, SharedRandom, Time, logging, pause, random};
 use storage::table::{Change, Table, TableError, Value, Written, absent, at_most, is};
 
 const LOOKING: &str = "looking at the lease of a geo-IP edition";

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::edition::EditionName;
-use base::clock::Time;
+use base::Time;
 
 /// The published releases of an edition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

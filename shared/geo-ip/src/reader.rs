@@ -20,11 +20,7 @@ use super::{
     scratch::Scratch,
     store::{Reading, Store, StoreError, Tag},
 };
-use base::{
-    clock::{SharedClock, Time},
-    logging,
-    random::SharedRandom,
-};
+use base::{SharedClock, SharedRandom, Time, logging};
 
 /// How often the pointer is looked at.
 const POLL_EVERY: Duration = Duration::from_secs(60);

@@ -7,10 +7,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use base::{
-    clock::Time,
-    random::{self, Random},
-};
+use base::{Random, Time, random};
 
 const PREFIX: &str = "waypost-geo-ip-";
 /// Longer than any update may take.
@@ -57,10 +54,7 @@ fn remove_left_behind(parent: &Path, now: Time) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::{
-        clock::{Clock, SystemClock},
-        random::SystemRandom,
-    };
+    use base::{Clock, SystemClock, SystemRandom};
 
     #[test]
     fn nothing_is_left_for_ever() {

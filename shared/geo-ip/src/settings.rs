@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use base::environment::{Environment, FromEnvironment, Switch};
+use base::environment::Switch;
+use base::{Environment, FromEnvironment};
 use outbound::addresses::{AddressRules, Networks};
 
 use crate::StoreAddress;

@@ -20,8 +20,8 @@ use crate::{
     store::{Store, StoreError, Tag},
     verify::{self, Facts, VerifyError},
 };
-use base::{clock::SharedClock, random::SharedRandom};
-use storage::table::TableError;
+use base::{SharedClock, SharedRandom};
+use storage::TableError;
 
 #[derive(Clone)]
 pub struct Updater {

@@ -18,7 +18,8 @@ use crate::{
     testing::{Answering, DatabaseBuilder, Server},
 };
 use base::logging;
-use base::{clock::Time, random::SystemRandom, testing::FixedClock};
+use base::testing::FixedClock;
+use base::{SystemRandom, Time};
 use outbound::AddressRules;
 
 const NOW: i64 = 1_795_167_900; // 2026-11-20

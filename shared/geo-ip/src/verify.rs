@@ -12,7 +12,7 @@ use super::{
     pointer::{Release, build_date},
     source::DatabaseType,
 };
-use base::clock::Time;
+use base::Time;
 
 const DAY: u64 = 24 * 60 * 60;
 /// How far in the future a build may be, since clocks differ.

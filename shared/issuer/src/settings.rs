@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use auth::signing::SigningAlgorithm;
-use base::{
-    environment::{Environment, FromEnvironment},
-    wait::Wait,
-};
+use base::wait::Wait;
+use base::{Environment, FromEnvironment};
 
 /// How tokens are issued: `TOKEN_LIFETIME`.
 #[derive(Debug, Clone, Copy)]

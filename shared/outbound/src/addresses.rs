@@ -11,7 +11,8 @@ use std::{
 
 use ipnet::IpNet;
 
-use base::environment::{Environment, FromEnvironment, Switch};
+use base::environment::Switch;
+use base::{Environment, FromEnvironment};
 
 /// Whereto the service may send: `DELIVERY_ALLOWED_NETWORKS` and `DELIVERY_ALLOW_HTTP`.
 #[derive(Debug, Clone, Default)]

@@ -18,7 +18,7 @@ use crate::{
     client::{self, IncomingResponse, Unanswered},
     dial::{SharedResolver, SystemResolver},
 };
-use base::clock::Time;
+use base::Time;
 
 /// The largest head of an answer; hyper would take 400 KiB.
 const MAX_HEAD: usize = 32 * 1024;

@@ -10,7 +10,7 @@ use aws_lc_rs::{digest, hmac};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
 use crate::state;
-use base::random::{self, Random};
+use base::{Random, random};
 
 /// The cookie's name.
 const NAME: &str = "__Host-waypost-connect";
@@ -68,7 +68,7 @@ impl Browser {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::random::SystemRandom;
+    use base::SystemRandom;
     use proptest::prelude::*;
 
     fn sent(lines: &[&str]) -> Option<Browser> {

@@ -36,21 +36,12 @@ use crate::{
     store::Connections,
     tokens::ProviderTokens,
 };
-use auth::{entity::AuthorizedEntity, refusal, token::Claims};
-use base::{
-    clock::{SharedClock, pause},
-    ids::ConnectionId,
-    logging,
-    metric::{Metrics, Name, Number},
-    random::{self, SharedRandom},
-};
+use auth::{AuthorizedEntity, Claims, refusal};
+use base::metric::{Metrics, Name, Number};
+use base::{ConnectionId, SharedClock, SharedRandom, logging, pause, random};
 use outbound::AddressRules;
 use problem::Problem;
-use storage::{
-    sealing::{KeyRing, KeyRings, SealError},
-    secrets::Secrets,
-    table::{Table, TableError, Written},
-};
+use storage::{KeyRing, KeyRings, SealError, Secrets, Table, TableError, Written};
 use webhooks::outbox::OutboxEvent;
 
 /// How long a callback may take in all. The gate must give it more, so that it is never cut off with tokens in its

@@ -17,11 +17,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::placeholder::{Placeholder, Template};
-use base::{
-    clock::Time,
-    random::{self, Random},
-};
-use storage::secrets::SecretText;
+use base::{Random, Time, random};
+use storage::SecretText;
 
 /// How long an assertion is good: time enough for one request.
 const ASSERTION_LIFE: Duration = Duration::from_secs(120);

@@ -13,16 +13,10 @@ use crate::{
     state::{self, State},
     store::Connections,
 };
-use auth::entity::AuthorizedEntity;
-use base::{
-    clock::{SharedClock, Time},
-    random::SharedRandom,
-};
+use auth::AuthorizedEntity;
+use base::{SharedClock, SharedRandom, Time};
 use problem::{JsonBody, Problem, ProblemKind};
-use storage::{
-    sealing::{KeyRings, SealError},
-    table::TableError,
-};
+use storage::{KeyRings, SealError, TableError};
 
 /// Everything that asking for a connection needs.
 pub struct Connecting {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::provider::ProviderName;
-use auth::entity::EntityId;
-use base::{clock::Time, ids::ConnectionId};
+use auth::EntityId;
+use base::{ConnectionId, Time};
 use webhooks::outbox::{EventType, event_type};
 
 /// The event after an entity has connected a provider.

@@ -16,8 +16,8 @@ use crate::{
     placeholder::{Placeholder, Template},
     provider::{Expiry, Provider, ProviderName, Reading, Revocation},
 };
-use outbound::{addresses::AddressRules, endpoint_url::EndpointUrl};
-use storage::secrets::SecretText;
+use outbound::{AddressRules, endpoint_url::EndpointUrl};
+use storage::SecretText;
 
 /// The members of a secret that are not of the description: this service's own identity at the provider, and the choice
 /// between the provider and its sandbox.

@@ -21,18 +21,10 @@ use crate::{
     store::{Claim, Connections, HeldConnection, Purpose},
     tokens::ProviderTokens,
 };
-use auth::entity::AuthorizedEntity;
-use base::{
-    clock::{SharedClock, pause},
-    ids::ConnectionId,
-    logging,
-    random::{self, SharedRandom},
-};
+use auth::AuthorizedEntity;
+use base::{ConnectionId, SharedClock, SharedRandom, logging, pause, random};
 use problem::{Problem, ProblemKind};
-use storage::{
-    sealing::{KeyRings, SealError},
-    table::TableError,
-};
+use storage::{KeyRings, SealError, TableError};
 use webhooks::outbox::OutboxEvent;
 
 /// How long another caller's lease is waited for: a refresh is mostly over sooner.

@@ -3,19 +3,16 @@
 use http::Method;
 
 use crate::{
-    answer,
     client_proof::SigningError,
     granted_tokens::{GrantError, GrantedTokens},
     pkce::CodeVerifier,
     provider::Provider,
     provider_request::{Prepared, ProviderRequests},
+    token_response,
 };
-use base::{
-    clock::{SharedClock, Time},
-    random::SharedRandom,
-};
-use outbound::{HttpResponse, addresses::AddressRules};
-use storage::secrets::SecretText;
+use base::{SharedClock, SharedRandom, Time};
+use outbound::{AddressRules, HttpResponse};
+use storage::SecretText;
 
 /// The parameters that this module sets, so that no description may set them.
 pub const OWN_PARAMETERS: [&str; 9] = [
@@ -53,14 +50,14 @@ impl Grants {
         own.extend(provider.token_redirect_uri.then_some(("redirect_uri", redirect_uri)));
         own.extend(verifier.map(|verifier| ("code_verifier", verifier.expose())));
         let (answer, asked_at) = self.ask(provider, &own).await?;
-        answer::read(&answer, &provider.reading, &provider.scopes, asked_at)
+        token_response::read(&answer, &provider.reading, &provider.scopes, asked_at)
     }
 
     /// Gets new tokens. One try: a refresh token that rotates is good once.
     pub async fn refresh(&self, provider: &Provider, refresh_token: &SecretText) -> Result<GrantedTokens, GrantError> {
         let own = [("grant_type", "refresh_token"), ("refresh_token", refresh_token.expose())];
         let (answer, asked_at) = self.ask(provider, &own).await?;
-        answer::read_renewed(&answer, &provider.reading, asked_at)
+        token_response::read_renewed(&answer, &provider.reading, asked_at)
     }
 
     /// The answer, and when it was asked for, from which the life of a token is counted.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use http::StatusCode;
 
 use crate::client_proof::SigningError;
-use base::clock::Time;
+use base::Time;
 use outbound::AttemptError;
-use storage::secrets::SecretText;
+use storage::SecretText;
 
 /// The tokens that a provider granted.
 #[derive(Debug)]

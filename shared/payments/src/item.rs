@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{connection::Connection, provider::ProviderName};
-use auth::entity::EntityId;
-use base::clock::Time;
+use auth::EntityId;
+use base::Time;
 
 /// The connections' partition in the index `byDue`.
 pub const SHARD: &str = "REFRESH";

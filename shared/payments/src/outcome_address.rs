@@ -105,7 +105,7 @@ impl<'a> OutcomePage<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::random::SystemRandom;
+    use base::SystemRandom;
 
     fn stripe() -> ProviderName {
         ProviderName::parse("stripe").expect("a name")

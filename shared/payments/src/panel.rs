@@ -1,6 +1,6 @@
 //! The admin panel, to which people go who come back from a payment provider.
 
-use base::environment::{Environment, FromEnvironment};
+use base::{Environment, FromEnvironment};
 use url::Url;
 
 /// The admin panel: `ADMIN_PANEL_URL`, or our own page below `BASE_URL`.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::{browser::Browser, connection::ConnectionStatus, provider::ProviderName, state::State};
-use auth::entity::{AuthorizedEntity, EntityId};
-use base::clock::Time;
+use auth::{AuthorizedEntity, EntityId};
+use base::Time;
 use storage::table::{Change, Put, Table, TableError, Written, absent, is, more};
 
 /// How long the table keeps an authorization after its state has expired.
@@ -172,7 +172,7 @@ fn key(state: &State) -> (String, String) {
 mod tests {
     use super::*;
     use crate::state::LIFETIME;
-    use base::random::SystemRandom;
+    use base::SystemRandom;
 
     #[test]
     fn the_table_keeps_the_hash_of_a_state_and_not_the_state() {

@@ -3,8 +3,8 @@
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
-use base::random::{self, Random};
-use storage::secrets::SecretText;
+use base::{Random, random};
+use storage::SecretText;
 
 /// A proof key. The provider gets its hash first, and the key itself with the code.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ impl CodeVerifier {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::random::SystemRandom;
+    use base::SystemRandom;
 
     /// RFC 7636, appendix B.
     #[test]

@@ -12,11 +12,8 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::client_proof::{Carried, Client, Occasion, SigningError};
-use base::{
-    clock::{SharedClock, Time},
-    random::SharedRandom,
-};
-use outbound::{AttemptError, HttpResponse, Limits, Outbound, USER_AGENT, addresses::AddressRules};
+use base::{SharedClock, SharedRandom, Time};
+use outbound::{AddressRules, AttemptError, HttpResponse, Limits, Outbound, USER_AGENT};
 
 /// A token has some kilobytes at most, so a longer body is not read.
 pub const LIMITS: Limits = Limits { connect: Duration::from_secs(5), whole: Duration::from_secs(10), body: 64 * 1024 };

@@ -12,13 +12,11 @@ use crate::{
     builtin, description,
     provider::{Provider, ProviderName},
 };
-use base::{
-    clock::SharedClock,
-    refreshed::{Refreshed, Source},
-};
+use base::SharedClock;
+use base::refreshed::{Refreshed, Source};
 use outbound::AddressRules;
 use problem::Problem;
-use storage::secrets::{SecretError, Secrets};
+use storage::{SecretError, Secrets};
 
 /// The beginning of the names of providers' secrets, after the deployment's own prefix.
 pub const SECRET_PREFIX: &str = "provider-";

@@ -37,17 +37,11 @@ use crate::{
     store::{Claim, Connections, HeldConnection, Purpose},
     tokens::ProviderTokens,
 };
-use auth::entity::AuthorizedEntity;
-use base::{
-    clock::{SharedClock, Time, pause},
-    logging,
-    metric::{Metrics, Name, Number},
-    random::{self, SharedRandom},
-};
-use storage::{
-    sealing::{KeyRings, SealError},
-    table::{Page, TableError, Written},
-};
+use auth::AuthorizedEntity;
+use base::metric::{Metrics, Name, Number};
+use base::{SharedClock, SharedRandom, Time, logging, pause, random};
+use storage::table::{Page, TableError, Written};
+use storage::{KeyRings, SealError};
 use webhooks::outbox::OutboxEvent;
 
 /// How many connections are refreshed at once.

@@ -3,15 +3,15 @@
 use http::{HeaderValue, StatusCode};
 
 use crate::{
-    answer,
     client_proof::{Carried, SigningError, sensitive},
     placeholder::Placeholder,
     provider::{Provider, Revocation},
     provider_request::{Prepared, ProviderRequests},
+    token_response,
 };
-use base::{clock::SharedClock, random::SharedRandom};
-use outbound::{AttemptError, HttpResponse, addresses::AddressRules};
-use storage::secrets::SecretText;
+use base::{SharedClock, SharedRandom};
+use outbound::{AddressRules, AttemptError, HttpResponse};
+use storage::SecretText;
 
 /// Gives access back at providers.
 #[derive(Clone)]
@@ -115,12 +115,12 @@ fn says_gone(answer: &HttpResponse, revocation: &Revocation, error_fields: &[Str
     if !answer.status.is_client_error() {
         return false;
     }
-    let code = answer::error_code(answer, error_fields);
+    let code = token_response::error_code(answer, error_fields);
     let by_code = code.is_some_and(|code| {
         ["invalid_grant", "invalid_token"].contains(&code.as_str()) || revocation.gone_codes.contains(&code)
     });
     let by_words = || {
-        let body = answer::error_body(answer)?;
+        let body = token_response::error_body(answer)?;
         body.get("error_description")?.as_str()?.contains(revocation.gone_words.as_deref()?).then_some(())
     };
     by_code || by_words().is_some()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use base::clock::Time;
+use base::Time;
 
 /// The wait after the first failure; it doubles with each.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);

@@ -22,9 +22,9 @@ use crate::{
     provider::ProviderName,
     state::{State, invalid_state},
 };
-use base::{clock::SharedClock, random::SharedRandom};
+use base::{SharedClock, SharedRandom};
 use problem::{Problem, Violations};
-use storage::table::TableError;
+use storage::TableError;
 
 /// Everything that the page needs. It has no secret: anyone with a state can call it.
 pub struct Start {
@@ -157,7 +157,7 @@ impl Start {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::random::SystemRandom;
+    use base::SystemRandom;
 
     #[test]
     fn the_address_has_the_state_where_clients_look_for_it() {

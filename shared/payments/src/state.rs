@@ -9,10 +9,10 @@ use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
 use crate::{pkce::CodeVerifier, provider::ProviderName};
-use auth::entity::EntityId;
-use base::random::{self, Random};
+use auth::EntityId;
+use base::{Random, random};
 use problem::{Problem, ProblemKind};
-use storage::sealing::{KeyRing, SealError};
+use storage::{KeyRing, SealError};
 
 /// How long a person has at the provider.
 pub const LIFETIME: Duration = Duration::from_secs(10 * 60);
@@ -89,7 +89,8 @@ impl fmt::Debug for State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::{random::SystemRandom, testing::CountingRandom};
+    use base::SystemRandom;
+    use base::testing::CountingRandom;
     use storage::sealing;
 
     fn name(text: &str) -> ProviderName {

@@ -11,8 +11,8 @@ use crate::{
     item::{ConnectionItem, DUE, DueConnection, DueItem, SHARD, SORT_KEY, StoredConnection, key, partition},
     provider::ProviderName,
 };
-use auth::entity::AuthorizedEntity;
-use base::clock::Time;
+use auth::AuthorizedEntity;
+use base::Time;
 use storage::table::{
     Change, Condition, Delete, Page, PageEnd, Put, Query, Table, TableError, Transaction, Written, absent, at_most,
     exists, is, is_new,

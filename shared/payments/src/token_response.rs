@@ -10,10 +10,10 @@ use crate::{
     granted_tokens::{GrantError, GrantedTokens, RefusalCode},
     provider::{Expiry, ExpiryForm, Reading},
 };
-use base::clock::Time;
+use base::Time;
 use outbound::HttpResponse;
 use problem::Members;
-use storage::secrets::SecretText;
+use storage::SecretText;
 
 /// The longest life of an access token that is believed: ten years.
 const MAX_LIFE: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);

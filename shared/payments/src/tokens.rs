@@ -6,12 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{granted_tokens::GrantedTokens, provider::ProviderName};
-use auth::entity::EntityId;
-use base::random::Random;
-use storage::{
-    sealing::{KeyRing, SealError},
-    secrets::SecretText,
-};
+use auth::EntityId;
+use base::Random;
+use storage::{KeyRing, SealError, SecretText};
 
 /// The tokens of a connection.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@
 //! | count of actions in an hour | `ALLOWANCE#{what}#{account}` / the beginning of the hour, in seconds |
 
 use crate::table::{Change, Key, Table, TableError, Written, absent, at_most};
-use base::clock::Time;
+use base::Time;
 
 /// The hour in which actions are counted, in seconds.
 const WINDOW: i64 = 60 * 60;

@@ -5,3 +5,8 @@ pub mod aws;
 pub mod sealing;
 pub mod secrets;
 pub mod table;
+
+pub use allowance::{Allowance, Allowances};
+pub use sealing::{KeyRing, KeyRings, SealError};
+pub use secrets::{SecretBytes, SecretError, SecretSettings, SecretText, Secrets};
+pub use table::{Table, TableError, Written};

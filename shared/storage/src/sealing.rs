@@ -12,11 +12,8 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use crate::secrets::{SecretBytes, SecretError, Secrets};
-use base::{
-    clock::SharedClock,
-    random::{self, Random},
-    refreshed::{Refreshed, Source},
-};
+use base::refreshed::{Refreshed, Source};
+use base::{Random, SharedClock, random};
 use problem::Problem;
 
 /// The secret with the key ring.
@@ -190,7 +187,7 @@ pub fn ring(current: &str) -> KeyRing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::random::SystemRandom;
+    use base::SystemRandom;
 
     #[test]
     fn a_sealed_text_opens_in_its_place_and_in_no_other() {

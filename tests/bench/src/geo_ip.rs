@@ -10,10 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use base::{
-    clock::{Clock, SystemClock},
-    random::SystemRandom,
-};
+use base::{Clock, SystemClock, SystemRandom};
 use doubles::{
     UpdateServer,
     update_server::{ACCOUNT, LICENCE_KEY},

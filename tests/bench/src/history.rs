@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use base::clock::{Clock, SystemClock, Time};
+use base::{Clock, SystemClock, Time};
 use serde_json::{Value, json};
 
 use crate::{

@@ -9,7 +9,7 @@ use issuer::applications::{
     keys::{self, KeyAddition},
 };
 use problem::Problem;
-use storage::allowance::Allowances;
+use storage::Allowances;
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

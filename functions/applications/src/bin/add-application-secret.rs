@@ -11,7 +11,7 @@ use issuer::{
     oauth::pepper::{Pepper, PepperSource},
 };
 use problem::Problem;
-use storage::allowance::Allowances;
+use storage::Allowances;
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

@@ -8,7 +8,7 @@ use payments::{
     connect::{ConnectError, Connecting, NewConnection},
 };
 use problem::Problem;
-use storage::sealing::KeyRings;
+use storage::KeyRings;
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

@@ -8,7 +8,7 @@ use payments::{
     disconnect::{DisconnectError, Disconnecting},
 };
 use problem::Problem;
-use storage::{sealing::KeyRings, secrets::SecretSettings};
+use storage::{KeyRings, SecretSettings};
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

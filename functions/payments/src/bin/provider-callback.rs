@@ -10,7 +10,7 @@ use payments::{
     panel::PanelSettings,
 };
 use problem::Problem;
-use storage::secrets::SecretSettings;
+use storage::SecretSettings;
 
 type Settings = (SecretSettings, AddressRules, PanelSettings);
 

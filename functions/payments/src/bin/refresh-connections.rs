@@ -3,7 +3,7 @@
 use function::{Scheduled, Service, StartError};
 use outbound::AddressRules;
 use payments::{Connections, Grants, Providers, refresh::Refresher};
-use storage::{sealing::KeyRings, secrets::SecretSettings};
+use storage::{KeyRings, SecretSettings};
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

@@ -12,7 +12,7 @@ use issuer::{
     settings::TokenSettings,
 };
 use problem::Problem;
-use storage::secrets::SecretSettings;
+use storage::SecretSettings;
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {

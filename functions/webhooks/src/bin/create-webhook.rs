@@ -4,7 +4,7 @@ use function::{Service, StartError};
 use gate::{EntityCall, Reply, endpoints};
 use outbound::AddressRules;
 use problem::Problem;
-use storage::sealing::KeyRings;
+use storage::KeyRings;
 use webhooks::subscriptions::{
     Webhooks,
     register::{NewWebhook, Registration},

@@ -6,7 +6,7 @@ use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use function::{Service, StartError};
 use functions_webhooks::messages;
 use outbound::{AddressRules, Outbound};
-use storage::{sealing::KeyRings, secrets::SecretSettings};
+use storage::{KeyRings, SecretSettings};
 use webhooks::{
     deliveries::{dispatch::Dispatcher, queue::QueueSettings, schedule::ScheduleSettings},
     subscriptions::breaker::BreakerSettings,

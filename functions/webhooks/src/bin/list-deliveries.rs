@@ -3,7 +3,7 @@
 use function::{Service, StartError};
 use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
-use storage::{sealing::KeyRings, secrets::SecretSettings};
+use storage::{KeyRings, SecretSettings};
 use webhooks::deliveries::{
     Deliveries,
     list::{ListRequest, Listing},

@@ -4,7 +4,7 @@ use function::{Service, StartError};
 use functions_webhooks::webhook_id;
 use gate::{EntityCall, Reply, endpoints};
 use problem::{Problem, nothing_said};
-use storage::sealing::KeyRings;
+use storage::KeyRings;
 use webhooks::subscriptions::{Webhooks, rotate::Rotation};
 
 #[tokio::main]

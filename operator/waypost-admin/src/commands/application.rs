@@ -5,14 +5,8 @@ use std::{
     time::Duration,
 };
 
-use auth::{
-    entity::EntityId,
-    scope::{Scope, Scopes},
-};
-use base::{
-    clock::{Clock, SystemClock},
-    ids::ClientSecretId,
-};
+use auth::{EntityId, Scope, Scopes};
+use base::{ClientSecretId, Clock, SystemClock};
 use clap::{Args, Subcommand, error::ErrorKind};
 use issuer::applications::{
     Application,
@@ -22,7 +16,7 @@ use issuer::applications::{
 };
 use operator::applications::OperatorsApplications;
 use serde_json::json;
-use storage::secrets::SecretText;
+use storage::SecretText;
 
 use crate::{
     arguments::{Which, usage},

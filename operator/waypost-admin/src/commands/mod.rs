@@ -7,7 +7,7 @@ mod provision;
 mod signing_keys;
 mod upgrade_data;
 
-use auth::scope::Scope;
+use auth::Scope;
 use clap::Subcommand;
 
 /// The subcommands.

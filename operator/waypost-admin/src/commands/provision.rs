@@ -1,6 +1,6 @@
 //! `waypost-admin provision`: secrets and keys for a new stack, before its first request.
 
-use base::clock::{Clock, SystemClock};
+use base::{Clock, SystemClock};
 use clap::{Args, error::ErrorKind};
 use operator::{applications::OperatorsApplications, deployment::Location, provision::provide};
 use serde_json::json;

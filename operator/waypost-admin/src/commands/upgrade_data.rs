@@ -1,6 +1,6 @@
 //! `waypost-admin upgrade-data`: brings items of former releases to the present form.
 
-use base::clock::{Clock, SystemClock};
+use base::{Clock, SystemClock};
 use clap::Args;
 use operator::upgrade_data::{self, Counts};
 use serde_json::json;

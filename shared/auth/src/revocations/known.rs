@@ -9,7 +9,7 @@ use std::{
 
 use super::revocation::{Kind, Revocation, credential};
 use crate::token::Claims;
-use base::clock::Time;
+use base::Time;
 
 /// From this age on the list is not enough: a function that slept for hours must not accept a token
 /// that was revoked meanwhile.

@@ -16,11 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use super::revocation::{Kind, Revocation, TOKENS_REVOKED, credential};
 use crate::token::Claims;
-use base::clock::Time;
-use storage::{
-    allowance::{Allowance, Allowances},
-    table::{Change, Key, Page, Put, Query, Table, TableError, absent, less},
-};
+use base::Time;
+use storage::table::{Change, Key, Page, Put, Query, Table, TableError, absent, less};
+use storage::{Allowance, Allowances};
 
 /// A part of the list, and how long its revocations may count after they were made.
 struct Shelf {

@@ -15,11 +15,11 @@ use std::{
 use tokio::{sync::Mutex, time::timeout};
 
 use super::token::Claims;
-use base::{clock::SharedClock, logging};
+use base::{SharedClock, logging};
 use known::Known;
 pub use list::{RevocationList, RevocationSource, of_application, of_credential};
 pub use revocation::{Kind, Revocation, TOKENS_REVOKED};
-use storage::table::TableError;
+use storage::TableError;
 
 /// Until this age the list is not read again.
 const YOUNG: Duration = Duration::from_secs(30);

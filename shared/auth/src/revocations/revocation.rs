@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use base::clock::Time;
+use base::Time;
 
 /// How long the tokens of an application or of a credential are revoked: the longest that a token
 /// may live, and some minutes for those that were being issued. For as long, a credential that has

@@ -9,7 +9,8 @@ use futures::FutureExt;
 
 use super::*;
 use crate::{entity::Entities, scope::Scopes};
-use base::{clock::Time, testing::FixedClock};
+use base::Time;
+use base::testing::FixedClock;
 
 const START: Time = Time::from_millis(1_795_167_900_000);
 

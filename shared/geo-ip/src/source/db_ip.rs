@@ -8,7 +8,7 @@ use crate::{
     edition::EditionName,
     pointer::{Origin, Release},
 };
-use base::clock::Time;
+use base::Time;
 
 const SERVER: &str = "https://download.db-ip.com";
 const ATTRIBUTION: &str = "IP Geolocation by DB-IP, https://db-ip.com (CC BY 4.0).";

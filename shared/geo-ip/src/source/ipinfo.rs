@@ -9,7 +9,7 @@ use crate::{
     download::Web,
     pointer::{Origin, Release},
 };
-use storage::secrets::SecretText;
+use storage::SecretText;
 
 const SERVER: &str = "https://ipinfo.io";
 const ASKING: &str = "asking IPinfo for the checksum";

@@ -12,7 +12,7 @@ use crate::{
     edition::EditionName,
     pointer::{Origin, Release},
 };
-use storage::secrets::SecretText;
+use storage::SecretText;
 
 const SERVER: &str = "https://updates.maxmind.com";
 const ASKING: &str = "asking MaxMind for the newest release";

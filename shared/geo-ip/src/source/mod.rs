@@ -14,9 +14,9 @@ use crate::{
     edition::EditionName,
     pointer::{Origin, Release},
 };
-use base::clock::Time;
+use base::Time;
 pub use offer::{Candidate, Checksum, DatabaseType, Offer, SourceAnswer, SourceError};
-use storage::secrets::SecretText;
+use storage::SecretText;
 
 /// A source, as it is configured. A `server` is another address than the provider's own.
 #[derive(Debug, Clone)]

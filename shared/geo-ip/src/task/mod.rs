@@ -20,19 +20,12 @@ use crate::{
     store::Store,
     update::{Ready, UpdateError, Updater},
 };
-use base::{
-    clock::{SharedClock, Time, pause},
-    logging,
-    metric::{Metrics, Name, Number},
-    random::SharedRandom,
-};
+use base::metric::{Metrics, Name, Number};
+use base::{SharedClock, SharedRandom, Time, logging, pause};
 use problem::{Problem, ProblemKind};
 pub use request::TaskRequest;
-use storage::{
-    aws::Aws,
-    secrets::{SecretError, SecretText, Secrets},
-    table::{Table, TableError, Written},
-};
+use storage::aws::Aws;
+use storage::{SecretError, SecretText, Secrets, Table, TableError, Written};
 
 /// How long a call over HTTP may work: below the 27 seconds after which the gate gives up.
 const HTTP_LIMIT: Duration = Duration::from_secs(24);

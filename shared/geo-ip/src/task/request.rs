@@ -1,7 +1,7 @@
 //! The request that runs the task over HTTP.
 
 use problem::{JsonBody, Problem};
-use storage::secrets::SecretText;
+use storage::SecretText;
 
 /// A request to run the task, as it came over HTTP. It has no `Debug`, since the key is a secret.
 pub struct TaskRequest {

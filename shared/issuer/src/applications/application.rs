@@ -5,12 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{client_key::ClientKey, client_secret::ClientSecret};
-use auth::{
-    entity::{Entities, EntityId},
-    scope::Scopes,
-};
-use base::clock::Time;
-use storage::secrets::SecretBytes;
+use auth::{Entities, EntityId, Scopes};
+use base::Time;
+use storage::SecretBytes;
 
 /// An application, in the form that the table keeps. Its owner sees it as `view` has it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -83,7 +80,7 @@ mod tests {
     use super::*;
     use crate::applications::new_application::NewApplication;
     use base::testing::CountingRandom;
-    use storage::secrets::SecretText;
+    use storage::SecretText;
 
     #[test]
     fn only_a_live_secret_under_the_right_pepper_is_accepted() {

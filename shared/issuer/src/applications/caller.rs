@@ -6,11 +6,7 @@ use http::header::WWW_AUTHENTICATE;
 use serde_json::json;
 
 use super::application::Application;
-use auth::{
-    entity::{AuthorizedEntity, Entities},
-    scope::Scopes,
-    token::Claims,
-};
+use auth::{AuthorizedEntity, Claims, Entities, Scopes};
 use problem::{Problem, ProblemKind, Query};
 
 /// The one that manages applications: a managing entity by a token that covers it, or the operator

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::key_material::Material;
-use base::clock::Time;
+use base::Time;
 
 /// Members that only a private or a shared key has (RFC 7518 §6.2.2, §6.3.2, §6.4.1).
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];

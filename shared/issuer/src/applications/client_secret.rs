@@ -8,12 +8,8 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 
 use auth::revocations::TOKENS_REVOKED;
-use base::{
-    clock::Time,
-    ids::ClientSecretId,
-    random::{self, Random},
-};
-use storage::secrets::{SecretBytes, SecretText};
+use base::{ClientSecretId, Random, Time, random};
+use storage::{SecretBytes, SecretText};
 
 /// The characters of a secret: letters and digits only, so that every client library's Basic
 /// encoding agrees.

@@ -5,12 +5,9 @@
 use std::time::Duration;
 
 use super::caller::Caller;
-use base::clock::Time;
+use base::Time;
 use problem::{Problem, ProblemKind};
-use storage::{
-    allowance::{Allowance, Allowances},
-    table::TableError,
-};
+use storage::{Allowance, Allowances, TableError};
 
 /// Why no more may be made.
 #[derive(Debug, thiserror::Error)]

@@ -7,9 +7,10 @@ use super::{
     show::{Conflict, FindError},
     store::Applications,
 };
-use base::{audit::Notes, clock::Time, ids::ClientSecretId};
+use base::audit::Notes;
+use base::{ClientSecretId, Time};
 use problem::{Problem, ProblemKind};
-use storage::table::{TableError, Written};
+use storage::{TableError, Written};
 
 /// The credential that is to be removed, by the text that the caller names it with.
 #[derive(Debug, Clone, Copy)]

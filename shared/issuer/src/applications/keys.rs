@@ -12,12 +12,10 @@ use super::{
     show::{Conflict, FindError},
     store::Applications,
 };
-use base::{audit::Notes, clock::Time};
+use base::Time;
+use base::audit::Notes;
 use problem::{JsonBody, Problem, ProblemKind};
-use storage::{
-    allowance::Allowances,
-    table::{TableError, Written},
-};
+use storage::{Allowances, TableError, Written};
 
 /// Adds keys to applications.
 pub struct KeyAddition {

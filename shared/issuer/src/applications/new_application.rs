@@ -10,16 +10,10 @@ use super::{
     client_key::{ClientKey, MAX_KEYS},
     client_secret::{self, ClientSecret},
 };
-use auth::{
-    entity::{Entities, EntityId, NotAnEntity},
-    scope::{Scope, Scopes},
-};
-use base::{
-    clock::Time,
-    random::{self, Random},
-};
+use auth::{Entities, EntityId, NotAnEntity, Scope, Scopes};
+use base::{Random, Time, random};
 use problem::{JsonBody, Problem, Violations};
-use storage::secrets::{SecretBytes, SecretText};
+use storage::{SecretBytes, SecretText};
 
 const MAX_NAME_LENGTH: usize = 100;
 /// How many managing entities an application may be registered for, and how many bytes their

@@ -10,13 +10,10 @@ use super::{
     view::ApplicationView,
 };
 use crate::oauth::pepper::Pepper;
-use base::{audit::Notes, clock::Time, random::SharedRandom};
+use base::audit::Notes;
+use base::{SharedRandom, Time};
 use problem::{Problem, ProblemKind};
-use storage::{
-    allowance::Allowances,
-    secrets::{SecretError, SecretText},
-    table::TableError,
-};
+use storage::{Allowances, SecretError, SecretText, TableError};
 
 /// How many applications an entity may have: one answer lists them.
 pub const MAX_APPLICATIONS: usize = 100;

@@ -1,7 +1,7 @@
 //! The credentials of an application after one was added or removed.
 
 use super::{client_key::ClientKey, client_secret::ClientSecret};
-use base::clock::Time;
+use base::Time;
 
 /// The credentials that an application has after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]

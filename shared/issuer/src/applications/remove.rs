@@ -10,9 +10,10 @@ use super::{
     show::FindError,
     store::Applications,
 };
-use base::{audit::Notes, clock::Time};
+use base::Time;
+use base::audit::Notes;
 use problem::Problem;
-use storage::table::{TableError, Written};
+use storage::{TableError, Written};
 
 /// Why an application was not removed.
 #[derive(Debug, thiserror::Error)]

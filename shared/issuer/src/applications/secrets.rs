@@ -20,13 +20,10 @@ use super::{
     view::exposed,
 };
 use crate::oauth::pepper::Pepper;
-use base::{audit::Notes, clock::Time, ids::ClientSecretId, random::SharedRandom};
+use base::audit::Notes;
+use base::{ClientSecretId, SharedRandom, Time};
 use problem::{JsonBody, Problem, ProblemKind};
-use storage::{
-    allowance::Allowances,
-    secrets::{SecretError, SecretText},
-    table::{TableError, Written},
-};
+use storage::{Allowances, SecretError, SecretText, TableError, Written};
 
 /// How many secrets may be accepted at once.
 pub const MAX_SECRETS: usize = 2;

@@ -4,10 +4,10 @@ use std::slice;
 
 use super::*;
 use crate::applications::new_application::NewApplication;
-use auth::{entity::Entities, scope::Scopes};
-use base::random::SystemRandom;
+use auth::{Entities, Scopes};
+use base::SystemRandom;
 use proptest::prelude::*;
-use storage::secrets::SecretBytes;
+use storage::SecretBytes;
 
 fn after(hours: u64) -> Time {
     Time::from_millis(1_795_167_900_123) + hour(hours)

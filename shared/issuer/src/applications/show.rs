@@ -3,7 +3,7 @@
 use super::{application::Application, caller::Caller, store::Applications};
 use base::audit::Notes;
 use problem::{Problem, ProblemKind};
-use storage::table::TableError;
+use storage::TableError;
 
 /// Why an application was not found.
 #[derive(Debug, thiserror::Error)]

@@ -10,17 +10,11 @@ use super::{
     application::Application, client_secret::ClientSecret, new_application::NewApplication,
     remaining_credentials::RemainingCredentials,
 };
-use auth::{
-    entity::{AuthorizedEntity, Entities, EntityId},
-    revocations,
-    scope::Scopes,
-};
-use base::clock::Time;
-use storage::{
-    secrets::SecretBytes,
-    table::{
-        Change, Delete, Key, Put, Query, Table, TableError, Transaction, Value, Written, absent, exists, is, less,
-    },
+use auth::{AuthorizedEntity, Entities, EntityId, Scopes, revocations};
+use base::Time;
+use storage::SecretBytes;
+use storage::table::{
+    Change, Delete, Key, Put, Query, Table, TableError, Transaction, Value, Written, absent, exists, is, less,
 };
 
 /// Longer than any identifier that exists, and short enough for a key.

@@ -6,9 +6,9 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::{application::Application, client_key::ClientKey, client_secret::ClientSecret};
-use auth::entity::{Entities, EntityId};
-use base::{clock::Time, ids::ClientSecretId};
-use storage::secrets::SecretText;
+use auth::{Entities, EntityId};
+use base::{ClientSecretId, Time};
+use storage::SecretText;
 
 /// Writes a secret as text, in the one answer that shows it.
 pub fn exposed<S: Serializer>(secret: &SecretText, serializer: S) -> Result<S::Ok, S::Error> {

@@ -12,15 +12,11 @@ use jsonwebtoken::Algorithm;
 use serde::{Deserialize, Serialize};
 
 use crate::applications::client_key::{ClientKey, MAX_KEYS};
-use auth::{
-    jws::{Header, Jws, JwsFault, present},
-    token::OneOrMore,
-};
-use base::clock::Time;
-use storage::{
-    secrets::SecretText,
-    table::{Put, Table, TableError, Written, is, is_new},
-};
+use auth::jws::{Header, Jws, JwsFault, present};
+use auth::token::OneOrMore;
+use base::Time;
+use storage::SecretText;
+use storage::table::{Put, Table, TableError, Written, is, is_new};
 
 /// The one `client_assertion_type` (RFC 7523 §2.2).
 pub const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";

@@ -10,17 +10,11 @@ use super::{
     pepper::{Pepper, PepperSource},
 };
 use crate::applications::{Application, Applications};
-use auth::{entity::Entities, scope::Scope, token::Claims};
-use base::{
-    audit::Notes,
-    clock::{SharedClock, Time},
-    logging,
-};
+use auth::{Claims, Entities, Scope};
+use base::audit::Notes;
+use base::{SharedClock, Time, logging};
 use problem::{Problem, ProblemKind};
-use storage::{
-    secrets::{SecretBytes, SecretError, SecretText, Secrets},
-    table::{Table, TableError, Written},
-};
+use storage::{SecretBytes, SecretError, SecretText, Secrets, Table, TableError, Written};
 
 /// Authenticates clients.
 pub struct ClientAuthentication {

@@ -10,11 +10,10 @@ use super::{
     form::{Form, Posted},
     signing_keys::{SigningKeyCache, SigningKeyError},
 };
-use auth::{
-    scope::{Scope, Scopes},
-    token::{self, Audience, Claims, NotIssued},
-};
-use base::{audit::Notes, clock::Time, random::SharedRandom};
+use auth::token::NotIssued;
+use auth::{Audience, Claims, Scope, Scopes, token};
+use base::audit::Notes;
+use base::{SharedRandom, Time};
 use problem::{Problem, ProblemKind};
 
 /// Issues tokens to applications.

@@ -9,7 +9,7 @@ use super::{
     form::{Form, malformed},
 };
 use problem::{Problem, ProblemKind};
-use storage::secrets::SecretText;
+use storage::SecretText;
 
 /// The credentials that a client presents. Nothing of them is proven yet.
 #[derive(Debug)]

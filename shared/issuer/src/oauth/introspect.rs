@@ -8,15 +8,10 @@ use super::{
     client_authentication::{AuthenticationError, ClientAuthentication, RequestContext},
     token_form::TokenForm,
 };
-use auth::{
-    entity::Entities,
-    scope::Scope,
-    token::{Audience, Claims},
-    verifier::{Unverified, Verifier},
-};
-use base::clock::Time;
+use auth::{Audience, Claims, Entities, Scope, Unverified, Verifier};
+use base::Time;
 use problem::Problem;
-use storage::table::TableError;
+use storage::TableError;
 
 /// Answers introspections.
 pub struct Introspection {

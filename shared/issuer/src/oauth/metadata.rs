@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::assertion::ALGORITHMS;
-use auth::scope::Scope;
+use auth::Scope;
 
 /// The authorization server's metadata.
 #[derive(Debug, Serialize)]

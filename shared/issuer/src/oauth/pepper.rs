@@ -4,7 +4,7 @@
 use serde::Deserialize;
 
 use base::refreshed::{Refreshed, Source};
-use storage::secrets::{SecretBytes, SecretError, Secrets};
+use storage::{SecretBytes, SecretError, Secrets};
 
 /// The secret's name after the prefix.
 pub const SECRET: &str = "client-secret-pepper";

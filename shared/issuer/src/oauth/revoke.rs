@@ -6,13 +6,10 @@ use super::{
     client_authentication::{AuthenticationError, ClientAuthentication, RequestContext},
     token_form::TokenForm,
 };
-use auth::{
-    scope::Scope,
-    verifier::{Unverified, Verifier},
-};
-use base::clock::Time;
+use auth::{Scope, Unverified, Verifier};
+use base::Time;
 use problem::{Problem, ProblemKind};
-use storage::table::TableError;
+use storage::TableError;
 
 /// Revokes tokens for clients.
 pub struct Revocation {

@@ -3,20 +3,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use auth::{
-    signing::{self, BadSigningKey, SigningKey, SigningKeys, SigningSecret},
-    verifier::Verifier,
-};
-use base::clock::SharedClock;
-use base::{
-    clock::Time,
-    refreshed::{Refreshed, Source},
-};
+use auth::signing::{BadSigningKey, SigningKey, SigningKeys, SigningSecret};
+use auth::{Verifier, signing};
+use base::SharedClock;
+use base::Time;
+use base::refreshed::{Refreshed, Source};
 use problem::Problem;
-use storage::{
-    secrets::{SecretError, Secrets},
-    table::TableError,
-};
+use storage::{SecretError, Secrets, TableError};
 
 /// How soon the secret is read again when its key may not sign any more: the key is about to be
 /// replaced, or just was.

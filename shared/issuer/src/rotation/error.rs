@@ -5,11 +5,9 @@ use auth::{
     keys::RevokedKey,
     signing::{BadSigningKey, SECRET},
 };
-use base::clock::Time;
-use storage::{
-    secrets::{SecretError, versions::PENDING},
-    table::TableError,
-};
+use base::Time;
+use storage::secrets::versions::PENDING;
+use storage::{SecretError, TableError};
 
 /// Why a step was not done. Secrets Manager or the operator tries again.
 #[derive(Debug, thiserror::Error)]

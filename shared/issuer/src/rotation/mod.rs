@@ -28,17 +28,10 @@ use auth::{
     keys::{Published, PublishedKeys},
     signing::{BadSigningKey, SECRET, SigningKey, SigningKeys, SigningSecret},
 };
-use base::{
-    audit::{Action, AuditOutcome, Entry, Notes},
-    clock::{SharedClock, Time},
-};
-use storage::{
-    secrets::{
-        Secrets,
-        versions::{PENDING, SecretVersions, Version, Versioned},
-    },
-    table::Table,
-};
+use base::audit::{Action, AuditOutcome, Entry, Notes};
+use base::{SharedClock, Time};
+use storage::secrets::versions::{PENDING, SecretVersions, Version, Versioned};
+use storage::{Secrets, Table};
 
 use error::RotationError;
 pub use event::{RotationEvent, Step};

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use auth::keys::{Published, PublishedKeys};
-use storage::table::TableError;
+use storage::TableError;
 
 /// Where the public keys are published.
 pub trait Publication: Send + Sync {

@@ -12,7 +12,7 @@ use aws_sdk_dynamodb::config::{BehaviorVersion, Region, retry::RetryConfig, time
 use aws_smithy_http_client::tls::{self, TlsContext, TrustStore, rustls_provider::CryptoMode};
 use aws_types::SdkConfig;
 
-use base::environment::{Environment, FromEnvironment};
+use base::{Environment, FromEnvironment};
 use std::fmt;
 
 const ROOTS: &str = include_str!("roots.pem");

@@ -15,7 +15,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use zeroize::ZeroizeOnDrop;
 
 use crate::aws::Aws;
-use base::environment::{Environment, FromEnvironment};
+use base::{Environment, FromEnvironment};
 use problem::Problem;
 
 /// Bytes that must never be seen: no `Display`, a `Debug` that says nothing, and wiped from memory when dropped. There

@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::{Client, operation::query::builders::QueryFluentBuilder};
 
-use base::clock::Time;
+use base::Time;
 
 use super::{
     condition::Condition,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use base::{clock::pause, gather::Unanswered};
+use base::gather::Unanswered;
+use base::pause;
 
 use super::error::TableError;
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use base::clock::Time;
+use base::Time;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{

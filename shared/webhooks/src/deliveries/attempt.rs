@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::subscriptions::tally::AttemptOutcome;
-use base::clock::Time;
+use base::Time;
 use outbound::{AttemptError, HttpResponse};
 
 /// An attempt.

@@ -7,9 +7,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{delivery::Delivery, filters::Filters, store::Deliveries};
-use auth::entity::EntityId;
-use base::{clock::Time, ids::DeliveryId};
-use storage::table::{self, Query, TableError, is};
+use auth::EntityId;
+use base::{DeliveryId, Time};
+use storage::table;
+use storage::table::{Query, TableError, is};
 
 const LOOKING: &str = "looking through an entity's deliveries";
 

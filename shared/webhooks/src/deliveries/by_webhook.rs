@@ -14,10 +14,7 @@ use super::{
     item::delivery_of,
     store::Deliveries,
 };
-use base::{
-    clock::Time,
-    ids::{DeliveryId, WebhookId},
-};
+use base::{DeliveryId, Time, WebhookId};
 use storage::table::{Query, TableError};
 
 const LOOKING: &str = "looking through a webhook's deliveries";

@@ -15,10 +15,7 @@ use super::{
     schedule::Next,
     store::Deliveries,
 };
-use base::{
-    clock::Time,
-    ids::{DeliveryId, EventId},
-};
+use base::{DeliveryId, EventId, Time};
 use storage::table::{Change, Put, TableError, Transaction, Value, Write, Written, at_most, is, is_new};
 
 /// How much earlier than its time an attempt may be claimed: the clocks of two machines may differ so much.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use futures::future::join_all;
 
 use crate::subscriptions::{breaker::HealthItem, stats::Stats, tally::AttemptOutcome, watch::Watch};
-use auth::entity::AuthorizedEntity;
-use base::{clock::Time, ids::WebhookId, logging};
+use auth::AuthorizedEntity;
+use base::{Time, WebhookId, logging};
 
 /// An attempt that was made, to be counted.
 pub(super) struct Tried {

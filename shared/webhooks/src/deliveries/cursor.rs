@@ -6,9 +6,10 @@
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
 use super::{by_entity::ListPosition, filters::Filters};
-use auth::entity::EntityId;
-use base::random::Random;
-use storage::sealing::{KeyRing, is_sealed};
+use auth::EntityId;
+use base::Random;
+use storage::KeyRing;
+use storage::sealing::is_sealed;
 
 /// Longer than any cursor.
 const MAX_LENGTH: usize = 1024;
@@ -63,7 +64,8 @@ fn context(entity: &EntityId, filters: &Filters) -> String {
 mod tests {
     use super::*;
     use crate::deliveries::{by_entity::tests::position_at, delivery::Status};
-    use base::{random::SystemRandom, testing::CountingRandom};
+    use base::SystemRandom;
+    use base::testing::CountingRandom;
     use proptest::prelude::*;
     use storage::sealing::ring;
 

@@ -5,11 +5,8 @@ use serde_json::value::RawValue;
 
 use super::attempt::Attempt;
 use crate::subscriptions::masked;
-use auth::entity::EntityId;
-use base::{
-    clock::Time,
-    ids::{DeliveryId, WebhookId},
-};
+use auth::EntityId;
+use base::{DeliveryId, Time, WebhookId};
 use problem::{Problem, ProblemKind};
 
 /// A delivery with so many attempts cannot be sent again: one answer shows all attempts with their bodies, and those of

@@ -29,19 +29,11 @@ use crate::{
         watch::Watch,
     },
 };
-use auth::entity::AuthorizedEntity;
-use base::{
-    clock::{SharedClock, Time},
-    ids::WebhookId,
-    logging,
-    random::{self, SharedRandom},
-};
+use auth::AuthorizedEntity;
+use base::{SharedClock, SharedRandom, Time, WebhookId, logging, random};
 use outbound::Outbound;
-use storage::{
-    aws::Aws,
-    sealing::{KeyRings, SealError},
-    table::{Table, TableError},
-};
+use storage::aws::Aws;
+use storage::{KeyRings, SealError, Table, TableError};
 
 /// The longest pause of a delivery that cannot be attempted at all.
 const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);

@@ -24,10 +24,10 @@ use crate::{
         tally::AttemptOutcome,
     },
 };
-use auth::entity::AuthorizedEntity;
-use base::{clock::Time, logging, random};
+use auth::AuthorizedEntity;
+use base::{Time, logging, random};
 use outbound::{AttemptError, HttpResponse};
-use storage::table::Written;
+use storage::Written;
 
 /// The longest time for noting that a webhook is slow: a lease has much more left after the longest exchange.
 const NOTING_LIMIT: Duration = Duration::from_secs(2);

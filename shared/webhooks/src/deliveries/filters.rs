@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::delivery::Status;
 use crate::events::catalogue;
-use base::{clock::Time, ids::WebhookId};
+use base::{Time, WebhookId};
 use problem::Query;
 
 /// The filters of a list; an absent filter lets everything through.

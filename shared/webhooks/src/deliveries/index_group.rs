@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::delivery::{MAX_ATTEMPTS, Status};
-use base::{clock::Time, ids::WebhookId};
+use base::{Time, WebhookId};
 
 /// A shorter wait is not worth a write in the index.
 const SHORT_WAIT: Duration = Duration::from_secs(60);

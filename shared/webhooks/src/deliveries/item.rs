@@ -22,10 +22,7 @@ use super::{
     lease_times::GRACE,
 };
 use crate::{events::Event, subscriptions::Webhook};
-use base::{
-    clock::Time,
-    ids::{DeliveryId, EventId},
-};
+use base::{DeliveryId, EventId, Time};
 
 /// The most bytes of attempts in a head, with the names of their attributes.
 const MAX_INLINE: usize = 1024;
@@ -201,8 +198,8 @@ pub(super) fn due_shard(id: &DeliveryId) -> String {
 pub(super) mod tests {
     use super::*;
     use crate::events::catalogue;
-    use auth::entity::EntityId;
-    use base::ids::WebhookId;
+    use auth::EntityId;
+    use base::WebhookId;
     use base::testing::CountingRandom;
     use serde_json::value::RawValue;
     use std::collections::BTreeMap;

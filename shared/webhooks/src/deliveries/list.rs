@@ -11,16 +11,10 @@ use super::{
     filters::Filters,
     store::Deliveries,
 };
-use auth::entity::AuthorizedEntity;
-use base::{
-    clock::{SharedClock, Time},
-    random::SharedRandom,
-};
+use auth::AuthorizedEntity;
+use base::{SharedClock, SharedRandom, Time};
 use problem::{Problem, Query};
-use storage::{
-    sealing::{KeyRings, SealError},
-    table::TableError,
-};
+use storage::{KeyRings, SealError, TableError};
 
 /// How many deliveries a page has unless the query says otherwise.
 const DEFAULT_LIMIT: usize = 25;

@@ -8,10 +8,8 @@ use std::{
 };
 
 use super::{claim::Claimed, queue::Lane, schedule::Next};
-use base::{
-    clock::Time,
-    metric::{Metrics, Name, Number},
-};
+use base::Time;
+use base::metric::{Metrics, Name, Number};
 
 /// Counts what all rounds of this process do. A round that ends publishes the numbers, also those of rounds beside it:
 /// their sum is the same.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::delivery::Delivery;
-use auth::entity::EntityId;
-use base::ids::{DeliveryId, WebhookId};
+use auth::EntityId;
+use base::{DeliveryId, WebhookId};
 
 const ENTITY: &str = "entity";
 const WEBHOOK: &str = "webhook";

@@ -14,12 +14,9 @@ use aws_sdk_sqs::{
 use tokio::time::timeout;
 
 use super::notice::Notice;
-use base::environment::{Environment, FromEnvironment};
-use base::{
-    clock::Time,
-    gather::{Calls, Gather, Unanswered},
-    logging,
-};
+use base::gather::{Calls, Gather, Unanswered};
+use base::{Environment, FromEnvironment};
+use base::{Time, logging};
 use storage::aws::Aws;
 
 /// The longest delay of a message. A delivery that is due later waits in the table, where the sweep finds it.

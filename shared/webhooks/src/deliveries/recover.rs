@@ -12,10 +12,10 @@ use super::{
     store::Deliveries,
 };
 use crate::subscriptions::{Webhooks, sendable::Unsendable};
-use auth::entity::AuthorizedEntity;
-use base::{clock::Time, ids::WebhookId};
+use auth::AuthorizedEntity;
+use base::{Time, WebhookId};
 use problem::{JsonBody, Problem, ProblemKind};
-use storage::table::TableError;
+use storage::TableError;
 
 /// The most deliveries that are counted, which takes a few calls of the table. Deliveries beyond it are recovered, too.
 const MAX_COUNT: usize = 10_000;

@@ -11,10 +11,7 @@ use super::{
     lease_times::GRACE,
     store::Deliveries,
 };
-use base::{
-    clock::Time,
-    ids::{DeliveryId, WebhookId},
-};
+use base::{DeliveryId, Time, WebhookId};
 use storage::table::{Change, TableError, Written, absent, is, more};
 
 const REOPENING: &str = "reopening a delivery";

@@ -5,12 +5,10 @@ use hyper::body::Bytes;
 
 use super::{claim::Claimed, signature};
 use crate::subscriptions::{headers, store::SigningWebhook};
-use base::{
-    clock::Time,
-    version::{SERVICE_VERSION, SERVICE_VERSION_HEADER},
-};
+use base::Time;
+use base::version::{SERVICE_VERSION, SERVICE_VERSION_HEADER};
 use outbound::{AttemptError, HttpResponse, Outbound, USER_AGENT, endpoint_url::EndpointUrl};
-use storage::sealing::{KeyRings, SealError};
+use storage::{KeyRings, SealError};
 
 /// The request of an attempt, or why it must not be sent.
 pub(super) enum Prepared {

@@ -8,13 +8,10 @@ use super::{
     store::Deliveries,
 };
 use crate::subscriptions::{Webhooks, problems::webhook_removed, sendable::Unsendable};
-use auth::entity::AuthorizedEntity;
-use base::{
-    clock::{SharedClock, Time},
-    ids::DeliveryId,
-};
+use auth::AuthorizedEntity;
+use base::{DeliveryId, SharedClock, Time};
 use problem::{Problem, ProblemKind};
-use storage::table::{TableError, Written};
+use storage::{TableError, Written};
 
 /// Sends deliveries again.
 pub struct Resending {

@@ -23,12 +23,9 @@ use super::{
     queue::Lane,
     slots::Slots,
 };
-use auth::entity::AuthorizedEntity;
-use base::{
-    clock::{Time, pause},
-    logging, random,
-};
-use storage::table::TableError;
+use auth::AuthorizedEntity;
+use base::{Time, logging, pause, random};
+use storage::TableError;
 
 /// After this long a round that is not over begins to receive by itself.
 const PATIENCE: Duration = Duration::from_millis(250);

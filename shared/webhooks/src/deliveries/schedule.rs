@@ -4,11 +4,8 @@ use std::{str::FromStr, time::Duration};
 
 use http::StatusCode;
 
-use base::{
-    clock::Time,
-    environment::{Environment, FromEnvironment},
-    wait::{self, Wait},
-};
+use base::wait::Wait;
+use base::{Environment, FromEnvironment, Time, wait};
 use outbound::{AttemptError, HttpResponse};
 
 /// The longest schedule, and the longest single wait.

@@ -5,7 +5,7 @@ use aws_lc_rs::hmac;
 use base64::{Engine, prelude::BASE64_STANDARD};
 
 use crate::subscriptions::secret::SigningSecret;
-use base::{clock::Time, ids::EventId};
+use base::{EventId, Time};
 
 /// The value of `webhook-signature`: one signature for each live secret, with a space between.
 pub fn sign<'a>(

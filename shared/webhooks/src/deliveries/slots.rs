@@ -12,8 +12,8 @@ use std::{
 };
 
 use super::{notice::DeliveryOwner, queue::Lane};
-use auth::entity::EntityId;
-use base::ids::WebhookId;
+use auth::EntityId;
+use base::WebhookId;
 
 /// Attempts under way in one invocation: each has a connection, and an event of 256 KiB several times in memory.
 const SLOTS: usize = 50;
@@ -127,7 +127,7 @@ fn give_back<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::{clock::Time, random::SystemRandom};
+    use base::{SystemRandom, Time};
     use proptest::prelude::*;
 
     fn webhook() -> WebhookId {

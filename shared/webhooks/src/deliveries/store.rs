@@ -16,8 +16,8 @@ use crate::{
     events::{Event, store::Events},
     subscriptions::Webhook,
 };
-use auth::entity::AuthorizedEntity;
-use base::{clock::Time, ids::DeliveryId};
+use auth::AuthorizedEntity;
+use base::{DeliveryId, Time};
 use storage::table::{Change, Page, PageEnd, Put, Query, Table, TableError, Written, is, is_new};
 
 /// The deliveries in the table.

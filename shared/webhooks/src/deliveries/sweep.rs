@@ -24,13 +24,10 @@ use crate::{
     },
     subscriptions::Webhooks,
 };
-use auth::entity::AuthorizedEntity;
-use base::{
-    clock::{SharedClock, Time},
-    logging,
-    metric::{Longest, Metrics, Name, Number},
-};
-use storage::table::{TableError, Written};
+use auth::AuthorizedEntity;
+use base::metric::{Longest, Metrics, Name, Number};
+use base::{SharedClock, Time, logging};
+use storage::{TableError, Written};
 
 /// The longest pause between two announcements of the same delivery.
 const MAX_PAUSE: Duration = Duration::from_secs(10 * 60);

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use auth::entity::EntityId;
-use base::clock::Time;
+use auth::EntityId;
+use base::Time;
 
 /// The longest step: one write unit for so many publications.
 const LONGEST_STEP: u32 = 20;

@@ -3,11 +3,8 @@
 use serde::Serialize;
 
 use super::catalogue::EventType;
-use auth::entity::EntityId;
-use base::{
-    clock::Time,
-    ids::{EventId, WebhookId},
-};
+use auth::EntityId;
+use base::{EventId, Time, WebhookId};
 
 /// The largest event, with the members that the service adds: 256 KiB.
 pub const MAX_BYTES: usize = 256 * 1024;
@@ -66,7 +63,7 @@ impl Event {
 mod tests {
     use super::*;
     use crate::events::catalogue;
-    use base::random::SystemRandom;
+    use base::SystemRandom;
     use serde_json::value::RawValue;
 
     fn event(data: String) -> Result<Event, TooLarge> {

@@ -14,10 +14,10 @@ use super::{
     publish::{PublishError, Published, Publisher},
     rejected::{NotTaken, RejectedEvents, Rejection},
 };
-use auth::entity::{AuthorizedEntity, EntityId};
+use auth::{AuthorizedEntity, EntityId};
 use base::metric::{Metrics, Name, Number};
 use problem::{JsonBody, Problem, Violation};
-use storage::table::TableError;
+use storage::TableError;
 
 /// Takes events from the bus.
 pub struct Ingestion {

@@ -6,8 +6,8 @@ use super::{
     catalogue::{self, EventType, Source},
     event::{Event, TooLarge},
 };
-use auth::entity::EntityId;
-use base::{clock::Time, ids::EventId};
+use auth::EntityId;
+use base::{EventId, Time};
 use problem::JsonBody;
 
 /// Type and data of an event.

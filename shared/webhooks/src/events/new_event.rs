@@ -7,8 +7,8 @@ use super::{
     event::{Event, TooLarge},
     members::{self, Content},
 };
-use auth::entity::EntityId;
-use base::{clock::Time, ids::EventId};
+use auth::EntityId;
+use base::{EventId, Time};
 use problem::{JsonBody, Problem};
 
 /// The longest Idempotency-Key.

@@ -23,14 +23,9 @@ use super::{
     outbox_turns::{Stretch, Turns, sort_key},
     publish::Publisher,
 };
-use auth::entity::{AuthorizedEntity, EntityId};
-use base::{
-    clock::Time,
-    ids::{EventId, WebhookId},
-    logging,
-    metric::Longest,
-    random::{self, Random},
-};
+use auth::{AuthorizedEntity, EntityId};
+use base::metric::Longest;
+use base::{EventId, Random, Time, WebhookId, logging, random};
 use storage::table::{Delete, Put, Query, Table, TableError};
 
 /// How many shards the outbox has in the index `byDue`. They are emptied side by side.

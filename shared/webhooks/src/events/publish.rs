@@ -25,14 +25,10 @@ use crate::{
     },
     subscriptions::{Webhook, Webhooks},
 };
-use auth::entity::AuthorizedEntity;
-use base::{
-    clock::{SharedClock, Time},
-    ids::{DeliveryId, EventId},
-    random::{self, SharedRandom},
-};
+use auth::AuthorizedEntity;
+use base::{DeliveryId, EventId, SharedClock, SharedRandom, Time, random};
 use problem::{Problem, ProblemKind};
-use storage::table::{Table, TableError};
+use storage::{Table, TableError};
 
 /// Publishes events.
 pub struct Publisher {

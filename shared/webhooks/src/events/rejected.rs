@@ -7,7 +7,7 @@ use aws_sdk_sqs::{Client, error::DisplayErrorContext, types::MessageAttributeVal
 use serde::Serialize;
 use serde_json::Value;
 
-use base::environment::{Environment, FromEnvironment};
+use base::{Environment, FromEnvironment};
 use problem::{Problem, Violation};
 use storage::aws::Aws;
 

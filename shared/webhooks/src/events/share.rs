@@ -18,12 +18,9 @@ use serde::Deserialize;
 use tokio::{join, time::timeout};
 
 use super::counts::{Admission, Counts, MINUTE};
-use auth::entity::{AuthorizedEntity, EntityId};
-use base::{
-    clock::SharedClock,
-    environment::{AtLeastOne, Environment, FromEnvironment},
-    logging,
-};
+use auth::{AuthorizedEntity, EntityId};
+use base::environment::AtLeastOne;
+use base::{Environment, FromEnvironment, SharedClock, logging};
 use problem::{Problem, ProblemKind};
 use storage::table::{Change, Table, TableError, Written};
 

@@ -5,11 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::event::Event;
-use auth::entity::AuthorizedEntity;
-use base::{
-    clock::Time,
-    ids::{DeliveryId, EventId, WebhookId},
-};
+use auth::AuthorizedEntity;
+use base::{DeliveryId, EventId, Time, WebhookId};
 use storage::table::{Put, Table, TableError, Written, at_most, is_new};
 
 /// The largest body that shares its call with other writes, in bytes; a larger one would hold them up.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::events::outbox::{Outbox, OutboxEvent};
-use base::{clock::Time, ids::WebhookId, logging};
+use base::{Time, WebhookId, logging};
 use storage::table::{Change, Put, Table, TableError, Transaction, Written, at_most, is_new};
 
 /// The least time between two events of one type about one webhook.

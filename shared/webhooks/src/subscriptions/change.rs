@@ -15,14 +15,11 @@ use super::{
     show::Showing,
     webhook::{Webhook, WebhookView},
 };
-use auth::entity::{AuthorizedEntity, EntityId};
-use base::{clock::SharedClock, ids::WebhookId, random::SharedRandom};
+use auth::{AuthorizedEntity, EntityId};
+use base::{SharedClock, SharedRandom, WebhookId};
 use outbound::AddressRules;
 use problem::{JsonBody, Problem, ProblemKind, Violation, Violations};
-use storage::{
-    sealing::{KeyRings, SealError},
-    table::{TableError, Written},
-};
+use storage::{KeyRings, SealError, TableError, Written};
 
 /// How often a change without a version is tried again. It depends only on whether the webhook is enabled, and on the
 /// values that its masks stand for, so it is lost only when another change sets these at this very moment.

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::{announcing::Announcer, endpoint::KeptEndpoint, operational::WebhookDisabled, webhook::key};
-use auth::entity::AuthorizedEntity;
-use base::{clock::Time, ids::WebhookId, random::SharedRandom};
+use auth::AuthorizedEntity;
+use base::{SharedRandom, Time, WebhookId};
 use storage::table::{Change, Table, TableError, Transaction, Written, absent, is};
 
 /// Why the service disables a webhook.

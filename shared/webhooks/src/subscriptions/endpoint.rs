@@ -12,11 +12,11 @@ use super::{
     headers,
     masked::{self, Headers, NothingKept},
 };
-use auth::entity::EntityId;
-use base::{ids::WebhookId, random::Random};
-use outbound::{addresses::AddressRules, endpoint_url::EndpointUrl};
+use auth::EntityId;
+use base::{Random, WebhookId};
+use outbound::{AddressRules, endpoint_url::EndpointUrl};
 use problem::Violations;
-use storage::sealing::{KeyRing, KeyRings, SealError};
+use storage::{KeyRing, KeyRings, SealError};
 
 /// An endpoint as the table keeps it. Items of former releases have values in the open and no sealed members.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -191,7 +191,8 @@ impl fmt::Debug for KeptEndpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::{clock::Time, random::SystemRandom, testing::CountingRandom};
+    use base::testing::CountingRandom;
+    use base::{SystemRandom, Time};
     use storage::sealing;
 
     const URL: &str = "https://example.com/hook?token=s3cret";

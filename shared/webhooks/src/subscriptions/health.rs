@@ -16,8 +16,8 @@ use super::{
     breaker::{HealthItem, PROBE_LEASE, Spell},
     tally::Tally,
 };
-use auth::entity::{AuthorizedEntity, EntityId};
-use base::{clock::Time, ids::WebhookId};
+use auth::{AuthorizedEntity, EntityId};
+use base::{Time, WebhookId};
 use storage::table::{Change, Delete, Query, Table, TableError, Written, absent, at_least, at_most, is, more};
 
 /// The prefix of the sort keys of health items.

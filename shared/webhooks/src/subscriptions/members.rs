@@ -6,7 +6,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{endpoint::Part, masked::Headers};
 use crate::events::catalogue;
-use auth::entity::EntityId;
+use auth::EntityId;
 use outbound::AddressRules;
 use problem::{JsonBody, Violations};
 

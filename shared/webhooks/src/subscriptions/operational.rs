@@ -14,12 +14,8 @@ use crate::{
     events::{EventType, catalogue, outbox::OutboxEvent},
     subscriptions::test_event::TEST,
 };
-use auth::entity::EntityId;
-use base::{
-    clock::Time,
-    ids::{DeliveryId, EventId, WebhookId},
-    random::Random,
-};
+use auth::EntityId;
+use base::{DeliveryId, EventId, Random, Time, WebhookId};
 
 const FAILING: &EventType = catalogue::own("webhook.failing");
 const DISABLED: &EventType = catalogue::own("webhook.disabled");

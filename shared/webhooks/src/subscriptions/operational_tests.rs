@@ -14,12 +14,9 @@ use super::{
     tally::{AttemptOutcome, Tally},
 };
 use crate::events::{Event, catalogue, outbox::OutboxEvent, publish::plan};
-use auth::entity::EntityId;
-use base::{
-    clock::Time,
-    ids::{DeliveryId, EventId, WebhookId},
-    testing::CountingRandom,
-};
+use auth::EntityId;
+use base::testing::CountingRandom;
+use base::{DeliveryId, EventId, Time, WebhookId};
 
 const BEGIN: Time = Time::from_millis(1_795_167_900_000);
 const ATTEMPTS: u32 = 3;

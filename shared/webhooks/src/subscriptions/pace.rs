@@ -10,8 +10,8 @@ use super::{
     Webhooks,
     webhook::{Webhook, key},
 };
-use auth::entity::AuthorizedEntity;
-use base::{clock::Time, ids::WebhookId};
+use auth::AuthorizedEntity;
+use base::{Time, WebhookId};
 use storage::table::{Change, TableError, absent, at_most, exists};
 
 /// An exchange that lasts longer than this is slow.

@@ -1,7 +1,7 @@
 //! Problems of webhooks that several use cases answer with. Those of a single use case stand beside its error.
 
 use problem::{Problem, ProblemKind};
-use storage::table::TableError;
+use storage::TableError;
 
 /// Why a webhook was not found.
 #[derive(Debug, thiserror::Error)]

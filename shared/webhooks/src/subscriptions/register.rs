@@ -9,18 +9,11 @@ use super::{
     store::Webhooks,
     webhook::{Webhook, WebhookView},
 };
-use auth::entity::{AuthorizedEntity, EntityId};
-use base::{
-    clock::{SharedClock, Time},
-    ids::WebhookId,
-    random::SharedRandom,
-};
+use auth::{AuthorizedEntity, EntityId};
+use base::{SharedClock, SharedRandom, Time, WebhookId};
 use outbound::AddressRules;
 use problem::{JsonBody, Problem, ProblemKind};
-use storage::{
-    sealing::{KeyRings, SealError},
-    table::TableError,
-};
+use storage::{KeyRings, SealError, TableError};
 
 /// How many webhooks an entity may have: every publication reads them all, and one answer lists them.
 pub const MAX_WEBHOOKS: usize = 200;

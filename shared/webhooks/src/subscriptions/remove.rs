@@ -6,8 +6,8 @@
 
 use super::{health::Healths, problems::FindError, stats::Stats, store::Webhooks};
 use crate::deliveries::{Deliveries, jobs::Jobs};
-use auth::entity::AuthorizedEntity;
-use base::{clock::SharedClock, ids::WebhookId};
+use auth::AuthorizedEntity;
+use base::{SharedClock, WebhookId};
 use storage::table::Write;
 
 /// Removes webhooks.

@@ -9,7 +9,7 @@ use super::{
     store::SigningWebhook,
     webhook::{Webhook, key},
 };
-use base::clock::Time;
+use base::Time;
 use storage::table::{Change, TableError, Value, absent, is};
 
 /// The change of an endpoint; a part that is absent stays as it is.

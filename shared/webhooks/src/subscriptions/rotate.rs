@@ -14,17 +14,10 @@ use super::{
     secret::{RevealedSecret, SealedSecret, SigningSecret},
     store::Webhooks,
 };
-use auth::entity::AuthorizedEntity;
-use base::{
-    clock::{SharedClock, Time},
-    ids::WebhookId,
-    random::SharedRandom,
-};
+use auth::AuthorizedEntity;
+use base::{SharedClock, SharedRandom, Time, WebhookId};
 use problem::{Problem, ProblemKind};
-use storage::{
-    sealing::{KeyRings, SealError},
-    table::TableError,
-};
+use storage::{KeyRings, SealError, TableError};
 
 /// How long a secret signs after it was replaced.
 pub const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);

@@ -6,16 +6,9 @@ use std::fmt;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 
-use auth::entity::EntityId;
-use base::{
-    clock::Time,
-    ids::WebhookId,
-    random::{self, Random},
-};
-use storage::{
-    sealing::{KeyRing, SealError},
-    secrets::SecretBytes,
-};
+use auth::EntityId;
+use base::{Random, Time, WebhookId, random};
+use storage::{KeyRing, SealError, SecretBytes};
 
 const PREFIX: &str = "whsec_";
 

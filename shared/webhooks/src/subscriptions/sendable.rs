@@ -4,10 +4,10 @@ use super::{
     Webhook, Webhooks,
     problems::{webhook_disabled, webhook_not_found},
 };
-use auth::entity::AuthorizedEntity;
-use base::ids::WebhookId;
+use auth::AuthorizedEntity;
+use base::WebhookId;
 use problem::Problem;
-use storage::table::TableError;
+use storage::TableError;
 
 /// Why no event can be sent to a webhook.
 #[derive(Debug, thiserror::Error)]

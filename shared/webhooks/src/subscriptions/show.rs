@@ -8,9 +8,9 @@ use super::{
     store::Webhooks,
     webhook::{Webhook, WebhookView},
 };
-use auth::entity::AuthorizedEntity;
-use base::{clock::Time, ids::WebhookId};
-use storage::table::{Table, TableError};
+use auth::AuthorizedEntity;
+use base::{Time, WebhookId};
+use storage::{Table, TableError};
 
 /// Shows webhooks.
 #[derive(Debug, Clone)]

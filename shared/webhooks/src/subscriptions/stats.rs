@@ -16,8 +16,8 @@ use super::{
     histogram::{Histogram, LONGEST},
     tally::AttemptOutcome,
 };
-use auth::entity::AuthorizedEntity;
-use base::{clock::Time, ids::WebhookId};
+use auth::AuthorizedEntity;
+use base::{Time, WebhookId};
 use storage::table::{Change, Query, Table, TableError};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -7,12 +7,10 @@ use super::{
     secret::{SealedSecret, SigningSecret},
     webhook::{PREFIX, Webhook, key, partition},
 };
-use auth::entity::AuthorizedEntity;
-use base::{clock::Time, ids::WebhookId};
-use storage::{
-    sealing::{KeyRings, SealError},
-    table::{Change, Delete, Put, Table, TableError, Transaction, Write, Written, exists},
-};
+use auth::AuthorizedEntity;
+use base::{Time, WebhookId};
+use storage::table::{Change, Delete, Put, Table, TableError, Transaction, Write, Written, exists};
+use storage::{KeyRings, SealError};
 
 /// The webhooks in the table.
 #[derive(Debug, Clone)]

@@ -6,12 +6,8 @@ use serde_json::value::to_raw_value;
 
 use super::{Webhooks, sendable::Unsendable};
 use crate::events::{Event, EventType, catalogue, publish::Publisher};
-use auth::entity::AuthorizedEntity;
-use base::{
-    clock::SharedClock,
-    ids::{DeliveryId, EventId, WebhookId},
-    random::SharedRandom,
-};
+use auth::AuthorizedEntity;
+use base::{DeliveryId, EventId, SharedClock, SharedRandom, WebhookId};
 
 /// The type of test events.
 pub(super) const TEST: &EventType = catalogue::own("webhook.test");

@@ -10,9 +10,9 @@ use super::{
     operational::WebhookFailing,
     tally::{AttemptOutcome, Tally},
 };
-use auth::entity::AuthorizedEntity;
-use base::{clock::Time, ids::WebhookId, random::SharedRandom};
-use storage::table::{Table, TableError, Written};
+use auth::AuthorizedEntity;
+use base::{SharedRandom, Time, WebhookId};
+use storage::{Table, TableError, Written};
 
 /// An exchange that took longer than this may have begun before others failed.
 const SLOW: Duration = Duration::from_secs(1);

@@ -9,8 +9,8 @@ use super::{
     endpoint::{KeptEndpoint, SealContext},
     secret::RevealedSecret,
 };
-use auth::entity::EntityId;
-use base::{clock::Time, ids::WebhookId};
+use auth::EntityId;
+use base::{Time, WebhookId};
 
 /// A subscription of an endpoint, as the table has it.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -8,7 +8,8 @@ mod memory;
 
 use std::{collections::BTreeMap, error::Error, time::Duration};
 
-use auth::signing::SigningAlgorithm::{self, EdDsa, Es256};
+use auth::signing::SigningAlgorithm;
+use auth::signing::SigningAlgorithm::{EdDsa, Es256};
 use nix::time::{ClockId, clock_gettime};
 
 use memory::{Memory, Work};

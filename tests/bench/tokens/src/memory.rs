@@ -11,10 +11,7 @@ use auth::{
     token::{self, Audience, Claims, Presented, TokenFault},
 };
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ED25519, ParsedPublicKey};
-use base::{
-    clock::{SharedClock, SystemClock, Time},
-    random::SystemRandom,
-};
+use base::{SharedClock, SystemClock, SystemRandom, Time};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use gate::Reply;
 use issuer::{
@@ -26,7 +23,7 @@ use issuer::{
 };
 use problem::Problem;
 use serde_json::{Value, json};
-use storage::{secrets::SecretBytes, table::TableError};
+use storage::{SecretBytes, TableError};
 
 const CLIENT: &str = "app0123456789abcdefghijkl";
 const SCOPES: &str = "booking.read booking.write inventory.read";

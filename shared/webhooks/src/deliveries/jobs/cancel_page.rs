@@ -6,8 +6,8 @@ use super::{
     job::{PAGE, Piece, Progress, count_done},
 };
 use crate::deliveries::{index_group::IndexGroup, store::Deliveries};
-use base::{clock::Time, ids::WebhookId};
-use storage::table::TableError;
+use base::{Time, WebhookId};
+use storage::TableError;
 
 /// Works through a page of a removed webhook's deliveries.
 pub(super) async fn page(

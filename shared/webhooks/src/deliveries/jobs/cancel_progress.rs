@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::deliveries::by_entity::{ListPosition, Stretch};
-use base::clock::Time;
+use base::Time;
 
 /// How long after the removal a delivery may still begin to wait: its attempt or its publication may be under way.
 const SETTLED: Duration = Duration::from_secs(60);

@@ -16,8 +16,8 @@ use super::{
     job::{DueJob, LEASE, SHARD, shard_of},
     store::Jobs,
 };
-use auth::entity::EntityId;
-use base::clock::Time;
+use auth::EntityId;
+use base::Time;
 use storage::table::{Change, Delete, Query, TableError, Written, is};
 
 /// The prefix of the partition keys of places.

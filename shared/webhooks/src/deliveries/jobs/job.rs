@@ -10,12 +10,9 @@ use super::{
     recover_ranges::{Range, Ranges},
 };
 use crate::deliveries::by_entity::ListPosition;
-use auth::entity::EntityId;
-use base::{
-    clock::Time,
-    ids::{DeliveryId, WebhookId},
-};
-use storage::table::TableError;
+use auth::EntityId;
+use base::{DeliveryId, Time, WebhookId};
+use storage::TableError;
 
 /// The shard of turns in the index `byDue`.
 pub(super) const SHARD: &str = "JOBS";

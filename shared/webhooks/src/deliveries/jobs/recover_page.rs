@@ -8,12 +8,9 @@ use crate::{
     deliveries::{index_group::IndexGroup, item::HeadItem, store::Deliveries},
     subscriptions::store::Webhooks,
 };
-use auth::entity::AuthorizedEntity;
-use base::{
-    clock::{Clock, Time},
-    ids::DeliveryId,
-};
-use storage::table::TableError;
+use auth::AuthorizedEntity;
+use base::{Clock, DeliveryId, Time};
+use storage::TableError;
 
 /// Works through a page; the number is of the deliveries that are due now.
 pub(super) async fn page(

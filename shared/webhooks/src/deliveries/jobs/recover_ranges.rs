@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::deliveries::by_entity::{ListPosition, Stretch};
-use base::clock::Time;
+use base::Time;
 
 /// How many ranges a webhook may have. A range that is asked for again with a later end is no new one.
 pub const MAX_RANGES: usize = 50;

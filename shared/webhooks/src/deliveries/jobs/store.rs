@@ -5,8 +5,8 @@ use super::{
     job::{JobItem, RECOVER, Work, partition},
     recover_ranges::{Ranges, TooManyRanges},
 };
-use auth::entity::AuthorizedEntity;
-use base::{clock::Time, ids::WebhookId};
+use auth::AuthorizedEntity;
+use base::{Time, WebhookId};
 use storage::table::{Delete, Put, Table, TableError, Written, is, is_new};
 
 /// How often a write is tried again when others meet it.

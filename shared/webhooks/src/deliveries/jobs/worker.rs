@@ -12,11 +12,8 @@ use super::{
     turns,
 };
 use crate::{deliveries::store::Deliveries, subscriptions::store::Webhooks};
-use base::{
-    clock::{SharedClock, Time},
-    random::{self, SharedRandom},
-};
-use storage::table::TableError;
+use base::{SharedClock, SharedRandom, Time, random};
+use storage::TableError;
 
 /// How many entities have their turn at once.
 const AT_ONCE: i32 = 8;
