@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, value::RawValue};
 use auth::EntityId;
-use base::{EventId, Time};
-use base::testing::CountingRandom;
+use base::{EventId, Time, testing::CountingRandom};
 use webhooks::events::{Event, NewEvent, event::MAX_BYTES};
 
 fuzz_target!(|body: &[u8]| {

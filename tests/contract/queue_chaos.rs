@@ -3,8 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use base::SystemRandom;
-use base::random::unit;
+use base::{SystemRandom, random::unit};
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 use tokio::time::sleep;

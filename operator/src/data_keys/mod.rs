@@ -17,8 +17,7 @@ use crate::{
     Deployment, DeploymentError,
     replaced_secret::{ReplaceError, ReplacedSecret},
 };
-use base::pause;
-use base::{Clock, SystemClock, SystemRandom};
+use base::{Clock, SystemClock, SystemRandom, pause};
 use storage::{SealError, Table, TableError, sealing};
 
 /// The greatest number of passes over the table, for items that change each time that they are to be written.

@@ -81,8 +81,7 @@ impl Folder {
 mod tests {
     use std::env::temp_dir;
 
-    use base::SystemRandom;
-    use base::random::uuid;
+    use base::{SystemRandom, random::uuid};
 
     use super::*;
 

@@ -13,8 +13,7 @@ use std::{
 
 use aws_config::SdkConfig;
 use aws_sdk_secretsmanager::{Client, config::Builder};
-use storage::Table;
-use storage::secrets::versions::SecretVersions;
+use storage::{Table, secrets::versions::SecretVersions};
 
 /// A deployment, as its operator reaches it.
 pub struct Deployment {

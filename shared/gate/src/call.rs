@@ -6,8 +6,7 @@ use http::{HeaderMap, HeaderName};
 use lambda_http::{RequestExt, request::RequestContext};
 
 use auth::{AuthorizedEntity, Claims};
-use base::Time;
-use base::audit::Notes;
+use base::{Time, audit::Notes};
 use problem::{Problem, Query};
 
 /// A request that has passed the gate.

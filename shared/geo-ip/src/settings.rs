@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use base::environment::Switch;
-use base::{Environment, FromEnvironment};
+use base::{Environment, FromEnvironment, environment::Switch};
 use outbound::addresses::{AddressRules, Networks};
 
 use crate::StoreAddress;

@@ -17,9 +17,7 @@ use crate::{
     store::FolderStore,
     testing::{Answering, DatabaseBuilder, Server},
 };
-use base::logging;
-use base::testing::FixedClock;
-use base::{SystemRandom, Time};
+use base::{SystemRandom, Time, logging, testing::FixedClock};
 use outbound::AddressRules;
 
 const NOW: i64 = 1_795_167_900; // 2026-11-20

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use auth::signing::SigningAlgorithm;
-use base::wait::Wait;
-use base::{Environment, FromEnvironment};
+use base::{Environment, FromEnvironment, wait::Wait};
 
 /// How tokens are issued: `TOKEN_LIFETIME`.
 #[derive(Debug, Clone, Copy)]

@@ -11,8 +11,7 @@ use std::{
 
 use ipnet::IpNet;
 
-use base::environment::Switch;
-use base::{Environment, FromEnvironment};
+use base::{Environment, FromEnvironment, environment::Switch};
 
 /// Whereto the service may send: `DELIVERY_ALLOWED_NETWORKS` and `DELIVERY_ALLOW_HTTP`.
 #[derive(Debug, Clone, Default)]

@@ -89,8 +89,7 @@ impl fmt::Debug for State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::SystemRandom;
-    use base::testing::CountingRandom;
+    use base::{SystemRandom, testing::CountingRandom};
     use storage::sealing;
 
     fn name(text: &str) -> ProviderName {

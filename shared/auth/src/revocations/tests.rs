@@ -9,8 +9,7 @@ use futures::FutureExt;
 
 use super::*;
 use crate::{entity::Entities, scope::Scopes};
-use base::Time;
-use base::testing::FixedClock;
+use base::{Time, testing::FixedClock};
 
 const START: Time = Time::from_millis(1_795_167_900_000);
 

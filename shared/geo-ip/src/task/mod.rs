@@ -24,8 +24,7 @@ use base::metric::{Metrics, Name, Number};
 use base::{SharedClock, SharedRandom, Time, logging, pause};
 use problem::{Problem, ProblemKind};
 pub use request::TaskRequest;
-use storage::aws::Aws;
-use storage::{SecretError, SecretText, Secrets, Table, TableError, Written};
+use storage::{SecretError, SecretText, Secrets, Table, TableError, Written, aws::Aws};
 
 /// How long a call over HTTP may work: below the 27 seconds after which the gate gives up.
 const HTTP_LIMIT: Duration = Duration::from_secs(24);

@@ -7,8 +7,7 @@ use super::{
     show::{Conflict, FindError},
     store::Applications,
 };
-use base::audit::Notes;
-use base::{ClientSecretId, Time};
+use base::{ClientSecretId, Time, audit::Notes};
 use problem::{Problem, ProblemKind};
 use storage::{TableError, Written};
 

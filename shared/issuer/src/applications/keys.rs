@@ -12,8 +12,7 @@ use super::{
     show::{Conflict, FindError},
     store::Applications,
 };
-use base::Time;
-use base::audit::Notes;
+use base::{Time, audit::Notes};
 use problem::{JsonBody, Problem, ProblemKind};
 use storage::{Allowances, TableError, Written};
 

@@ -10,8 +10,7 @@ use super::{
     view::ApplicationView,
 };
 use crate::oauth::pepper::Pepper;
-use base::audit::Notes;
-use base::{SharedRandom, Time};
+use base::{SharedRandom, Time, audit::Notes};
 use problem::{Problem, ProblemKind};
 use storage::{Allowances, SecretError, SecretText, TableError};
 

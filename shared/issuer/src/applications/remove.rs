@@ -10,8 +10,7 @@ use super::{
     show::FindError,
     store::Applications,
 };
-use base::Time;
-use base::audit::Notes;
+use base::{Time, audit::Notes};
 use problem::Problem;
 use storage::{TableError, Written};
 

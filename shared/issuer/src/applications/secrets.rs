@@ -20,8 +20,7 @@ use super::{
     view::exposed,
 };
 use crate::oauth::pepper::Pepper;
-use base::audit::Notes;
-use base::{ClientSecretId, SharedRandom, Time};
+use base::{ClientSecretId, SharedRandom, Time, audit::Notes};
 use problem::{JsonBody, Problem, ProblemKind};
 use storage::{Allowances, SecretError, SecretText, TableError, Written};
 

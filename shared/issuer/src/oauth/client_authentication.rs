@@ -11,8 +11,7 @@ use super::{
 };
 use crate::applications::{Application, Applications};
 use auth::{Claims, Entities, Scope};
-use base::audit::Notes;
-use base::{SharedClock, Time, logging};
+use base::{SharedClock, Time, audit::Notes, logging};
 use problem::{Problem, ProblemKind};
 use storage::{SecretBytes, SecretError, SecretText, Secrets, Table, TableError, Written};
 

@@ -10,10 +10,8 @@ use super::{
     form::{Form, Posted},
     signing_keys::{SigningKeyCache, SigningKeyError},
 };
-use auth::token::NotIssued;
-use auth::{Audience, Claims, Scope, Scopes, token};
-use base::audit::Notes;
-use base::{SharedRandom, Time};
+use auth::{Audience, Claims, Scope, Scopes, token, token::NotIssued};
+use base::{SharedRandom, Time, audit::Notes};
 use problem::{Problem, ProblemKind};
 
 /// Issues tokens to applications.

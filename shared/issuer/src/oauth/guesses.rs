@@ -21,9 +21,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::Deserialize;
 use serde_json::Value;
 
-use base::Time;
-use base::environment::AtLeastOne;
-use base::{Environment, FromEnvironment};
+use base::{Environment, FromEnvironment, Time, environment::AtLeastOne};
 use storage::table::{Change, Key, Table, TableError};
 
 /// How many minutes count beside the present one, so that a failed attempt counts for five to six.

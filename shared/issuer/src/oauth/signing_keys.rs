@@ -5,9 +5,8 @@ use std::{sync::Arc, time::Duration};
 
 use auth::signing::{BadSigningKey, SigningKey, SigningKeys, SigningSecret};
 use auth::{Verifier, signing};
-use base::SharedClock;
-use base::Time;
 use base::refreshed::{Refreshed, Source};
+use base::{SharedClock, Time};
 use problem::Problem;
 use storage::{SecretError, Secrets, TableError};
 

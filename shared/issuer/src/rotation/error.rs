@@ -6,8 +6,7 @@ use auth::{
     signing::{BadSigningKey, SECRET},
 };
 use base::Time;
-use storage::secrets::versions::PENDING;
-use storage::{SecretError, TableError};
+use storage::{SecretError, TableError, secrets::versions::PENDING};
 
 /// Why a step was not done. Secrets Manager or the operator tries again.
 #[derive(Debug, thiserror::Error)]

@@ -9,10 +9,8 @@ use serde_json::Value;
 
 use super::*;
 use auth::{jws::JwsFault, keys::last_token_of_a_retired_key, signing::SigningAlgorithm};
-use base::Clock;
-use base::testing::FixedClock;
-use storage::secrets::versions::CURRENT;
-use storage::{SecretError, TableError};
+use base::{Clock, testing::FixedClock};
+use storage::{SecretError, TableError, secrets::versions::CURRENT};
 
 const START: Time = Time::from_millis(1_795_167_900_123);
 const LEAD: Duration = Duration::from_secs(600);

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use base::gather::Unanswered;
-use base::pause;
+use base::{gather::Unanswered, pause};
 
 use super::error::TableError;
 

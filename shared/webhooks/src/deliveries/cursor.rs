@@ -8,8 +8,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use super::{by_entity::ListPosition, filters::Filters};
 use auth::EntityId;
 use base::Random;
-use storage::KeyRing;
-use storage::sealing::is_sealed;
+use storage::{KeyRing, sealing::is_sealed};
 
 /// Longer than any cursor.
 const MAX_LENGTH: usize = 1024;
@@ -64,8 +63,7 @@ fn context(entity: &EntityId, filters: &Filters) -> String {
 mod tests {
     use super::*;
     use crate::deliveries::{by_entity::tests::position_at, delivery::Status};
-    use base::SystemRandom;
-    use base::testing::CountingRandom;
+    use base::{SystemRandom, testing::CountingRandom};
     use proptest::prelude::*;
     use storage::sealing::ring;
 

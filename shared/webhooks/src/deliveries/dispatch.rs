@@ -32,8 +32,7 @@ use crate::{
 use auth::AuthorizedEntity;
 use base::{SharedClock, SharedRandom, Time, WebhookId, logging, random};
 use outbound::Outbound;
-use storage::aws::Aws;
-use storage::{KeyRings, SealError, Table, TableError};
+use storage::{KeyRings, SealError, Table, TableError, aws::Aws};
 
 /// The longest pause of a delivery that cannot be attempted at all.
 const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);

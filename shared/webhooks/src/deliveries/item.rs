@@ -199,8 +199,7 @@ pub(super) mod tests {
     use super::*;
     use crate::events::catalogue;
     use auth::EntityId;
-    use base::WebhookId;
-    use base::testing::CountingRandom;
+    use base::{WebhookId, testing::CountingRandom};
     use serde_json::value::RawValue;
     use std::collections::BTreeMap;
 

@@ -15,8 +15,7 @@ use tokio::time::timeout;
 
 use super::notice::Notice;
 use base::gather::{Calls, Gather, Unanswered};
-use base::{Environment, FromEnvironment};
-use base::{Time, logging};
+use base::{Environment, FromEnvironment, Time, logging};
 use storage::aws::Aws;
 
 /// The longest delay of a message. A delivery that is due later waits in the table, where the sweep finds it.

@@ -4,8 +4,7 @@ use std::{str::FromStr, time::Duration};
 
 use http::StatusCode;
 
-use base::wait::Wait;
-use base::{Environment, FromEnvironment, Time, wait};
+use base::{Environment, FromEnvironment, Time, wait, wait::Wait};
 use outbound::{AttemptError, HttpResponse};
 
 /// The longest schedule, and the longest single wait.

@@ -24,8 +24,7 @@ use super::{
     publish::Publisher,
 };
 use auth::{AuthorizedEntity, EntityId};
-use base::metric::Longest;
-use base::{EventId, Random, Time, WebhookId, logging, random};
+use base::{EventId, Random, Time, WebhookId, logging, metric::Longest, random};
 use storage::table::{Delete, Put, Query, Table, TableError};
 
 /// How many shards the outbox has in the index `byDue`. They are emptied side by side.

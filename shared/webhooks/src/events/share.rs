@@ -19,8 +19,7 @@ use tokio::{join, time::timeout};
 
 use super::counts::{Admission, Counts, MINUTE};
 use auth::{AuthorizedEntity, EntityId};
-use base::environment::AtLeastOne;
-use base::{Environment, FromEnvironment, SharedClock, logging};
+use base::{Environment, FromEnvironment, SharedClock, environment::AtLeastOne, logging};
 use problem::{Problem, ProblemKind};
 use storage::table::{Change, Table, TableError, Written};
 

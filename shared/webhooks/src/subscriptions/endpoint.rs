@@ -191,8 +191,7 @@ impl fmt::Debug for KeptEndpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::testing::CountingRandom;
-    use base::{SystemRandom, Time};
+    use base::{SystemRandom, Time, testing::CountingRandom};
     use storage::sealing;
 
     const URL: &str = "https://example.com/hook?token=s3cret";

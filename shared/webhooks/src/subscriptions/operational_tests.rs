@@ -15,8 +15,7 @@ use super::{
 };
 use crate::events::{Event, catalogue, outbox::OutboxEvent, publish::plan};
 use auth::EntityId;
-use base::testing::CountingRandom;
-use base::{DeliveryId, EventId, Time, WebhookId};
+use base::{DeliveryId, EventId, Time, WebhookId, testing::CountingRandom};
 
 const BEGIN: Time = Time::from_millis(1_795_167_900_000);
 const ATTEMPTS: u32 = 3;
