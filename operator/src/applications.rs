@@ -11,19 +11,17 @@ use base::audit::{Action, Notes};
 use base::{Clock, SystemClock, SystemRandom, Time};
 use issuer::{
     applications::{
-        Application, Applications,
+        Application, ApplicationError as Cause, Applications,
         caller::Caller,
         client_secret,
-        credential_removal::{CredentialName, CredentialRemoved, RemoveCredentialError},
+        credential_removal::{CredentialName, CredentialRemoved},
         new_application::{NewApplication, fresh_client_id},
-        register::{CreateError, Created, Registration},
-        remove::RemoveError,
-        secrets::{AddSecretError, AddedSecret, SecretAddition, TooMany},
-        show::FindError,
+        register::{Created, Registration},
+        secrets::AddedSecret,
     },
     oauth::pepper::{Pepper, PepperSource},
 };
-use storage::{Allowances, SecretError, SecretText, Secrets, Table, TableError};
+use storage::{Allowances, SecretError, SecretText, Secrets, Table};
 
 const OPERATOR: Caller<'static> = Caller::of_operator();
 
@@ -62,33 +60,29 @@ pub enum ApplicationError {
     /// The application lacks this secret or key.
     #[error("the application has no secret and no key {0}; `waypost-admin application show CLIENT_ID` lists them")]
     NoCredential(String),
-    /// The application was not found.
+    /// The application could not be read or changed.
     #[error(transparent)]
-    Find(#[from] FindError),
-    /// The application was not made.
-    #[error(transparent)]
-    Create(#[from] CreateError),
-    /// The secret was not added.
-    #[error(transparent)]
-    AddSecret(#[from] AddSecretError),
-    /// The credential was not removed.
-    #[error(transparent)]
-    RemoveCredential(#[from] RemoveCredentialError),
-    /// The application was not removed.
-    #[error(transparent)]
-    Remove(#[from] RemoveError),
-    /// The table did not answer.
-    #[error(transparent)]
-    Table(#[from] TableError),
+    Other(Cause),
 }
 
 impl ApplicationError {
     /// Whether the request cannot be fulfilled as things are. Nothing was changed, and a repetition would end in the same way.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::NoPepper(_) | Self::NoApplication(_) | Self::TooManySecrets(_) | Self::NoCredential(_))
+        !matches!(self, Self::Other(_))
     }
 }
 
+impl From<Cause> for ApplicationError {
+    fn from(cause: Cause) -> Self {
+        match cause {
+            Cause::Pepper(SecretError::Missing { name }) => Self::NoPepper(name),
+            Cause::NotFound(client_id) => Self::NoApplication(client_id),
+            Cause::TooManySecrets(end) => Self::TooManySecrets(end),
+            Cause::CredentialNotFound(name) => Self::NoCredential(name),
+            other => Self::Other(other),
+        }
+    }
+}
 impl OperatorsApplications {
     /// The applications of this deployment.
     pub fn of(deployment: &Deployment) -> Self {
@@ -109,11 +103,7 @@ impl OperatorsApplications {
     /// Makes an application.
     pub async fn create(&self, new: NewApplication) -> Result<Created, ApplicationError> {
         let notes = Notes::default();
-        let created = self.registration().create(&OPERATOR, new, &notes, SystemClock.now()).await;
-        let created = created.map_err(|error| match error {
-            CreateError::Pepper(SecretError::Missing { name }) => ApplicationError::NoPepper(name),
-            error => error.into(),
-        })?;
+        let created = self.registration().create(&OPERATOR, new, &notes, SystemClock.now()).await?;
         audit::write(&self.environment, Action::CreateApplication, &notes);
         Ok(created)
     }
@@ -130,34 +120,18 @@ impl OperatorsApplications {
 
     /// The application with this client identifier.
     pub async fn find(&self, client_id: &str) -> Result<Application, ApplicationError> {
-        let found = self.applications.show(&OPERATOR, client_id, &Notes::default()).await;
-        found.map_err(|error| match error {
-            FindError::NotFound => ApplicationError::NoApplication(client_id.to_owned()),
-            error => error.into(),
-        })
+        Ok(self.applications.show(&OPERATOR, client_id, &Notes::default()).await?)
     }
 
     /// The applications that a managing entity manages, the newest first.
     pub async fn of_owner(&self, owner: &EntityId) -> Result<Vec<Application>, ApplicationError> {
-        Ok(self.applications.of(owner).await?)
+        Ok(self.applications.of(owner).await.map_err(Cause::from)?)
     }
 
     /// Gives an application a new secret. The previous one is accepted for as long as the overlap.
     pub async fn add_secret(&self, client_id: &str, overlap: Duration) -> Result<AddedSecret, ApplicationError> {
         let notes = Notes::default();
-        let addition = SecretAddition {
-            applications: self.applications.clone(),
-            allowances: self.allowances.clone(),
-            pepper: self.pepper(),
-            random: Arc::new(SystemRandom),
-        };
-        let added = addition.add(&OPERATOR, client_id, overlap, &notes, SystemClock.now()).await;
-        let added = added.map_err(|error| match error {
-            AddSecretError::Find(FindError::NotFound) => ApplicationError::NoApplication(client_id.to_owned()),
-            AddSecretError::TooMany(TooMany(end)) => ApplicationError::TooManySecrets(end),
-            AddSecretError::Pepper(SecretError::Missing { name }) => ApplicationError::NoPepper(name),
-            error => error.into(),
-        })?;
+        let added = self.registration().add_secret(&OPERATOR, client_id, overlap, &notes, SystemClock.now()).await?;
         audit::write(&self.environment, Action::CreateSecret, &notes);
         Ok(added)
     }
@@ -169,16 +143,12 @@ impl OperatorsApplications {
         credential: CredentialName<'_>,
     ) -> Result<CredentialRemoved, ApplicationError> {
         let (notes, now) = (Notes::default(), SystemClock.now());
-        let (action, name) = match credential {
-            CredentialName::Secret(id) => (Action::RemoveSecret, id),
-            CredentialName::Key(kid) => (Action::RemoveKey, kid),
+        let action = match credential {
+            CredentialName::Secret(_) => Action::RemoveSecret,
+            CredentialName::Key(_) => Action::RemoveKey,
         };
         let removal = self.applications.remove_credential(&OPERATOR, client_id, credential, true, &notes, now);
-        let removed = removal.await.map_err(|error| match error {
-            RemoveCredentialError::Find(FindError::NotFound) => ApplicationError::NoApplication(client_id.to_owned()),
-            RemoveCredentialError::NotFound => ApplicationError::NoCredential(name.to_owned()),
-            error => error.into(),
-        })?;
+        let removed = removal.await?;
         audit::write(&self.environment, action, &notes);
         Ok(removed)
     }
@@ -186,11 +156,7 @@ impl OperatorsApplications {
     /// Removes an application and revokes its tokens.
     pub async fn remove(&self, client_id: &str) -> Result<Application, ApplicationError> {
         let notes = Notes::default();
-        let removed = self.applications.remove(&OPERATOR, client_id, true, &notes, SystemClock.now()).await;
-        let removed = removed.map_err(|error| match error {
-            RemoveError::Find(FindError::NotFound) => ApplicationError::NoApplication(client_id.to_owned()),
-            error => error.into(),
-        })?;
+        let removed = self.applications.remove(&OPERATOR, client_id, true, &notes, SystemClock.now()).await?;
         audit::write(&self.environment, Action::RemoveApplication, &notes);
         Ok(removed)
     }
@@ -199,13 +165,9 @@ impl OperatorsApplications {
         Registration {
             applications: self.applications.clone(),
             allowances: self.allowances.clone(),
-            pepper: self.pepper(),
+            pepper: Pepper::new(PepperSource(self.secrets.clone()), Arc::new(SystemClock)),
             random: Arc::new(SystemRandom),
         }
-    }
-
-    fn pepper(&self) -> Pepper {
-        Pepper::new(PepperSource(self.secrets.clone()), Arc::new(SystemClock))
     }
 }
 

@@ -1,12 +1,28 @@
 #![doc = include_str!("../README.md")]
 
+use function::Service;
 use gate::{EntityCall, Reply};
-use issuer::applications::{
-    Applications,
-    caller::{Caller, confirmed},
-    credential_removal::CredentialName,
+use issuer::{
+    applications::{
+        Applications,
+        caller::{Caller, confirmed},
+        credential_removal::CredentialName,
+        register::Registration,
+    },
+    oauth::pepper::{Pepper, PepperSource},
 };
 use problem::Problem;
+use storage::{Allowances, SecretSettings};
+
+/// Makes applications and secrets for the function that runs here.
+pub async fn registration(service: &Service, secrets: SecretSettings) -> Registration {
+    Registration {
+        applications: Applications::new(service.table()),
+        allowances: Allowances::new(service.table()),
+        pepper: Pepper::warm(PepperSource(service.secrets(secrets)), service.clock()).await,
+        random: service.random(),
+    }
+}
 
 /// The managing entity that calls, and its token.
 pub fn caller(call: &EntityCall) -> Result<Caller<'_>, Problem> {

@@ -1,32 +1,20 @@
 //! POST …/application/{clientId}/secret: gives an application a further secret, and shows the secret this once.
 
 use function::{Service, StartError};
-use functions_applications::{caller, client_id};
+use functions_applications::{caller, client_id, registration};
 use gate::{EntityCall, Reply, endpoints};
-use issuer::{
-    applications::{
-        Applications,
-        secrets::{self, SecretAddition},
-    },
-    oauth::pepper::{Pepper, PepperSource},
-};
+use issuer::applications::{register::Registration, secrets};
 use problem::Problem;
-use storage::Allowances;
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, secrets) = Service::start().await?;
-    let addition = SecretAddition {
-        applications: Applications::new(service.table()),
-        allowances: Allowances::new(service.table()),
-        pepper: Pepper::warm(PepperSource(service.secrets(secrets)), service.clock()).await,
-        random: service.random(),
-    };
-    service.serve(endpoints::ADD_APPLICATION_SECRET, addition, add).await
+    let registration = registration(&service, secrets).await;
+    service.serve(endpoints::ADD_APPLICATION_SECRET, registration, add).await
 }
 
-async fn add(addition: &SecretAddition, call: EntityCall) -> Result<Reply, Problem> {
+async fn add(registration: &Registration, call: EntityCall) -> Result<Reply, Problem> {
     let overlap = secrets::overlap(&call.body)?;
-    let added = addition.add(&caller(&call)?, client_id(&call), overlap, &call.notes, call.now).await?;
+    let added = registration.add_secret(&caller(&call)?, client_id(&call), overlap, &call.notes, call.now).await?;
     Ok(Reply::ok(&added)?.uncached())
 }

@@ -1,24 +1,15 @@
 //! POST …/application: makes an application, and shows its secret this once.
 
 use function::{Service, StartError};
-use functions_applications::caller;
+use functions_applications::{caller, registration};
 use gate::{EntityCall, Reply, endpoints};
-use issuer::{
-    applications::{Applications, new_application::NewApplication, register::Registration},
-    oauth::pepper::{Pepper, PepperSource},
-};
+use issuer::applications::{new_application::NewApplication, register::Registration};
 use problem::Problem;
-use storage::Allowances;
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, secrets) = Service::start().await?;
-    let registration = Registration {
-        applications: Applications::new(service.table()),
-        allowances: Allowances::new(service.table()),
-        pepper: Pepper::warm(PepperSource(service.secrets(secrets)), service.clock()).await,
-        random: service.random(),
-    };
+    let registration = registration(&service, secrets).await;
     service.serve(endpoints::CREATE_APPLICATION, registration, create).await
 }
 

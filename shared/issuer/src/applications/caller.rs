@@ -2,33 +2,14 @@
 //! can do all that the application can. Otherwise a token with few rights could make itself one with
 //! all, or remove the applications of others.
 
-use http::header::WWW_AUTHENTICATE;
-use serde_json::json;
-
-use super::application::Application;
+use super::{application::Application, error::ApplicationError};
 use auth::{AuthorizedEntity, Claims, Entities, Scopes};
-use problem::{Problem, ProblemKind, Query};
+use problem::{Problem, Query};
 
 /// The one that manages applications: a managing entity by a token that covers it, or the operator
 /// of the deployment.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a>(Option<(&'a AuthorizedEntity, &'a Claims)>);
-
-/// The application can do more than the caller's token.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ExceedsCaller {
-    /// The application has scopes that the token lacks.
-    #[error("the caller's token lacks scopes of the application: {0}")]
-    Scopes(Scopes),
-    /// The application may act for managing entities that the token does not cover.
-    #[error("the caller's token does not cover all managing entities of the application")]
-    Entities(Vec<String>),
-}
-
-/// The application would lose its access by its own token, and the request does not confirm that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an application's own token would end its access, without a confirmation")]
-pub struct ConfirmationRequired;
 
 impl<'a> Caller<'a> {
     /// A managing entity, by a token with these claims. It manages the applications that it owns.
@@ -54,31 +35,31 @@ impl<'a> Caller<'a> {
 
     /// Fails unless the token has all these scopes for all these entities. Every entity, `*`, is
     /// covered only by a token for every entity.
-    pub fn check(&self, scopes: Scopes, entities: &Entities) -> Result<(), ExceedsCaller> {
+    pub fn check(&self, scopes: Scopes, entities: &Entities) -> Result<(), ApplicationError> {
         let Some((_, token)) = self.0 else { return Ok(()) };
         let lacking = scopes.without(token.scopes);
         if !lacking.is_empty() {
-            return Err(ExceedsCaller::Scopes(lacking));
+            return Err(ApplicationError::ExceedsScopes(lacking));
         }
         let foreign: Vec<_> = entities.iter().filter(|entity| !token.entities.cover(entity)).collect();
         if foreign.is_empty() {
             Ok(())
         } else {
-            Err(ExceedsCaller::Entities(foreign.into_iter().map(str::to_owned).collect()))
+            Err(ApplicationError::ExceedsEntities(foreign.into_iter().map(str::to_owned).collect()))
         }
     }
 
     /// Fails unless the token can do all that this application can.
-    pub fn check_of(&self, application: &Application) -> Result<(), ExceedsCaller> {
+    pub fn check_of(&self, application: &Application) -> Result<(), ApplicationError> {
         self.check(application.scopes, &application.entities)
     }
 
     /// Fails when the token is this application's own, unless the request is confirmed. A caller
     /// that removes another application keeps its own access, so that it can repair what it did,
     /// and needs no confirmation.
-    pub fn check_confirmation(&self, application: &Application, confirmed: bool) -> Result<(), ConfirmationRequired> {
+    pub fn check_confirmation(&self, application: &Application, confirmed: bool) -> Result<(), ApplicationError> {
         let own = self.0.is_some_and(|(_, token)| token.client_id == application.client_id);
-        if own && !confirmed { Err(ConfirmationRequired) } else { Ok(()) }
+        if own && !confirmed { Err(ApplicationError::Unconfirmed) } else { Ok(()) }
     }
 }
 
@@ -88,34 +69,4 @@ pub fn confirmed(mut query: Query<'_>) -> Result<bool, Problem> {
     let confirmed = query.optional("confirm", "`true` or `false`", |text| text.parse().ok());
     query.finish()?;
     Ok(confirmed.unwrap_or(false))
-}
-
-impl From<ExceedsCaller> for Problem {
-    fn from(error: ExceedsCaller) -> Self {
-        match error {
-            ExceedsCaller::Scopes(lacking) => {
-                let detail = format!(
-                    "Your token lacks scopes of the application: {lacking}. Whoever makes, changes or removes an application \
-                     needs all of its scopes."
-                );
-                let challenge = format!(r#"Bearer error="insufficient_scope", scope="{lacking}""#);
-                Self::new(ProblemKind::InsufficientScope, detail)
-                    .with_header(WWW_AUTHENTICATE, challenge)
-                    .with_property("requiredScope", lacking.to_string())
-            }
-            ExceedsCaller::Entities(foreign) => {
-                let detail = "Your token does not cover all managing entities of the application, as whoever makes, changes or \
-                              removes it needs to.";
-                Self::new(ProblemKind::EntityNotCovered, detail).with_property("notCovered", json!(foreign))
-            }
-        }
-    }
-}
-
-impl From<ConfirmationRequired> for Problem {
-    fn from(_: ConfirmationRequired) -> Self {
-        let detail = "This would end the access of the very application that asks for it; nothing was done. If it is meant, send \
-                      the request again with ?confirm=true.";
-        Self::new(ProblemKind::ConfirmationRequired, detail)
-    }
 }

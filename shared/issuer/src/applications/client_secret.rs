@@ -15,6 +15,9 @@ use storage::{SecretBytes, SecretText};
 /// encoding agrees.
 const LENGTH: usize = 43;
 
+/// How many secrets may be accepted at once.
+pub const MAX_SECRETS: usize = 2;
+
 /// A client secret without its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

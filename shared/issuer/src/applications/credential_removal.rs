@@ -1,15 +1,9 @@
 //! Removing a secret or a key of an application. One transaction removes the credential and revokes
 //! the tokens that were got with it.
 
-use super::{
-    caller::{Caller, ConfirmationRequired, ExceedsCaller},
-    keys, secrets,
-    show::{Conflict, FindError},
-    store::Applications,
-};
+use super::{caller::Caller, error::ApplicationError, keys, secrets, store::Applications};
 use base::{ClientSecretId, Time, audit::Notes};
-use problem::{Problem, ProblemKind};
-use storage::{TableError, Written};
+use storage::Written;
 
 /// The credential that is to be removed, by the text that the caller names it with.
 #[derive(Debug, Clone, Copy)]
@@ -27,29 +21,6 @@ pub struct CredentialRemoved {
     pub was_the_last: bool,
 }
 
-/// Why a credential was not removed.
-#[derive(Debug, thiserror::Error)]
-pub enum RemoveCredentialError {
-    /// The entity has no such application, or it could not be read.
-    #[error(transparent)]
-    Find(#[from] FindError),
-    /// The application can do more than the caller.
-    #[error(transparent)]
-    Exceeds(#[from] ExceedsCaller),
-    /// The application has no such secret or key.
-    #[error("the application has no such secret or key")]
-    NotFound,
-    /// The application would end its own access.
-    #[error(transparent)]
-    Confirmation(#[from] ConfirmationRequired),
-    /// Another change of the application came first.
-    #[error(transparent)]
-    Conflict(#[from] Conflict),
-    /// The table could not be written.
-    #[error(transparent)]
-    Table(#[from] TableError),
-}
-
 impl Applications {
     /// Removes a secret or a key of an application, and revokes the tokens that were got with it.
     pub async fn remove_credential(
@@ -60,7 +31,7 @@ impl Applications {
         confirmed: bool,
         notes: &Notes,
         now: Time,
-    ) -> Result<CredentialRemoved, RemoveCredentialError> {
+    ) -> Result<CredentialRemoved, ApplicationError> {
         let application = self.show(caller, client_id, notes).await?;
         caller.check_of(&application)?;
         let (name, left) = match credential {
@@ -69,30 +40,14 @@ impl Applications {
             }
             CredentialName::Key(kid) => (kid, keys::without(&application, kid)),
         };
-        let left = left.ok_or(RemoveCredentialError::NotFound)?;
+        let left = left.ok_or_else(|| ApplicationError::CredentialNotFound(name.to_owned()))?;
         notes.subject(&format!("{}/{name}", application.client_id));
         if left.will_be_nothing() {
             caller.check_confirmation(&application, confirmed)?;
         }
         match self.leave(&application, &left, now).await? {
             Written::Done(()) => Ok(CredentialRemoved { was_the_last: left.is_nothing(now) }),
-            Written::Lost(_) => Err(self.lost(caller, client_id, notes).await.into()),
-        }
-    }
-}
-
-impl From<RemoveCredentialError> for Problem {
-    fn from(error: RemoveCredentialError) -> Self {
-        match error {
-            RemoveCredentialError::Find(error) => error.into(),
-            RemoveCredentialError::Exceeds(error) => error.into(),
-            RemoveCredentialError::NotFound => {
-                let detail = "The application has no secret or key with the identifier in the path, or no longer.";
-                Self::new(ProblemKind::CredentialNotFound, detail)
-            }
-            RemoveCredentialError::Confirmation(error) => error.into(),
-            RemoveCredentialError::Conflict(error) => error.into(),
-            RemoveCredentialError::Table(error) => error.into(),
+            Written::Lost(_) => Err(self.lost(caller, client_id, notes).await),
         }
     }
 }

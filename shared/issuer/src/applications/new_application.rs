@@ -15,6 +15,9 @@ use base::{Random, Time, random};
 use problem::{JsonBody, Problem, Violations};
 use storage::{SecretBytes, SecretText};
 
+/// How many applications an entity may have: one answer lists them.
+pub const MAX_APPLICATIONS: usize = 100;
+
 const MAX_NAME_LENGTH: usize = 100;
 /// How many managing entities an application may be registered for, and how many bytes their
 /// identifiers may have together: every token carries them all.

@@ -1,23 +1,20 @@
-//! Making an application.
+//! Making applications.
 
 use super::{
     application::Application,
-    caller::{Caller, ExceedsCaller},
+    caller::Caller,
     client_secret::ClientSecret,
-    credential_allowance::{self, AllowanceError},
-    new_application::NewApplication,
+    credential_allowance,
+    error::ApplicationError,
+    new_application::{MAX_APPLICATIONS, NewApplication},
     store::Applications,
     view::ApplicationView,
 };
 use crate::oauth::pepper::Pepper;
 use base::{SharedRandom, Time, audit::Notes};
-use problem::{Problem, ProblemKind};
-use storage::{Allowances, SecretError, SecretText, TableError};
+use storage::{Allowances, SecretText, TableError};
 
-/// How many applications an entity may have: one answer lists them.
-pub const MAX_APPLICATIONS: usize = 100;
-
-/// Makes applications for their owners.
+/// Makes applications for their owners, and further secrets (`secrets.rs`).
 pub struct Registration {
     /// Where applications are kept.
     pub applications: Applications,
@@ -38,26 +35,6 @@ pub struct Created {
     pub secret: Option<SecretText>,
 }
 
-/// Why no application was made.
-#[derive(Debug, thiserror::Error)]
-pub enum CreateError {
-    /// The application would be able to do more than the caller.
-    #[error(transparent)]
-    Exceeds(#[from] ExceedsCaller),
-    /// The entity has as many applications as it may have.
-    #[error("the entity has {MAX_APPLICATIONS} applications")]
-    TooMany,
-    /// Too many were made in this hour.
-    #[error(transparent)]
-    Allowance(#[from] AllowanceError),
-    /// The pepper could not be read.
-    #[error(transparent)]
-    Pepper(#[from] SecretError),
-    /// The table could not be read or written.
-    #[error(transparent)]
-    Table(#[from] TableError),
-}
-
 impl Registration {
     /// Makes an application.
     pub async fn create(
@@ -66,14 +43,14 @@ impl Registration {
         new: NewApplication,
         notes: &Notes,
         now: Time,
-    ) -> Result<Created, CreateError> {
+    ) -> Result<Created, ApplicationError> {
         caller.check(new.scopes, &new.entities)?;
         // Two requests at once may pass together: the limit keeps lists short, and one more does no
         // harm.
         if let Some(entity) = caller.entity()
             && self.applications.count_of(entity).await? >= MAX_APPLICATIONS
         {
-            return Err(CreateError::TooMany);
+            return Err(ApplicationError::TooManyApplications);
         }
         let count = new.credentials().saturating_add(1);
         credential_allowance::spend(&self.allowances, caller, count, now).await?;
@@ -95,7 +72,7 @@ impl Registration {
         new: NewApplication,
         (client_id, secret): (&str, &SecretText),
         now: Time,
-    ) -> Result<bool, CreateError> {
+    ) -> Result<bool, ApplicationError> {
         caller.check(new.scopes, &new.entities)?;
         let pepper = self.pepper.get().await?;
         match self.applications.find(client_id).await {
@@ -115,20 +92,5 @@ impl Created {
     /// The application as its owner sees it, with its secret.
     pub fn view(&self, now: Time) -> ApplicationView<'_> {
         self.application.view(now, self.secret.as_ref())
-    }
-}
-
-impl From<CreateError> for Problem {
-    fn from(error: CreateError) -> Self {
-        match error {
-            CreateError::Exceeds(error) => error.into(),
-            CreateError::TooMany => {
-                let detail = format!("A managing entity may have {MAX_APPLICATIONS} applications; remove one first.");
-                Self::new(ProblemKind::ApplicationLimit, detail).with_property("limit", MAX_APPLICATIONS)
-            }
-            CreateError::Allowance(error) => error.into(),
-            CreateError::Pepper(error) => error.into(),
-            CreateError::Table(error) => error.into(),
-        }
     }
 }

@@ -11,21 +11,18 @@ use serde::Serialize;
 
 use super::{
     application::Application,
-    caller::{Caller, ExceedsCaller},
-    client_secret::{self, ClientSecret},
-    credential_allowance::{self, AllowanceError},
+    caller::Caller,
+    client_secret::{self, ClientSecret, MAX_SECRETS},
+    credential_allowance,
+    error::ApplicationError,
+    register::Registration,
     remaining_credentials::RemainingCredentials,
-    show::{Conflict, FindError},
-    store::Applications,
     view::exposed,
 };
-use crate::oauth::pepper::Pepper;
-use base::{ClientSecretId, SharedRandom, Time, audit::Notes};
-use problem::{JsonBody, Problem, ProblemKind};
-use storage::{Allowances, SecretError, SecretText, TableError, Written};
+use base::{ClientSecretId, Time, audit::Notes};
+use problem::{JsonBody, Problem};
+use storage::{SecretText, Written};
 
-/// How many secrets may be accepted at once.
-pub const MAX_SECRETS: usize = 2;
 /// How many that have ended are kept when a new one is added, so that the item of an application
 /// stays small.
 const MAX_ENDED: usize = 6;
@@ -33,18 +30,6 @@ const MAX_ENDED: usize = 6;
 const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest that may be said, in seconds: seven days.
 const MAX_OVERLAP: u32 = 7 * 24 * 60 * 60;
-
-/// Adds secrets to applications.
-pub struct SecretAddition {
-    /// Where applications are kept.
-    pub applications: Applications,
-    /// Counts credentials by the hour.
-    pub allowances: Allowances,
-    /// The key of the hashes of secrets.
-    pub pepper: Pepper,
-    /// Draws secrets and their identifiers.
-    pub random: SharedRandom,
-}
 
 /// A new secret, which is shown this once.
 #[derive(Debug, Serialize)]
@@ -71,47 +56,16 @@ pub struct Rotated {
     pub previous_ends: Option<Time>,
 }
 
-/// The application has as many live secrets as it may have; the first of them ends at this time.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the application has {MAX_SECRETS} live secrets, and the first of them ends at {0}")]
-pub struct TooMany(pub Time);
-
-/// Why a secret was not added.
-#[derive(Debug, thiserror::Error)]
-pub enum AddSecretError {
-    /// The entity has no such application, or it could not be read.
-    #[error(transparent)]
-    Find(#[from] FindError),
-    /// The application can do more than the caller.
-    #[error(transparent)]
-    Exceeds(#[from] ExceedsCaller),
-    /// The pepper could not be read.
-    #[error(transparent)]
-    Pepper(#[from] SecretError),
-    /// The application has as many live secrets as it may have.
-    #[error(transparent)]
-    TooMany(#[from] TooMany),
-    /// Too many were made in this hour.
-    #[error(transparent)]
-    Allowance(#[from] AllowanceError),
-    /// Another change of the application came first.
-    #[error(transparent)]
-    Conflict(#[from] Conflict),
-    /// The table could not be written.
-    #[error(transparent)]
-    Table(#[from] TableError),
-}
-
-impl SecretAddition {
+impl Registration {
     /// Adds a secret to an application. The previous secret is accepted for as long as the overlap.
-    pub async fn add(
+    pub async fn add_secret(
         &self,
         caller: &Caller<'_>,
         client_id: &str,
         overlap: Duration,
         notes: &Notes,
         now: Time,
-    ) -> Result<AddedSecret, AddSecretError> {
+    ) -> Result<AddedSecret, ApplicationError> {
         let application = self.applications.show(caller, client_id, notes).await?;
         caller.check_of(&application)?;
         let client_secret = client_secret::fresh(&*self.random);
@@ -121,7 +75,7 @@ impl SecretAddition {
         let Rotated { left, previous_ends } = with_new(&application, new, overlap, now)?;
         credential_allowance::spend(&self.allowances, caller, 1, now).await?;
         match self.applications.leave(&application, &left, now).await? {
-            Written::Lost(_) => Err(self.applications.lost(caller, client_id, notes).await.into()),
+            Written::Lost(_) => Err(self.applications.lost(caller, client_id, notes).await),
             Written::Done(()) => {
                 Ok(AddedSecret { client_id: application.client_id, secret_id, client_secret, previous_ends })
             }
@@ -153,12 +107,12 @@ pub fn with_new(
     new: ClientSecret,
     overlap: Duration,
     now: Time,
-) -> Result<Rotated, TooMany> {
+) -> Result<Rotated, ApplicationError> {
     let (live, mut ended): (Vec<_>, Vec<_>) =
         application.kept_secrets(now).cloned().partition(|secret| secret.is_live(now));
     if live.len() >= MAX_SECRETS {
         let ends = live.iter().filter_map(|secret| secret.expires_date).min();
-        return Err(TooMany(ends.unwrap_or(now))); // the older of two has an end, always
+        return Err(ApplicationError::TooManySecrets(ends.unwrap_or(now))); // the older of two has an end, always
     }
     let end = now + overlap;
     let previous = live.into_iter().map(|secret| {
@@ -180,28 +134,6 @@ pub fn without(application: &Application, id: &ClientSecretId, now: Time) -> Opt
         application.kept_secrets(now).cloned().partition(|secret| secret.id == *id);
     let gone = vec![gone.pop()?.id.to_string()];
     Some(RemainingCredentials { secrets: left, keys: application.keys.clone(), gone })
-}
-
-impl From<AddSecretError> for Problem {
-    fn from(error: AddSecretError) -> Self {
-        match error {
-            AddSecretError::Find(error) => error.into(),
-            AddSecretError::Exceeds(error) => error.into(),
-            AddSecretError::Pepper(error) => error.into(),
-            AddSecretError::TooMany(TooMany(oldest_ends)) => {
-                let detail = format!(
-                    "The application has {MAX_SECRETS} live secrets; the older ends at {oldest_ends}. Wait until then, or remove \
-                     one."
-                );
-                Self::new(ProblemKind::ClientSecretLimit, detail)
-                    .with_property("limit", MAX_SECRETS)
-                    .with_property("oldestEndsDate", oldest_ends.to_string())
-            }
-            AddSecretError::Allowance(error) => error.into(),
-            AddSecretError::Conflict(error) => error.into(),
-            AddSecretError::Table(error) => error.into(),
-        }
-    }
 }
 
 #[cfg(test)]

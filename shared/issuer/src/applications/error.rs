@@ -1,0 +1,131 @@
+//! Why a use case of applications was not done, for every one of them.
+
+use std::time::Duration;
+
+use http::header::WWW_AUTHENTICATE;
+use serde_json::json;
+
+use super::{client_key::MAX_KEYS, client_secret::MAX_SECRETS, new_application::MAX_APPLICATIONS};
+use auth::Scopes;
+use base::Time;
+use problem::{Problem, ProblemKind};
+use storage::{SecretError, TableError};
+
+/// Why an application was not shown, made, changed or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplicationError {
+    /// The caller has no such application; another entity's application looks the same.
+    #[error("there is no application `{0}`")]
+    NotFound(String),
+    /// The application has no such secret or key.
+    #[error("the application has no secret or key `{0}`")]
+    CredentialNotFound(String),
+    /// The application has scopes that the caller's token lacks.
+    #[error("the caller's token lacks scopes of the application: {0}")]
+    ExceedsScopes(Scopes),
+    /// The application may act for managing entities that the caller's token does not cover.
+    #[error("the caller's token does not cover all managing entities of the application")]
+    ExceedsEntities(Vec<String>),
+    /// The application would lose its access by its own token, and the request does not confirm that.
+    #[error("an application's own token would end its access, without a confirmation")]
+    Unconfirmed,
+    /// Another change came first; the application has this version now.
+    #[error("another change came first; the version is {0} now")]
+    Changed(u64),
+    /// The entity has as many applications as it may have.
+    #[error("the entity has {MAX_APPLICATIONS} applications")]
+    TooManyApplications,
+    /// The application has as many live secrets as it may have; the first of them ends at this time.
+    #[error("the application has {MAX_SECRETS} live secrets, and the first of them ends at {0}")]
+    TooManySecrets(Time),
+    /// The application has as many keys as it may have.
+    #[error("the application has {MAX_KEYS} keys")]
+    TooManyKeys,
+    /// The application has a key of this name.
+    #[error("the application has a key of the name `{0}`")]
+    KeyExists(String),
+    /// The allowance of this hour is spent; the next hour begins after this time.
+    #[error("the entity's allowance of applications, secrets and keys is spent for {} s", .0.as_secs())]
+    AllowanceSpent(Duration),
+    /// The pepper could not be read.
+    #[error(transparent)]
+    Pepper(#[from] SecretError),
+    /// The table could not be read or written.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl From<ApplicationError> for Problem {
+    fn from(error: ApplicationError) -> Self {
+        match error {
+            ApplicationError::NotFound(_) => {
+                let detail = "This managing entity has no application with the identifier in the path, or no longer.";
+                Self::new(ProblemKind::ApplicationNotFound, detail)
+            }
+            ApplicationError::CredentialNotFound(_) => {
+                let detail = "The application has no secret or key with the identifier in the path, or no longer.";
+                Self::new(ProblemKind::CredentialNotFound, detail)
+            }
+            ApplicationError::ExceedsScopes(lacking) => {
+                let detail = format!(
+                    "Your token lacks scopes of the application: {lacking}. Whoever makes, changes or removes an application \
+                     needs all of its scopes."
+                );
+                let challenge = format!(r#"Bearer error="insufficient_scope", scope="{lacking}""#);
+                Self::new(ProblemKind::InsufficientScope, detail)
+                    .with_header(WWW_AUTHENTICATE, challenge)
+                    .with_property("requiredScope", lacking.to_string())
+            }
+            ApplicationError::ExceedsEntities(foreign) => {
+                let detail = "Your token does not cover all managing entities of the application, as whoever makes, changes or \
+                              removes it needs to.";
+                Self::new(ProblemKind::EntityNotCovered, detail).with_property("notCovered", json!(foreign))
+            }
+            ApplicationError::Unconfirmed => {
+                let detail = "This would end the access of the very application that asks for it; nothing was done. If it is \
+                              meant, send the request again with ?confirm=true.";
+                Self::new(ProblemKind::ConfirmationRequired, detail)
+            }
+            ApplicationError::Changed(current) => {
+                let detail = format!(
+                    "The application was changed by somebody else at this very moment, and its version is {current} by now; \
+                     nothing was done. Look at it again, and repeat the request if it is still wanted."
+                );
+                Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
+            }
+            ApplicationError::TooManyApplications => {
+                let detail = format!("A managing entity may have {MAX_APPLICATIONS} applications; remove one first.");
+                Self::new(ProblemKind::ApplicationLimit, detail).with_property("limit", MAX_APPLICATIONS)
+            }
+            ApplicationError::TooManySecrets(oldest_ends) => {
+                let detail = format!(
+                    "The application has {MAX_SECRETS} live secrets; the older ends at {oldest_ends}. Wait until then, or remove \
+                     one."
+                );
+                Self::new(ProblemKind::ClientSecretLimit, detail)
+                    .with_property("limit", MAX_SECRETS)
+                    .with_property("oldestEndsDate", oldest_ends.to_string())
+            }
+            ApplicationError::TooManyKeys => {
+                let detail = format!("An application may have {MAX_KEYS} public keys; remove one first.");
+                Self::new(ProblemKind::KeyLimit, detail).with_property("limit", MAX_KEYS)
+            }
+            ApplicationError::KeyExists(kid) => {
+                let detail = format!(
+                    "The application has a key with the `kid` `{kid}`; remove it first, or give the new one another."
+                );
+                Self::new(ProblemKind::KeyExists, detail).with_property("kid", kid)
+            }
+            ApplicationError::AllowanceSpent(wait) => {
+                let seconds = wait.as_secs() + 1;
+                let detail = format!(
+                    "As many applications, secrets and keys were made for this managing entity as may be in an hour; try again \
+                     in {seconds} seconds."
+                );
+                Self::new(ProblemKind::TooManyCredentials, detail).with_retry_after(seconds)
+            }
+            ApplicationError::Pepper(error) => error.into(),
+            ApplicationError::Table(error) => error.into(),
+        }
+    }
+}
