@@ -9,12 +9,12 @@ use gate::Call;
 use problem::Problem;
 use webhooks::{
     deliveries::{
-        delivery::delivery_not_found,
+        DeliveryError,
         queue::{Queue, QueueSettings},
         schedule::ScheduleSettings,
     },
     events::publish::Publisher,
-    subscriptions::problems::webhook_not_found,
+    subscriptions::WebhookError,
 };
 
 /// The webhook's identifier in the path.
@@ -22,7 +22,7 @@ use webhooks::{
 /// # Errors
 /// 404 for a text that cannot be an identifier: no webhook has it.
 pub fn webhook_id(call: &Call) -> Result<WebhookId, Problem> {
-    WebhookId::parse(call.path("webhookIdentifier")).ok_or_else(webhook_not_found)
+    WebhookId::parse(call.path("webhookIdentifier")).ok_or_else(|| WebhookError::NotFound.into())
 }
 
 /// The delivery's identifier in the path.
@@ -30,7 +30,7 @@ pub fn webhook_id(call: &Call) -> Result<WebhookId, Problem> {
 /// # Errors
 /// 404 for a text that cannot be an identifier: no delivery has it.
 pub fn delivery_id(call: &Call) -> Result<DeliveryId, Problem> {
-    DeliveryId::parse(call.path("deliveryIdentifier")).ok_or_else(delivery_not_found)
+    DeliveryId::parse(call.path("deliveryIdentifier")).ok_or_else(|| DeliveryError::NotFound.into())
 }
 
 /// A publisher with these settings.

@@ -5,18 +5,19 @@ use serde::Serialize;
 use crate::{
     authorization_url::{authorization_url, redirect_uri},
     connection::ConnectionStatus,
+    error::ConnectionError,
     pending::{Onward, PendingAuthorization, PendingAuthorizations, Predecessor},
     pkce::CodeVerifier,
     provider::ProviderName,
-    providers::{ProviderError, Providers},
+    providers::Providers,
     start,
     state::{self, State},
     store::Connections,
 };
 use auth::AuthorizedEntity;
 use base::{SharedClock, SharedRandom, Time};
-use problem::{JsonBody, Problem, ProblemKind};
-use storage::{KeyRings, SealError, TableError};
+use problem::{JsonBody, Problem};
+use storage::KeyRings;
 
 /// Everything that asking for a connection needs.
 pub struct Connecting {
@@ -53,48 +54,6 @@ pub struct ConnectionLink {
     pub expires_date: Time,
 }
 
-/// Why there is no link.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// The deployment has no such provider, or none that is set up.
-    #[error("the deployment has no payment provider of this name")]
-    ProviderNotFound,
-    /// The entity is connected, and the request does not say that the connection may be replaced.
-    #[error("the managing entity is connected to the provider")]
-    Exists {
-        /// The account, where the provider names it.
-        account: Option<String>,
-    },
-    /// The provider's secret could not be read or used.
-    #[error(transparent)]
-    Provider(#[from] ProviderError),
-    /// The verifier could not be sealed.
-    #[error(transparent)]
-    Seal(#[from] SealError),
-    /// The table failed.
-    #[error(transparent)]
-    Table(#[from] TableError),
-}
-
-impl From<ConnectError> for Problem {
-    fn from(error: ConnectError) -> Self {
-        match error {
-            ConnectError::ProviderNotFound => {
-                let detail = "This deployment has no payment provider of the name in the path, or none that is set up.";
-                Self::new(ProblemKind::ProviderNotFound, detail)
-            }
-            ConnectError::Exists { account } => {
-                let detail = "This managing entity is connected to the payment provider in the path. Send {\"replace\": true} \
-                     to connect in its place, with the same account or another one.";
-                Self::new(ProblemKind::ConnectionExists, detail).with_property("account", account)
-            }
-            ConnectError::Provider(error) => error.into(),
-            ConnectError::Seal(error) => error.into(),
-            ConnectError::Table(error) => error.into(),
-        }
-    }
-}
-
 impl NewConnection {
     /// Reads a request's body, which may be absent.
     pub fn read(body: &[u8]) -> Result<Self, Problem> {
@@ -119,13 +78,13 @@ impl Connecting {
         entity: &AuthorizedEntity,
         name: &ProviderName,
         NewConnection { replace }: NewConnection,
-    ) -> Result<ConnectionLink, ConnectError> {
-        let provider = self.providers.find(name).await?.ok_or(ConnectError::ProviderNotFound)?;
+    ) -> Result<ConnectionLink, ConnectionError> {
+        let provider = self.providers.find(name).await?.ok_or(ConnectionError::ProviderNotFound)?;
         let predecessor = self.connections.find(entity, name).await?;
         if let Some(known) =
             predecessor.as_ref().filter(|known| known.status == ConnectionStatus::Connected && !replace)
         {
-            return Err(ConnectError::Exists { account: known.account.clone() });
+            return Err(ConnectionError::Exists { account: known.account.clone() });
         }
         let state = State::new(&*self.random);
         let verifier = provider.uses_pkce().then(|| CodeVerifier::new(&*self.random));

@@ -15,15 +15,15 @@ use serde::Serialize;
 
 use crate::{
     connection::{Connection, ConnectionStatus, REMOVED},
+    error::ConnectionError,
     provider::{Provider, ProviderName},
-    providers::{ProviderError, Providers},
+    providers::Providers,
     revocation::{Revocations, Revoked},
     store::{Claim, Connections, HeldConnection, Purpose},
     tokens::ProviderTokens,
 };
 use auth::AuthorizedEntity;
 use base::{ConnectionId, SharedClock, SharedRandom, logging, pause, random};
-use problem::{Problem, ProblemKind};
 use storage::{KeyRings, SealError, TableError};
 use webhooks::outbox::OutboxEvent;
 
@@ -59,41 +59,6 @@ pub struct Disconnected {
     pub message: &'static str,
 }
 
-/// Why a disconnection could not be tried.
-#[derive(Debug, thiserror::Error)]
-pub enum DisconnectError {
-    /// The entity has no connection to the provider.
-    #[error("the managing entity has no connection to the provider")]
-    NotFound,
-    /// Another caller held the connection for all of the time that was waited.
-    #[error("a refresh holds the connection for longer than it was waited for")]
-    Busy,
-    /// The provider's secret could not be read or used.
-    #[error(transparent)]
-    Provider(#[from] ProviderError),
-    /// The keys that open tokens could not be read.
-    #[error(transparent)]
-    Seal(#[from] SealError),
-    /// The table failed.
-    #[error(transparent)]
-    Table(#[from] TableError),
-}
-
-impl From<DisconnectError> for Problem {
-    fn from(error: DisconnectError) -> Self {
-        match error {
-            DisconnectError::NotFound => {
-                let detail = "This managing entity has no connection to the payment provider in the path.";
-                Self::new(ProblemKind::ConnectionNotFound, detail)
-            }
-            DisconnectError::Busy => Self::unavailable(error),
-            DisconnectError::Provider(error) => error.into(),
-            DisconnectError::Seal(error) => error.into(),
-            DisconnectError::Table(error) => error.into(),
-        }
-    }
-}
-
 /// How giving access back at the provider ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GivenBack {
@@ -119,9 +84,9 @@ impl Disconnecting {
         &self,
         entity: &AuthorizedEntity,
         name: &ProviderName,
-    ) -> Result<Disconnected, DisconnectError> {
+    ) -> Result<Disconnected, ConnectionError> {
         if self.connections.find(entity, name).await?.is_none() {
-            return Err(DisconnectError::NotFound); // also while secrets are out of reach
+            return Err(ConnectionError::NotFound); // also while secrets are out of reach
         }
         // Before the claim: a lease must not run out while a secret is waited for.
         let provider = self.providers.find(name).await?;
@@ -152,14 +117,14 @@ impl Disconnecting {
         &self,
         entity: &AuthorizedEntity,
         provider: &ProviderName,
-    ) -> Result<HeldConnection, DisconnectError> {
+    ) -> Result<HeldConnection, ConnectionError> {
         let (began, lease) = (self.clock.now(), random::uuid(&*self.random));
         loop {
             let now = self.clock.now();
             match self.connections.claim(entity, provider, Purpose::Disconnect, lease.clone(), now).await? {
                 Claim::Held(held) => return Ok(*held),
-                Claim::Missing => return Err(DisconnectError::NotFound),
-                Claim::Busy if now.since(began) >= WAIT => return Err(DisconnectError::Busy),
+                Claim::Missing => return Err(ConnectionError::NotFound),
+                Claim::Busy if now.since(began) >= WAIT => return Err(ConnectionError::Busy),
                 Claim::Busy => pause(LOOK_EVERY).await,
             }
         }

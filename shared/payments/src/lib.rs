@@ -12,6 +12,7 @@ pub mod connect;
 mod connection;
 mod description;
 pub mod disconnect;
+mod error;
 mod grant;
 mod granted_tokens;
 mod item;
@@ -33,6 +34,7 @@ mod token_response;
 pub mod tokens;
 
 pub use connection::{Connection, ConnectionStatus};
+pub use error::ConnectionError;
 pub use grant::Grants;
 pub use outcome_address::AuthorizationOutcome;
 pub use pending::PendingAuthorizations;

@@ -18,13 +18,13 @@ use crate::{
     authorization_url::with_state,
     browser::Browser,
     callback_query::single,
+    error::ConnectionError,
     pending::{Onward, PendingAuthorization, PendingAuthorizations},
     provider::ProviderName,
-    state::{State, invalid_state},
+    state::State,
 };
 use base::{SharedClock, SharedRandom};
 use problem::{Problem, Violations};
-use storage::TableError;
 
 /// Everything that the page needs. It has no secret: anyone with a state can call it.
 pub struct Start {
@@ -65,30 +65,6 @@ pub struct StartPage {
     pub browser: Browser,
 }
 
-/// Why there is no page.
-#[derive(Debug, thiserror::Error)]
-pub enum StartPageError {
-    /// The state is unknown, used, expired, or made for another provider.
-    #[error("the state is not good for this provider")]
-    InvalidState,
-    /// The table failed.
-    #[error(transparent)]
-    Table(#[from] TableError),
-    /// The provider's address in the table is none.
-    #[error("the address that leads on could not be read")]
-    Address(#[from] url::ParseError),
-}
-
-impl From<StartPageError> for Problem {
-    fn from(error: StartPageError) -> Self {
-        match error {
-            StartPageError::InvalidState => invalid_state(),
-            StartPageError::Table(error) => error.into(),
-            StartPageError::Address(_) => Self::internal(error),
-        }
-    }
-}
-
 impl<'a> StartQuery<'a> {
     /// Reads the query with `values`, which gives every value of a name.
     pub fn read(values: impl Fn(&str) -> Vec<&'a str>) -> Result<Self, Problem> {
@@ -118,11 +94,11 @@ impl Start {
         provider: &ProviderName,
         query: &StartQuery<'_>,
         browser: Option<Browser>,
-    ) -> Result<Opened, StartPageError> {
-        let state = State::parse(query.state).ok_or(StartPageError::InvalidState)?;
+    ) -> Result<Opened, ConnectionError> {
+        let state = State::parse(query.state).ok_or(ConnectionError::InvalidState)?;
         let found = self.pending.find(&state, provider, self.clock.now()).await?;
-        let pending = found.ok_or(StartPageError::InvalidState)?;
-        let onward = pending.onward.clone().ok_or(StartPageError::InvalidState)?;
+        let pending = found.ok_or(ConnectionError::InvalidState)?;
+        let onward = pending.onward.clone().ok_or(ConnectionError::InvalidState)?;
         match (query.tag, &browser) {
             (Some(tag), Some(browser)) if browser.has_tagged(&tagged_text(&state), tag) => {
                 self.go_on(&state, &pending, &onward, browser).await.map(Opened::GoOn)
@@ -142,11 +118,11 @@ impl Start {
         pending: &PendingAuthorization,
         onward: &Onward,
         browser: &Browser,
-    ) -> Result<String, StartPageError> {
+    ) -> Result<String, ConnectionError> {
         let bound = pending.is_of(browser)
             || self.pending.bind(state, &pending.provider, browser, self.clock.now()).await?.is_done();
         if !bound {
-            return Err(StartPageError::InvalidState);
+            return Err(ConnectionError::InvalidState);
         }
         let address = with_state(&onward.authorization_url, state)?;
         tracing::info!(entity = %pending.entity, provider = %pending.provider, "sent on to a provider");

@@ -4,8 +4,8 @@ use function::{Service, StartError};
 use gate::{EntityCall, Reply, endpoints};
 use http::StatusCode;
 use payments::{
-    Connections, PendingAuthorizations, Providers,
-    connect::{ConnectError, Connecting, NewConnection},
+    ConnectionError, Connections, PendingAuthorizations, Providers,
+    connect::{Connecting, NewConnection},
 };
 use problem::Problem;
 use storage::KeyRings;
@@ -28,7 +28,7 @@ async fn main() -> Result<(), StartError> {
 
 async fn connect(connecting: &Connecting, call: EntityCall) -> Result<Reply, Problem> {
     let wanted = NewConnection::read(&call.body)?;
-    let provider = functions_payments::provider(&call).ok_or(ConnectError::ProviderNotFound)?;
+    let provider = functions_payments::provider(&call).ok_or(ConnectionError::ProviderNotFound)?;
     let link = connecting.ask(&call.entity, &provider, wanted).await?;
     Ok(Reply::json(StatusCode::CREATED, &link)?.uncached())
 }

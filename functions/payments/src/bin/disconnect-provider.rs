@@ -3,10 +3,7 @@
 use function::{Service, StartError};
 use gate::{EntityCall, Reply, endpoints};
 use outbound::AddressRules;
-use payments::{
-    Connections, Providers, Revocations,
-    disconnect::{DisconnectError, Disconnecting},
-};
+use payments::{ConnectionError, Connections, Providers, Revocations, disconnect::Disconnecting};
 use problem::Problem;
 use storage::{KeyRings, SecretSettings};
 
@@ -26,6 +23,6 @@ async fn main() -> Result<(), StartError> {
 }
 
 async fn disconnect(disconnecting: &Disconnecting, call: EntityCall) -> Result<Reply, Problem> {
-    let provider = functions_payments::provider(&call).ok_or(DisconnectError::NotFound)?;
+    let provider = functions_payments::provider(&call).ok_or(ConnectionError::NotFound)?;
     Reply::ok(&disconnecting.disconnect(&call.entity, &provider).await?)
 }

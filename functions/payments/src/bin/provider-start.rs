@@ -5,8 +5,8 @@ use function::{Service, StartError};
 use functions_payments::{browser, provider, redirect, start_page};
 use gate::{Call, Reply, endpoints};
 use payments::{
-    PendingAuthorizations,
-    start::{Opened, Start, StartPageError, StartQuery},
+    ConnectionError, PendingAuthorizations,
+    start::{Opened, Start, StartQuery},
 };
 use problem::Problem;
 
@@ -20,7 +20,7 @@ async fn main() -> Result<(), StartError> {
 
 async fn open(start: &Start, call: Call) -> Result<Reply, Problem> {
     let query = StartQuery::read(|name| call.query(name))?;
-    let provider = provider(&call).ok_or(StartPageError::InvalidState)?;
+    let provider = provider(&call).ok_or(ConnectionError::InvalidState)?;
     match start.open(&provider, &query, browser(&call)).await? {
         Opened::Page(page) => start_page::reply(&page),
         Opened::GoOn(address) => redirect(&address),

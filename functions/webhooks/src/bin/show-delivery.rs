@@ -4,7 +4,7 @@ use function::{Service, StartError};
 use functions_webhooks::delivery_id;
 use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
-use webhooks::deliveries::{Deliveries, delivery::delivery_not_found};
+use webhooks::deliveries::{Deliveries, DeliveryError};
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
@@ -14,5 +14,5 @@ async fn main() -> Result<(), StartError> {
 
 async fn show(deliveries: &Deliveries, call: EntityCall) -> Result<Reply, Problem> {
     let found = deliveries.with_attempts(&call.entity, &delivery_id(&call)?, call.now).await?;
-    Reply::ok(&found.ok_or_else(delivery_not_found)?) // another entity's looks the same
+    Reply::ok(&found.ok_or(DeliveryError::NotFound)?) // another entity's looks the same
 }

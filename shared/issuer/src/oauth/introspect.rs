@@ -5,13 +5,11 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{
-    client_authentication::{AuthenticationError, ClientAuthentication, RequestContext},
-    token_form::TokenForm,
+    client_authentication::{ClientAuthentication, RequestContext},
+    token_form::{TokenForm, TokenFormError},
 };
 use auth::{Audience, Claims, Entities, Scope, Unverified, Verifier};
 use base::Time;
-use problem::Problem;
-use storage::TableError;
 
 /// Answers introspections.
 pub struct Introspection {
@@ -45,17 +43,6 @@ struct Active {
     managing_entities: Entities,
 }
 
-/// Why a question about a token was not answered.
-#[derive(Debug, thiserror::Error)]
-pub enum IntrospectError {
-    /// The client was not authenticated.
-    #[error(transparent)]
-    Client(#[from] AuthenticationError),
-    /// Whether the token is revoked, or its key, could not be read.
-    #[error(transparent)]
-    Table(#[from] TableError),
-}
-
 impl Active {
     fn of(claims: Claims, audience: &Audience) -> Self {
         Self {
@@ -80,12 +67,12 @@ impl Introspection {
     /// platform-wide application that may read accounts.
     pub async fn introspect(
         &self,
-        question: &TokenForm,
+        form: &TokenForm,
         request: &RequestContext<'_>,
         now: Time,
-    ) -> Result<Introspected, IntrospectError> {
-        let client = self.clients.authenticate(&question.credentials, request, now).await?;
-        let claims = match self.tokens.verify_by_now(&question.token).await {
+    ) -> Result<Introspected, TokenFormError> {
+        let client = self.clients.authenticate(&form.credentials, request, now).await?;
+        let claims = match self.tokens.verify_by_now(&form.token).await {
             Ok(claims) => Some(claims).filter(|claims| client.may_ask_about(claims, Scope::AccountRead)),
             Err(Unverified::Fault(_)) => None,
             Err(Unverified::Table(error)) => return Err(error.into()),
@@ -95,15 +82,6 @@ impl Introspection {
         }
         let token = claims.map(|claims| Active::of(claims, self.tokens.audience()));
         Ok(Introspected { active: token.is_some(), token })
-    }
-}
-
-impl From<IntrospectError> for Problem {
-    fn from(error: IntrospectError) -> Self {
-        match error {
-            IntrospectError::Client(error) => error.into(),
-            IntrospectError::Table(error) => error.into(),
-        }
     }
 }
 

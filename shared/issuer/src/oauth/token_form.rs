@@ -2,10 +2,12 @@
 //! §2.1) and of revocation (RFC 7009 §2.1).
 
 use super::{
+    client_authentication::AuthenticationError,
     credentials::Credentials,
     form::{Form, Posted},
 };
-use problem::Problem;
+use problem::{Problem, ProblemKind};
+use storage::TableError;
 
 /// A token that a client shows. Without `Debug`, since it holds a token.
 pub struct TokenForm {
@@ -21,5 +23,33 @@ impl TokenForm {
         let credentials = Credentials::read(&posted.authorization, &mut form)?;
         let missing = format!("The parameter token is missing: the access token to {purpose}.");
         Ok(Self { credentials, token: form.required("token", &missing)? })
+    }
+}
+
+/// Why a question about a token was not answered, or the token not revoked.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenFormError {
+    /// The client was not authenticated.
+    #[error(transparent)]
+    Client(#[from] AuthenticationError),
+    /// The token that is to be revoked was issued to another application.
+    #[error("the token was issued to another application")]
+    Foreign,
+    /// The table could not be read or written.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl From<TokenFormError> for Problem {
+    fn from(error: TokenFormError) -> Self {
+        match error {
+            TokenFormError::Client(error) => error.into(),
+            TokenFormError::Foreign => {
+                let detail =
+                    "The token was issued to another application; an application can revoke its own tokens only.";
+                Self::new(ProblemKind::ForeignToken, detail)
+            }
+            TokenFormError::Table(error) => error.into(),
+        }
     }
 }

@@ -7,7 +7,6 @@ use super::attempt::Attempt;
 use crate::subscriptions::masked;
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
-use problem::{Problem, ProblemKind};
 
 /// A delivery with so many attempts cannot be sent again: one answer shows all attempts with their bodies, and those of
 /// a schedule that has begun come on top.
@@ -100,12 +99,6 @@ pub struct WholeDelivery {
     pub attempts: Vec<Attempt>,
     /// The body, byte for byte as it is sent.
     pub event: Box<RawValue>,
-}
-
-/// The entity has no such delivery; another entity's looks the same.
-pub fn delivery_not_found() -> Problem {
-    let detail = "This managing entity has no delivery with the identifier in the path, or no longer.";
-    Problem::new(ProblemKind::DeliveryNotFound, detail)
 }
 
 #[cfg(test)]

@@ -6,15 +6,16 @@ use serde::Serialize;
 
 use super::{
     by_entity::{ListPosition, Stretch},
-    cursor::{self, Cursor, EXPECTED, NotACursor},
+    cursor::{self, Cursor, EXPECTED},
     delivery::Delivery,
+    error::DeliveryError,
     filters::Filters,
     store::Deliveries,
 };
 use auth::AuthorizedEntity;
 use base::{SharedClock, SharedRandom, Time};
 use problem::{Problem, Query};
-use storage::{KeyRings, SealError, TableError};
+use storage::{KeyRings, TableError};
 
 /// How many deliveries a page has unless the query says otherwise.
 const DEFAULT_LIMIT: usize = 25;
@@ -56,30 +57,6 @@ pub struct DeliveryPage {
     next_cursor: Option<String>,
 }
 
-/// Why a page cannot be given.
-#[derive(Debug, thiserror::Error)]
-pub enum ListError {
-    /// The cursor is of another list, or of none.
-    #[error(transparent)]
-    Cursor(#[from] NotACursor),
-    /// The keys that seal cursors are out of reach.
-    #[error("the keys of cursors cannot be read")]
-    Keys(#[from] SealError),
-    /// The table failed.
-    #[error("the table failed a list of deliveries")]
-    Table(#[from] TableError),
-}
-
-impl From<ListError> for Problem {
-    fn from(error: ListError) -> Self {
-        match error {
-            ListError::Cursor(error) => Self::invalid_value("cursor", error.to_string()),
-            ListError::Keys(error) => error.into(),
-            ListError::Table(error) => error.into(),
-        }
-    }
-}
-
 impl ListRequest {
     /// Reads the parameters of a query.
     pub fn read(mut query: Query<'_>) -> Result<Self, Problem> {
@@ -93,7 +70,7 @@ impl ListRequest {
 
 impl Listing {
     /// A page of an entity's deliveries, the newest first.
-    pub async fn list(&self, entity: &AuthorizedEntity, request: &ListRequest) -> Result<DeliveryPage, ListError> {
+    pub async fn list(&self, entity: &AuthorizedEntity, request: &ListRequest) -> Result<DeliveryPage, DeliveryError> {
         let ListRequest { filters, limit, cursor } = request;
         let behind = match cursor {
             Some(cursor) => Some(self.position(cursor, entity, filters).await?),
@@ -113,7 +90,7 @@ impl Listing {
         cursor: &Cursor,
         entity: &AuthorizedEntity,
         filters: &Filters,
-    ) -> Result<ListPosition, ListError> {
+    ) -> Result<ListPosition, DeliveryError> {
         let ring = self.rings.for_text(cursor.sealed()).await?;
         Ok(cursor.open(&ring, entity.id(), filters)?)
     }

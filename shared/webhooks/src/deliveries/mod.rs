@@ -10,6 +10,7 @@ mod counting;
 pub mod cursor;
 pub mod delivery;
 pub mod dispatch;
+pub mod error;
 mod exchange;
 pub mod filters;
 pub mod inbox;
@@ -33,4 +34,5 @@ mod store;
 pub mod sweep;
 
 pub use delivery::{Delivery, Status};
+pub use error::DeliveryError;
 pub use store::Deliveries;

@@ -5,16 +5,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{
-    by_entity::Stretch,
-    index_group::IndexGroup,
-    jobs::{AskError, Jobs, MAX_RANGES, TooManyRanges},
-    store::Deliveries,
-};
-use crate::subscriptions::{Webhooks, sendable::Unsendable};
+use super::{by_entity::Stretch, error::DeliveryError, index_group::IndexGroup, jobs::Jobs, store::Deliveries};
+use crate::subscriptions::Webhooks;
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
-use problem::{JsonBody, Problem, ProblemKind};
+use problem::{JsonBody, Problem};
 use storage::TableError;
 
 /// The most deliveries that are counted, which takes a few calls of the table. Deliveries beyond it are recovered, too.
@@ -49,31 +44,6 @@ pub struct Recovered {
     count_is_exact: bool,
 }
 
-/// Why a range is not recovered.
-#[derive(Debug, thiserror::Error)]
-pub enum RecoverError {
-    /// The webhook is missing or disabled.
-    #[error(transparent)]
-    Unsendable(#[from] Unsendable),
-    /// Too many ranges are being recovered, or the table failed.
-    #[error(transparent)]
-    Asking(#[from] AskError),
-}
-
-impl From<RecoverError> for Problem {
-    fn from(error: RecoverError) -> Self {
-        match error {
-            RecoverError::Unsendable(error) => error.into(),
-            RecoverError::Asking(AskError::TooMany(TooManyRanges)) => {
-                let detail =
-                    format!("{MAX_RANGES} ranges of this webhook are being recovered; ask again when some are done.");
-                Self::new(ProblemKind::RecoveryLimit, detail).with_property("limit", MAX_RANGES)
-            }
-            RecoverError::Asking(AskError::Table(error)) => error.into(),
-        }
-    }
-}
-
 impl Recovery {
     /// Has the failed and cancelled deliveries of a range attempted again, and counts them.
     pub async fn recover(
@@ -82,12 +52,12 @@ impl Recovery {
         webhook: &WebhookId,
         RecoveryRange { since, until }: RecoveryRange,
         now: Time,
-    ) -> Result<Recovered, RecoverError> {
+    ) -> Result<Recovered, DeliveryError> {
         let since = since.max(now - self.retention);
         self.webhooks.sendable(entity, webhook).await?;
-        let mut ranges = self.jobs.ranges(webhook).await.map_err(AskError::from)?;
-        ranges.ask(since, until).map_err(AskError::from)?;
-        let recovered = self.count(webhook, ranges.left_between(since, until)).await.map_err(AskError::from)?;
+        let mut ranges = self.jobs.ranges(webhook).await?;
+        ranges.ask(since, until)?;
+        let recovered = self.count(webhook, ranges.left_between(since, until)).await?;
         if recovered.count > 0 {
             self.jobs.recover(entity, webhook, (since, until), now).await?;
         }

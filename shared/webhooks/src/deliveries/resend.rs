@@ -1,17 +1,17 @@
 //! Sending a delivery again because its owner asks for it.
 
 use super::{
-    delivery::{MAX_ATTEMPTS, WholeDelivery, delivery_not_found},
+    delivery::{MAX_ATTEMPTS, WholeDelivery},
+    error::DeliveryError,
     item::HeadItem,
     notice::Notice,
     queue::{Lane, Queue},
     store::Deliveries,
 };
-use crate::subscriptions::{Webhooks, problems::webhook_removed, sendable::Unsendable};
+use crate::subscriptions::{WebhookError, Webhooks};
 use auth::AuthorizedEntity;
 use base::{DeliveryId, SharedClock, Time};
-use problem::{Problem, ProblemKind};
-use storage::{TableError, Written};
+use storage::Written;
 
 /// Sends deliveries again.
 pub struct Resending {
@@ -23,38 +23,6 @@ pub struct Resending {
     pub queue: Queue,
     /// Dates the next attempt.
     pub clock: SharedClock,
-}
-
-/// Why a delivery is not sent again.
-#[derive(Debug, thiserror::Error)]
-pub enum ResendError {
-    /// The entity has no such delivery; another entity's looks the same.
-    #[error("the entity has no such delivery")]
-    NotFound,
-    /// Its webhook was removed or is disabled.
-    #[error(transparent)]
-    Unsendable(#[from] Unsendable),
-    /// It has had as many attempts as a delivery that is sent again may have.
-    #[error("the delivery has had {MAX_ATTEMPTS} attempts or more")]
-    TooManyAttempts,
-    /// The table failed.
-    #[error("the table failed a resend")]
-    Table(#[from] TableError),
-}
-
-impl From<ResendError> for Problem {
-    fn from(error: ResendError) -> Self {
-        match error {
-            ResendError::NotFound => delivery_not_found(),
-            ResendError::Unsendable(Unsendable::Missing) => webhook_removed(),
-            ResendError::Unsendable(error) => error.into(),
-            ResendError::TooManyAttempts => {
-                let detail = format!("The delivery has had {MAX_ATTEMPTS} attempts or more; it cannot be sent again.");
-                Self::new(ProblemKind::AttemptLimit, detail).with_property("limit", MAX_ATTEMPTS)
-            }
-            ResendError::Table(error) => error.into(),
-        }
-    }
 }
 
 /// How a delivery is sent again.
@@ -84,12 +52,16 @@ impl Step {
 impl Resending {
     /// Has a delivery attempted again, now, and returns it as it is then. A change that another request made at the
     /// same moment counts as this one's.
-    pub async fn resend(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<WholeDelivery, ResendError> {
-        let stored = self.deliveries.find(entity, id, self.clock.now()).await?.ok_or(ResendError::NotFound)?;
+    pub async fn resend(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<WholeDelivery, DeliveryError> {
+        let stored = self.deliveries.find(entity, id, self.clock.now()).await?.ok_or(DeliveryError::NotFound)?;
         let head = &stored.head;
-        self.webhooks.sendable(entity, &head.delivery.webhook_identifier).await?;
+        let webhook = self.webhooks.sendable(entity, &head.delivery.webhook_identifier).await;
+        webhook.map_err(|error| match error {
+            WebhookError::NotFound => DeliveryError::WebhookRemoved,
+            error => error.into(),
+        })?;
         if head.delivery.attempt_count >= MAX_ATTEMPTS {
-            return Err(ResendError::TooManyAttempts);
+            return Err(DeliveryError::TooManyAttempts);
         }
         let now = self.clock.now();
         let step = Step::of(head, now);
@@ -113,7 +85,7 @@ impl Resending {
         match left {
             Some(left) => Ok(left.into()),
             // An attempt was recorded since the delivery was read, or the delivery is gone.
-            None => self.deliveries.with_attempts(entity, id, self.clock.now()).await?.ok_or(ResendError::NotFound),
+            None => self.deliveries.with_attempts(entity, id, self.clock.now()).await?.ok_or(DeliveryError::NotFound),
         }
     }
 }

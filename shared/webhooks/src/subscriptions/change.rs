@@ -9,8 +9,8 @@ use std::num::NonZeroU64;
 
 use super::{
     endpoint::{Kept, Part},
+    error::WebhookError,
     members::{About, Members},
-    problems::webhook_not_found,
     revision::{self, EndpointChange, PartChange},
     show::Showing,
     webhook::{Webhook, WebhookView},
@@ -18,8 +18,8 @@ use super::{
 use auth::{AuthorizedEntity, EntityId};
 use base::{SharedClock, SharedRandom, WebhookId};
 use outbound::AddressRules;
-use problem::{JsonBody, Problem, ProblemKind, Violation, Violations};
-use storage::{KeyRings, SealError, TableError, Written};
+use problem::{JsonBody, Problem, Violations};
+use storage::{KeyRings, Written};
 
 /// How often a change without a version is tried again. It depends only on whether the webhook is enabled, and on the
 /// values that its masks stand for, so it is lost only when another change sets these at this very moment.
@@ -46,53 +46,6 @@ pub struct WebhookChange {
     version: Option<u64>,
 }
 
-/// Why a webhook was not changed.
-#[derive(Debug, thiserror::Error)]
-pub enum ChangeError {
-    /// The entity has no such webhook; another entity's webhook looks the same.
-    #[error("the entity has no such webhook")]
-    NotFound,
-    /// The webhook has another version than the change names.
-    #[error("the webhook's version is {current} by now")]
-    VersionConflict {
-        /// The version that it has.
-        current: u64,
-    },
-    /// A mask stands for no kept value, or for one that is not allowed any more.
-    #[error("the change is invalid with the kept values in the place of its masks")]
-    Invalid(Vec<Violation>),
-    /// Every try was lost to another change.
-    #[error(
-        "the webhook was enabled and disabled, or its endpoint changed, again and again while it was to be changed"
-    )]
-    NeverStill,
-    /// A part of the endpoint could not be sealed or opened.
-    #[error("a part of the webhook's endpoint could not be sealed or opened")]
-    Sealing(#[from] SealError),
-    /// The table failed.
-    #[error("the table failed a change")]
-    Table(#[from] TableError),
-}
-
-impl From<ChangeError> for Problem {
-    fn from(error: ChangeError) -> Self {
-        match error {
-            ChangeError::NotFound => webhook_not_found(),
-            ChangeError::VersionConflict { current } => version_conflict(current),
-            ChangeError::Invalid(violations) => Self::invalid(violations),
-            ChangeError::NeverStill => Self::unavailable(error),
-            ChangeError::Sealing(error) => error.into(),
-            ChangeError::Table(error) => error.into(),
-        }
-    }
-}
-
-fn version_conflict(current: u64) -> Problem {
-    let detail =
-        format!("The webhook's version is {current} by now; read it again, and send your change with that version.");
-    Problem::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
-}
-
 impl Changing {
     /// Changes a webhook, and returns it as its owner sees it then.
     pub async fn change(
@@ -100,11 +53,11 @@ impl Changing {
         entity: &AuthorizedEntity,
         id: &WebhookId,
         change: &WebhookChange,
-    ) -> Result<WebhookView, ChangeError> {
+    ) -> Result<WebhookView, WebhookError> {
         for _ in 0..TRIES {
-            let read = self.showing.webhooks.find(entity, id).await?.ok_or(ChangeError::NotFound)?.webhook;
+            let read = self.showing.webhooks.find(entity, id).await?.ok_or(WebhookError::NotFound)?.webhook;
             if change.version.is_some_and(|version| version != read.version) {
-                return Err(ChangeError::VersionConflict { current: read.version });
+                return Err(WebhookError::VersionConflict(read.version));
             }
             if change.members.is_empty() {
                 return Ok(self.showing.read(entity, &read).await?);
@@ -114,7 +67,7 @@ impl Changing {
                 return Ok(self.showing.read(entity, &changed).await?);
             }
         }
-        Err(ChangeError::NeverStill)
+        Err(WebhookError::NeverStill)
     }
 
     /// Writes a change, which is lost when the webhook is not as it was read.
@@ -123,7 +76,7 @@ impl Changing {
         entity: &AuthorizedEntity,
         read: &Webhook,
         change: &WebhookChange,
-    ) -> Result<Written<Webhook>, ChangeError> {
+    ) -> Result<Written<Webhook>, WebhookError> {
         let members = &change.members;
         let endpoint = EndpointChange {
             url: self.part(read, read.endpoint.url(), members.event_url.as_ref()).await?,
@@ -149,7 +102,7 @@ impl Changing {
         read: &Webhook,
         kept: Kept<T>,
         given: Option<&T>,
-    ) -> Result<Option<PartChange<T>>, ChangeError> {
+    ) -> Result<Option<PartChange<T>>, WebhookError> {
         if given.is_none() && !kept.is_bare() {
             return Ok(None);
         }
@@ -174,12 +127,12 @@ impl Changing {
     }
 
     /// The part with kept values in the place of masks, if it is allowed.
-    fn meant<T: Part>(&self, given: &T, kept: &T) -> Result<T, ChangeError> {
+    fn meant<T: Part>(&self, given: &T, kept: &T) -> Result<T, WebhookError> {
         let mut violations = Violations::default();
         let whole = given.clone().unmasked(kept, &mut violations);
         whole.check(&self.rules, &mut violations);
         let violations = violations.into_list();
-        if violations.is_empty() { Ok(whole) } else { Err(ChangeError::Invalid(violations)) }
+        if violations.is_empty() { Ok(whole) } else { Err(WebhookError::Invalid(violations)) }
     }
 }
 

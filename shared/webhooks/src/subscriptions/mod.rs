@@ -5,6 +5,7 @@ pub mod breaker;
 pub mod change;
 pub(crate) mod disable;
 pub mod endpoint;
+pub mod error;
 pub(crate) mod headers;
 pub mod health;
 mod histogram;
@@ -14,13 +15,11 @@ pub(crate) mod operational;
 #[cfg(test)]
 mod operational_tests;
 pub(crate) mod pace;
-pub mod problems;
 pub mod register;
 pub mod remove;
 mod revision;
 pub mod rotate;
 pub mod secret;
-pub mod sendable;
 pub mod show;
 pub mod stats;
 pub(crate) mod store;
@@ -29,5 +28,6 @@ pub mod test_event;
 pub mod watch;
 mod webhook;
 
+pub use error::WebhookError;
 pub use store::Webhooks;
 pub use webhook::Webhook;

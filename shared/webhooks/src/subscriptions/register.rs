@@ -3,6 +3,7 @@
 use super::{
     breaker::Health,
     endpoint::{Kept, KeptEndpoint, SealContext},
+    error::{MAX_WEBHOOKS, WebhookError},
     masked::Headers,
     members::{About, Members},
     secret::SigningSecret,
@@ -12,11 +13,8 @@ use super::{
 use auth::{AuthorizedEntity, EntityId};
 use base::{SharedClock, SharedRandom, Time, WebhookId};
 use outbound::AddressRules;
-use problem::{JsonBody, Problem, ProblemKind};
-use storage::{KeyRings, SealError, TableError};
-
-/// How many webhooks an entity may have: every publication reads them all, and one answer lists them.
-pub const MAX_WEBHOOKS: usize = 200;
+use problem::{JsonBody, Problem};
+use storage::{KeyRings, SealError};
 
 /// Registers webhooks.
 pub struct Registration {
@@ -37,35 +35,6 @@ pub struct NewWebhook {
     event_url: String,
     event_list: Vec<String>,
     headers: Headers,
-}
-
-/// Why no webhook was registered.
-#[derive(Debug, thiserror::Error)]
-pub enum RegisterError {
-    /// The entity has [`MAX_WEBHOOKS`] webhooks.
-    #[error("the entity has {MAX_WEBHOOKS} webhooks already")]
-    TooMany,
-    /// The endpoint or the signing secret could not be sealed.
-    #[error("a value of the new webhook could not be sealed")]
-    Sealing(#[from] SealError),
-    /// The table failed.
-    #[error("the table failed a registration")]
-    Table(#[from] TableError),
-}
-
-impl From<RegisterError> for Problem {
-    fn from(error: RegisterError) -> Self {
-        match error {
-            RegisterError::TooMany => too_many_webhooks(),
-            RegisterError::Sealing(error) => error.into(),
-            RegisterError::Table(error) => error.into(),
-        }
-    }
-}
-
-fn too_many_webhooks() -> Problem {
-    let detail = format!("A managing entity may have {MAX_WEBHOOKS} webhooks; remove one first.");
-    Problem::new(ProblemKind::WebhookLimit, detail).with_property("limit", MAX_WEBHOOKS)
 }
 
 impl NewWebhook {
@@ -106,10 +75,10 @@ impl NewWebhook {
 
 impl Registration {
     /// Registers a webhook, and returns it as its owner sees it, this once with its signing secret.
-    pub async fn register(&self, entity: &AuthorizedEntity, new: NewWebhook) -> Result<WebhookView, RegisterError> {
+    pub async fn register(&self, entity: &AuthorizedEntity, new: NewWebhook) -> Result<WebhookView, WebhookError> {
         // Two registrations at once may exceed the limit by one, which does no harm: the limit keeps publishing fast.
         if self.webhooks.of(entity).await?.len() >= MAX_WEBHOOKS {
-            return Err(RegisterError::TooMany);
+            return Err(WebhookError::TooMany);
         }
         let now = self.clock.now();
         let id = WebhookId::new(now, &*self.random);

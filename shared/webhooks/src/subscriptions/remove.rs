@@ -4,7 +4,7 @@
 //! a crash leaves all of it or nothing. The job may miss a delivery that is due or published at this very moment: its
 //! next attempt finds no webhook and cancels it. A webhook that was never sent anything leaves no job.
 
-use super::{health::Healths, problems::FindError, stats::Stats, store::Webhooks};
+use super::{error::WebhookError, health::Healths, stats::Stats, store::Webhooks};
 use crate::deliveries::{Deliveries, jobs::Jobs};
 use auth::AuthorizedEntity;
 use base::{SharedClock, WebhookId};
@@ -28,7 +28,7 @@ pub struct Removal {
 
 impl Removal {
     /// Removes a webhook.
-    pub async fn remove(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<(), FindError> {
+    pub async fn remove(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<(), WebhookError> {
         let now = self.clock.now();
         let mut along = vec![Write::from(self.healths.removal(entity, id))];
         // A delivery that is under way may be in no index yet, but the statistics show that there was one.
@@ -38,7 +38,7 @@ impl Removal {
             along.push(self.jobs.cancellation(entity, id, now)?.into());
         }
         if !self.webhooks.remove(entity, id, along).await?.is_done() {
-            return Err(FindError::NotFound);
+            return Err(WebhookError::NotFound);
         }
         tracing::info!(webhookId = %id, entity = %entity.id(), "removed a webhook");
         Ok(())

@@ -9,20 +9,17 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{
-    problems::webhook_not_found,
+    error::{MAX_LIVE, WebhookError},
     revision,
     secret::{RevealedSecret, SealedSecret, SigningSecret},
     store::Webhooks,
 };
 use auth::AuthorizedEntity;
 use base::{SharedClock, SharedRandom, Time, WebhookId};
-use problem::{Problem, ProblemKind};
-use storage::{KeyRings, SealError, TableError};
+use storage::KeyRings;
 
 /// How long a secret signs after it was replaced.
 pub const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
-/// How many secrets may sign at once: each makes every delivery longer.
-pub const MAX_LIVE: usize = 5;
 /// How often a rotation is tried. It loses only to another rotation, of which no more than [`MAX_LIVE`] succeed, or to
 /// the sealing of the secrets with a new key.
 const TRIES: usize = 2 * MAX_LIVE;
@@ -47,55 +44,11 @@ pub struct Rotated {
     previous_secret_expires_date: Time,
 }
 
-/// Why no secret was replaced.
-#[derive(Debug, thiserror::Error)]
-pub enum RotateError {
-    /// The entity has no such webhook; another entity's webhook looks the same.
-    #[error("the entity has no such webhook")]
-    NotFound,
-    /// The webhook has as many live secrets as it may have.
-    #[error(transparent)]
-    TooManyLive(#[from] TooManyLive),
-    /// Every try was lost to another write.
-    #[error("the webhook's secrets changed again and again while one was to be replaced")]
-    NeverStill,
-    /// The new secret could not be sealed.
-    #[error("the new secret could not be sealed")]
-    Sealing(#[from] SealError),
-    /// The table failed.
-    #[error("the table failed a rotation")]
-    Table(#[from] TableError),
-}
-
-/// The webhook has as many live secrets as it may have; the oldest ends at this time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the webhook has {MAX_LIVE} live signing secrets until {0}")]
-pub struct TooManyLive(Time);
-
-impl From<RotateError> for Problem {
-    fn from(error: RotateError) -> Self {
-        match error {
-            RotateError::NotFound => webhook_not_found(),
-            RotateError::TooManyLive(TooManyLive(oldest_ends)) => too_many_signing_secrets(oldest_ends),
-            RotateError::NeverStill => Self::unavailable(error),
-            RotateError::Sealing(error) => error.into(),
-            RotateError::Table(error) => error.into(),
-        }
-    }
-}
-
-fn too_many_signing_secrets(oldest_ends: Time) -> Problem {
-    let detail = format!("The webhook has {MAX_LIVE} live signing secrets; the oldest ends at {oldest_ends}.");
-    Problem::new(ProblemKind::SigningSecretLimit, detail)
-        .with_property("limit", MAX_LIVE)
-        .with_property("oldestEndsDate", oldest_ends.to_string())
-}
-
 impl Rotation {
     /// Replaces a webhook's signing secret.
-    pub async fn rotate(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<Rotated, RotateError> {
+    pub async fn rotate(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<Rotated, WebhookError> {
         for _ in 0..TRIES {
-            let found = self.webhooks.find(entity, id).await?.ok_or(RotateError::NotFound)?;
+            let found = self.webhooks.find(entity, id).await?.ok_or(WebhookError::NotFound)?;
             let now = self.clock.now();
             let secret = SigningSecret::new(&*self.random);
             let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), id);
@@ -107,20 +60,20 @@ impl Rotation {
                 return Ok(Rotated { signing_secret, previous_secret_expires_date });
             }
         }
-        Err(RotateError::NeverStill)
+        Err(WebhookError::NeverStill)
     }
 }
 
 /// The secrets with a new one in the first place. The others end a day from now or at their earlier end; secrets that
 /// have ended are left out.
-fn replaced(old: &[SealedSecret], sealed: String, now: Time) -> Result<Vec<SealedSecret>, TooManyLive> {
+fn replaced(old: &[SealedSecret], sealed: String, now: Time) -> Result<Vec<SealedSecret>, WebhookError> {
     let live = old.iter().filter(|secret| secret.is_live(now)).map(|secret| {
         let end = secret.expires_date.map_or(now + OVERLAP, |end| end.min(now + OVERLAP));
         SealedSecret { sealed: secret.sealed.clone(), expires_date: Some(end) }
     });
     let secrets: Vec<_> = [SealedSecret { sealed, expires_date: None }].into_iter().chain(live).collect();
     match secrets.iter().filter_map(|secret| secret.expires_date).min() {
-        Some(oldest_ends) if secrets.len() > MAX_LIVE => Err(TooManyLive(oldest_ends)),
+        Some(oldest_ends) if secrets.len() > MAX_LIVE => Err(WebhookError::TooManySecrets(oldest_ends)),
         _ => Ok(secrets),
     }
 }
@@ -159,7 +112,8 @@ mod tests {
             secrets = replaced(&secrets, hour.to_string(), after(hour)).expect("room");
         }
         assert_eq!(secrets.len(), MAX_LIVE);
-        assert_eq!(replaced(&secrets, "x".into(), after(6)), Err(TooManyLive(after(25))));
+        let refused = replaced(&secrets, "x".into(), after(6));
+        assert!(matches!(refused, Err(WebhookError::TooManySecrets(end)) if end == after(25)), "{refused:?}");
         assert!(replaced(&secrets, "x".into(), after(25)).is_ok());
     }
 
@@ -180,7 +134,7 @@ mod tests {
                         prop_assert_eq!(former.expires_date, Some(after(hour + 24)));
                         secrets = now_on;
                     }
-                    Err(TooManyLive(end)) => prop_assert!(end > after(hour) && end <= after(hour + 24)),
+                    Err(WebhookError::TooManySecrets(end)) => prop_assert!(end > after(hour) && end <= after(hour + 24)),
                 }
             }
         }

@@ -2,8 +2,8 @@
 
 use super::{
     breaker::{Health, HealthItem},
+    error::WebhookError,
     health::Healths,
-    problems::FindError,
     stats::{Stats, WebhookStats},
     store::Webhooks,
     webhook::{Webhook, WebhookView},
@@ -33,20 +33,25 @@ impl Showing {
     }
 
     /// Shows a webhook.
-    pub async fn one(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<WebhookView, FindError> {
+    pub async fn one(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<WebhookView, WebhookError> {
         let (found, health) = tokio::try_join!(self.webhooks.find(entity, id), self.healths.find(entity, id))?;
-        Ok(found.ok_or(FindError::NotFound)?.webhook.view(health_of(health.as_ref())))
+        Ok(found.ok_or(WebhookError::NotFound)?.webhook.view(health_of(health.as_ref())))
     }
 
     /// Shows all webhooks of an entity, the oldest first.
-    pub async fn all(&self, entity: &AuthorizedEntity) -> Result<Vec<WebhookView>, FindError> {
+    pub async fn all(&self, entity: &AuthorizedEntity) -> Result<Vec<WebhookView>, WebhookError> {
         let (found, healths) = tokio::try_join!(self.webhooks.of(entity), self.healths.of(entity))?;
         Ok(found.iter().map(|webhook| webhook.view(health_of(healths.get(&webhook.id)))).collect())
     }
 
     /// Shows the statistics of a webhook's attempts.
-    pub async fn stats(&self, entity: &AuthorizedEntity, id: &WebhookId, now: Time) -> Result<WebhookStats, FindError> {
-        self.webhooks.find(entity, id).await?.ok_or(FindError::NotFound)?;
+    pub async fn stats(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &WebhookId,
+        now: Time,
+    ) -> Result<WebhookStats, WebhookError> {
+        self.webhooks.find(entity, id).await?.ok_or(WebhookError::NotFound)?;
         Ok(self.stats.of(entity, id, now).await?)
     }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
+    error::WebhookError,
     masked::Headers,
     secret::{SealedSecret, SigningSecret},
     webhook::{PREFIX, Webhook, key, partition},
@@ -95,6 +96,12 @@ impl Webhooks {
             webhook: in_its_place(item.webhook, entity, webhook),
             secrets: item.signing_secrets,
         }))
+    }
+
+    /// A webhook that is enabled, so that events can be sent to it.
+    pub(crate) async fn sendable(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<Webhook, WebhookError> {
+        let webhook = self.find(entity, id).await?.ok_or(WebhookError::NotFound)?.webhook;
+        if webhook.enabled { Ok(webhook) } else { Err(WebhookError::Disabled) }
     }
 
     /// Changes a webhook, and returns it as it is then. The change is lost when the webhook is not as it was read, or

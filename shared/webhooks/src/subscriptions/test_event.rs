@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use super::{Webhooks, sendable::Unsendable};
+use super::{Webhooks, error::WebhookError};
 use crate::events::{Event, EventType, catalogue, publish::Publisher};
 use auth::AuthorizedEntity;
 use base::{DeliveryId, EventId, SharedClock, SharedRandom, WebhookId};
@@ -40,7 +40,7 @@ pub struct TestSent {
 
 impl Testing {
     /// Sends a test event to a webhook.
-    pub async fn send(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<TestSent, Unsendable> {
+    pub async fn send(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<TestSent, WebhookError> {
         let webhook = self.webhooks.sendable(entity, id).await?;
         let message = "This is a test of the webhook. Nothing has happened.";
         let data = to_raw_value(&TestData { webhook_identifier: id, message }).expect("texts can always be written");

@@ -18,5 +18,5 @@ mod worker;
 
 pub(super) use recover_ranges::MAX_RANGES;
 pub use recover_ranges::TooManyRanges;
-pub use store::{AskError, Jobs};
+pub use store::Jobs;
 pub use worker::Worker;

@@ -3,8 +3,9 @@
 use super::{
     cancel_progress::Cancellation,
     job::{JobItem, RECOVER, Work, partition},
-    recover_ranges::{Ranges, TooManyRanges},
+    recover_ranges::Ranges,
 };
+use crate::deliveries::error::DeliveryError;
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
 use storage::table::{Delete, Put, Table, TableError, Written, is, is_new};
@@ -19,17 +20,6 @@ const REMOVING: &str = "removing a job";
 /// The jobs in the table.
 #[derive(Debug, Clone)]
 pub struct Jobs(pub(super) Table);
-
-/// Why a range is not recovered.
-#[derive(Debug, thiserror::Error)]
-pub enum AskError {
-    /// The webhook has too many ranges already.
-    #[error(transparent)]
-    TooMany(#[from] TooManyRanges),
-    /// The table failed.
-    #[error(transparent)]
-    Table(#[from] TableError),
-}
 
 impl Jobs {
     /// The jobs in this table.
@@ -65,7 +55,7 @@ impl Jobs {
         webhook: &WebhookId,
         (since, until): (Time, Time),
         now: Time,
-    ) -> Result<(), AskError> {
+    ) -> Result<(), DeliveryError> {
         self.ask_for_turn(entity.id(), now).await?;
         for _ in 0..TRIES {
             let found = self.get(&partition(webhook), RECOVER).await?;

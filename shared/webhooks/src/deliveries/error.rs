@@ -1,0 +1,67 @@
+//! Why a use case of deliveries was not done, for every one of them.
+
+use super::{
+    cursor::NotACursor,
+    delivery::MAX_ATTEMPTS,
+    jobs::{MAX_RANGES, TooManyRanges},
+};
+use crate::subscriptions::error::WebhookError;
+use problem::{Problem, ProblemKind};
+use storage::{SealError, TableError};
+
+/// Why deliveries were not shown, listed, recovered or sent again.
+#[derive(Debug, thiserror::Error)]
+pub enum DeliveryError {
+    /// The entity has no such delivery; another entity's looks the same.
+    #[error("the entity has no such delivery")]
+    NotFound,
+    /// Its webhook was removed, so that it cannot be sent.
+    #[error("the webhook of the delivery was removed")]
+    WebhookRemoved,
+    /// The webhook is missing or disabled.
+    #[error(transparent)]
+    Webhook(#[from] WebhookError),
+    /// It has had as many attempts as a delivery that is sent again may have.
+    #[error("the delivery has had {MAX_ATTEMPTS} attempts or more")]
+    TooManyAttempts,
+    /// Too many ranges are being recovered.
+    #[error(transparent)]
+    TooManyRanges(#[from] TooManyRanges),
+    /// The cursor is of another list, or of none.
+    #[error(transparent)]
+    Cursor(#[from] NotACursor),
+    /// The keys that seal cursors are out of reach.
+    #[error("the keys of cursors cannot be read")]
+    Keys(#[from] SealError),
+    /// The table failed.
+    #[error("the table failed a delivery")]
+    Table(#[from] TableError),
+}
+
+impl From<DeliveryError> for Problem {
+    fn from(error: DeliveryError) -> Self {
+        match error {
+            DeliveryError::NotFound => {
+                let detail = "This managing entity has no delivery with the identifier in the path, or no longer.";
+                Self::new(ProblemKind::DeliveryNotFound, detail)
+            }
+            DeliveryError::WebhookRemoved => {
+                let detail = "The webhook of this delivery was removed; it cannot be sent again.";
+                Self::new(ProblemKind::WebhookRemoved, detail)
+            }
+            DeliveryError::Webhook(error) => error.into(),
+            DeliveryError::TooManyAttempts => {
+                let detail = format!("The delivery has had {MAX_ATTEMPTS} attempts or more; it cannot be sent again.");
+                Self::new(ProblemKind::AttemptLimit, detail).with_property("limit", MAX_ATTEMPTS)
+            }
+            DeliveryError::TooManyRanges(TooManyRanges) => {
+                let detail =
+                    format!("{MAX_RANGES} ranges of this webhook are being recovered; ask again when some are done.");
+                Self::new(ProblemKind::RecoveryLimit, detail).with_property("limit", MAX_RANGES)
+            }
+            DeliveryError::Cursor(error) => Self::invalid_value("cursor", error.to_string()),
+            DeliveryError::Keys(error) => error.into(),
+            DeliveryError::Table(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Why a use case of webhooks was not done, for every one of them.
+
+use base::Time;
+use problem::{Problem, ProblemKind, Violation};
+use storage::{SealError, TableError};
+
+/// How many webhooks an entity may have: every publication reads them all, and one answer lists them.
+pub const MAX_WEBHOOKS: usize = 200;
+/// How many signing secrets may sign at once: each makes every delivery longer.
+pub const MAX_LIVE: usize = 5;
+
+/// Why a webhook was not shown, made, changed, removed or sent to.
+#[derive(Debug, thiserror::Error)]
+pub enum WebhookError {
+    /// The entity has no such webhook; another entity's webhook looks the same.
+    #[error("the entity has no such webhook")]
+    NotFound,
+    /// The webhook is disabled, so that no event is sent to it.
+    #[error("the webhook is disabled")]
+    Disabled,
+    /// The entity has as many webhooks as it may have.
+    #[error("the entity has {MAX_WEBHOOKS} webhooks already")]
+    TooMany,
+    /// As many signing secrets as may be are live until this time.
+    #[error("the webhook has {MAX_LIVE} live signing secrets until {0}")]
+    TooManySecrets(Time),
+    /// The change is of another version than this, which the webhook has now.
+    #[error("the webhook's version is {0} by now")]
+    VersionConflict(u64),
+    /// The change is invalid with the kept values in the place of its masks.
+    #[error("the change is invalid with the kept values in the place of its masks")]
+    Invalid(Vec<Violation>),
+    /// Other changes were made each time.
+    #[error("the webhook, its endpoint or its secrets changed again and again while a change was to be made")]
+    NeverStill,
+    /// A value of the webhook could not be sealed or opened.
+    #[error("a value of the webhook could not be sealed or opened")]
+    Sealing(#[from] SealError),
+    /// The table failed.
+    #[error("the table failed a webhook")]
+    Table(#[from] TableError),
+}
+
+impl From<WebhookError> for Problem {
+    fn from(error: WebhookError) -> Self {
+        match error {
+            WebhookError::NotFound => {
+                let detail = "This managing entity has no webhook with the identifier in the path, or no longer.";
+                Self::new(ProblemKind::WebhookNotFound, detail)
+            }
+            WebhookError::Disabled => {
+                let detail = "The webhook is disabled, so nothing is sent to it; enable it first.";
+                Self::new(ProblemKind::WebhookDisabled, detail)
+            }
+            WebhookError::TooMany => {
+                let detail = format!("A managing entity may have {MAX_WEBHOOKS} webhooks; remove one first.");
+                Self::new(ProblemKind::WebhookLimit, detail).with_property("limit", MAX_WEBHOOKS)
+            }
+            WebhookError::TooManySecrets(oldest_ends) => {
+                let detail =
+                    format!("The webhook has {MAX_LIVE} live signing secrets; the oldest ends at {oldest_ends}.");
+                Self::new(ProblemKind::SigningSecretLimit, detail)
+                    .with_property("limit", MAX_LIVE)
+                    .with_property("oldestEndsDate", oldest_ends.to_string())
+            }
+            WebhookError::VersionConflict(current) => {
+                let detail = format!(
+                    "The webhook's version is {current} by now; read it again, and send your change with that version."
+                );
+                Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
+            }
+            WebhookError::Invalid(violations) => Self::invalid(violations),
+            WebhookError::NeverStill => Self::unavailable(error),
+            WebhookError::Sealing(error) => error.into(),
+            WebhookError::Table(error) => error.into(),
+        }
+    }
+}
