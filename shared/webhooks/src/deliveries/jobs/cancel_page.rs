@@ -10,7 +10,7 @@ use base::{Time, WebhookId};
 use storage::TableError;
 
 /// Works through a page of a removed webhook's deliveries.
-pub(super) async fn page(
+pub(super) async fn work_through(
     deliveries: &Deliveries,
     webhook: &WebhookId,
     cancellation: &Cancellation,

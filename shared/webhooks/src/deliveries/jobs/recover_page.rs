@@ -13,7 +13,7 @@ use base::{Clock, DeliveryId, Time};
 use storage::TableError;
 
 /// Works through a page; the number is of the deliveries that are due now.
-pub(super) async fn page(
+pub(super) async fn work_through(
     deliveries: &Deliveries,
     webhooks: &Webhooks,
     job: &JobItem,

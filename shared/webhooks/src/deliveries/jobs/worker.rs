@@ -5,11 +5,10 @@ use std::time::Duration;
 use futures::{FutureExt, future::join_all};
 
 use super::{
-    cancel,
+    cancel_page, entity_turns,
     job::{DueJob, JobItem, LEASE, Piece, Progress, Work},
-    recover,
+    recover_page,
     store::{Jobs, TRIES, WRITING},
-    turns,
 };
 use crate::{deliveries::store::Deliveries, subscriptions::store::Webhooks};
 use base::{SharedClock, SharedRandom, Time, random};
@@ -119,9 +118,12 @@ impl Worker {
     async fn page(&self, item: &JobItem) -> Result<(Piece, usize), TableError> {
         match &item.work {
             work if work.is_done() => Ok((Piece::Over, 0)),
-            Work::Recover(ranges) => recover::page(&self.deliveries, &self.webhooks, item, ranges, &*self.clock).await,
+            Work::Recover(ranges) => {
+                recover_page::work_through(&self.deliveries, &self.webhooks, item, ranges, &*self.clock).await
+            }
             Work::Cancel(cancellation) => {
-                let piece = cancel::page(&self.deliveries, &item.webhook, cancellation, self.clock.now()).await?;
+                let piece =
+                    cancel_page::work_through(&self.deliveries, &item.webhook, cancellation, self.clock.now()).await?;
                 Ok((piece, 0))
             }
         }
