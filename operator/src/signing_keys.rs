@@ -96,7 +96,7 @@ pub enum SigningKeysError {
     #[error("the version that the rotation made is gone; run this again")]
     Gone,
     /// Another emergency came in between.
-    #[error("not everything is done; run this again")]
+    #[error("another emergency replacement revoked the new keys meanwhile; run this again")]
     Revoked(#[from] RevokedKey),
     /// The table did not answer.
     #[error("not everything is done; run this again")]
@@ -216,7 +216,7 @@ impl<'a> SigningKeysOf<'a> {
 
     /// Replaces both keys at once, and refuses every token that the old ones signed. The new keys are published before the
     /// first token that they sign.
-    pub async fn replace(&self) -> Result<Replaced, SigningKeysError> {
+    pub async fn replace_in_emergency(&self) -> Result<Replaced, SigningKeysError> {
         let (versions, table) = (&self.secret.versions, &self.deployment.table);
         let (algorithm, lifetime) = match &self.deployment.location {
             Location::Stack(stack) => (Some(stack.parsed("SigningAlgorithm")?), stack.parsed("TokenLifetime")?),

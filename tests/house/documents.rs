@@ -72,6 +72,22 @@ fn the_readme_of_a_crate_names_its_modules_and_binaries() {
     assert!(missing.is_empty(), "READMEs do not name {missing:#?}");
 }
 
+#[test]
+fn the_errors_of_attempts_in_examples_are_texts_of_the_code() {
+    let sources = entries(&root().join("shared/outbound/src")).into_iter();
+    let code: String = sources.map(|path| fs::read_to_string(path).expect("a source is text")).collect();
+    let contract = fs::read_to_string(root().join("openapi.yaml")).expect("the contract is text");
+    let errors = contract.lines().filter_map(|line| {
+        let (name, value) = line.trim().split_once(": '")?;
+        ["error", "lastError"].contains(&name).then_some(value.strip_suffix('\'')?)
+    });
+    let texts: Vec<_> = errors.map(|error| error.split_once(": ").expect("a kind, and then the text").1).collect();
+    assert!(texts.len() > 1, "only {texts:?}");
+    for text in texts {
+        assert!(code.contains(&format!("\"{text}\"")), "no attempt ends with `{text}`");
+    }
+}
+
 /// Tables, code and words that cannot be broken are as long as they are.
 #[test]
 fn prose_has_at_most_100_columns() {

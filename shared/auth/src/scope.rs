@@ -71,7 +71,9 @@ impl fmt::Display for Scope {
 /// A set of scopes. Its text is a list with a space between, in the order of the contract's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Scopes(u32);
+pub struct Scopes(u64);
+
+const _: () = assert!(Scope::ALL.len() < 64, "a set of scopes has a bit for each");
 
 /// A text that names no scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -79,7 +81,7 @@ pub struct Scopes(u32);
 pub struct UnknownScope(pub String);
 
 impl Scopes {
-    /// All 30.
+    /// All of them.
     pub const ALL: Self = Self((1 << Scope::ALL.len()) - 1);
 
     /// The scopes in a space-delimited list; a scope named twice counts once.

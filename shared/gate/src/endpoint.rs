@@ -117,8 +117,13 @@ impl<C> Endpoint<C> {
         self.declaration
     }
 
-    /// The same with a body in JSON. The media type is checked only where a token is required.
+    /// The same with a body in JSON.
+    ///
+    /// # Panics
+    /// When a token is not required: the media type is checked after the token. Endpoints are constants, so that this
+    /// is an error of the compiler.
     pub const fn taking_json(self) -> Self {
+        assert!(self.declaration.access.needs_token(), "only an endpoint that requires a token checks the media type");
         Self::declaring(Declaration { takes_json: true, ..self.declaration })
     }
 

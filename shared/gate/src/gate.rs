@@ -87,9 +87,9 @@ impl Gate {
         }
         if access.needs_token() {
             checks::version(&request)?; // 5
-            if self.endpoint.takes_json {
-                checks::media_type(&request)?; // 6
-            }
+        }
+        if self.endpoint.takes_json {
+            checks::media_type(&request)?; // 6
         }
         // 7, as far as it is the same for every endpoint
         let entity = claims.as_ref().zip(entity).map(|(token, entity)| checks::entity(token, entity)).transpose()?;

@@ -38,7 +38,7 @@ impl Arguments {
         let deployment = which.open().await?;
         let keys = SigningKeysOf::open(&deployment)?;
         let Command::Rotate { emergency } = self.command;
-        let replaced = if emergency { keys.replace().await? } else { keys.rotate().await? };
+        let replaced = if emergency { keys.replace_in_emergency().await? } else { keys.rotate().await? };
         let Replaced { current, next, revoked } = &replaced;
         let mut text = format!("{current} signs from now on; {next} will be next");
         if !revoked.is_empty() {

@@ -35,11 +35,6 @@ impl Status {
         all.into_iter().find(|status| status.as_str() == name)
     }
 
-    /// Whether another attempt may be due.
-    pub const fn is_open(self) -> bool {
-        matches!(self, Self::Pending | Self::Retrying)
-    }
-
     /// The state's name on the wire and in the table.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -111,8 +111,8 @@ impl FromEnvironment for ScheduleSettings {
         let schedule = environment.parsed("RETRY_SCHEDULE", RetrySchedule::default());
         let retention = environment.parsed("DELIVERY_RETENTION", RETENTION);
         let (schedule, Wait(retention)) = (schedule?, retention?);
-        // A delivery must be over before it is forgotten. Twice the schedule leaves time for pauses; only an endpoint that
-        // asks for a day's pause again and again can outlast a retention as short as that.
+        // Twice the schedule leaves room for pauses, and promises no more: an endpoint that asks for a day's pause before
+        // each attempt takes nine days of the default schedule, and a shorter retention removes its delivery unfinished.
         if retention < schedule.whole() * 2 {
             let value = format!("{} s", retention.as_secs());
             environment.fault("DELIVERY_RETENTION", &value, &"less than twice the whole of RETRY_SCHEDULE");
@@ -241,7 +241,14 @@ mod tests {
     }
 
     #[test]
-    fn there_are_ten_attempts_unless_something_else_is_set_and_retention_covers_them() {
+    fn pauses_of_a_day_before_each_attempt_take_longer_than_the_shortest_retention() {
+        let schedule = RetrySchedule::default();
+        let pauses = (1..10).map(|made| wait(made, &answer(503, Some("999999")), 1.0));
+        assert!(pauses.sum::<Duration>() > schedule.whole() * 2);
+    }
+
+    #[test]
+    fn there_are_ten_attempts_unless_something_else_is_set_and_retention_is_twice_their_schedule_at_least() {
         use base::environment::read_from;
         assert_eq!(read_from::<ScheduleSettings>(|_| None).expect("the default").schedule.attempts(), 10);
         let error = read_from::<ScheduleSettings>(|name| (name == "RETRY_SCHEDULE").then(|| "soon".into()));
