@@ -17,7 +17,7 @@ use axum::{
     Router,
     body::{Body, Bytes, to_bytes},
     extract::{Path, Request, State},
-    http::{HeaderName, HeaderValue, StatusCode},
+    http::StatusCode,
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -128,13 +128,7 @@ async fn next(State(api): State<RuntimeApi>, Path((_, function, process)): Path<
         ("lambda-runtime-trace-id", trace),
         ("content-type", "application/json".to_owned()),
     ];
-    let mut response = Response::new(Body::from(event));
-    for (name, value) in headers {
-        if let Ok(value) = HeaderValue::try_from(value) {
-            response.headers_mut().insert(HeaderName::from_static(name), value);
-        }
-    }
-    response
+    (headers, event).into_response()
 }
 
 /// The answer to a process that has ended, which does not read it.

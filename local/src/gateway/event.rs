@@ -1,6 +1,6 @@
 //! A request as the event that API Gateway's HTTP API sends to a function (payload format 2.0).
 
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::{borrow::Cow, collections::BTreeMap, net::SocketAddr};
 
 use base::{Random, Time, random};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -10,7 +10,7 @@ use http::{
     request::Parts,
 };
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use url::Url;
 
 use super::{refusal::Refusal, routes::raw_path};
@@ -34,7 +34,7 @@ pub fn of_request(received: &Received<'_>) -> Result<Vec<u8>, Refusal> {
     let source = peer.ip().to_string();
     let path = raw_path(parts.uri.path()); // the query stays as the client sent it
     let query = parts.uri.query().unwrap_or_default();
-    let mut headers = joined_headers(&parts.headers);
+    let mut headers = headers_of(parts);
     headers.insert("host".to_owned(), host(parts)?);
     forwarded(&mut headers, &source);
 
@@ -71,7 +71,8 @@ pub fn of_request(received: &Received<'_>) -> Result<Vec<u8>, Refusal> {
         event["cookies"] = cookies.into();
     }
     if !query.is_empty() {
-        event["queryStringParameters"] = joined_query(query).into();
+        let pairs = form_urlencoded::parse(query.as_bytes()).map(|(name, value)| (name.into_owned(), value));
+        event["queryStringParameters"] = json!(joined(pairs));
     }
     if !received.parameters.is_empty() {
         event["pathParameters"] = json!(received.parameters);
@@ -87,17 +88,19 @@ pub fn of_request(received: &Received<'_>) -> Result<Vec<u8>, Refusal> {
     serde_json::to_vec(&event).map_err(Refusal::of_answer)
 }
 
-/// One value per name, in lower case; several are joined with commas. Cookies have a member of their own.
-fn joined_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
-    let mut joined: BTreeMap<String, String> = BTreeMap::new();
-    for (name, value) in headers.iter().filter(|(name, _)| *name != COOKIE) {
-        let value = String::from_utf8_lossy(value.as_bytes());
+/// The headers, with names in lower case. Cookies have a member of their own.
+fn headers_of(parts: &Parts) -> BTreeMap<String, String> {
+    let headers = parts.headers.iter().filter(|(name, _)| *name != COOKIE);
+    joined(headers.map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()))))
+}
+
+/// One value per name; several are joined with commas.
+fn joined<'a>(pairs: impl Iterator<Item = (String, Cow<'a, str>)>) -> BTreeMap<String, String> {
+    let mut joined = BTreeMap::<String, String>::new();
+    for (name, value) in pairs {
         joined
-            .entry(name.as_str().to_owned())
-            .and_modify(|known| {
-                known.push(',');
-                known.push_str(&value);
-            })
+            .entry(name)
+            .and_modify(|known| *known = format!("{known},{value}"))
             .or_insert_with(|| value.into_owned());
     }
     joined
@@ -138,20 +141,6 @@ fn cookies(headers: &HeaderMap) -> Vec<String> {
         .collect()
 }
 
-fn joined_query(query: &str) -> Map<String, Value> {
-    let mut joined: BTreeMap<String, String> = BTreeMap::new();
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        joined
-            .entry(name.into_owned())
-            .and_modify(|known| {
-                known.push(',');
-                known.push_str(&value);
-            })
-            .or_insert_with(|| value.into_owned());
-    }
-    joined.into_iter().map(|(name, value)| (name, value.into())).collect()
-}
-
 /// The body as text, where API Gateway passes it as text. Forms arrive in base 64.
 fn text<'a>(headers: &HeaderMap, body: &'a [u8]) -> Option<&'a str> {
     let content_type = headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default());
@@ -181,6 +170,8 @@ fn request_id(random: &dyn Random) -> String {
 #[cfg(test)]
 mod tests {
     use http::Request;
+
+    use serde_json::Value;
 
     use super::*;
     use base::SystemRandom;

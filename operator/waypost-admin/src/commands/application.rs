@@ -24,7 +24,7 @@ use crate::{
     output::Output,
 };
 
-const EXAMPLES: &str = "\
+pub const EXAMPLES: &str = "\
 Examples:
   waypost-admin application create --stack waypost --name 'Channel manager' --entity 'hotel-1 hotel-2' --scopes 'booking.read'
   waypost-admin application create --stack waypost --name 'Back office' --entity '*'
@@ -34,15 +34,8 @@ Examples:
   waypost-admin application remove-secret CLIENT_ID SECRET_ID --stack waypost";
 
 /// Makes, shows and removes applications, the clients of the token issuer, and their credentials.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub enum Command {
     /// Makes an application, and prints its secret this once.
     Create(Registration),
     /// Shows an application, without its secrets.
@@ -107,28 +100,28 @@ fn secret_id(text: &str) -> Result<ClientSecretId, String> {
     ClientSecretId::parse(text).ok_or_else(|| "an identifier of a secret begins with `sec_`".to_owned())
 }
 
-impl Arguments {
+impl Command {
     /// Does what the subcommand says.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         let deployment = which.open().await?;
         let applications = OperatorsApplications::of(&deployment);
-        match self.command {
-            Command::Create(registration) => {
+        match self {
+            Self::Create(registration) => {
                 let created = applications.create(registration.wanted()?).await?;
                 output.write(created.view(SystemClock.now()), credentials_of(&created))
             }
-            Command::Show { client_id } => {
+            Self::Show { client_id } => {
                 let found = applications.find(&client_id).await?;
                 output.write(found.view(SystemClock.now(), None), Shown(&found))
             }
-            Command::List { owner } => {
+            Self::List { owner } => {
                 let found = applications.of_owner(&owner).await?;
                 let views: Vec<_> = found.iter().map(|application| application.view(SystemClock.now(), None)).collect();
                 let texts: Vec<_> = found.iter().map(|application| Shown(application).to_string()).collect();
                 let none = format!("{owner} manages no application");
                 output.write(views, if texts.is_empty() { none } else { texts.join("\n") })
             }
-            Command::AddSecret { client_id, overlap_seconds } => {
+            Self::AddSecret { client_id, overlap_seconds } => {
                 let overlap = Duration::from_secs(overlap_seconds.into());
                 let added = applications.add_secret(&client_id, overlap).await?;
                 let end =
@@ -136,15 +129,15 @@ impl Arguments {
                 let text = end + &credentials(&added.client_id, Some(&added.client_secret));
                 output.write(added, text)
             }
-            Command::RemoveSecret { client_id, secret_id } => {
+            Self::RemoveSecret { client_id, secret_id } => {
                 let removed = applications.remove_credential(&client_id, CredentialName::Secret(secret_id.as_str()));
                 write_removed(output, &client_id, secret_id.as_str(), removed.await?)
             }
-            Command::RemoveKey { client_id, kid } => {
+            Self::RemoveKey { client_id, kid } => {
                 let removed = applications.remove_credential(&client_id, CredentialName::Key(&kid));
                 write_removed(output, &client_id, &kid, removed.await?)
             }
-            Command::Remove { client_id } => {
+            Self::Remove { client_id } => {
                 let name = applications.remove(&client_id).await?.name;
                 let text = format!("removed the application {name}; its tokens end within a minute");
                 output.write(json!({ "clientId": client_id, "name": name }), text)

@@ -1,12 +1,12 @@
 //! `waypost-admin data-keys`: the keys of sealed values.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use operator::data_keys::{Rotated, Work, reseal::Counts, rotate};
 use serde_json::json;
 
 use crate::{arguments::Which, failure::Failure, output::Output};
 
-const EXAMPLES: &str = "\
+pub const EXAMPLES: &str = "\
 Examples:
   waypost-admin data-keys rotate --stack waypost
   waypost-admin data-keys rotate --reseal-only --stack waypost   # after one that did not end well
@@ -15,15 +15,8 @@ Examples:
 It may be stopped at any moment, and run again. Progress is shown on standard error.";
 
 /// Rotates the keys of the values that the table holds sealed: webhooks' secrets and headers, and providers' tokens.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub enum Command {
     /// Makes a new key, and seals anew the values that older keys sealed. Reads the whole table once.
     Rotate {
         /// Makes no new key; seals anew the values that the current one has not sealed.
@@ -36,10 +29,10 @@ enum Command {
     },
 }
 
-impl Arguments {
+impl Command {
     /// Rotates the keys.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
-        let Command::Rotate { reseal_only, forget } = self.command;
+        let Self::Rotate { reseal_only, forget } = self;
         let work = match (reseal_only, forget) {
             (true, _) => Work::Reseal,
             (false, true) => Work::Forget,

@@ -13,9 +13,12 @@ use clap::Subcommand;
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    Application(application::Arguments),
-    SigningKeys(signing_keys::Arguments),
-    DataKeys(data_keys::Arguments),
+    #[command(subcommand, after_help = application::EXAMPLES)]
+    Application(application::Command),
+    #[command(subcommand, after_help = signing_keys::EXAMPLES)]
+    SigningKeys(signing_keys::Command),
+    #[command(subcommand, after_help = data_keys::EXAMPLES)]
+    DataKeys(data_keys::Command),
     GeoIp(geo_ip::Arguments),
     Provision(provision::Arguments),
     UpgradeData(upgrade_data::Arguments),

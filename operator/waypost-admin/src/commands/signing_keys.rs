@@ -1,11 +1,11 @@
 //! `waypost-admin signing-keys`: the keys that sign access tokens.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use operator::signing_keys::{Replaced, SigningKeysOf};
 
 use crate::{arguments::Which, failure::Failure, output::Output};
 
-const EXAMPLES: &str = "\
+pub const EXAMPLES: &str = "\
 Examples:
   waypost-admin signing-keys rotate --stack waypost
   waypost-admin signing-keys rotate --data .local
@@ -14,15 +14,8 @@ Examples:
 It may be stopped at any moment, and run again.";
 
 /// Replaces the keys that sign access tokens.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub enum Command {
     /// Lets the next key sign, which is published already. No token is refused.
     Rotate {
         /// The keys may be known to others: replaces both at once, and revokes every token that they signed. Clients have to
@@ -32,12 +25,12 @@ enum Command {
     },
 }
 
-impl Arguments {
+impl Command {
     /// Replaces the keys.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         let deployment = which.open().await?;
         let keys = SigningKeysOf::open(&deployment)?;
-        let Command::Rotate { emergency } = self.command;
+        let Self::Rotate { emergency } = self;
         let replaced = if emergency { keys.replace_in_emergency().await? } else { keys.rotate().await? };
         let Replaced { current, next, revoked } = &replaced;
         let mut text = format!("{current} signs from now on; {next} will be next");
