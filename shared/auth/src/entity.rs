@@ -1,14 +1,12 @@
 //! Managing entities, and the proof that a caller may touch the data of one.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-/// The identifier of a managing entity. It is given by the platform and opaque here, within bounds
-/// that keep it harmless in a key, a path and a log: 1 to 128 of `A–Z a–z 0–9 . _ ~ : @ -`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct EntityId(String);
+base::text_type! {
+    /// The identifier of a managing entity. It is given by the platform and opaque here, within bounds
+    /// that keep it harmless in a key, a path and a log: 1 to 128 of `A–Z a–z 0–9 . _ ~ : @ -`.
+    EntityId, Self::parse
+}
 
 /// A text that cannot be a managing entity's identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -24,31 +22,6 @@ impl EntityId {
         } else {
             Err(NotAnEntity)
         }
-    }
-
-    /// The identifier as it stands on the wire.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TryFrom<String> for EntityId {
-    type Error = NotAnEntity;
-
-    fn try_from(text: String) -> Result<Self, NotAnEntity> {
-        Self::parse(&text)
-    }
-}
-
-impl From<EntityId> for String {
-    fn from(entity: EntityId) -> Self {
-        entity.0
-    }
-}
-
-impl fmt::Display for EntityId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -3,10 +3,7 @@
 //! The body is a ULID in lower case: 48 bits of milliseconds and 80 that make it unique, as 26 characters of
 //! Crockford's base 32. Clients are promised an opaque string; only this module knows more.
 
-use std::fmt;
-
 use aws_lc_rs::digest;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::{
     clock::Time,
@@ -30,9 +27,10 @@ fn is_body(text: &str) -> bool {
 
 macro_rules! identifiers {
     ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(String);
+        $crate::text_type! {
+            $(#[$doc])*
+            $name, |text: &str| Self::parse(text).ok_or(concat!("not an identifier with ", $prefix))
+        }
 
         impl $name {
             const PREFIX: &'static str = $prefix;
@@ -45,30 +43,6 @@ macro_rules! identifiers {
             /// The identifier in a text; `None` when the text cannot be one.
             pub fn parse(text: &str) -> Option<Self> {
                 text.strip_prefix(Self::PREFIX).is_some_and(is_body).then(|| Self(text.to_owned()))
-            }
-
-            /// The identifier as it stands on the wire.
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(&self.0)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = String::deserialize(deserializer)?;
-                Self::parse(&text).ok_or_else(|| de::Error::custom(concat!("not an identifier with ", $prefix)))
             }
         }
     )*};

@@ -11,6 +11,7 @@ pub mod random;
 pub mod refreshed;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod text_type;
 pub mod version;
 pub mod wait;
 

@@ -1,13 +1,9 @@
 //! The name of an edition, by which a provider knows a database, such as `GeoLite2-City`.
 
-use std::fmt;
-
-use serde::{Deserialize, Deserializer, Serialize, de};
-
-/// A letter or digit, and up to 63 more letters, digits, `.`, `_` and `-`: safe as part of a path and of a key.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(transparent)]
-pub struct EditionName(String);
+base::text_type! {
+    /// A letter or digit, and up to 63 more letters, digits, `.`, `_` and `-`: safe as part of a path and of a key.
+    EditionName, |text: &str| Self::parse(text).ok_or("not the name of an edition")
+}
 
 impl EditionName {
     /// The form of a name, as the end of a sentence.
@@ -19,24 +15,6 @@ impl EditionName {
             && text.starts_with(|first: char| first.is_ascii_alphanumeric())
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
         well_formed.then(|| Self(text.to_owned()))
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for EditionName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for EditionName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| de::Error::custom("not the name of an edition"))
     }
 }
 

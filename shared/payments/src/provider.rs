@@ -1,20 +1,20 @@
 //! A payment provider, described completely: its addresses, how this service authenticates there, and how its answers
 //! are read. No code knows a provider by its name; providers differ in data alone.
 
-use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use http::Method;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use url::Url;
 
 use crate::{client_proof::Client, placeholder::Template};
 
 const MAX_NAME: usize = 31;
 
-/// The name of a provider, such as `stripe`: a lower-case letter, then up to 30 of lower-case letters, digits and `-`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct ProviderName(String);
+base::text_type! {
+    /// The name of a provider, such as `stripe`: a lower-case letter, then up to 30 of lower-case letters, digits and `-`.
+    ProviderName, Self::parse
+}
 
 /// A text that cannot be a provider's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -27,39 +27,6 @@ impl ProviderName {
         let letters = text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
         let good = text.len() <= MAX_NAME && letters && text.starts_with(|first: char| first.is_ascii_lowercase());
         if good { Ok(Self(text.to_owned())) } else { Err(ProviderNameError) }
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for ProviderName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl FromStr for ProviderName {
-    type Err = ProviderNameError;
-
-    fn from_str(text: &str) -> Result<Self, ProviderNameError> {
-        Self::parse(text)
-    }
-}
-
-impl TryFrom<String> for ProviderName {
-    type Error = ProviderNameError;
-
-    fn try_from(text: String) -> Result<Self, ProviderNameError> {
-        Self::parse(&text)
-    }
-}
-
-impl From<ProviderName> for String {
-    fn from(name: ProviderName) -> Self {
-        name.0
     }
 }
 

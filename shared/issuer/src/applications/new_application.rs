@@ -123,7 +123,7 @@ pub fn checked_name(text: &str) -> Result<String, String> {
 
 /// A text as a managing entity of an application: an identifier, or `*` for every one.
 pub fn checked_entity(text: &str) -> Result<String, NotAnEntity> {
-    if text == Entities::EVERY { Ok(text.to_owned()) } else { EntityId::parse(text).map(String::from) }
+    if text == Entities::EVERY { Ok(text.to_owned()) } else { EntityId::parse(text).map(|entity| entity.to_string()) }
 }
 
 /// The managing entities of an application, each once. The error ends a sentence that begins with
