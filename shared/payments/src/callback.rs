@@ -305,7 +305,7 @@ impl Callback {
             expires_date: granted.expires,
             last_update: now,
         };
-        let at_most_after = provider.refresh_at_most_after();
+        let at_most_after = provider.refresh_at_most_after;
         let dice = random::unit(&*self.random);
         let stored = StoredConnection {
             sealed_tokens: tokens.seal(ring, &*self.random, entity.id(), &provider.name),

@@ -87,7 +87,7 @@ impl Connecting {
             return Err(ConnectionError::Exists { account: known.account.clone() });
         }
         let state = State::new(&*self.random);
-        let verifier = provider.uses_pkce().then(|| CodeVerifier::new(&*self.random));
+        let verifier = provider.pkce.then(|| CodeVerifier::new(&*self.random));
         let sealed_verifier = match &verifier {
             Some(verifier) => Some(state.seal(verifier, &*self.rings.get().await?, &*self.random, entity.id(), name)),
             None => None,

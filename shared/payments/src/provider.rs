@@ -104,11 +104,6 @@ pub struct Revocation {
 }
 
 impl Provider {
-    /// Whether the provider takes a proof key (RFC 7636).
-    pub fn uses_pkce(&self) -> bool {
-        self.pkce
-    }
-
     /// Whether an answer that came to the callback with this `iss`, or without one, can be this provider's (RFC 9207
     /// §2.4). Where its identifier is not known, an `iss` is at least at the origin of one of its addresses.
     pub fn can_answer_as(&self, iss: Option<&str>) -> bool {
@@ -125,11 +120,6 @@ impl Provider {
     /// Whether an `error` that came to the callback says that the person declined.
     pub fn is_denial(&self, error: &str) -> bool {
         error == "access_denied" || self.denial_codes.iter().any(|code| code == error)
-    }
-
-    /// The longest time that the provider wants between two refreshes, whatever the token's life.
-    pub fn refresh_at_most_after(&self) -> Option<Duration> {
-        self.refresh_at_most_after
     }
 }
 

@@ -183,7 +183,7 @@ impl Refresher {
             connection: Connection { expires_date: expires, last_update: now, ..before.clone() },
             sealed_tokens: new.seal(&ring, &*self.random, owner, &provider.name),
             failures: 0,
-            due: refresh_at(now, expires, provider.refresh_at_most_after(), true, dice),
+            due: refresh_at(now, expires, provider.refresh_at_most_after, true, dice),
         }))
     }
 

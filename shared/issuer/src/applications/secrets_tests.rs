@@ -166,6 +166,7 @@ proptest! {
                         prop_assert!(end > now && end <= now + hour(168));
                         None
                     }
+                    Err(other) => panic!("{other}"),
                 },
             };
             let Some(left) = left else { continue };

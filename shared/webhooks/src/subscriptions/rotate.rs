@@ -135,6 +135,7 @@ mod tests {
                         secrets = now_on;
                     }
                     Err(WebhookError::TooManySecrets(end)) => prop_assert!(end > after(hour) && end <= after(hour + 24)),
+                    Err(other) => panic!("{other}"),
                 }
             }
         }
