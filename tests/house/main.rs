@@ -8,5 +8,6 @@ mod crates;
 mod deploying;
 mod documents;
 mod endpoints;
+mod features;
 mod metrics;
 mod template;

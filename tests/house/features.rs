@@ -1,0 +1,47 @@
+//! What `make run` compiles, `make test` need not compile again: cargo compiles a crate once for each set of features.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    process::Command,
+};
+
+/// The features of each crate, by name and version; a crate that is built for the build as well may have two sets.
+type Features = BTreeMap<String, BTreeSet<String>>;
+
+/// What `cargo build` with these arguments compiles of crates that are not ours.
+fn third_party(selection: &[&str]) -> Features {
+    let output = Command::new(env!("CARGO"))
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
+        .args(["tree", "--locked", "--offline", "--prefix", "none", "--format", "{p}\t{f}"])
+        .args(selection)
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut features = Features::new();
+    for line in String::from_utf8(output.stdout).expect("names are UTF-8").lines() {
+        let (package, chosen) = line.split_once('\t').unwrap_or((line, ""));
+        // Ours, and only ours, are shown with the folder that they are in.
+        if !package.is_empty() && !package.contains('/') {
+            features.entry(package.replace(" (proc-macro)", "")).or_default().insert(chosen.replace(" (*)", ""));
+        }
+    }
+    features
+}
+
+#[test]
+fn no_crate_that_the_service_is_built_of_is_compiled_again_for_the_tests() {
+    let service = third_party(&["--edges", "normal,build", "--package", "functions-*", "--package", "local"]);
+    let tests = third_party(&["--edges", "normal,build,dev", "--workspace"]);
+    assert!(service.len() > 200, "cargo tree shows only {service:?}");
+    let again: Vec<_> = service
+        .iter()
+        .filter(|(package, chosen)| !chosen.is_subset(&tests[*package]))
+        .map(|(package, chosen)| format!("{package}: {chosen:?}, with the tests {:?}", tests[package]))
+        .collect();
+    assert!(
+        again.is_empty(),
+        "Cargo.toml says below \"What only the tests' dependencies choose\" how these agree:\n{}",
+        again.join("\n")
+    );
+}
