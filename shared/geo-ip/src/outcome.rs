@@ -21,25 +21,25 @@ impl fmt::Display for UpdateOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UpToDate(release) => write!(f, "is up to date: build {}", release.build_date),
-            Self::WouldPublish(release, None) => {
-                write!(f, "would publish build {} ({}), the first", release.build_date, size(release.size_bytes))
+            Self::WouldPublish(release, now) => {
+                write!(f, "would publish {}, {}", build_of(release), compared("is", now.as_deref()))
             }
-            Self::WouldPublish(release, Some(now)) => {
-                let size = size(release.size_bytes);
-                write!(f, "would publish build {} ({size}), is {}", release.build_date, now.build_date)
-            }
-            Self::Published(release, None) => {
-                write!(f, "published build {} ({}), the first", release.build_date, size(release.size_bytes))
-            }
-            Self::Published(release, Some(before)) => {
-                let size = size(release.size_bytes);
-                write!(f, "published build {} ({size}), was {}", release.build_date, before.build_date)
+            Self::Published(release, before) => {
+                write!(f, "published {}, {}", build_of(release), compared("was", before.as_deref()))
             }
             Self::Overtaken(release) => {
                 write!(f, "another update has just published build {}, which stays", release.build_date)
             }
         }
     }
+}
+
+fn build_of(release: &Release) -> String {
+    format!("build {} ({})", release.build_date, size(release.size_bytes))
+}
+
+fn compared(verb: &str, other: Option<&Release>) -> String {
+    other.map_or_else(|| "the first".to_owned(), |other| format!("{verb} {}", other.build_date))
 }
 
 /// A size for people.

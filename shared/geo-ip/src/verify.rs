@@ -118,13 +118,13 @@ pub fn judge(facts: &Facts, wanted: &DatabaseType, published: Option<&Release>, 
         return Err(VerifyError::Time(day(), "more than 400 days old"));
     }
     let Some(published) = published else { return Ok(()) };
-    if differs(facts.size_bytes, published.size_bytes) {
-        let (new, old) = (facts.size_bytes, published.size_bytes);
-        return Err(VerifyError::Implausible(format!("{new} bytes, where the published one has {old}")));
-    }
-    if differs(facts.node_count.into(), published.node_count.into()) {
-        let (new, old) = (facts.node_count, published.node_count);
-        return Err(VerifyError::Implausible(format!("{new} nodes, where the published one has {old}")));
+    for (what, new, old) in [
+        ("bytes", facts.size_bytes, published.size_bytes),
+        ("nodes", facts.node_count.into(), published.node_count.into()),
+    ] {
+        if differs(new, old) {
+            return Err(VerifyError::Implausible(format!("{new} {what}, where the published one has {old}")));
+        }
     }
     match published.known_addresses.iter().find(|address| !facts.known_addresses.contains(address)) {
         Some(lost) => Err(VerifyError::Implausible(format!("it no longer knows {lost}"))),

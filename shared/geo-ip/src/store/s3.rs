@@ -6,6 +6,7 @@ use std::{fmt::Debug, path::Path};
 use aws_sdk_s3::{
     Client,
     error::{ProvideErrorMetadata, SdkError},
+    operation::list_objects_v2::ListObjectsV2Output,
     primitives::ByteStream,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -118,29 +119,21 @@ impl S3Store {
     }
 
     pub(super) async fn list(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
-        let request = self.client.list_objects_v2().bucket(&self.bucket).prefix(self.key(prefix)).delimiter("/");
-        let mut pages = request.into_paginator().send();
-        let mut keys = Vec::new();
-        while let Some(page) = pages.next().await {
-            let page = page.map_err(failed("listing", prefix))?;
-            let found = page.contents.unwrap_or_default().into_iter().filter_map(|object| object.key);
-            keys.extend(found.filter_map(|key| Some(key.strip_prefix(&self.prefix)?.to_owned())));
-        }
-        Ok(keys)
+        let objects = self.pages(prefix).await?.into_iter().flat_map(|page| page.contents.unwrap_or_default());
+        Ok(objects.filter_map(|object| Some(object.key?.strip_prefix(&self.prefix)?.to_owned())).collect())
     }
 
     pub(super) async fn folders(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
         let whole = self.key(prefix);
-        let request = self.client.list_objects_v2().bucket(&self.bucket).prefix(&whole).delimiter("/");
-        let mut pages = request.into_paginator().send();
-        let mut names = Vec::new();
-        while let Some(page) = pages.next().await {
-            let page = page.map_err(failed("listing", prefix))?;
-            let found = page.common_prefixes.unwrap_or_default().into_iter().filter_map(|folder| folder.prefix);
-            names
-                .extend(found.filter_map(|folder| Some(folder.strip_prefix(&whole)?.trim_end_matches('/').to_owned())));
-        }
-        Ok(names)
+        let folders = self.pages(prefix).await?.into_iter().flat_map(|page| page.common_prefixes.unwrap_or_default());
+        let names =
+            folders.filter_map(|folder| Some(folder.prefix?.strip_prefix(&whole)?.trim_end_matches('/').to_owned()));
+        Ok(names.collect())
+    }
+
+    async fn pages(&self, prefix: &str) -> Result<Vec<ListObjectsV2Output>, StoreError> {
+        let request = self.client.list_objects_v2().bucket(&self.bucket).prefix(self.key(prefix)).delimiter("/");
+        request.into_paginator().send().try_collect().await.map_err(failed("listing", prefix))
     }
 }
 

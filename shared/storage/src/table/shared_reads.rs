@@ -99,12 +99,7 @@ impl Partitions {
             .key_condition_expression("pk = :pk AND begins_with(sk, :sk)")
             .expression_attribute_values(":pk", AttributeValue::S(pk.clone()))
             .expression_attribute_values(":sk", AttributeValue::S(prefix.clone()));
-        let mut pages = query.into_paginator().items().send();
-        let mut items = Vec::new();
-        while let Some(item) = pages.next().await {
-            items.push(item.map_err(TableError::sdk(READING))?);
-        }
-        Ok(items)
+        query.into_paginator().items().send().try_collect().await.map_err(TableError::sdk(READING))
     }
 }
 
