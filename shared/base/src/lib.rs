@@ -11,5 +11,6 @@ pub mod random;
 pub mod refreshed;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod trace;
 pub mod version;
 pub mod wait;
