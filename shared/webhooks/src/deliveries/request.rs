@@ -7,6 +7,7 @@ use super::{claim::Claimed, signature};
 use crate::subscriptions::{headers, store::SigningWebhook};
 use base::{
     clock::Time,
+    trace::Trace,
     version::{SERVICE_VERSION, SERVICE_VERSION_HEADER},
 };
 use outbound::{AttemptError, HttpResponse, Outbound, USER_AGENT, endpoint_url::EndpointUrl};
@@ -23,7 +24,7 @@ impl Prepared {
     pub(super) async fn new(
         claimed: &Claimed,
         webhook: &SigningWebhook,
-        body: &str,
+        (body, trace): (&str, &Trace),
         (rings, outbound): (&KeyRings, &Outbound),
         now: Time,
     ) -> Result<Self, SealError> {
@@ -43,7 +44,7 @@ impl Prepared {
             (HeaderName::from_static("webhook-signature"), signature::sign(&secrets, claimed.event(), now, body)),
         ];
         let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
-        let headers = own.chain(headers::to_send(&custom)).collect();
+        let headers = own.chain(trace.headers()).chain(headers::to_send(&custom)).collect();
         Ok(Self::Request { url, headers, body: Bytes::copy_from_slice(body.as_bytes()) })
     }
 

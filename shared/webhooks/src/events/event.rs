@@ -7,6 +7,7 @@ use auth::entity::EntityId;
 use base::{
     clock::Time,
     ids::{EventId, WebhookId},
+    trace::Trace,
 };
 
 /// The largest event, with the members that the service adds: 256 KiB.
@@ -27,6 +28,8 @@ pub struct Event {
     pub body: String,
     /// The webhook that it is about. It is not delivered there, since each failure would cause another event.
     pub about: Option<WebhookId>,
+    /// The span in which it was published, if its deliveries go on with a trace.
+    pub trace: Option<Trace>,
 }
 
 /// The event's body is larger than is allowed.
@@ -58,7 +61,7 @@ impl Event {
         if body.len() > MAX_BYTES {
             return Err(TooLarge);
         }
-        Ok(Self { id, kind: kind.value, timestamp, entity, body, about: None })
+        Ok(Self { id, kind: kind.value, timestamp, entity, body, about: None, trace: None })
     }
 }
 

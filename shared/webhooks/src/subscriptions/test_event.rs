@@ -11,6 +11,7 @@ use base::{
     clock::SharedClock,
     ids::{DeliveryId, EventId, WebhookId},
     random::SharedRandom,
+    trace::Trace,
 };
 
 /// The type of test events.
@@ -43,14 +44,15 @@ pub struct TestSent {
 }
 
 impl Testing {
-    /// Sends a test event to a webhook.
-    pub async fn send(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<TestSent, Unsendable> {
+    /// Sends a test event to a webhook, within this span.
+    pub async fn send(&self, entity: &AuthorizedEntity, id: &WebhookId, trace: &Trace) -> Result<TestSent, Unsendable> {
         let webhook = self.webhooks.sendable(entity, id).await?;
         let message = "This is a test of the webhook. Nothing has happened.";
         let data = to_raw_value(&TestData { webhook_identifier: id, message }).expect("texts can always be written");
         let now = self.clock.now();
         let event = Event::new(EventId::new(now, &*self.random), TEST, now, entity.id().clone(), &data);
         let event = event.expect("identifiers and a sentence are small");
+        let event = Event { trace: Some(trace.clone()), ..event };
         let delivery_identifier = self.publisher.publish_to(entity, &event, &webhook).await?;
         Ok(TestSent { delivery_identifier })
     }
