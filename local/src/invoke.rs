@@ -100,13 +100,23 @@ impl Invoker {
     ///
     /// The invocation goes on when the caller gives up, as on AWS.
     pub async fn invoke(&self, function: &str, event: impl Into<Bytes>) -> Result<Bytes, InvokeError> {
+        self.invoke_traced(function, event, None).await
+    }
+
+    /// The same with the trace that the sender of the event names, as `X-Amzn-Trace-Id` has it.
+    pub async fn invoke_traced(
+        &self,
+        function: &str,
+        event: impl Into<Bytes>,
+        trace: Option<String>,
+    ) -> Result<Bytes, InvokeError> {
         let unknown = || InvokeError::Unknown(function.to_owned());
         let slots = Arc::clone(&self.functions.get(function).ok_or_else(unknown)?.slots);
         let slot = slots.acquire_owned().await.map_err(|_| unknown())?;
         let (invoker, function, event) = (self.clone(), function.to_owned(), event.into());
         let running = tokio::spawn(async move {
             let _slot = slot;
-            invoker.run(&function, event).await
+            invoker.run(&function, event, trace).await
         });
         // A panic of the task is reported where it happened.
         running.await.unwrap_or(Err(InvokeError::Died))
@@ -122,10 +132,11 @@ impl Invoker {
         }
     }
 
-    async fn run(&self, function: &str, event: Bytes) -> Result<Bytes, InvokeError> {
+    async fn run(&self, function: &str, event: Bytes, trace: Option<String>) -> Result<Bytes, InvokeError> {
         let worker = self.functions.get(function).ok_or_else(|| InvokeError::Unknown(function.to_owned()))?;
         let deadline = self.clock.now() + worker.time_limit;
-        let answer = match time::timeout(worker.time_limit, self.runtime_api.invoke(function, event, deadline)).await {
+        let invoked = self.runtime_api.invoke(function, event, trace, deadline);
+        let answer = match time::timeout(worker.time_limit, invoked).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(Failure::Error(error))) => Err(InvokeError::Failed(String::from_utf8_lossy(&error).into_owned())),
             Ok(Err(Failure::Died)) => Err(InvokeError::Died),

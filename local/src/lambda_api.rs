@@ -44,23 +44,24 @@ async fn invoke(
     headers: HeaderMap,
     event: Bytes,
 ) -> Response {
-    let kind = headers.get("x-amz-invocation-type").and_then(|kind| kind.to_str().ok());
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let (kind, trace) = (header("x-amz-invocation-type"), header("x-amzn-trace-id").map(str::to_owned));
     match kind.unwrap_or("RequestResponse") {
-        "RequestResponse" => answer(&invoker, &function, event).await,
+        "RequestResponse" => answer(&invoker, &function, event, trace).await,
         "DryRun" | "Event" if !invoker.knows(&function) => {
             (StatusCode::NOT_FOUND, InvokeError::Unknown(function).to_string()).into_response()
         }
         "DryRun" => StatusCode::NO_CONTENT.into_response(),
         "Event" => {
-            tokio::spawn(until_it_succeeds(invoker, function, event));
+            tokio::spawn(until_it_succeeds(invoker, function, event, trace));
             StatusCode::ACCEPTED.into_response()
         }
         kind => (StatusCode::BAD_REQUEST, format!("there is no invocation type `{kind}`")).into_response(),
     }
 }
 
-async fn answer(invoker: &Invoker, function: &str, event: Bytes) -> Response {
-    match invoker.invoke(function, event).await {
+async fn answer(invoker: &Invoker, function: &str, event: Bytes, trace: Option<String>) -> Response {
+    match invoker.invoke_traced(function, event, trace).await {
         Ok(answer) => answer.into_response(),
         // As on AWS, the invocation of a failed function succeeds, and a header says that the function failed.
         Err(InvokeError::Failed(error)) => {
@@ -72,9 +73,9 @@ async fn answer(invoker: &Invoker, function: &str, event: Bytes) -> Response {
 }
 
 /// Invokes a function asynchronously: at most three times.
-async fn until_it_succeeds(invoker: Invoker, function: String, event: Bytes) {
+async fn until_it_succeeds(invoker: Invoker, function: String, event: Bytes, trace: Option<String>) {
     let mut pauses = PAUSES.into_iter();
-    while let Err(error) = invoker.invoke(&function, event.clone()).await {
+    while let Err(error) = invoker.invoke_traced(&function, event.clone(), trace.clone()).await {
         let Some(pause) = pauses.next() else {
             return tracing::warn!("{function} failed for the last time: {}", logging::chain(&error));
         };

@@ -27,7 +27,7 @@ use base::{SharedRandom, Time, random};
 use http_body_util::LengthLimitError;
 use serde_json::json;
 
-use self::invocations::Invocations;
+use self::invocations::{Invocations, Work};
 use crate::{
     aws::{ACCOUNT, REGION},
     callers,
@@ -85,9 +85,16 @@ impl RuntimeApi {
 
     /// Invokes the function as soon as its process polls, and waits for the answer. If the caller gives up before, the
     /// function is not invoked.
-    pub async fn invoke(&self, function: &str, event: Bytes, deadline: Time) -> InvocationOutcome {
+    pub async fn invoke(
+        &self,
+        function: &str,
+        event: Bytes,
+        trace: Option<String>,
+        deadline: Time,
+    ) -> InvocationOutcome {
         let Some(invocations) = self.function(function) else { return Err(Failure::Died) };
-        let answered = invocations.add(random::uuid(self.random.as_ref()), event, deadline);
+        let id = random::uuid(self.random.as_ref());
+        let answered = invocations.add(Work { id, event, trace, deadline });
         answered.await.unwrap_or(Err(Failure::Died))
     }
 
@@ -111,16 +118,15 @@ async fn with_key(State(key): State<Arc<str>>, request: Request, next: Next) -> 
 async fn next(State(api): State<RuntimeApi>, Path((_, function, process)): Path<(String, String, u64)>) -> Response {
     let poll = api.function(&function).and_then(|invocations| invocations.poll(process));
     let Some(poll) = poll else { return gone() };
-    let Some((id, event, deadline)) = poll.await.ok().and_then(|offer| offer.accept(process)) else { return gone() };
+    let Some(work) = poll.await.ok().and_then(|offer| offer.accept(process)) else { return gone() };
+    let Work { id, event, trace, deadline } = work;
     let arn = format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{function}");
     // The id without its dashes has as many digits as a trace needs, and is as random.
     let digits = id.replace('-', "");
-    let trace = format!(
-        "Root=1-{:08x}-{};Parent={};Sampled=0",
-        deadline.as_seconds() & 0xffff_ffff,
-        &digits[..24],
-        &digits[..16]
-    );
+    let trace = trace.unwrap_or_else(|| {
+        let time = deadline.as_seconds() & 0xffff_ffff;
+        format!("Root=1-{time:08x}-{};Parent={};Sampled=0", &digits[..24], &digits[..16])
+    });
     let headers = [
         ("lambda-runtime-aws-request-id", id),
         ("lambda-runtime-deadline-ms", deadline.as_millis().to_string()),
@@ -189,7 +195,7 @@ mod tests {
 
     fn invoke(api: &RuntimeApi, event: &'static str) -> JoinHandle<InvocationOutcome> {
         let api = api.clone();
-        tokio::spawn(async move { api.invoke("hello", event.into(), DEADLINE).await })
+        tokio::spawn(async move { api.invoke("hello", event.into(), None, DEADLINE).await })
     }
 
     /// A request on a connection of its own, which stays open.

@@ -73,6 +73,7 @@ mod stand_ins;
 mod sweep;
 mod table_chaos;
 mod token;
+mod traces;
 mod waypost_admin;
 mod webhook_changes;
 mod webhook_removal;
@@ -150,6 +151,7 @@ fn main() -> ExitCode {
         client_authentication::TESTS,
         guesses::TESTS,
         token::TESTS,
+        traces::TESTS,
         waypost_admin::TESTS,
         introspection::TESTS,
         forged_tokens::TESTS,

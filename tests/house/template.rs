@@ -28,13 +28,18 @@ fn template() -> Value {
 
 /// The resources that SAM makes of the template.
 fn expanded() -> Map<String, Value> {
+    expanded_with(&json!({}))
+}
+
+/// The same with other parameters than the defaults.
+fn expanded_with(parameters: &Value) -> Map<String, Value> {
     let mut child = Command::new(root().join(".venv/bin/python"))
         .arg(root().join("tests/python/expand_template.py"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("`make python-tools` has installed SAM's translator in .venv");
-    let request = json!({ "template": root().join("template.yaml"), "whole": true });
+    let request = json!({ "template": root().join("template.yaml"), "whole": true, "parameters": parameters });
     let mut stdin = child.stdin.take().expect("it is piped");
     stdin.write_all(request.to_string().as_bytes()).expect("the script reads its input");
     drop(stdin);
@@ -215,4 +220,22 @@ fn every_schedule_has_an_alarm_that_misses_it_and_no_other_alarm_takes_silence_f
     scheduled.sort_by_key(Value::to_string);
     missed.sort_by_key(Value::to_string);
     assert_eq!(missed, scheduled);
+}
+
+/// X-Ray costs money for each trace, and takes no part in anything else: without it, no function has a right that it needs.
+#[test]
+fn x_ray_records_every_function_by_a_parameter_and_none_without_it() {
+    for (tracing, is_active) in [("Disabled", false), ("Active", true)] {
+        let resources = expanded_with(&json!({ "Tracing": tracing }));
+        for (id, function) in of_type(&resources, "AWS::Lambda::Function") {
+            let role = function["Properties"]["Role"]["Fn::GetAtt"][0].as_str().expect("a role of its own");
+            let policies = resources[role]["Properties"]["ManagedPolicyArns"].to_string();
+            assert_eq!(policies.contains("policy/AWSXrayWriteOnlyAccess"), is_active, "{id}: {policies}");
+            let mode = is_active.then(|| json!({ "Mode": { "Ref": "Tracing" } })).unwrap_or_default();
+            assert_eq!(function["Properties"]["TracingConfig"], mode, "{id}");
+        }
+        let roles = of_type(&resources, "AWS::IAM::Role").into_iter().map(|(_, role)| role.to_string());
+        let with_rights = roles.filter(|role| role.to_lowercase().contains("xray")).count();
+        assert_eq!(with_rights, if is_active { of_type(&resources, "AWS::Lambda::Function").len() } else { 0 });
+    }
 }

@@ -1,6 +1,6 @@
 """Expands template.yaml as SAM does, and prints the policies of each function's role, or all resources.
 
-Standard input: {"template": "<path>"}. Standard output: {"<function's logical id>": {"managed": [...], "statements": [...]}},
+Standard input: {"template": "<path>", "parameters": {…}}; parameters that are not named have their defaults. Standard output: {"<function's logical id>": {"managed": [...], "statements": [...]}},
 where "managed" has the names of AWS's own policies, and "statements" those of all others. With "whole": true in the input,
 the output is the expanded template.
 """
@@ -39,6 +39,7 @@ for resource in template["Resources"].values():
         # What is deployed lies in a bucket by then.
         resource["Properties"]["CodeUri"] = "s3://bucket/code"
 parameters = {name: parameter.get("Default", "any") for name, parameter in template["Parameters"].items()}
+parameters |= request.get("parameters", {})
 session = boto3.session.Session(region_name="us-east-1")
 expanded = Translator({}, Parser(), boto_session=session).translate(template, parameters)
 if request.get("whole"):

@@ -37,10 +37,17 @@ struct State {
     in_hand: HashMap<String, oneshot::Sender<InvocationOutcome>>,
 }
 
+/// An invocation as a process gets it.
+pub struct Work {
+    pub id: String,
+    pub event: Bytes,
+    /// The trace that the sender of the event names, as `X-Amzn-Trace-Id` has it.
+    pub trace: Option<String>,
+    pub deadline: Time,
+}
+
 struct Invocation {
-    id: String,
-    event: Bytes,
-    deadline: Time,
+    work: Work,
     answer: oneshot::Sender<InvocationOutcome>,
 }
 
@@ -57,9 +64,9 @@ impl Invocations {
     }
 
     /// Adds an invocation. When the receiver is dropped before a process works on the invocation, no process gets it.
-    pub fn add(self: &Arc<Self>, id: String, event: Bytes, deadline: Time) -> oneshot::Receiver<InvocationOutcome> {
+    pub fn add(self: &Arc<Self>, work: Work) -> oneshot::Receiver<InvocationOutcome> {
         let (answer, answered) = oneshot::channel();
-        self.state().waiting.push_back(Invocation { id, event, deadline, answer });
+        self.state().waiting.push_back(Invocation { work, answer });
         self.serve();
         answered
     }
@@ -136,17 +143,17 @@ impl Invocations {
 }
 
 impl Offer {
-    /// Puts the invocation into the process's hand, and returns its id, event and deadline; none if the process has ended.
-    pub fn accept(mut self, process: u64) -> Option<(String, Bytes, Time)> {
+    /// Puts the invocation into the process's hand; none if the process has ended.
+    pub fn accept(mut self, process: u64) -> Option<Work> {
         let invocations = Arc::clone(&self.invocations);
         let mut state = invocations.state();
         if process != state.process {
             drop(state);
             return None;
         }
-        let Invocation { id, event, deadline, answer } = self.invocation.take()?;
-        state.in_hand.insert(id.clone(), answer);
-        Some((id, event, deadline))
+        let Invocation { work, answer } = self.invocation.take()?;
+        state.in_hand.insert(work.id.clone(), answer);
+        Some(work)
     }
 }
 

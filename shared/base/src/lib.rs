@@ -12,6 +12,7 @@ pub mod refreshed;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod text_type;
+pub mod trace;
 pub mod version;
 pub mod wait;
 

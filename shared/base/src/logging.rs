@@ -1,17 +1,34 @@
-//! Logs: one JSON object a line, each with the request's id from the span that the gate opens.
+//! Logs: one JSON object a line. Beside its own fields each line has those of the spans around it: the request's id and
+//! the trace, from the span that is opened for each call.
 
-use std::{error::Error, fmt::Write as _, io::stdout};
+use std::{
+    collections::BTreeMap,
+    error::Error,
+    fmt::{self, Write as _},
+    io::stdout,
+};
 
-use tracing::{Metadata, Subscriber};
+use serde::ser::{Error as _, SerializeMap, Serializer as _};
+use serde_json::Value;
+use tracing::{Event, Metadata, Span, Subscriber};
+use tracing_serde::SerdeMapVisitor;
 use tracing_subscriber::{
     Layer,
     filter::{LevelFilter, filter_fn},
-    fmt::MakeWriter,
+    fmt::{
+        FmtContext, FormatEvent, FormattedFields, MakeWriter,
+        format::{JsonFields, Writer},
+        time::{FormatTime, SystemTime},
+    },
     layer::SubscriberExt,
+    registry::{LookupSpan, Scope},
     util::SubscriberInitExt,
 };
 
-use crate::environment::{Environment, FromEnvironment};
+use crate::{
+    environment::{Environment, FromEnvironment},
+    trace::{LambdaTrace, Trace},
+};
 
 /// The crates whose lines follow `LOG_LEVEL`: the libraries of this project. A test of the workspace keeps the list
 /// complete.
@@ -35,11 +52,72 @@ where
 {
     let own: LevelFilter = level.parse().unwrap_or(LevelFilter::INFO);
     let others = own.min(LevelFilter::INFO);
-    let wanted = move |line: &Metadata<'_>| *line.level() <= if is_own(line) { own } else { others };
-    let lines =
-        tracing_subscriber::fmt::layer().json().flatten_event(true).with_current_span(true).with_span_list(false);
-    let filter = filter_fn(wanted).with_max_level_hint(own);
+    let wanted = move |line: &Metadata<'_>| match (line.is_span(), is_own(line)) {
+        // A span says to which call a line belongs, at every level.
+        (true, is_own) => is_own,
+        (false, true) => *line.level() <= own,
+        (false, false) => *line.level() <= others,
+    };
+    let lines = tracing_subscriber::fmt::layer().with_ansi(false).fmt_fields(JsonFields::new()).event_format(Lines);
+    let filter = filter_fn(wanted).with_max_level_hint(own.max(LevelFilter::INFO));
     tracing_subscriber::registry().with(lines.with_writer(writer).with_filter(filter))
+}
+
+/// The span of a call: each line within it names the request and the trace, and X-Ray's where X-Ray records it. The names
+/// of the trace are those that [OpenTelemetry](https://opentelemetry.io/docs/specs/otel/compatibility/logging_trace_context/)
+/// gives to them in logs.
+pub fn call_span(request_id: &str, trace: &Trace, lambda: Option<LambdaTrace<'_>>) -> Span {
+    let recorded = lambda.filter(|lambda| lambda.sampled).map(|lambda| lambda.id);
+    let (trace_id, span_id) = (trace.trace_id(), trace.span_id());
+    tracing::info_span!("call", requestId = request_id, %trace_id, %span_id, xrayTraceId = recorded)
+}
+
+/// Writes lines.
+struct Lines;
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> FormatEvent<S, JsonFields> for Lines {
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, JsonFields>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let line = line(context, event).map_err(|_| fmt::Error)?;
+        writeln!(writer, "{}", String::from_utf8_lossy(&line))
+    }
+}
+
+fn line<S: Subscriber + for<'a> LookupSpan<'a>>(
+    context: &FmtContext<'_, S, JsonFields>,
+    event: &Event<'_>,
+) -> serde_json::Result<Vec<u8>> {
+    let mut timestamp = String::new();
+    SystemTime.format_time(&mut Writer::new(&mut timestamp)).map_err(serde_json::Error::custom)?;
+    let mut text = Vec::new();
+    let mut serializer = serde_json::Serializer::new(&mut text);
+    let mut line = serializer.serialize_map(None)?;
+    line.serialize_entry("timestamp", &timestamp)?;
+    line.serialize_entry("level", event.metadata().level().as_str())?;
+    let mut own = SerdeMapVisitor::new(line);
+    event.record(&mut own);
+    let mut line = own.take_serializer()?;
+    line.serialize_entry("target", event.metadata().target())?;
+    for (name, value) in around(context) {
+        line.serialize_entry(&name, &value)?;
+    }
+    line.end()?;
+    Ok(text)
+}
+
+/// The fields of the spans around a line. Of fields with the same name, the innermost counts.
+fn around<S: Subscriber + for<'a> LookupSpan<'a>>(context: &FmtContext<'_, S, JsonFields>) -> BTreeMap<String, Value> {
+    let spans = context.event_scope().into_iter().flat_map(Scope::from_root);
+    let fields = spans.filter_map(|span| {
+        let extensions = span.extensions();
+        let fields = extensions.get::<FormattedFields<JsonFields>>()?;
+        serde_json::from_str::<BTreeMap<String, Value>>(fields).ok()
+    });
+    fields.flatten().collect()
 }
 
 fn is_own(line: &Metadata<'_>) -> bool {
@@ -94,11 +172,19 @@ mod tests {
         }
     }
 
-    /// The lines that are logged at this level, of six that are offered.
-    fn logged(level: &str) -> Vec<String> {
+    /// The lines that are written at this level.
+    fn lines(level: &str, log: impl FnOnce()) -> Vec<Value> {
         let written = Written::default();
         let writer = written.clone();
-        tracing::subscriber::with_default(subscriber(level, move || writer.clone()), || {
+        tracing::subscriber::with_default(subscriber(level, move || writer.clone()), log);
+        let bytes = written.0.lock().expect("no test panics while it writes").clone();
+        let lines = String::from_utf8(bytes).expect("text");
+        lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
+    /// The lines that are logged at this level, of six that are offered.
+    fn logged(level: &str) -> Vec<String> {
+        let lines = lines(level, || {
             tracing::trace!(target: "webhooks::deliveries", "own trace");
             tracing::debug!("own debug");
             tracing::info!(target: "geo_ip", "own info");
@@ -106,10 +192,52 @@ mod tests {
             tracing::debug!(target: "base64::engine", "foreign debug");
             tracing::trace!(target: "aws_smithy_runtime::client", "foreign trace");
         });
-        let bytes = written.0.lock().expect("no test panics while it writes").clone();
-        let lines = String::from_utf8(bytes).expect("text");
-        let message = |line| serde_json::from_str::<serde_json::Value>(line).expect("JSON")["message"].clone();
-        lines.lines().map(|line| message(line).as_str().expect("text").to_owned()).collect()
+        lines.iter().map(|line| line["message"].as_str().expect("text").to_owned()).collect()
+    }
+
+    /// An attempt within a call, with a line in each and a span of a library around both.
+    fn call_and_attempt(lambda: &str) {
+        let trace =
+            Trace::read(Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"), None).expect("a trace");
+        let library = tracing::info_span!(target: "lambda_runtime::layers", "invoke", requestId = "another", more = 1);
+        library.in_scope(|| {
+            call_span("0193f6d2", &trace, LambdaTrace::parse(lambda)).in_scope(|| {
+                tracing::info_span!("attempt", trace_id = "of-the-event", span_id = "of-the-attempt")
+                    .in_scope(|| tracing::error!(attempt = 3, error = None::<&str>, "attempted"));
+                tracing::error!(error = "a \"quoted\" cause", "failed");
+            });
+        });
+    }
+
+    #[test]
+    fn a_line_has_its_own_fields_and_those_of_our_spans_around_it_of_which_the_inner_count_at_every_level() {
+        let members = |line: &Value, names: &[&str]| {
+            names.iter().map(|name| line[*name].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+        };
+        for level in ["error", "warn", "trace"] {
+            let lines = lines(level, || call_and_attempt("Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1"));
+            let [attempt, call] = &lines[..] else { panic!("two lines: {lines:#?}") };
+            let names = ["message", "requestId", "trace_id", "span_id", "xrayTraceId"];
+            let x_ray = "1-5759e988-bd862e3fe1be46a994272793";
+            let expected = ["attempted", "0193f6d2", "of-the-event", "of-the-attempt", x_ray];
+            assert_eq!(members(attempt, &names), expected, "{attempt:#}");
+            assert_eq!(attempt["attempt"], 3);
+            let expected = ["failed", "0193f6d2", "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", x_ray];
+            assert_eq!(members(call, &names), expected, "{call:#}");
+            let names = ["level", "target", "error"];
+            assert_eq!(members(call, &names), ["ERROR", "base::logging::tests", "a \"quoted\" cause"]);
+            assert!(
+                call["timestamp"].as_str().is_some_and(|time| time.parse::<crate::clock::Time>().is_ok()),
+                "{call:#}"
+            );
+            assert!(lines.iter().all(|line| line.get("more").is_none()), "{lines:#?}");
+        }
+    }
+
+    #[test]
+    fn a_trace_that_x_ray_does_not_record_is_not_named_as_one() {
+        let lines = lines("info", || call_and_attempt("Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=0"));
+        assert!(lines.iter().all(|line| line.get("xrayTraceId").is_none()), "{lines:#?}");
     }
 
     #[test]

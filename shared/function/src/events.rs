@@ -10,8 +10,13 @@ use serde::{
     de::{DeserializeOwned, IgnoredAny},
 };
 use serde_json::value::{RawValue, to_raw_value};
+use tracing::Instrument;
 
-use base::logging;
+use base::{
+    logging,
+    random::SharedRandom,
+    trace::{LambdaTrace, Trace},
+};
 
 /// A handler of events as the runtime calls it: JSON in, JSON out.
 pub(crate) type EventHandler = dyn Fn(LambdaEvent<Box<RawValue>>) -> BoxFuture<'static, Result<Box<RawValue>, lambda_runtime::Error>>
@@ -25,6 +30,33 @@ pub struct Scheduled;
 impl<'de> Deserialize<'de> for Scheduled {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+/// An event with the span of its trace that its handling is. An event bus hands a trace on beside the event.
+#[derive(Debug)]
+pub struct Traced<E> {
+    /// The event.
+    pub event: E,
+    /// The span.
+    pub trace: Trace,
+}
+
+/// The form in which a handler gets an event.
+pub trait FromInvocation: Sized {
+    /// Reads the event of an invocation.
+    fn read(event: &RawValue, trace: Trace) -> serde_json::Result<Self>;
+}
+
+impl<E: DeserializeOwned> FromInvocation for E {
+    fn read(event: &RawValue, _: Trace) -> serde_json::Result<Self> {
+        serde_json::from_str(event.get())
+    }
+}
+
+impl<E: DeserializeOwned> FromInvocation for Traced<E> {
+    fn read(event: &RawValue, trace: Trace) -> serde_json::Result<Self> {
+        Ok(Self { event: serde_json::from_str(event.get())?, trace })
     }
 }
 
@@ -50,16 +82,22 @@ impl<R: Serialize, X: Error + 'static> EventResult for Result<R, X> {
 /// A handler of typed events as the runtime calls it.
 pub(crate) fn event_handler<S, E, A>(
     state: &'static S,
+    random: SharedRandom,
     handler: impl Fn(&'static S, E) -> A + Send + Sync + 'static,
 ) -> Arc<EventHandler>
 where
     S: Sync,
-    E: DeserializeOwned,
+    E: FromInvocation,
     A: Future<Output: EventResult> + Send + 'static,
 {
-    Arc::new(move |event| match serde_json::from_str(event.payload.get()) {
-        Ok(event) => handler(state, event).map(EventResult::into_response).boxed(),
-        Err(error) => future::ready(Err(error.into())).boxed(),
+    Arc::new(move |LambdaEvent { payload, context }| {
+        let lambda = context.xray_trace_id.as_deref().and_then(LambdaTrace::parse);
+        let trace = Trace::of_invocation(lambda, &*random);
+        let span = logging::call_span(&context.request_id, &trace, lambda);
+        match E::read(&payload, trace) {
+            Ok(event) => handler(state, event).map(EventResult::into_response).instrument(span).boxed(),
+            Err(error) => future::ready(Err(error.into())).boxed(),
+        }
     })
 }
 

@@ -7,6 +7,6 @@ pub mod serve;
 pub mod service;
 pub mod settings;
 
-pub use events::Scheduled;
+pub use events::{Scheduled, Traced};
 pub use service::{Service, StartError};
 pub use settings::Settings;

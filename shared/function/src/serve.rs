@@ -10,12 +10,11 @@ use futures::{FutureExt, future::LocalBoxFuture};
 use http::Response;
 use lambda_http::{Adapter, Body, Request, Service as _, service_fn};
 use lambda_runtime::LambdaEvent;
-use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
     Scheduled, Service, StartError,
-    events::{EventHandler, EventResult, event_handler, request_in},
+    events::{EventHandler, EventResult, FromInvocation, event_handler, request_in},
 };
 use gate::{Admitted, Endpoint, Gate, Reply, gate::Handler};
 use problem::Problem;
@@ -45,10 +44,10 @@ impl Service {
     ) -> Result<(), StartError>
     where
         S: Sync + 'static,
-        E: DeserializeOwned,
+        E: FromInvocation,
         A: Future<Output: EventResult> + Send + 'static,
     {
-        run_events(event_handler(leaked(state), handler)).await
+        run_events(event_handler(leaked(state), self.random(), handler)).await
     }
 
     /// Serves an endpoint, and the events of a schedule, until Lambda ends the process. An event with a request context came
@@ -68,7 +67,7 @@ impl Service {
     {
         let state = leaked(state);
         let gate = self.gate(endpoint, state, handler).await;
-        run_events(requests_or(gate, event_handler(state, job))).await
+        run_events(requests_or(gate, event_handler(state, self.random(), job))).await
     }
 
     /// The gate before an endpoint, ready to verify tokens if the endpoint reads them.

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName};
 use lambda_http::{RequestExt, request::RequestContext};
 
 use auth::{AuthorizedEntity, Claims};
-use base::{Time, audit::Notes};
+use base::{Time, audit::Notes, trace::Trace};
 use problem::{Problem, Query};
 
 /// A request that has passed the gate.
@@ -16,6 +16,8 @@ pub struct Call {
     pub request_id: String,
     /// The time at which the gate admitted the request.
     pub now: Time,
+    /// The span of the request's trace that this call is.
+    pub trace: Trace,
     /// The claims of the token that came with the request; `None` on public endpoints.
     pub claims: Option<Claims>,
     /// The body, as it came.

@@ -17,6 +17,7 @@ use crate::{
 };
 use auth::{AuthorizedEntity, Claims, EntityId, Verifier};
 use base::audit::{Action, AuditOutcome, Entry, Notes};
+use base::trace::{LambdaTrace, Trace};
 use base::{SharedClock, SharedRandom, logging, random};
 use problem::Problem;
 
@@ -45,11 +46,14 @@ impl Gate {
     /// Checks a request, has it handled, and answers with the reply or with the error.
     pub async fn handle(&self, request: Request) -> Response<Body> {
         let request_id = self.request_id(&request);
-        let span = tracing::info_span!("request", requestId = %request_id);
+        let lambda = request.lambda_context_ref().and_then(|context| context.xray_trace_id.as_deref());
+        let lambda = lambda.and_then(LambdaTrace::parse);
+        let trace = Trace::of_call(request.headers(), lambda, &*self.random);
+        let span = logging::call_span(&request_id, &trace, lambda);
         async {
             let (method, path) = (request.method().clone(), request.raw_http_path().to_owned());
             let notes = notes_of(&request, &request_id);
-            let admitted = AssertUnwindSafe(self.admit(request, &request_id, &notes)).catch_unwind();
+            let admitted = AssertUnwindSafe(self.admit(request, &request_id, trace, &notes)).catch_unwind();
             let outcome = match timeout(self.endpoint.deadline, admitted).await {
                 Ok(Ok(outcome)) => outcome,
                 Ok(Err(_)) => Err(Problem::internal("the handler panicked; see the log above")),
@@ -73,7 +77,7 @@ impl Gate {
     }
 
     /// The contract's checks, in the contract's order, and then the handler.
-    async fn admit(&self, request: Request, request_id: &str, notes: &Notes) -> Result<Reply, Problem> {
+    async fn admit(&self, request: Request, request_id: &str, trace: Trace, notes: &Notes) -> Result<Reply, Problem> {
         let access = self.endpoint.access;
         checks::verb(&request)?; // 2
         let claims = self.authenticate(&request).await?; // 3
@@ -97,6 +101,7 @@ impl Gate {
         let call = Call {
             request_id: request_id.to_owned(),
             now: self.clock.now(),
+            trace,
             claims,
             body: match body {
                 Body::Empty => Vec::new(),

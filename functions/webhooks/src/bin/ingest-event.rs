@@ -1,6 +1,6 @@
 //! The platform's event bus: publishes the events that the platform's own services put there.
 
-use function::{Service, StartError};
+use function::{Service, StartError, Traced};
 use functions_webhooks::{bus, publisher};
 use serde_json::value::RawValue;
 use webhooks::{
@@ -24,7 +24,10 @@ async fn main() -> Result<(), StartError> {
     service.serve_events(ingestion, ingest).await
 }
 
-async fn ingest(ingestion: &Ingestion, event: Box<RawValue>) -> Result<Ingested, IngestError> {
+async fn ingest(
+    ingestion: &Ingestion,
+    Traced { event, trace }: Traced<Box<RawValue>>,
+) -> Result<Ingested, IngestError> {
     let event = bus::unwrapped(&event);
-    ingestion.ingest(event.get(), bus::read(event)).await
+    ingestion.ingest(event.get(), bus::read(event), &trace).await
 }

@@ -25,5 +25,5 @@ async fn publish_within_share(
 async fn publish(publisher: &Publisher, call: &EntityCall) -> Result<Reply, Problem> {
     let keys = call.headers().get_all("idempotency-key").iter().map(HeaderValue::as_bytes);
     let event = NewEvent::read(&call.body, keys)?;
-    Reply::accepted(&publisher.publish(&call.entity, event).await?)
+    Reply::accepted(&publisher.publish(&call.entity, event, &call.trace).await?)
 }

@@ -20,5 +20,5 @@ async fn main() -> Result<(), StartError> {
 
 async fn test(testing: &Testing, call: EntityCall) -> Result<Reply, Problem> {
     nothing_said(&call.body)?;
-    Reply::accepted(&testing.send(&call.entity, &webhook_id(&call)?).await?)
+    Reply::accepted(&testing.send(&call.entity, &webhook_id(&call)?, &call.trace).await?)
 }

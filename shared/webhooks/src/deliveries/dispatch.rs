@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use tracing::Instrument;
+
 use super::{
     claim::Claimed,
     counting::{self, Tried},
@@ -155,15 +157,15 @@ impl Dispatcher {
                 None => self.webhooks.find(&entity, id).await,
             }
         };
-        let (webhook, body, health) =
-            tokio::try_join!(webhook, self.events.body(claimed.event()), self.watch.healths.find(&entity, id))?;
+        let (webhook, event, health) =
+            tokio::try_join!(webhook, self.events.find(claimed.event()), self.watch.healths.find(&entity, id))?;
         let now = self.clock.now();
         let Some(webhook) = webhook.filter(|found| found.webhook.enabled) else {
             tracing::info!(deliveryId = %delivery.id, "cancelled: its webhook is gone or disabled");
             self.deliveries.cancel(claimed, now).await?;
             return Ok(None);
         };
-        let Some(body) = body else {
+        let Some(event) = event else {
             self.wait_for_body(claimed, now).await?;
             return Ok(None);
         };
@@ -175,7 +177,9 @@ impl Dispatcher {
             self.queue.announce(lane, Notice::of(delivery, claimed.attempt()), until, now).await;
             return Ok(None);
         }
-        let outcome = self.attempt(&entity, claimed, &webhook, &body).await?;
+        let trace = event.trace.next_span(&*self.random);
+        let span = tracing::info_span!("attempt", trace_id = %trace.trace_id(), span_id = %trace.span_id());
+        let outcome = self.attempt(&entity, claimed, &webhook, (&event.body, &trace)).instrument(span).await?;
         let is_probe = !operational && health.as_ref().is_some_and(|health| health.open_until.is_some());
         let tried = Tried { entity, webhook: id.clone(), outcome, health_before: health, operational };
         if is_probe {

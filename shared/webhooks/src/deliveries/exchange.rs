@@ -25,7 +25,7 @@ use crate::{
     },
 };
 use auth::AuthorizedEntity;
-use base::{Time, logging, random};
+use base::{Time, logging, random, trace::Trace};
 use outbound::{AttemptError, HttpResponse};
 use storage::Written;
 
@@ -33,16 +33,16 @@ use storage::Written;
 const NOTING_LIMIT: Duration = Duration::from_secs(2);
 
 impl Dispatcher {
-    /// Makes the claimed attempt, and records it.
+    /// Makes the claimed attempt, as this span of a trace, and records it.
     pub(super) async fn attempt(
         &self,
         entity: &AuthorizedEntity,
         claimed: &Claimed,
         webhook: &SigningWebhook,
-        body: &str,
+        (body, trace): (&str, &Trace),
     ) -> Result<AttemptOutcome, DispatchError> {
         let began = self.clock.now();
-        let prepared = Prepared::new(claimed, webhook, body, (&self.rings, &self.outbound), began).await?;
+        let prepared = Prepared::new(claimed, webhook, (body, trace), (&self.rings, &self.outbound), began).await?;
         // The end is read inside, since noting that a webhook is slow may take longer than its exchange.
         let mut exchange = pin!(async { (prepared.send(&self.outbound).await, self.clock.now()) });
         let ((outcome, ended), was_slow) = match timeout(SLOW, exchange.as_mut()).await {

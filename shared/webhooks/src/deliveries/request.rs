@@ -5,8 +5,8 @@ use hyper::body::Bytes;
 
 use super::{claim::Claimed, signature};
 use crate::subscriptions::{headers, store::SigningWebhook};
-use base::Time;
 use base::version::{SERVICE_VERSION, SERVICE_VERSION_HEADER};
+use base::{Time, trace::Trace};
 use outbound::{AttemptError, HttpResponse, Outbound, USER_AGENT, endpoint_url::EndpointUrl};
 use storage::{KeyRings, SealError};
 
@@ -21,7 +21,7 @@ impl Prepared {
     pub(super) async fn new(
         claimed: &Claimed,
         webhook: &SigningWebhook,
-        body: &str,
+        (body, trace): (&str, &Trace),
         (rings, outbound): (&KeyRings, &Outbound),
         now: Time,
     ) -> Result<Self, SealError> {
@@ -41,7 +41,7 @@ impl Prepared {
             (HeaderName::from_static("webhook-signature"), signature::sign(&secrets, claimed.event(), now, body)),
         ];
         let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
-        let headers = own.chain(headers::to_send(&custom)).collect();
+        let headers = own.chain(trace.headers()).chain(headers::to_send(&custom)).collect();
         Ok(Self::Request { url, headers, body: Bytes::copy_from_slice(body.as_bytes()) })
     }
 

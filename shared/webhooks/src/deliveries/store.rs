@@ -106,8 +106,9 @@ impl Deliveries {
         attempts.extend_from_slice(&head.attempts);
         attempts.sort_by_key(|attempt| attempt.attempt_number);
         // Event and delivery are kept equally long, but not to the second.
-        let Some(body) = self.events.body(&head.event).await? else { return Ok(None) };
-        let event = RawValue::from_string(body).map_err(|_| TableError::Missing("well-formed JSON in an event"))?;
+        let Some(event) = self.events.find(&head.event).await? else { return Ok(None) };
+        let event =
+            RawValue::from_string(event.body).map_err(|_| TableError::Missing("well-formed JSON in an event"))?;
         Ok(Some(StoredDelivery { head, attempts, event }))
     }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::catalogue::EventType;
 use auth::EntityId;
-use base::{EventId, Time, WebhookId};
+use base::{EventId, Time, WebhookId, trace::Trace};
 
 /// The largest event, with the members that the service adds: 256 KiB.
 pub const MAX_BYTES: usize = 256 * 1024;
@@ -24,6 +24,8 @@ pub struct Event {
     pub body: String,
     /// The webhook that it is about. It is not delivered there, since each failure would cause another event.
     pub about: Option<WebhookId>,
+    /// The span in which it was published, if its deliveries go on with a trace.
+    pub trace: Option<Trace>,
 }
 
 /// The event's body is larger than is allowed.
@@ -55,7 +57,7 @@ impl Event {
         if body.len() > MAX_BYTES {
             return Err(TooLarge);
         }
-        Ok(Self { id, kind: kind.value, timestamp, entity, body, about: None })
+        Ok(Self { id, kind: kind.value, timestamp, entity, body, about: None, trace: None })
     }
 }
 

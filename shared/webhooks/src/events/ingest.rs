@@ -16,6 +16,7 @@ use super::{
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::metric::{Metrics, Name, Number};
+use base::trace::Trace;
 use problem::{JsonBody, Problem, Violation};
 use storage::TableError;
 
@@ -75,12 +76,17 @@ struct Detail<'a> {
 }
 
 impl Ingestion {
-    /// Publishes an event of the bus, or puts it on the queue of rejected events as it came (`whole`). An input that is
-    /// no bus event comes as its rejection.
-    pub async fn ingest(&self, whole: &str, event: Result<BusEvent<'_>, Rejection>) -> Result<Ingested, IngestError> {
+    /// Publishes an event of the bus within this span, or puts it on the queue of rejected events as it came (`whole`). An
+    /// input that is no bus event comes as its rejection.
+    pub async fn ingest(
+        &self,
+        whole: &str,
+        event: Result<BusEvent<'_>, Rejection>,
+        trace: &Trace,
+    ) -> Result<Ingested, IngestError> {
         let (id, rejection) = match event {
             Err(rejection) => (String::new(), rejection),
-            Ok(event) => match self.publish(&event).await {
+            Ok(event) => match self.publish(&event, trace).await {
                 Ok(published) => return Ok(Ingested::Published(published)),
                 Err(Unpublished::Table(error)) => return Err(error.into()),
                 Err(Unpublished::Rejected(rejection)) => (event.id, rejection),
@@ -99,10 +105,10 @@ impl Ingestion {
         Ok(Ingested::Rejected(rejection))
     }
 
-    async fn publish(&self, BusEvent { id, detail }: &BusEvent<'_>) -> Result<Published, Unpublished> {
+    async fn publish(&self, BusEvent { id, detail }: &BusEvent<'_>, trace: &Trace) -> Result<Published, Unpublished> {
         let Detail { entity, content } = Detail::read(detail).map_err(Unpublished::Rejected)?;
         let once = Once { key: format!("bus:{id}"), request_hash: sha256(without_space(detail.get()).as_bytes()) };
-        let published = self.publisher.publish_once(&AuthorizedEntity::by_bus(entity), &content, once).await;
+        let published = self.publisher.publish_once(&AuthorizedEntity::by_bus(entity), &content, once, trace).await;
         published.map_err(|error| match error {
             PublishError::Table(error) => Unpublished::Table(error),
             error @ PublishError::TooLarge(_) => Unpublished::Rejected(Rejection::whole(&error.into(), "detail.data")),

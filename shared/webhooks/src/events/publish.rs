@@ -26,7 +26,7 @@ use crate::{
     subscriptions::{Webhook, Webhooks},
 };
 use auth::AuthorizedEntity;
-use base::{DeliveryId, EventId, SharedClock, SharedRandom, Time, random};
+use base::{DeliveryId, EventId, SharedClock, SharedRandom, Time, random, trace::Trace};
 use problem::{Problem, ProblemKind};
 use storage::{Table, TableError};
 
@@ -95,16 +95,17 @@ impl Publisher {
         }
     }
 
-    /// Publishes an event of a client to every webhook that wants it.
+    /// Publishes an event of a client to every webhook that wants it, within this span.
     pub async fn publish(
         &self,
         entity: &AuthorizedEntity,
         NewEvent { content, once }: NewEvent<'_>,
+        trace: &Trace,
     ) -> Result<Published, PublishError> {
         match once {
-            Some(once) => self.publish_once(entity, &content, once).await,
+            Some(once) => self.publish_once(entity, &content, once, trace).await,
             None => {
-                let event = self.event_now(entity, &content)?;
+                let event = Event { trace: Some(trace.clone()), ..self.event_now(entity, &content)? };
                 let webhooks = self.webhooks.of(entity).boxed().await?;
                 Ok(self.deliver(&event, plan(&event, &webhooks), &webhooks).boxed().await?)
             }
@@ -117,6 +118,7 @@ impl Publisher {
         entity: &AuthorizedEntity,
         content: &Content<'_>,
         Once { key, request_hash }: Once,
+        trace: &Trace,
     ) -> Result<Published, PublishError> {
         // An event that is too large is refused before its key is spent.
         let event = self.event_now(entity, content)?;
@@ -130,6 +132,7 @@ impl Publisher {
             return Err(PublishError::KeyConflict);
         }
         let event = content.event(first.event, first.timestamp, entity.id().clone())?;
+        let event = Event { trace: Some(trace.clone()), ..event };
         Ok(self.deliver(&event, first.deliveries, &webhooks).boxed().await?)
     }
 

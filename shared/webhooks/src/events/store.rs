@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::event::Event;
 use auth::AuthorizedEntity;
-use base::{DeliveryId, EventId, Time, WebhookId};
+use base::{DeliveryId, EventId, Time, WebhookId, trace::Trace};
 use storage::table::{Put, Table, TableError, Written, at_most, is_new};
 
 /// The largest body that shares its call with other writes, in bytes; a larger one would hold them up.
@@ -26,7 +26,21 @@ struct BodyItem {
     pk: String,
     sk: String,
     body: String,
+    /// As the header of this name has them. Events of former releases, and the service's own, have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    traceparent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tracestate: Option<String>,
     expires_at: i64,
+}
+
+/// The stored part of an event that its deliveries send.
+#[derive(Debug)]
+pub(crate) struct StoredEvent {
+    pub(crate) body: String,
+    /// The span in which it was published. An event that was published in none has a trace by its identifier, so that
+    /// all attempts to deliver it are of one.
+    pub(crate) trace: Trace,
 }
 
 /// The publication of an idempotency key: enough to do the same again and to answer the same.
@@ -70,7 +84,9 @@ impl Events {
         const DOING: &str = "keeping an event";
         let (pk, sk) = body_key(&event.id);
         let expires_at = (event.timestamp + retention).as_seconds();
-        let item = BodyItem { pk, sk, body: event.body.clone(), expires_at };
+        let traceparent = event.trace.as_ref().map(Trace::traceparent);
+        let tracestate = event.trace.as_ref().and_then(Trace::tracestate).map(str::to_owned);
+        let item = BodyItem { pk, sk, body: event.body.clone(), traceparent, tracestate, expires_at };
         let put = Put::item(&item, DOING)?.only_if(is_new());
         let kept = if event.body.len() <= MAX_SHARED {
             self.0.write_together(put, DOING).await
@@ -81,9 +97,12 @@ impl Events {
         kept.map(drop)
     }
 
-    pub(crate) async fn body(&self, event: &EventId) -> Result<Option<String>, TableError> {
+    pub(crate) async fn find(&self, event: &EventId) -> Result<Option<StoredEvent>, TableError> {
         let item: Option<BodyItem> = self.0.read(body_key(event), "reading an event").await?;
-        Ok(item.map(|item| item.body))
+        Ok(item.map(|BodyItem { body, traceparent, tracestate, .. }| {
+            let trace = Trace::read(traceparent.as_deref(), tracestate.as_deref());
+            StoredEvent { body, trace: trace.unwrap_or_else(|| Trace::named(event.as_str())) }
+        }))
     }
 
     /// Claims an idempotency key for a publication, or returns the publication that has it already.

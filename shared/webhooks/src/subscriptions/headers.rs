@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use http::{HeaderName, HeaderValue};
 
+use base::trace;
 use problem::Violations;
 
 /// How many headers a webhook may have.
@@ -15,7 +16,7 @@ const MAX_TOGETHER: usize = 6 * 1024;
 /// Names that the service sets itself, that decide how a message is read on its way, that ask for a part of an answer
 /// or for an answer on a condition, or that have a meaning in answers only. `Cookie` is allowed: some endpoints know
 /// their callers by it.
-const RESERVED: [&str; 20] = [
+const RESERVED: [&str; 22] = [
     "accept-encoding",
     "connection",
     "content-encoding",
@@ -31,6 +32,8 @@ const RESERVED: [&str; 20] = [
     "set-cookie",
     "set-cookie2",
     "te",
+    trace::TRACEPARENT,
+    trace::TRACESTATE,
     "trailer",
     "transfer-encoding",
     "upgrade",
@@ -128,9 +131,16 @@ mod tests {
 
     #[test]
     fn reserved_names_are_refused_in_any_case() {
-        for name in
-            ["Host", "CONTENT-LENGTH", "Transfer-Encoding", "Webhook-Signature", "Service-Delivery-Id", "User-Agent"]
-        {
+        for name in [
+            "Host",
+            "CONTENT-LENGTH",
+            "Transfer-Encoding",
+            "Webhook-Signature",
+            "Service-Delivery-Id",
+            "User-Agent",
+            "Traceparent",
+            "tracestate",
+        ] {
             assert!(refused(&[(name, "x")]), "{name}");
         }
     }
@@ -166,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_header_that_was_set_before_its_name_was_reserved_is_not_sent() {
-        let stored = [("Authorization", "Bearer a"), ("X-Amz-Target", "x"), ("x-goog-api-key", "x"), ("Host", "x")];
+        let stored = [("Authorization", "Bearer a"), ("X-Amz-Target", "x"), ("Host", "x"), ("traceparent", "x")];
         let stored = stored.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let sent: Vec<_> = to_send(&stored).map(|(name, _)| name).collect();
         assert_eq!(sent, ["authorization"]);

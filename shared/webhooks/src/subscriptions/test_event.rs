@@ -7,7 +7,7 @@ use serde_json::value::to_raw_value;
 use super::{Webhooks, error::WebhookError};
 use crate::events::{Event, EventType, catalogue, publish::Publisher};
 use auth::AuthorizedEntity;
-use base::{DeliveryId, EventId, SharedClock, SharedRandom, WebhookId};
+use base::{DeliveryId, EventId, SharedClock, SharedRandom, WebhookId, trace::Trace};
 
 /// The type of test events.
 pub(super) const TEST: &EventType = catalogue::own("webhook.test");
@@ -39,14 +39,20 @@ pub struct TestSent {
 }
 
 impl Testing {
-    /// Sends a test event to a webhook.
-    pub async fn send(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<TestSent, WebhookError> {
+    /// Sends a test event to a webhook, within this span.
+    pub async fn send(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &WebhookId,
+        trace: &Trace,
+    ) -> Result<TestSent, WebhookError> {
         let webhook = self.webhooks.sendable(entity, id).await?;
         let message = "This is a test of the webhook. Nothing has happened.";
         let data = to_raw_value(&TestData { webhook_identifier: id, message }).expect("texts can always be written");
         let now = self.clock.now();
         let event = Event::new(EventId::new(now, &*self.random), TEST, now, entity.id().clone(), &data);
         let event = event.expect("identifiers and a sentence are small");
+        let event = Event { trace: Some(trace.clone()), ..event };
         let delivery_identifier = self.publisher.publish_to(entity, &event, &webhook).await?;
         Ok(TestSent { delivery_identifier })
     }

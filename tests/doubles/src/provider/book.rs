@@ -69,6 +69,8 @@ pub(crate) struct Book {
     pub(crate) secrets: BTreeSet<String>,
     /// Paths that somebody asked for and that no provider has.
     pub(crate) strays: Vec<String>,
+    /// Paths of requests that named a trace.
+    pub(crate) traced: Vec<String>,
 }
 
 impl Book {

@@ -116,6 +116,11 @@ impl Providers {
         locked(&self.desk.book).strays.clone()
     }
 
+    /// Paths of the service's requests that named a trace, of which a provider is to know nothing.
+    pub fn traced(&self) -> Vec<String> {
+        locked(&self.desk.book).traced.clone()
+    }
+
     fn outcomes(&self, of: impl Fn(&Entry) -> bool) -> Vec<RequestOutcome> {
         locked(&self.desk.book).log.iter().filter(|entry| of(entry)).map(|entry| entry.outcome.clone()).collect()
     }
@@ -142,6 +147,10 @@ impl Desk {
         };
         let address = |endpoint: &str| format!("{}/{provider}/{endpoint}", self.base);
         let mut book = locked(&self.book);
+        let traced = ["traceparent", "tracestate"].iter().any(|name| !received.header(name).is_empty());
+        if traced && endpoint != "authorize" {
+            book.traced.push(received.path.clone());
+        }
         let known = book.log.len();
         let behaviour = match (endpoint, received.method.as_str()) {
             ("authorize", "GET") => authorize::ask(setup, received),

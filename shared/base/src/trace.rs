@@ -1,0 +1,191 @@
+//! Traces: all that one cause leads to, over any number of services, as W3C Trace Context passes them on.
+//! <https://www.w3.org/TR/trace-context-1/>
+//!
+//! A call goes on with the trace of its request, or else with the one that Lambda has given it; only without either it
+//! begins one. Each call and each attempt to deliver is a span of its own. The log names both, and endpoints are sent
+//! them. Nothing is recorded elsewhere, so a trace that begins here is not `sampled`, and one that goes on stays as its
+//! sender says.
+
+mod lambda;
+mod parent;
+mod state;
+
+pub use lambda::LambdaTrace;
+pub use parent::{SpanId, TraceId};
+
+use aws_lc_rs::digest;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::random::{self, Random};
+use parent::Parent;
+use state::State;
+
+/// The header that names a span of a trace.
+pub const TRACEPARENT: &str = "traceparent";
+/// The header with what tracing systems say of the trace to themselves.
+pub const TRACESTATE: &str = "tracestate";
+
+/// A span of a trace, with what its sender says of the trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    parent: Parent,
+    state: State,
+}
+
+impl Trace {
+    /// The trace that these two say; `None` where `traceparent` is not there or malformed. A malformed `tracestate` is
+    /// left out.
+    pub fn read(traceparent: Option<&str>, tracestate: Option<&str>) -> Option<Self> {
+        let parent = Parent::parse(traceparent?)?;
+        Some(Self { parent, state: tracestate.and_then(State::parse).unwrap_or_default() })
+    }
+
+    /// The trace of a request with these headers.
+    fn of_request(headers: &HeaderMap) -> Option<Self> {
+        // One that came twice is none, whichever of them would be right.
+        let mut parents = headers.get_all(TRACEPARENT).iter();
+        let parent = parents.next().filter(|_| parents.next().is_none())?;
+        let states = headers.get_all(TRACESTATE).iter().map(HeaderValue::to_str);
+        // A list may be spread over headers (RFC 9110 §5.3).
+        let states = states.collect::<Result<Vec<_>, _>>().map(|states| states.join(","));
+        Self::read(parent.to_str().ok(), states.ok().as_deref())
+    }
+
+    /// The span of a call with these headers.
+    pub fn of_call(headers: &HeaderMap, lambda: Option<LambdaTrace<'_>>, random: &dyn Random) -> Self {
+        match Self::of_request(headers) {
+            Some(sender) => sender.next_span(random),
+            None => Self::of_invocation(lambda, random),
+        }
+    }
+
+    /// The span of an invocation that no request caused.
+    pub fn of_invocation(lambda: Option<LambdaTrace<'_>>, random: &dyn Random) -> Self {
+        let (trace, sampled) = match lambda {
+            Some(lambda) => (lambda.trace, lambda.sampled),
+            None => (TraceId::from_bytes(random::bytes(random)), false),
+        };
+        Self { parent: Parent { trace, span: new_span(random), sampled }, state: State::default() }
+    }
+
+    /// A trace that follows from a name, such as an event's identifier: whoever asks gets the same.
+    pub fn named(name: &str) -> Self {
+        let hash = digest::digest(&digest::SHA256, name.as_bytes());
+        let (mut trace, mut span) = ([0; 16], [0; 8]);
+        trace.copy_from_slice(&hash.as_ref()[..16]);
+        span.copy_from_slice(&hash.as_ref()[16..24]);
+        let (trace, span) = (TraceId::from_bytes(trace), SpanId::from_bytes(span));
+        Self { parent: Parent { trace, span, sampled: false }, state: State::default() }
+    }
+
+    /// Another span of the same trace.
+    pub fn next_span(&self, random: &dyn Random) -> Self {
+        Self { parent: Parent { span: new_span(random), ..self.parent }, state: self.state.clone() }
+    }
+
+    /// The trace's identifier.
+    pub fn trace_id(&self) -> TraceId {
+        self.parent.trace
+    }
+
+    /// The span's identifier.
+    pub fn span_id(&self) -> SpanId {
+        self.parent.span
+    }
+
+    /// The value of `traceparent`.
+    pub fn traceparent(&self) -> String {
+        self.parent.to_string()
+    }
+
+    /// The value of `tracestate`; `None` where there is nothing to say.
+    pub fn tracestate(&self) -> Option<&str> {
+        Some(self.state.as_str()).filter(|state| !state.is_empty())
+    }
+
+    /// The headers of a request that is this span.
+    pub fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        let parent = (TRACEPARENT, HeaderValue::try_from(self.traceparent()).ok());
+        let state = (TRACESTATE, self.tracestate().and_then(|state| HeaderValue::from_str(state).ok()));
+        [parent, state].into_iter().filter_map(|(name, value)| Some((HeaderName::from_static(name), value?)))
+    }
+}
+
+fn new_span(random: &dyn Random) -> SpanId {
+    SpanId::from_bytes(random::bytes(random))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::CountingRandom;
+
+    const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    fn call(headers: &[(&'static str, &str)], lambda: Option<&str>) -> Trace {
+        let header = |(name, value): &(&'static str, &str)| {
+            (HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).expect("a value"))
+        };
+        let lambda = lambda.and_then(LambdaTrace::parse);
+        Trace::of_call(
+            &headers.iter().map(header).fold(HeaderMap::new(), |mut headers, (name, value)| {
+                headers.append(name, value);
+                headers
+            }),
+            lambda,
+            &CountingRandom::default(),
+        )
+    }
+
+    #[test]
+    fn a_call_goes_on_with_the_trace_of_its_request_in_a_span_of_its_own() {
+        let lambda = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=0";
+        let trace = call(&[(TRACEPARENT, PARENT), (TRACESTATE, "congo=t61rcWkgMzE")], Some(lambda));
+        assert_eq!(trace.traceparent(), "00-4bf92f3577b34da6a3ce929d0e0e4736-0001020304050607-01");
+        assert_eq!(trace.tracestate(), Some("congo=t61rcWkgMzE"));
+        let headers: Vec<_> =
+            trace.headers().map(|(name, value)| (name, value.to_str().expect("text").to_owned())).collect();
+        assert_eq!(headers[0].1, trace.traceparent());
+        assert_eq!((headers[1].0.as_str(), headers[1].1.as_str()), (TRACESTATE, "congo=t61rcWkgMzE"));
+    }
+
+    #[test]
+    fn a_call_without_a_trace_goes_on_with_that_of_lambda_and_is_sampled_if_that_is() {
+        for (sampled, flags) in [("1", "01"), ("0", "00"), ("?", "00")] {
+            let lambda = format!("Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled={sampled}");
+            let trace = call(&[(TRACESTATE, "congo=1")], Some(&lambda));
+            assert_eq!(trace.traceparent(), format!("00-5759e988bd862e3fe1be46a994272793-0001020304050607-{flags}"));
+            assert_eq!(trace.tracestate(), None, "a tracestate belongs to its traceparent");
+        }
+    }
+
+    #[test]
+    fn a_call_with_neither_begins_a_trace_that_is_not_sampled() {
+        for headers in [&[][..], &[(TRACEPARENT, "nonsense")], &[(TRACEPARENT, PARENT), (TRACEPARENT, PARENT)]] {
+            let trace = call(headers, Some("Self=1"));
+            assert_eq!(trace.traceparent(), "00-000102030405060708090a0b0c0d0e0f-1011121314151617-00");
+        }
+    }
+
+    #[test]
+    fn a_list_that_is_spread_over_headers_is_one_list_and_a_malformed_one_is_none() {
+        let state = |values: &[&str]| {
+            let states = values.iter().map(|value| (TRACESTATE, *value));
+            let headers: Vec<_> = [(TRACEPARENT, PARENT)].into_iter().chain(states).collect();
+            let trace = call(&headers, None);
+            assert!(trace.traceparent().contains("4bf92f3577b34da6a3ce929d0e0e4736"), "the trace is kept all the same");
+            trace.tracestate().map(str::to_owned)
+        };
+        assert_eq!(state(&["a=1", "b=2,c=3"]).as_deref(), Some("a=1,b=2,c=3"));
+        assert_eq!(state(&["", "a=1"]).as_deref(), Some("a=1"));
+        for malformed in [&["a=1", "b"][..], &["a=é"], &[]] {
+            assert_eq!(state(malformed), None, "{malformed:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_has_one_trace_and_another_name_another() {
+        assert_eq!(Trace::named("evt_1"), Trace::named("evt_1"));
+        assert_ne!(Trace::named("evt_1").trace_id(), Trace::named("evt_2").trace_id());
+    }
+}

@@ -1,0 +1,249 @@
+//! Traces: the trace that a client names (W3C Trace Context) stands in the log, and goes on to the endpoints of its events
+//! and to no other server.
+
+use std::{collections::BTreeSet, fs, sync::Arc};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Behaviour, Bus, Choice, Entity, LONG, Received, Receiver, Suite, invocation, tests, until};
+
+tests![
+    a_trace_goes_from_the_publisher_through_the_log_to_every_attempt,
+    a_trace_that_is_malformed_is_ignored_and_another_is_begun,
+    a_tracestate_that_is_too_long_or_malformed_leaves_the_trace_as_it_is,
+    a_publication_that_is_repeated_keeps_the_trace_of_the_first,
+    every_line_of_a_call_names_its_request_and_its_trace,
+    a_test_event_goes_on_with_the_trace_of_its_request,
+    an_event_of_the_bus_goes_on_with_the_trace_of_its_trace_header,
+    an_event_without_a_trace_has_the_same_one_in_every_attempt,
+    a_webhook_sets_no_header_of_a_trace,
+    a_payment_provider_learns_nothing_of_a_trace,
+];
+
+/// The span of the tests' clients.
+const SPAN: &str = "00f067aa0ba902b7";
+
+/// A trace of a test's own, by its entity.
+fn trace_of(entity: &Entity, number: u8) -> String {
+    let digits: String = entity.id.chars().filter(char::is_ascii_digit).collect();
+    format!("{number:02x}{digits:a>30}")
+}
+
+/// The fields of `traceparent`: trace, span and flags.
+fn sent(received: &Received) -> [String; 3] {
+    let fields: Vec<_> = received.header("traceparent").split('-').map(str::to_owned).collect();
+    let [version, trace, span, flags] = fields.try_into().unwrap_or_else(|fields| panic!("{fields:?}"));
+    assert_eq!((version.as_str(), trace.len(), span.len(), flags.len()), ("00", 32, 16, 2));
+    [trace, span, flags]
+}
+
+/// The lines of a function's log with this text in them.
+fn lines(suite: &Suite, function: &str, text: &str) -> Vec<Value> {
+    let log = fs::read_to_string(suite.bundle.data().join(format!("logs/{function}.log"))).unwrap_or_default();
+    let lines = log.lines().filter(|line| line.contains(text) && !line.contains("\"_aws\""));
+    lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// The lines of a function's log with this text in them, when as many of them have this message.
+async fn until_lines(suite: &Suite, function: &str, text: &str, message: &str, count: usize) -> Vec<Value> {
+    until(&format!("{count} lines `{message}` with {text} of {function}"), LONG, async || {
+        let lines = lines(suite, function, text);
+        (lines.iter().filter(|line| line["message"] == message).count() >= count).then_some(lines)
+    })
+    .await
+}
+
+fn member<'a>(line: &'a Value, name: &str) -> &'a str {
+    line[name].as_str().unwrap_or_else(|| panic!("no {name}: {line:#}"))
+}
+
+async fn a_trace_goes_from_the_publisher_through_the_log_to_every_attempt(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(500), Behaviour::status(204)])).await;
+    let trace = trace_of(&entity, 1);
+    let body = json!({ "type": "booking.created", "data": {} });
+    let published = entity.post("/webhook/event").json(&body);
+    let published = published.header("traceparent", format!("00-{trace}-{SPAN}-01"));
+    let published = published.header("tracestate", "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE").expect(202).await;
+    let delivery = published.json()["deliveries"][0]["deliveryIdentifier"].as_str().expect("a delivery").to_owned();
+
+    let attempts = receiver.until("/", 2).await;
+    let spans: BTreeSet<_> = attempts
+        .iter()
+        .map(|attempt| {
+            assert_eq!(attempt.header("tracestate"), "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE");
+            let [of_attempt, span, flags] = sent(attempt);
+            assert_eq!((&of_attempt, flags.as_str()), (&trace, "01"));
+            span
+        })
+        .collect();
+
+    let of_call = until_lines(&suite, "publish-event", &trace, "answered", 1).await;
+    let own: BTreeSet<_> = of_call.iter().map(|line| member(line, "span_id").to_owned()).collect();
+    assert!(of_call.iter().any(|line| line["message"] == "published"), "{of_call:#?}");
+    assert_eq!(own.len(), 1, "a call is one span: {of_call:#?}");
+    let all: BTreeSet<_> = spans.iter().chain(&own).map(String::as_str).chain([SPAN]).collect();
+    assert_eq!(all.len(), 4, "the client, the call and both attempts are spans of their own: {all:?}");
+
+    let attempted = until_lines(&suite, "dispatch-deliveries", &trace, "attempted", 2).await;
+    let logged: BTreeSet<_> = attempted.iter().map(|line| member(line, "span_id").to_owned()).collect();
+    assert_eq!(logged, spans, "what the log names is what the endpoint was sent");
+    for line in &attempted {
+        assert_eq!((member(line, "trace_id"), member(line, "deliveryId")), (trace.as_str(), delivery.as_str()));
+        assert_ne!(member(line, "requestId"), "", "and the invocation");
+    }
+    let everywhere = ["publish-event", "dispatch-deliveries"].map(|function| lines(&suite, function, "t61rcWkgMzE"));
+    assert_eq!(everywhere.concat(), Vec::<Value>::new(), "what tracing systems say to themselves is not logged");
+}
+
+async fn a_trace_that_is_malformed_is_ignored_and_another_is_begun(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+    let trace = trace_of(&entity, 1);
+    let whole = format!("00-{trace}-{SPAN}-01");
+    let malformed = [
+        vec![],
+        vec![String::new()],
+        vec![whole.to_uppercase()],
+        vec![format!("ff{}", &whole[2..])],
+        vec![format!("{whole}-01")],
+        vec![format!("00-{}-{SPAN}-01", "0".repeat(32))],
+        vec![whole.clone(), whole.clone()],
+    ];
+    let mut traces = BTreeSet::new();
+    for (before, headers) in malformed.iter().enumerate() {
+        let body = json!({ "type": "booking.created", "data": {} });
+        let published = entity.post("/webhook/event").json(&body).header("tracestate", "congo=t61rcWkgMzE");
+        let published = headers.iter().fold(published, |call, value| call.header("traceparent", value));
+        published.expect(202).await;
+        let attempt = receiver.until("/", before + 1).await.remove(before);
+        let [begun, _, flags] = sent(&attempt);
+        assert_eq!((flags.as_str(), attempt.header("tracestate")), ("00", ""), "{headers:?}");
+        assert!(traces.insert(begun), "a trace of its own: {headers:?}");
+    }
+    assert!(!traces.contains(&trace));
+}
+
+async fn a_tracestate_that_is_too_long_or_malformed_leaves_the_trace_as_it_is(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+    let short = "s".repeat(100);
+    let long = format!("a={short},b={},c={short},d={short},e={short},f={short}", "l".repeat(200));
+    let kept = format!("a={short},c={short},d={short},e={short}");
+    for (number, (state, expected)) in [("not a list", ""), (&long, &kept)].into_iter().enumerate() {
+        let trace = trace_of(&entity, u8::try_from(number).expect("few") + 1);
+        let body = json!({ "type": "booking.created", "data": {} });
+        let published = entity.post("/webhook/event").json(&body).header("tracestate", state);
+        published.header("traceparent", format!("00-{trace}-{SPAN}-00")).expect(202).await;
+        let attempt = receiver.until("/", number + 1).await.remove(number);
+        let [of_attempt, _, flags] = sent(&attempt);
+        assert_eq!((of_attempt, flags.as_str()), (trace, "00"));
+        assert_eq!(attempt.header("tracestate"), expected);
+    }
+}
+
+async fn a_publication_that_is_repeated_keeps_the_trace_of_the_first(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(500), Behaviour::status(204)])).await;
+    let mut answers = Vec::new();
+    for number in [1, 2] {
+        let body = json!({ "type": "booking.created", "data": {} });
+        let published = entity.post("/webhook/event").json(&body).header("idempotency-key", "once");
+        let published = published.header("traceparent", format!("00-{}-{SPAN}-01", trace_of(&entity, number)));
+        answers.push(published.expect(202).await.json());
+    }
+    assert_eq!(answers[0], answers[1]);
+    for attempt in receiver.until("/", 2).await {
+        assert_eq!(sent(&attempt)[0], trace_of(&entity, 1));
+    }
+}
+
+async fn every_line_of_a_call_names_its_request_and_its_trace(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let trace = trace_of(&entity, 1);
+    let call = entity.get("/webhook/nothing").header("traceparent", format!("00-{trace}-{SPAN}-01"));
+    let refused = call.expect(404).await;
+    let of_call = until_lines(&suite, "show-webhook", &trace, "answered", 1).await;
+    let messages: BTreeSet<_> = of_call.iter().map(|line| member(line, "message")).collect();
+    assert_eq!(messages, ["refused", "answered"].into());
+    for line in &of_call {
+        assert_eq!(member(line, "requestId"), refused.header("x-request-id"));
+        assert_eq!(member(line, "trace_id"), trace);
+        assert_eq!(member(line, "span_id"), member(&of_call[0], "span_id"));
+        assert!(member(line, "span_id") != SPAN && line.get("xrayTraceId").is_none(), "{line:#}");
+    }
+    // And nothing else is said of the request.
+    assert_eq!(lines(&suite, "show-webhook", refused.header("x-request-id")), of_call);
+}
+
+async fn a_test_event_goes_on_with_the_trace_of_its_request(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+    let trace = trace_of(&entity, 1);
+    entity.test(&hook.id).header("traceparent", format!("00-{trace}-{SPAN}-01")).expect(202).await;
+    let [of_attempt, span, flags] = sent(&receiver.until("/", 1).await[0]);
+    assert_eq!((of_attempt, flags.as_str()), (trace, "01"));
+    assert_ne!(span, SPAN);
+}
+
+async fn an_event_of_the_bus_goes_on_with_the_trace_of_its_trace_header(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+    let trace = trace_of(&entity, 1);
+    let x_ray = format!("1-{}-{}", &trace[..8], &trace[8..]);
+    let detail = format!(r#"{{"type":"booking.created","managingEntityIdentifier":"{}","data":{{}}}}"#, entity.id);
+    let handed = invocation(&suite.api.env, "ingest-event").body(Bus::event(&format!("{}-traced", entity.id), &detail));
+    let handed = handed.header("x-amzn-trace-id", format!("Root={x_ray};Parent={SPAN};Sampled=1")).send().await;
+    assert!(handed.expect("functions can be invoked").status().is_success());
+    let [of_attempt, _, flags] = sent(&receiver.until("/", 1).await[0]);
+    assert_eq!((&of_attempt, flags.as_str()), (&trace, "01"), "what X-Ray records is sampled");
+    let published = until_lines(&suite, "ingest-event", &trace, "published", 1).await.remove(0);
+    assert_eq!((member(&published, "trace_id"), member(&published, "xrayTraceId")), (trace.as_str(), x_ray.as_str()));
+}
+
+/// As events of a former release are in the table.
+async fn an_event_without_a_trace_has_the_same_one_in_every_attempt(suite: Arc<Suite>) {
+    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+    let id = entity.publish(json!({})).await;
+    let first = receiver.until("/", 1).await.remove(0);
+    entity.until_status(&id, &["delivered"]).await;
+    let (pk, sk) = (format!("EVT#{}", first.header("webhook-id")), "BODY");
+    let mut item = table.item(&pk, sk).await.expect("an event is kept");
+    assert!(item.as_object_mut().expect("an item").remove("traceparent").is_some(), "the event has its trace");
+    table.put(item).await;
+    for attempts in [2, 3] {
+        entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
+        entity
+            .until_delivery(&id, "is sent again", |delivery| {
+                delivery["attemptCount"] == attempts && delivery["status"] == "delivered"
+            })
+            .await;
+    }
+    let [one, second, third] = &receiver.until("/", 3).await[..] else { panic!("three attempts") };
+    let [[before, _, _], [trace, span, flags], [same, other, _]] = [one, second, third].map(sent);
+    assert_eq!((&trace, flags.as_str()), (&same, "00"));
+    assert!(trace != before && span != other);
+}
+
+async fn a_webhook_sets_no_header_of_a_trace(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for name in ["traceparent", "TraceState"] {
+        let headers = json!({ name: "congo=1" });
+        let hook = json!({ "name": "x", "eventUrl": "http://127.0.0.1/", "eventList": [], "headers": headers });
+        let refused = entity.post("/webhook").json(&hook).refused(400, "invalid-request").await;
+        assert_eq!(refused["properties"]["violations"][0]["field"], format!("headers.{name}"));
+    }
+}
+
+async fn a_payment_provider_learns_nothing_of_a_trace(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let traced = |call: crate::harness::Call| {
+        call.header("traceparent", format!("00-{}-{SPAN}-01", trace_of(&entity, 1))).header("tracestate", "congo=1")
+    };
+    let visit = entity.visit("sim-basic", Choice::ALLOW).await;
+    traced(visit.callback()).expect(302).await;
+    traced(entity.disconnect("sim-basic")).expect(200).await;
+    assert_eq!(suite.providers().exchanges(visit.code()).len(), 1, "the provider was asked");
+    assert_eq!(suite.providers().traced(), Vec::<String>::new());
+}
