@@ -52,7 +52,7 @@ class Rehearsal:
         steps.run("the signing keys rotate in four steps", 90, self.rotate)
         steps.run("a second environment is deployed beside the first", 120, self.deploy_second)
         steps.run("the same template again changes nothing", 60, self.unchanged)
-        steps.run("a parameter is changed in place", 60, self.change)
+        steps.run("a parameter is changed in place", 180, self.change)
         steps.run("an update that fails is rolled back", 90, self.roll_back)
         steps.run("the schedule's sweep delivers what was lost", SWEEP_LIMIT, self.sweep)
         steps.run("the second environment is removed, and its data stay", 60, self.remove_second)
