@@ -56,8 +56,8 @@ pub enum NotReady {
     },
 }
 
-/// Whether a function comes by a schedule alone, and not soon: no client waits for it, and the canary would wait for the queue,
-/// which nothing reads yet.
+/// Whether a function comes by a schedule alone, and not soon: no client waits for it, and the canary would wait for the
+/// queue, which nothing reads yet.
 fn is_seldom(function: &Function) -> bool {
     function.routes.is_empty() && function.schedule.as_ref().is_some_and(|trigger| trigger.every >= SELDOM)
 }

@@ -54,8 +54,8 @@ pub fn fresh_secret() -> Value {
     })
 }
 
-/// Makes what the canary's secret names, unless it is there: an application that may publish for the canary's entity and
-/// for no other, and the webhook that leads to the receiver of the deployment at this address.
+/// Makes what the canary's secret names, unless it is there: an application that may publish for the canary's entity and for
+/// no other, and the webhook that leads to the receiver of the deployment at this address.
 pub async fn provide(table: &Table, secrets: Secrets, environment: &str, base_url: &str) -> Result<(), CanaryError> {
     let secret: CanarySecret = secrets.read(SECRET).await?;
     let scopes: Scopes = [Scope::IntegrationsWrite].into_iter().collect();

@@ -1,5 +1,5 @@
-//! Updates of functions: whatever invokes one invokes its alias, which leads to the new version step by step, and back when
-//! an alarm rings.
+//! Updates of functions: whatever invokes one invokes its alias, which leads to the new version step by step, and back
+//! when an alarm rings.
 
 use std::{fs, path::Path};
 
@@ -12,7 +12,8 @@ use crate::template::{expanded, expanded_with, function_behind, of_type};
 const ALIAS: &str = "live";
 /// The shortest time in which CodeDeploy shifts the traffic, in seconds: an alarm must be able to ring before it ends.
 const SHORTEST_SHIFT: u64 = 300;
-/// What CloudFormation takes of one stack. <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html>
+/// What CloudFormation takes of one stack.
+/// <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html>
 const MOST_RESOURCES: usize = 500;
 const LONGEST_TEMPLATE: usize = 1_000_000;
 /// What CodeDeploy has under these names for Lambda, after `CodeDeployDefault.Lambda`.
@@ -143,8 +144,8 @@ fn every_choice_of_a_rollout_is_one_that_codedeploy_knows() {
     }
 }
 
-/// Retained versions would fill the account's quota for code, and one that a rolled back update left would make the next one
-/// fail: Lambda publishes nothing that it has published last.
+/// Retained versions would fill the account's quota for code, and one that a rolled back update left would make the next
+/// one fail: Lambda publishes nothing that it has published last.
 #[test]
 fn a_version_that_nothing_leads_to_is_removed() {
     let versions = of_type(&expanded(), "AWS::Lambda::Version");

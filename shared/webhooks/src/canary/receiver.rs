@@ -49,8 +49,8 @@ pub struct Received<'a> {
 /// Why a delivery was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
-    /// It is not signed with the key of the canary's webhook, or long ago; or there is no canary. The answer does not say
-    /// which, so that a stranger learns nothing from it.
+    /// It is not signed with the key of the canary's webhook, or long ago; or there is no canary. The answer does not
+    /// say which, so that a stranger learns nothing from it.
     #[error("the delivery is not the canary's")]
     Refused,
     /// The canary's secret could not be read.

@@ -135,20 +135,27 @@ impl Registration {
         Ok(webhook.view(Health::Healthy).with_secret(secret.reveal()))
     }
 
-    /// Registers a webhook of the service's own under this identifier and with this secret, unless it is there, enabled and
-    /// with this address. In the place of another it begins anew.
+    /// Registers a webhook of the service's own under this identifier and with this secret, unless it is there, enabled, with
+    /// this address, and with this secret under a key of the ring. In the place of another it begins anew.
     pub(crate) async fn ensure(
         &self,
         entity: &AuthorizedEntity,
         (id, secret): (&WebhookId, &SigningSecret),
         new: NewWebhook,
     ) -> Result<(), RegisterError> {
-        let known = self.webhooks.find(entity, id).await?;
-        if known.is_some_and(|known| known.webhook.enabled && known.webhook.endpoint.shown_url() == new.event_url) {
+        let now = self.clock.now();
+        if let Some(known) = self.webhooks.find(entity, id).await?
+            && known.webhook.enabled
+            && known.webhook.endpoint.shown_url() == new.event_url
+            && known
+                .live_secrets(&self.rings, now)
+                .await
+                .is_ok_and(|live| live.iter().any(|one| one.key() == secret.key()))
+        {
             return Ok(());
         }
         let endpoint = self.endpoint(&new, Place { owner: entity.id(), webhook: id }).await?;
-        let webhook = new.into_webhook(endpoint, entity.id().clone(), id.clone(), self.clock.now());
+        let webhook = new.into_webhook(endpoint, entity.id().clone(), id.clone(), now);
         let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), id);
         Ok(self.webhooks.add(entity, &webhook, sealed).await?)
     }
