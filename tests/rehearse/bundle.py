@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +16,9 @@ from typing import Any
 from samtranslator.yaml_helper import yaml_parse
 
 from emulator import Emulator
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "operator"))
+from deploy import with_settings  # noqa: E402: the operator's own script is no package
 
 BUCKET = "rehearsal-code"
 # What lets a deployment fail after all else was done: it waits a second for a signal that is never sent.
@@ -55,11 +59,15 @@ class Bundle:
         self._s3.put_object(Bucket=BUCKET, Key=key, Body=body)
         return key
 
-    def expanded(self) -> Template:
-        """The template as CloudFormation gets it."""
+    def expanded(self, parameters: dict[str, str]) -> Template:
+        """The template as CloudFormation gets it from `make deploy` with these parameters."""
+        source = with_settings(yaml_parse(self._template.read_text(encoding="utf-8")), parameters)
         script = self._template.parent / "tests/python/expand_template.py"
-        request = json.dumps({"template": str(self._template), "whole": True})
-        done = subprocess.run([sys.executable, script], input=request, capture_output=True, text=True, check=False)
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(source, file)
+            file.flush()
+            request = json.dumps({"template": file.name, "whole": True, "parameters": parameters})
+            done = subprocess.run([sys.executable, script], input=request, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         template: Template = json.loads(done.stdout)
         for name, key in self.code.items():

@@ -34,9 +34,9 @@ def _is_of_several_metrics(resource: dict[str, Any]) -> bool:
     return resource["Type"] == "AWS::CloudWatch::Alarm" and "Metrics" in resource["Properties"]
 
 
-def routes(apigateway: Any, api: str, template: Template, arns: dict[str, str]) -> int:
+def routes(apigateway: Any, api: str, template: Template, resources: dict[str, str]) -> int:
     """The emulator ignores the OpenAPI body of an API, so each operation of it becomes a route by API Gateway's own
-    calls. Returns how many there are. `arns` are those of the functions, by logical id.
+    calls. Returns how many there are. `resources` has the ARN of each function's alias, by its logical id.
     """
     (definition,) = (
         resource["Properties"]["Body"]
@@ -48,8 +48,8 @@ def routes(apigateway: Any, api: str, template: Template, arns: dict[str, str]) 
     for path, operations in definition["paths"].items():
         for method, operation in operations.items():
             address = operation["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
-            function = address.split("functions/${", 1)[1].split(".Arn}", 1)[0]
-            keys["$default" if path == "/$default" else f"{method.upper()} {path}"] = arns[function]
+            alias = address.split("functions/${", 1)[1].split("}", 1)[0]
+            keys["$default" if path == "/$default" else f"{method.upper()} {path}"] = resources[alias]
     for key, arn in keys.items():
         if key not in present:
             integration = apigateway.create_integration(

@@ -56,6 +56,8 @@ macro_rules! names {
 names! {
     /// Lines of the audit trail.
     Audited("Count", "Action", "Outcome"),
+    /// Answers of functions with a status of 5xx.
+    ServerErrors("Count"),
     /// Events of the bus that cannot be published.
     EventsRejected("Count", "Reason"),
     /// Days since a published geo-IP database was built.
@@ -90,6 +92,10 @@ names! {
     OldestOverdue("Seconds"),
     /// How long the oldest event of the service's own has waited to be published.
     OutboxAge("Seconds"),
+    /// From the publication of the canary's event to its recorded arrival.
+    CanaryArrivalAfter("Milliseconds"),
+    /// Runs of the canary that did not come through.
+    CanaryFailures("Count", "Step"),
 }
 
 /// The values of a metric: of one moment, or of the work since the line before.

@@ -17,6 +17,7 @@ use crate::{
 };
 use auth::{AuthorizedEntity, Claims, EntityId, Verifier};
 use base::audit::{Action, AuditOutcome, Entry, Notes};
+use base::metric::{Metrics, Name, Number};
 use base::trace::{LambdaTrace, Trace};
 use base::{SharedClock, SharedRandom, logging, random};
 use problem::Problem;
@@ -69,6 +70,9 @@ impl Gate {
                     answer::of_problem(problem, self.endpoint.errors, &self.base_url, &request_id)
                 }
             };
+            if response.status().is_server_error() {
+                self.count_server_error();
+            }
             tracing::info!(%method, path, status = response.status().as_u16(), "answered");
             response.map(|text| if text.is_empty() { Body::Empty } else { Body::Text(text) })
         }
@@ -129,6 +133,12 @@ impl Gate {
     fn request_id(&self, request: &Request) -> String {
         let id = request.lambda_context_ref().map(|context| context.request_id.as_str()).unwrap_or_default();
         if is_uuid(id) { id.to_owned() } else { random::uuid(&*self.random) }
+    }
+
+    /// Counts an answer that says that the service failed, so that the update that brought the fault is taken back.
+    fn count_server_error(&self) {
+        let numbers = &[Number::count(Name::ServerErrors, 1)];
+        Metrics { environment: &self.environment, by: &[], numbers, at: self.clock.now() }.publish();
     }
 
     fn audit(&self, action: Action, outcome: &Result<Reply, Problem>, notes: &Notes) {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
+
 /// The credentials that service.env names, for the environment of an AWS SDK.
 const VARIABLES: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"];
 
@@ -27,4 +29,16 @@ pub fn aws_variables(env: &BTreeMap<String, String>) -> [(&'static str, String);
 pub fn invocation(env: &BTreeMap<String, String>, function: &str) -> reqwest::RequestBuilder {
     let url = format!("{}/2015-03-31/functions/{function}/invocations", env["LAMBDA_ENDPOINT"]);
     reqwest::Client::new().post(url).header("authorization", aws_authorization_of(env))
+}
+
+/// Deletes a secret of a bundle at once.
+pub async fn delete_secret(env: &BTreeMap<String, String>, name: &str) {
+    let request = json!({ "SecretId": format!("waypost/local/{name}"), "ForceDeleteWithoutRecovery": true });
+    let deleted = reqwest::Client::new()
+        .post(&env["SERVICES_ENDPOINT"])
+        .header("x-amz-target", "secretsmanager.DeleteSecret")
+        .header("content-type", "application/x-amz-json-1.1")
+        .header("authorization", aws_authorization_of(env))
+        .body(request.to_string());
+    assert_eq!(deleted.send().await.expect("the stand-in answers").status(), 200);
 }

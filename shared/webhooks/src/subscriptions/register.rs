@@ -45,6 +45,12 @@ impl NewWebhook {
         body.finish_with(Self::of(members))
     }
 
+    /// A webhook of the service's own for events of one type.
+    pub(crate) fn plain(name: &str, event_url: String, kind: &str) -> Self {
+        let event_list = vec![kind.to_owned()];
+        Self { name: name.to_owned(), enabled: true, event_url, event_list, headers: Headers::new() }
+    }
+
     /// `None` when a member without a default is missing.
     fn of(members: Members) -> Option<Self> {
         Some(Self {
@@ -89,6 +95,31 @@ impl Registration {
         self.webhooks.add(entity, &webhook, sealed).await?;
         tracing::info!(webhookId = %webhook.id, entity = %entity.id(), "made a webhook");
         Ok(webhook.view(Health::Healthy).with_secret(secret.reveal()))
+    }
+
+    /// Registers a webhook of the service's own under this identifier and with this secret, unless it is there, enabled, with
+    /// this address, and with this secret under a key of the ring. In the place of another it begins anew.
+    pub(crate) async fn ensure(
+        &self,
+        entity: &AuthorizedEntity,
+        (id, secret): (&WebhookId, &SigningSecret),
+        new: NewWebhook,
+    ) -> Result<(), WebhookError> {
+        let now = self.clock.now();
+        if let Some(known) = self.webhooks.find(entity, id).await?
+            && known.webhook.enabled
+            && known.webhook.endpoint.shown_url() == new.event_url
+            && known
+                .live_secrets(&self.rings, now)
+                .await
+                .is_ok_and(|live| live.iter().any(|one| one.key() == secret.key()))
+        {
+            return Ok(());
+        }
+        let endpoint = self.endpoint(&new, SealContext { owner: entity.id(), webhook: id }).await?;
+        let webhook = new.into_webhook(endpoint, entity.id().clone(), id.clone(), now);
+        let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), id);
+        Ok(self.webhooks.add(entity, &webhook, sealed).await?)
     }
 
     async fn endpoint(&self, new: &NewWebhook, context: SealContext<'_>) -> Result<KeptEndpoint, SealError> {
