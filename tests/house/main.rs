@@ -9,4 +9,5 @@ mod deploying;
 mod documents;
 mod endpoints;
 mod metrics;
+mod service_grants;
 mod template;

@@ -27,7 +27,7 @@ fn template() -> Value {
 }
 
 /// The resources that SAM makes of the template.
-fn expanded() -> Map<String, Value> {
+pub fn expanded() -> Map<String, Value> {
     let mut child = Command::new(root().join(".venv/bin/python"))
         .arg(root().join("tests/python/expand_template.py"))
         .stdin(Stdio::piped())
