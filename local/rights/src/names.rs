@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use deployment::Reference;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A deployment, as far as ARNs name it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Deployed {
     /// The region.
     pub region: String,
