@@ -104,7 +104,8 @@ pub fn template_rights() -> Rights {
 pub enum Whole {
     /// Every function: all tests ran.
     All,
-    /// The function that `RIGHTS_OF` names: the tests that were chosen are said to be all of that function.
+    /// The functions that `RIGHTS_OF` names, separated by commas: the tests that were chosen are said to be all of
+    /// theirs.
     Of(String),
     /// None: some tests were chosen.
     None,
@@ -114,7 +115,7 @@ impl Whole {
     pub fn has(&self, function: &str) -> bool {
         match self {
             Self::All => true,
-            Self::Of(name) => name == function,
+            Self::Of(names) => names.split(',').any(|name| name == function),
             Self::None => false,
         }
     }
