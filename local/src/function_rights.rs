@@ -1,7 +1,7 @@
 //! Each function's own credentials, as its role gives them on AWS, and what they may do at the stand-ins: what template.yaml
 //! grants the function and no more. The operator's credentials, those of `service.env`, may do everything.
 //!
-//! The data folder keeps each refusal, and each grant that allowed a request, for the tests to read.
+//! The data folder keeps each refusal, and a call for each way in which a grant allowed something, for the tests to read.
 
 mod record;
 
@@ -21,7 +21,7 @@ use axum::{
 };
 use base::Random;
 use geo_ip::StoreAddress;
-use rights::{Access, Call, Decision, Deployed, FunctionRights, Rights, RightsError, accesses, sees_absence};
+use rights::{Access, Asked, Call, Decision, Deployed, FunctionRights, Rights, RightsError, accesses, sees_absence};
 use serde_json::json;
 use template::Template;
 
@@ -79,11 +79,12 @@ impl FunctionCallers {
             bucket,
             parameters,
         };
+        let record = Record::open(folder, &deployed)?;
         let rights = Rights::read(template, deployed)?;
         let fresh = |function: &FunctionRights| (function.name.clone(), Credentials::fresh(random));
         let credentials: BTreeMap<_, _> = rights.functions().map(fresh).collect();
         let names = credentials.iter().map(|(name, own)| (own.access_key_id.clone(), name.clone())).collect();
-        Ok(Arc::new(Self { rights, credentials, names, record: Record::open(folder)? }))
+        Ok(Arc::new(Self { rights, credentials, names, record }))
     }
 
     /// The credentials of a function, which all its processes share.
@@ -144,13 +145,11 @@ impl FunctionCallers {
     fn decide_on(&self, function: &FunctionRights, access: &Access) -> Result<(), String> {
         let decision = function.decide(access);
         if let Decision::Allowed(uses) = &decision {
-            self.record.used(function, uses, access);
+            self.record.allowed(function, uses, access);
         }
         let Some(sentence) = function.refusal(ACCOUNT, access, &decision) else { return Ok(()) };
-        let Access { action, resource, leading_keys } = access;
-        let line =
-            json!({ "function": function.name, "action": action, "resource": resource, "leadingKeys": leading_keys });
-        self.record.refused(&line, &sentence);
+        let asked = Asked { function: function.name.clone(), access: access.clone() };
+        self.record.refused(&json!(asked), &sentence);
         Err(sentence)
     }
 }

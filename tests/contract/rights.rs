@@ -15,14 +15,17 @@ use template::Template;
 use tokio::process::Command;
 
 use crate::harness::{
-    Application, Behaviour, Bus, Receiver, Suite, aws_authorization, aws_authorization_of, local, now, project, python,
-    rights::{expect_refusal, template_rights},
+    Application, Behaviour, Bus, Entity, Receiver, Settings, Suite, aws_authorization, aws_authorization_of,
+    changed_grants::NARROWED,
+    local, now, project, python,
+    rights::{expect_refusal, refusals, template_rights, template_text},
     tests, until,
 };
 
 tests![
     what_is_granted_here_is_what_sam_makes_of_the_template,
     a_function_is_refused_what_it_is_not_granted_as_aws_refuses_it,
+    a_grant_that_is_narrowed_by_hand_is_refused_and_named,
     every_variable_that_a_function_declares_is_read,
     what_goes_to_a_slow_webhook_is_announced_in_its_lane_by_every_function_that_publishes,
     a_message_that_says_not_whose_its_delivery_is_is_handled,
@@ -66,19 +69,21 @@ async fn a_function_is_refused_what_it_is_not_granted_as_aws_refuses_it(suite: A
     let (status, body) = ask("DYNAMODB_ENDPOINT", get, key("KEYS")).await;
     assert_eq!(status, StatusCode::OK, "{body}");
     let queue = json!({ "QueueUrl": "http://queue/000000000000/DeliveryQueue", "MessageBody": "x" });
-    for (endpoint, target, request, expected, action) in [
-        ("DYNAMODB_ENDPOINT", get, key("APP#1"), 400, "dynamodb:GetItem"),
-        ("DYNAMODB_ENDPOINT", "DynamoDB_20120810.Scan", json!({ "TableName": table }), 400, "dynamodb:Scan"),
-        ("SERVICES_ENDPOINT", "AmazonSQS.SendMessage", queue, 403, "sqs:SendMessage"),
+    let secret = json!({ "SecretId": "waypost/local/signing-key" });
+    for (endpoint, target, request, expected, action, named) in [
+        ("DYNAMODB_ENDPOINT", get, key("APP#1"), 400, "dynamodb:GetItem", " for the key APP#1"),
+        ("DYNAMODB_ENDPOINT", "DynamoDB_20120810.Scan", json!({ "TableName": table }), 400, "dynamodb:Scan", table),
+        ("SERVICES_ENDPOINT", "AmazonSQS.SendMessage", queue, 403, "sqs:SendMessage", ":DeliveryQueue"),
         (
             "SERVICES_ENDPOINT",
             "secretsmanager.GetSecretValue",
-            json!({ "SecretId": "waypost/local/signing-key" }),
+            secret,
             400,
             "secretsmanager:GetSecretValue",
+            "signing-key-stands",
         ),
     ] {
-        expect_refusal("token-keys", action);
+        expect_refusal("token-keys", action, named);
         let (status, body) = ask(endpoint, target, request).await;
         assert_eq!(status.as_u16(), expected, "{action}: {body}");
         let body: Value = serde_json::from_str(&body).expect("a refusal is JSON");
@@ -91,12 +96,42 @@ async fn a_function_is_refused_what_it_is_not_granted_as_aws_refuses_it(suite: A
         assert!(sentence.ends_with(&why), "{sentence}");
     }
     let object = format!("{}/bucket/object", env["SERVICES_ENDPOINT"]);
-    expect_refusal("token-keys", "s3:GetObject");
+    expect_refusal("token-keys", "s3:GetObject", ":::bucket/object");
     let request = reqwest::Client::new().get(object).header("authorization", aws_authorization(&own));
     let answer = request.send().await.expect("a stand-in answers");
     assert_eq!(answer.status(), StatusCode::FORBIDDEN);
     let body = answer.text().await.expect("a whole answer");
     assert!(body.contains("<Code>AccessDenied</Code>"), "{body}");
+}
+
+/// That a widened grant is named, and these too without a bundle of their own, is what the end of every run checks.
+async fn a_grant_that_is_narrowed_by_hand_is_refused_and_named(suite: Arc<Suite>) {
+    let narrowed = NARROWED.iter().try_fold(template_text(), |template, change| change.apply(&template));
+    let narrowed = narrowed.unwrap_or_else(|fault| panic!("{fault}"));
+    let (bundle, api, _permit) = suite.other_bundle_of(&narrowed, Settings::default()).await;
+    let entity = Entity::new(&api, "entity".to_owned()).await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await.id;
+
+    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    entity.post(&format!("/webhook/{hook}/recover")).json(&range).expect(500).await;
+    entity.post("/webhook/event").json(&json!({ "type": "booking.created", "data": {} })).expect(500).await;
+    entity.get("/webhook/list").expect(500).await;
+    // A secret may also be out of reach for a while.
+    entity.post("/application").json(&json!({ "name": "Client", "scopes": ["booking.read"] })).expect(503).await;
+    // Without the queue, a delivery comes with the next sweep; the refusal alone shows what is missing.
+    let tested = entity.test(&hook).expect(202).await.json();
+    let delivery = tested["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
+    entity.until_status(delivery, &["delivered"]).await;
+
+    let refusals = refusals(&bundle.data());
+    for change in &NARROWED {
+        let said = refusals.iter().any(|sentence| change.is_named_by(sentence));
+        assert!(said, "{} lacks a right, which no refusal names: {refusals:#?}", change.function);
+    }
+    let of_one = |sentence: &String| NARROWED.iter().any(|change| change.is_named_by(sentence));
+    let others: Vec<_> = refusals.iter().filter(|sentence| !of_one(sentence)).collect();
+    assert!(others.is_empty(), "{others:#?}");
 }
 
 /// A function with a variable that it needs does not start without it, and none starts with a malformed one; the error names every

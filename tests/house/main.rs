@@ -11,4 +11,5 @@ mod endpoints;
 mod features;
 mod metrics;
 mod releases;
+mod service_grants;
 mod template;

@@ -88,11 +88,12 @@ impl Condition {
         }
     }
 
-    /// The texts that it compares keys with, by their place in it.
-    pub fn said(&self) -> Option<(Comparison, &[String])> {
+    /// The keys that a request may name, if this condition limits them. `ForAnyValue` does not: beside one of its keys, a request
+    /// may name any others.
+    pub fn keys(&self) -> Option<(Comparison, &[String])> {
         match self {
-            Self::All(comparison, said) | Self::Any(comparison, said) => Some((*comparison, said)),
-            Self::Absent(_) => None,
+            Self::All(comparison, said) => Some((*comparison, said)),
+            Self::Any(..) | Self::Absent(_) => None,
         }
     }
 }

@@ -23,7 +23,7 @@ pub struct Use {
     pub(crate) action: usize,
     /// The resource.
     pub(crate) resource: usize,
-    /// The partition key, where the statement's first condition names any.
+    /// The partition key, where a condition of the statement limits them.
     pub(crate) key: Option<usize>,
 }
 
@@ -38,10 +38,9 @@ impl FunctionRights {
         let found = allowing.find_map(|(place, statement)| Some((place, statement, statement.applies(access)?)));
         let Some((place, statement, (action, resource))) = found else { return Decision::NotAllowed };
         let part = |key| Use { statement: place, action, resource, key };
-        let said = statement.conditions.iter().find_map(|condition| condition.said());
-        let Some((comparison, said)) = said else { return Decision::Allowed(vec![part(None)]) };
+        let Some((comparison, named)) = statement.keys() else { return Decision::Allowed(vec![part(None)]) };
         let keys = access.leading_keys.iter().flatten();
-        let of_key = |key: &String| said.iter().position(|said| comparison.holds(said, key));
+        let of_key = |key: &String| named.iter().position(|named| comparison.holds(named, key));
         Decision::Allowed(keys.filter_map(of_key).map(|key| part(Some(key))).collect())
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{access::Access, decision::Use, names::without_suffix, rights::FunctionRights};
+use crate::{access::Access, decision::Use, rights::FunctionRights};
 
 /// An action on a resource that a statement allows a function, for a partition key where the statement names any.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,53 +32,57 @@ impl fmt::Display for Grant {
 impl FunctionRights {
     /// Everything that its statements allow.
     pub fn grants(&self) -> impl Iterator<Item = Grant> {
+        self.parts().map(|part| self.grant(part))
+    }
+
+    /// The places of its grants.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Use> {
         let allowing = self.written.iter().enumerate().filter(|(_, statement)| statement.allows);
-        let parts = allowing.flat_map(|(place, statement)| {
-            let said = statement.conditions.iter().find_map(|condition| condition.said());
-            let keys: Vec<_> = said.map_or_else(|| vec![None], |(_, said)| (0..said.len()).map(Some).collect());
+        allowing.flat_map(|(place, statement)| {
+            let keys: Vec<_> = match statement.keys() {
+                None => vec![None],
+                Some((_, keys)) => (0..keys.len()).map(Some).collect(),
+            };
             let (actions, resources) = (statement.actions.len(), statement.resources.len());
             let pairs = (0..actions).flat_map(move |action| (0..resources).map(move |resource| (action, resource)));
             pairs.flat_map(move |(action, resource)| {
                 keys.clone().into_iter().map(move |key| Use { statement: place, action, resource, key })
             })
-        });
-        parts.map(|part| self.grant(part))
+        })
     }
 
     /// The grant that allowed something.
     #[must_use]
     pub fn grant(&self, part: Use) -> Grant {
         let statement = &self.written[part.statement];
-        let said = statement.conditions.iter().find_map(|condition| condition.said());
         Grant {
             function: self.name.clone(),
             statement: statement.name.clone(),
             action: statement.actions[part.action].clone(),
             resource: statement.resources[part.resource].clone(),
-            key: part.key.and_then(|key| said.map(|(_, said)| said[key].clone())),
+            key: part.key.and_then(|key| statement.keys().map(|(_, keys)| keys[key].clone())),
         }
     }
 
-    /// The partition key or, without one, the resource that a grant names where it is deployed, wildcards included.
-    #[must_use]
-    pub fn pattern(&self, part: Use) -> &str {
-        let statement = &self.statements[part.statement];
-        let said = statement.conditions.iter().find_map(|condition| condition.said());
-        match (part.key, said) {
-            (Some(key), Some((_, said))) => &said[key],
-            _ => &statement.resources[part.resource],
-        }
+    /// The resource that a grant names where it is deployed, wildcards included.
+    pub(crate) fn resource_pattern(&self, part: Use) -> &str {
+        &self.statements[part.statement].resources[part.resource]
     }
 
-    /// For what of an access a grant was used: its partition keys that the grant names, or else its resource.
-    #[must_use]
-    pub fn used_for<'a>(&self, part: Use, access: &'a Access) -> Vec<&'a str> {
-        let said = self.statements[part.statement].conditions.iter().find_map(|condition| condition.said());
-        let Some((comparison, said)) = said.filter(|_| part.key.is_some()) else {
-            return vec![without_suffix(&access.resource)];
-        };
-        let keys = access.leading_keys.iter().flatten();
-        let is_of_part = |key: &&String| said.iter().position(|said| comparison.holds(said, key)) == part.key;
-        keys.filter(is_of_part).map(String::as_str).collect()
+    /// The partition key that it names there.
+    pub(crate) fn key_pattern(&self, part: Use) -> Option<&str> {
+        let (_, keys) = self.statements[part.statement].keys()?;
+        Some(&keys[part.key?])
+    }
+
+    /// The partition keys of an access that it names.
+    pub(crate) fn keys_for<'a>(&self, part: Use, access: &'a Access) -> impl Iterator<Item = &'a str> {
+        let named = self.statements[part.statement].keys().filter(|_| part.key.is_some());
+        let keys = access.leading_keys.iter().flatten().map(String::as_str);
+        keys.filter(move |key| {
+            named.is_some_and(|(comparison, named)| {
+                named.iter().position(|named| comparison.holds(named, key)) == part.key
+            })
+        })
     }
 }

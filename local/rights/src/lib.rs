@@ -10,15 +10,17 @@ mod names;
 mod partiql;
 mod pattern;
 mod policies;
+mod review;
 mod rights;
 mod statement;
 #[cfg(test)]
 mod tests;
 
-pub use access::Access;
+pub use access::{Access, Asked};
 pub use calls::{Call, CallError, accesses, sees_absence};
 pub use decision::{Decision, Use};
 pub use grant::Grant;
 pub use names::Deployed;
+pub use review::{Misfit, Review};
 pub use rights::{FunctionRights, Rights, RightsError};
 pub use statement::StatementError;

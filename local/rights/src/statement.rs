@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     access::Access,
-    condition::{Condition, texts},
+    condition::{Comparison, Condition, texts},
     pattern,
 };
 
@@ -64,6 +64,11 @@ impl Statement {
             resources: list("Resource")?,
             conditions: statement.get("Condition").map_or(Ok(Vec::new()), Condition::read)?,
         })
+    }
+
+    /// The partition keys that the first condition allows which limits them.
+    pub fn keys(&self) -> Option<(Comparison, &[String])> {
+        self.conditions.iter().find_map(Condition::keys)
     }
 
     /// The place of the action and the resource by which this statement is about an access; nothing when it is not.

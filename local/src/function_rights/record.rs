@@ -1,8 +1,8 @@
-//! What functions were refused, and which of their grants allowed something: `refused.jsonl` and `used.jsonl`, a line for each
-//! and none twice.
+//! What functions were refused, and what they asked and got: `refused.jsonl` and `asked.jsonl`, a line for each and
+//! none twice. `deployed.json` says what the resources are called here.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     fs::{self, File},
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
@@ -10,18 +10,18 @@ use std::{
     sync::Mutex,
 };
 
-use rights::{Access, FunctionRights, Grant, Use};
+use rights::{Access, Asked, Deployed, FunctionRights, Review, Use};
 use serde_json::{Value, json};
 
 /// The most refusals that are kept.
 const MOST_REFUSALS: usize = 10_000;
 
-/// The two files.
+/// The files.
 pub struct Record {
     refused: Mutex<Lines>,
-    used: Mutex<Lines>,
-    /// What everything has in common that a grant was used for.
-    common: Mutex<HashMap<(String, Use), String>>,
+    asked: Mutex<Lines>,
+    /// What the kept calls say of the grants, so that few are kept of all that there are.
+    review: Mutex<Review>,
 }
 
 /// A file that gets each line once, over all runs.
@@ -56,9 +56,10 @@ impl Lines {
 
 impl Record {
     /// The files in this folder.
-    pub fn open(folder: &Path) -> io::Result<Self> {
+    pub fn open(folder: &Path, deployed: &Deployed) -> io::Result<Self> {
+        fs::write(folder.join("deployed.json"), json!(deployed).to_string())?;
         let lines = |name: &str| Lines::open(folder.join(name)).map(Mutex::new);
-        Ok(Self { refused: lines("refused.jsonl")?, used: lines("used.jsonl")?, common: Mutex::default() })
+        Ok(Self { refused: lines("refused.jsonl")?, asked: lines("asked.jsonl")?, review: Mutex::default() })
     }
 
     /// Keeps and logs a refusal.
@@ -70,38 +71,20 @@ impl Record {
         }
     }
 
-    /// Keeps which grants allowed an access, and for what: the beginning that all their keys or resources have in common says
-    /// how narrow a grant could be.
-    pub fn used(&self, function: &FunctionRights, uses: &[Use], access: &Access) {
-        for part in uses {
-            for what in function.used_for(*part, access) {
-                let mut common = self.common.lock().expect("nothing panics while holding it");
-                let known = common.get(&(function.name.clone(), *part));
-                if known.is_some_and(|known| what.starts_with(known.as_str())) {
-                    continue;
-                }
-                let shared = known.map_or(what, |known| beginning(known, what)).to_owned();
-                common.insert((function.name.clone(), *part), shared.clone());
-                drop(common);
-                let Grant { function: name, statement, action, resource, key } = function.grant(*part);
-                let line = json!({
-                    "function": name, "statement": statement, "action": action, "resource": resource, "key": key,
-                    "pattern": function.pattern(*part), "common": shared,
-                });
-                self.used.lock().expect("nothing panics while holding it").add(&line);
-            }
+    /// Keeps a call that was allowed if it says more of the grants than those that are kept: which parts were used,
+    /// which of them together, and for what. These calls say of any other template as well whether its grants fit.
+    pub fn allowed(&self, function: &FunctionRights, uses: &[Use], access: &Access) {
+        if self.review.lock().expect("nothing panics while holding it").allowed(function, uses, access) {
+            let asked = Asked { function: function.name.clone(), access: access.clone() };
+            self.asked.lock().expect("nothing panics while holding it").add(&json!(asked));
         }
     }
 }
 
-/// What two texts begin with alike.
-fn beginning<'a>(one: &'a str, other: &str) -> &'a str {
-    let alike = one.chars().zip(other.chars()).take_while(|(one, other)| one == other);
-    &one[..alike.map(|(character, _)| character.len_utf8()).sum()]
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -109,8 +92,10 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
 
         let folder = tempfile::tempdir().expect("a folder");
+        let [region, account, table, bucket] = ["r", "1", "things", "files"].map(str::to_owned);
+        let deployed = Deployed { region, account, table, bucket, parameters: BTreeMap::new() };
         for _ in 0..2 {
-            let record = Record::open(folder.path()).expect("the folder is there");
+            let record = Record::open(folder.path(), &deployed).expect("the folder is there");
             record.refused(&json!({ "function": "token" }), "no");
             record.refused(&json!({ "function": "token" }), "no");
             record.refused(&json!({ "function": "openapi" }), "no");
@@ -119,12 +104,5 @@ mod tests {
         let kept = fs::read_to_string(&file).expect("it is there");
         assert_eq!(kept, "{\"function\":\"token\"}\n{\"function\":\"openapi\"}\n");
         assert_eq!(fs::metadata(file).expect("there").permissions().mode() & 0o777, 0o600);
-    }
-
-    #[test]
-    fn what_texts_begin_with_alike_ends_between_characters() {
-        assert_eq!(beginning("ENT#a", "ENT#b"), "ENT#");
-        assert_eq!(beginning("é", "è"), "");
-        assert_eq!(beginning("KEYS", "KEYS"), "KEYS");
     }
 }

@@ -49,7 +49,9 @@ impl Settings {
 pub struct Bundle {
     pub port: u16,
     folder: TempDir,
-    /// Arguments and environment of `local`, beside port and data.
+    /// The folder with the template.
+    project: PathBuf,
+    /// Arguments of `local` beside the project.
     arguments: Vec<String>,
     child: Mutex<Child>,
 }
@@ -64,11 +66,13 @@ impl Bundle {
     pub async fn start_with(settings: Settings, secrets: &Secrets, arguments: Vec<String>) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
         keep(secrets, &folder.path().join("data/secrets")).map_err(|error| format!("the bundle's secrets: {error}"))?;
-        let port = free_port();
-        let child = spawn(&settings, port, folder.path(), &arguments)?;
-        let bundle = Self { port, folder, arguments, child: Mutex::new(child) };
-        bundle.ready().await?;
-        Ok(bundle)
+        Self::start_in(folder, project().to_owned(), &settings, arguments).await
+    }
+
+    /// Starts a bundle of another project's template.
+    pub async fn start_of(project: &Path, settings: Settings) -> Result<Self, String> {
+        let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
+        Self::start_in(folder, project.to_owned(), &settings, Vec::new()).await
     }
 
     /// Starts a bundle with the data folder in an archive, as a release before has left it.
@@ -76,9 +80,18 @@ impl Bundle {
         let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
         let unpacked = File::open(archive).and_then(|file| Archive::new(GzDecoder::new(file)).unpack(folder.path()));
         unpacked.map_err(|error| format!("{}: {error}", archive.display()))?;
-        let (port, arguments) = (free_port(), Vec::new());
-        let child = spawn(&settings, port, folder.path(), &arguments)?;
-        let bundle = Self { port, folder, arguments, child: Mutex::new(child) };
+        Self::start_in(folder, project().to_owned(), &settings, Vec::new()).await
+    }
+
+    async fn start_in(
+        folder: TempDir,
+        project: PathBuf,
+        settings: &Settings,
+        arguments: Vec<String>,
+    ) -> Result<Self, String> {
+        let port = free_port();
+        let child = spawn(&project, settings, port, folder.path(), &arguments)?;
+        let bundle = Self { port, folder, project, arguments, child: Mutex::new(child) };
         bundle.ready().await?;
         Ok(bundle)
     }
@@ -87,7 +100,7 @@ impl Bundle {
     pub async fn start_again(&self, settings: Settings) {
         // After a crash it is still there from before, and says nothing of whether the service answers.
         let _ = fs::remove_file(self.data().join("service.env"));
-        let child = spawn(&settings, self.port, self.folder.path(), &self.arguments);
+        let child = spawn(&self.project, &settings, self.port, self.folder.path(), &self.arguments);
         *self.child.lock().await = child.expect("it has started before");
         self.ready().await.expect("it has answered before");
     }
@@ -185,10 +198,13 @@ impl Bundle {
     }
 }
 
-/// The data folder goes with the bundle, so the record of the functions' rights is read before.
+/// The data folder goes with the bundle, so the record of the functions' rights is read before. That of another
+/// template says nothing of this one.
 impl Drop for Bundle {
     fn drop(&mut self) {
-        rights::collect(&self.data());
+        if self.project == project() {
+            rights::collect(&self.data());
+        }
     }
 }
 
@@ -203,12 +219,12 @@ fn keep(secrets: &Secrets, folder: &Path) -> io::Result<()> {
 }
 
 /// The command that runs `local` on a port with data in a folder; its output goes to the file `output` in that folder.
-fn spawn(settings: &Settings, port: u16, folder: &Path, arguments: &[String]) -> Result<Child, String> {
+fn spawn(project: &Path, settings: &Settings, port: u16, folder: &Path, arguments: &[String]) -> Result<Child, String> {
     let output = File::options().create(true).append(true).open(folder.join("output"));
     let (out, err) =
         output.and_then(|out| Ok((out.try_clone()?, out))).map_err(|error| format!("the bundle's output: {error}"))?;
     Command::new(local()?)
-        .args(["--project", &project().display().to_string(), "--stop-with-parent"])
+        .args(["--project", &project.display().to_string(), "--stop-with-parent"])
         .args(arguments)
         .env("PORT", port.to_string())
         .env("DATA", folder.join("data"))

@@ -7,6 +7,7 @@ mod api;
 mod aws;
 mod bundle;
 mod bus;
+pub mod changed_grants;
 mod clock;
 mod contract;
 mod entity;

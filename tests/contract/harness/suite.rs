@@ -1,7 +1,9 @@
 //! What all tests share: the bundle, its client, and the contract in machine-readable form.
 
 use std::{
+    fs,
     net::Ipv4Addr,
+    os::unix::fs::symlink,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -11,7 +13,7 @@ use std::{
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{Api, Bundle, Contract, Entity, Forge, Secrets, Settings, Simulation, Table, free_port};
+use super::{Api, Bundle, Contract, Entity, Forge, Secrets, Settings, Simulation, Table, free_port, project};
 use doubles::{Interposer, provider::Providers};
 
 /// The bundle that tests share, and the means to start others.
@@ -130,6 +132,18 @@ impl Suite {
     ) -> (Bundle, Api, SemaphorePermit<'_>) {
         let permit = self.other_bundles.acquire().await.expect("the semaphore is never closed");
         let bundle = Bundle::start_with(settings, secrets, arguments).await;
+        let bundle = bundle.expect("another bundle starts beside the first");
+        let api = Api::of(&bundle, &self.contract);
+        (bundle, api, permit)
+    }
+
+    /// A bundle of this template, in place of the project's.
+    pub async fn other_bundle_of(&self, template: &str, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
+        let permit = self.no_other_bundle().await;
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::write(folder.path().join("template.yaml"), template).expect("the folder is there");
+        symlink(project().join(".venv"), folder.path().join(".venv")).expect("the folder is empty");
+        let bundle = Bundle::start_of(folder.path(), settings).await;
         let bundle = bundle.expect("another bundle starts beside the first");
         let api = Api::of(&bundle, &self.contract);
         (bundle, api, permit)
