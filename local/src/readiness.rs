@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use deployment::{Function, Route, Template};
+use deployment::{Function, Route};
 use http_body_util::{BodyExt, Full};
 use hyper::{
     Method, Request, StatusCode,
@@ -70,12 +70,12 @@ impl Probe {
     }
 
     /// Returns when everything answers.
-    pub async fn wait(self, template: &Template, demo: &Credentials) -> Result<(), NotReady> {
-        let mut functions = JoinSet::new();
-        for function in template.functions() {
-            functions.spawn(self.clone().wait_for_function(function.clone()));
+    pub async fn wait(self, functions: &[Function], demo: &Credentials) -> Result<(), NotReady> {
+        let mut waiting = JoinSet::new();
+        for function in functions {
+            waiting.spawn(self.clone().wait_for_function(function.clone()));
         }
-        while let Some(answered) = functions.join_next().await {
+        while let Some(answered) = waiting.join_next().await {
             answered.unwrap_or(Ok(()))?;
         }
         self.wait_for_application(demo).await
