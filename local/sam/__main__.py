@@ -6,7 +6,6 @@
 """
 
 import argparse
-import os
 import shlex
 import signal
 import subprocess
@@ -30,7 +29,7 @@ def invoke(name: str, event: Path | None, data: Path, options: list[str]) -> int
 
 
 def api(port: int, data: Path, options: list[str]) -> int:
-    """Serves every route on this port, each function in a container of its own, until Ctrl-C."""
+    """Serves every route on this port, each request from a container of its own, until Ctrl-C."""
     with staged(PROJECT, data) as stage:
         base_url = stage.service.env["BASE_URL"]
         print(f"Queues and schedules invoke the functions of the service at {base_url}, which is issuer and audience.", file=sys.stderr)
@@ -60,9 +59,10 @@ def main() -> int:
         command.add_argument("--data", type=Path, default=Path(".local"), help="the data folder of the service")
         command.add_argument("--options", default="", help="more options of `sam local`, in one word")
     arguments = parser.parse_args()
-    # Another program's wish to end this one is like Ctrl-C, so that containers and stand-ins end with it.
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    # Another program's wish to end this one is like Ctrl-C, so that containers and stand-ins end with it; SIGINT as well, which a
+    # shell lets its background jobs ignore.
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, signal.default_int_handler)
     if arguments.command == "events":
         return compare(PROJECT, arguments.samples)
     options = shlex.split(arguments.options)

@@ -76,9 +76,10 @@ class Stage:
         return self._sam(["invoke", self._logical_ids[function], "--event", str(file), *options], **output)
 
     def serve(self, port: int, *options: str) -> "subprocess.Popen[str]":
-        """Lets SAM serve the routes. A container stays for the next request, as on Lambda."""
-        warm = [] if "--warm-containers" in options else ["--warm-containers", "LAZY"]
-        return self._sam(["start-api", "--host", "127.0.0.1", "--port", str(port), *warm, *options])
+        """Lets SAM serve the routes, with a container for each request: warm ones would have it read every file of `code`, and a
+        socket is none.
+        """
+        return self._sam(["start-api", "--host", "127.0.0.1", "--port", str(port), *options])
 
     def _sam(self, arguments: list[str], **output: Any) -> "subprocess.Popen[str]":
         """Starts `sam local` with the run's files. The containers' own ports are opened where no webhook may be sent."""

@@ -1,7 +1,7 @@
 //! `make sam-local` without a container engine: a network namespace stands for the container, and `tests/python/sam` for SAM.
 //! `make sam-events` shows the same with both.
 
-use std::{fs, process::Stdio, sync::Arc};
+use std::{collections::BTreeSet, fs, path::PathBuf, process::Stdio, sync::Arc};
 
 use serde_json::Value;
 use tokio::process::Command;
@@ -44,14 +44,19 @@ async fn answer(suite: &Suite, function: &str) -> Option<(Value, String)> {
     Some((answer, log))
 }
 
+/// The folders of runs, which are private and go with them.
+fn runs() -> BTreeSet<PathBuf> {
+    fs::read_dir(project().join("target/sam")).into_iter().flatten().flatten().map(|run| run.path()).collect()
+}
+
 async fn a_function_in_a_container_reaches_the_stand_ins(suite: Arc<Suite>) {
+    let before = runs();
     // The table and a secret; the table alone; the table and the queue.
     for (function, status) in [("token", 200), ("list-webhooks", 200), ("publish-event", 202)] {
         let Some((answer, log)) = answer(&suite, function).await else { return };
         assert_eq!(answer["statusCode"], status, "{function}: {answer:#} {log}");
     }
-    let runs = fs::read_dir(project().join("target/sam")).expect("runs have their folders here").flatten();
-    let left: Vec<_> = runs.map(|run| run.path()).filter(|path| path.join("variables.json").exists()).collect();
+    let left: Vec<_> = runs().difference(&before).cloned().collect();
     assert!(left.is_empty(), "credentials are left in {left:?}");
 }
 
