@@ -1,4 +1,4 @@
-"""Runs functions as SAM does, in a container each, beside the stand-ins for AWS of `make run`. `make` calls it, after `check.py`:
+"""Runs functions as SAM does, in containers, beside the stand-ins for AWS of `make run`. `make` calls it, after check.py:
 
     sam invoke FUNCTION         lets SAM invoke the function with its sample event
     sam api                     lets SAM serve the routes
@@ -31,8 +31,8 @@ def invoke(name: str, event: Path | None, data: Path, options: list[str]) -> int
 def api(port: int, data: Path, options: list[str]) -> int:
     """Serves every route on this port, each request from a container of its own, until Ctrl-C."""
     with staged(PROJECT, data) as stage:
-        base_url = stage.service.env["BASE_URL"]
-        print(f"Queues and schedules invoke the functions of the service at {base_url}, which is issuer and audience.", file=sys.stderr)
+        service = stage.service.env["BASE_URL"]
+        print(f"Queues and schedules invoke the functions of {service}, which is issuer and audience of tokens.", file=sys.stderr)
         return wait(stage.serve(port, *options))
 
 
@@ -46,7 +46,8 @@ def wait(sam: "subprocess.Popen[str]") -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="sam", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    as_written = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="sam", description=__doc__, formatter_class=as_written)
     commands = parser.add_subparsers(dest="command", required=True)
     invoked = commands.add_parser("invoke")
     invoked.add_argument("function")
@@ -59,8 +60,8 @@ def main() -> int:
         command.add_argument("--data", type=Path, default=Path(".local"), help="the data folder of the service")
         command.add_argument("--options", default="", help="more options of `sam local`, in one word")
     arguments = parser.parse_args()
-    # Another program's wish to end this one is like Ctrl-C, so that containers and stand-ins end with it; SIGINT as well, which a
-    # shell lets its background jobs ignore.
+    # Another program's wish to end this one is like Ctrl-C, so that containers and stand-ins end with it. SIGINT is named,
+    # since a shell lets its background jobs ignore it.
     for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.default_int_handler)
     if arguments.command == "events":

@@ -1,4 +1,4 @@
-"""Says what `make sam-local`, `sam-api` or `sam-events` lacks, before anything is installed or built: with any Python 3.10.
+"""Says what `make sam-local` and its like lack, before anything is installed or built: with any Python 3.10 or later.
 
     check.py [--function=NAME]...
 """

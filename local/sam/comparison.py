@@ -1,8 +1,8 @@
 """`make sam-events`: every sample event, handled by a function of `make run` and by the same in SAM's container.
 
-The service is one of its own, with nothing in its data. What a sample names (a webhook, a delivery, an application) is made
-anew for each of the two, since some functions remove or change it. Answers are compared whole, but for what is new each time:
-times, identifiers and secrets.
+The service is one of its own, with nothing in its data. What a sample names (a webhook, a delivery, an application) is
+made anew for each of the two, since some functions remove or change it. Answers are compared whole, but for what is new
+each time: times, identifiers and secrets.
 """
 
 import difflib
@@ -119,7 +119,8 @@ def _filled(service: Service, sample: str) -> str:
         made = service.request("POST", f"{entity}/application", new, token)
         values |= {APPLICATION: made["clientId"], SECRET: made["secrets"][0]["id"]}
         if samples.mentions(sample, KEY):
-            service.request("POST", f"{entity}/application/{made['clientId']}/key", {"publicKey": PUBLIC_KEY | {"kid": KEY}}, token)
+            key = {"publicKey": PUBLIC_KEY | {"kid": KEY}}
+            service.request("POST", f"{entity}/application/{made['clientId']}/key", key, token)
     return samples.filled(sample, values | service.placeholders(sample))
 
 

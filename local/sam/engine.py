@@ -16,7 +16,7 @@ ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm
 NO_ENGINE = """No container engine answers at {host} ({why}).
 `make run` needs none. For SAM, one of these is enough, on this machine:
 
-  Debian, Ubuntu    sudo apt install docker.io, and add yourself to the group: sudo usermod -aG docker $USER (log in again)
+  Debian, Ubuntu    sudo apt install docker.io; sudo usermod -aG docker $USER, and log in again
   others            https://docs.docker.com/engine/install/
   an engine at another socket, such as a rootless one: DOCKER_HOST=unix:///run/user/1000/docker.sock"""
 NO_IMAGE = """The engine could not fetch {image}:
@@ -59,13 +59,14 @@ class Engine:
     def __init__(self) -> None:
         if sys.platform != "linux":
             raise Fault(
-                "SAM's containers can reach this project's stand-ins for AWS on Linux only: elsewhere they run in a machine of their own."
-                " `make run` runs the same functions without them."
+                "SAM's containers reach this project's stand-ins for AWS on Linux only: elsewhere they run in a machine of"
+                " their own. `make run` runs the same functions without them."
             )
         self._host = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
         if not self._host.startswith("unix://"):
             raise Fault(
-                f"DOCKER_HOST is {self._host}, but the engine has to be on this machine, at a socket (unix://…): it mounts folders"
+                f"DOCKER_HOST is {self._host}, but the engine has to be on this machine, at a socket (unix://…):"
+                " it mounts folders of this machine"
             )
         try:
             self._ask("GET", "/_ping")
@@ -92,6 +93,6 @@ class Engine:
         status, text = self._ask("POST", f"/images/create?fromImage={quote(name, safe='')}&tag={quote(tag)}")
         # The engine answers 200 before it knows, and tells of a failure in the last line.
         lines: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines() if line.strip()]
-        faults = [str(line.get("error") or line.get("message")) for line in lines if "error" in line or "message" in line]
+        faults = [str(line[name]) for line in lines for name in ("error", "message") if name in line]
         if status != http.client.OK or faults:
             raise Fault(NO_IMAGE.format(image=image, why=" ".join(faults) or f"it answers {status}"))

@@ -23,7 +23,8 @@ def programs(project: Path, names: list[str]) -> dict[str, Path]:
         raise Fault(f"{', '.join(missing)} is not built; `make sam-local` and its like build it first")
     if all(_glibc(path) <= GLIBC for path in built.values()):
         return built
-    print("This machine's C library is newer than Lambda's: building for Lambda's, which takes minutes the first time.", file=sys.stderr)
+    newer = "This machine's C library is newer than Lambda's: building for Lambda's, which takes minutes the first time."
+    print(newer, file=sys.stderr, flush=True)
     return _built_for_lambda(project, [SANDBOX, *names])
 
 

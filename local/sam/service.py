@@ -37,10 +37,10 @@ class Service:
         while _is_locked(data):
             if (data / "service.env").exists():
                 if not (data / "functions.json").exists():
-                    raise Fault(f"the service that runs with {data} was built before this; end it, and start it again")
+                    raise Fault(f"The service that runs with {data} was built before this: end it, and start it again")
                 return cls(data, None)
             if time.monotonic() - begun > START_LIMIT:
-                raise Fault(f"the service with the data in {data} does not come up; see its terminal and {data}/logs")
+                raise Fault(f"The service with the data in {data} does not come up; see its terminal and {data}/logs")
             time.sleep(0.2)
         return None
 
@@ -118,7 +118,8 @@ def _answer(request: Request) -> str:
             text: str = answer.read().decode()
             return text
     except HTTPError as error:
-        raise Fault(f"{request.get_method()} {request.full_url}: {error.code} {error.read().decode()[:500]}") from error
+        said = error.read().decode()[:500]
+        raise Fault(f"{request.get_method()} {request.full_url}: {error.code} {said}") from error
 
 
 def _is_locked(data: Path) -> bool:

@@ -1,4 +1,4 @@
-"""What SAM gets for one run, in a private folder that goes with it: code, ways to the stand-ins, template and variables."""
+"""What SAM gets for a run, in a private folder that goes with it: code, ways to the stand-ins, template and variables."""
 
 import json
 import os
@@ -22,12 +22,14 @@ from service import Service
 
 # The functions that have to run for an access token: the issuer, and the one that the service tries the token on.
 FOR_TOKENS = "token,list-events"
+# What a route has; the API's $default has neither.
+ROUTE = ("Method", "Path")
 
 
 @contextmanager
 def staged(project: Path, data: Path, functions: list[str] | None = None) -> "Iterator[Stage]":
-    """Everything that SAM needs for these functions, or all: the service that runs with this folder, or else one that ends with
-    the run. Beside some functions it needs only tokens, so that only those are built; beside all, queues and schedules too.
+    """Everything that SAM needs for these functions, or all: the service that runs with this folder, or else one that ends
+    with the run. Some functions need only tokens of it, so that no others are built; all need queues and schedules.
     """
     built = programs(project, functions or names(project))
     alone = ["--only", FOR_TOKENS] if functions else []
@@ -76,8 +78,8 @@ class Stage:
         return self._sam(["invoke", self._logical_ids[function], "--event", str(file), *options], **output)
 
     def serve(self, port: int, *options: str) -> "subprocess.Popen[str]":
-        """Lets SAM serve the routes, with a container for each request: warm ones would have it read every file of `code`, and a
-        socket is none.
+        """Lets SAM serve the routes, with a container for each request: for warm ones it would read every file of `code`, and
+        a socket is none.
         """
         return self._sam(["start-api", "--host", "127.0.0.1", "--port", str(port), *options])
 
@@ -87,7 +89,8 @@ class Stage:
         # SAM is a package of this environment.
         tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
         command = [shutil.which("sam", path=tools) or "sam", "local", *arguments]
-        command += ["--template", str(self.folder / "template.json"), "--env-vars", str(self.folder / "variables.json")]
+        command += ["--template", str(self.folder / "template.json")]
+        command += ["--env-vars", str(self.folder / "variables.json")]
         command += ["--skip-pull-image", "--container-host", host, "--container-host-interface", host]
         # No real credential reaches a container, whatever is configured here.
         nothing_real = {
@@ -188,7 +191,7 @@ def _derive(
         if name not in variables:
             continue
         routes = {
-            event: {"Type": "HttpApi", "Properties": {key: one["Properties"][key] for key in ("Method", "Path") if key in one["Properties"]}}
+            event: {"Type": "HttpApi", "Properties": {key: value for key, value in one["Properties"].items() if key in ROUTE}}
             for event, one in properties.get("Events", {}).items()
             if one["Type"] == "HttpApi"
         }

@@ -1,5 +1,5 @@
-//! `make sam-local` without a container engine: a network namespace stands for the container, and `tests/python/sam` for SAM.
-//! `make sam-events` shows the same with both.
+//! `make sam-local` without a container engine: a network namespace stands for the container, and `tests/python/sam` for
+//! SAM. `make sam-events` shows the same with both.
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::Stdio, sync::Arc};
 
