@@ -23,7 +23,7 @@ TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help run test rehearse browser-test fuzz lint audit bench build package sam-local deploy provision application rotate-data-keys upgrade-data index-deliveries \
+.PHONY: help run test rehearse browser-test fuzz lint audit bench build package sam-local sam-api sam-events deploy provision application rotate-data-keys upgrade-data index-deliveries \
 	rotate-signing-key geo-ip-rollback geo-ip-lookup demo-provider clean-data tools python-tools node-tools deploy-tools rust
 
 help: ## Lists the commands
@@ -32,6 +32,8 @@ help: ## Lists the commands
 # The service, and no more. local/Cargo.toml chooses the same features as the tests do, so that none of it is compiled again
 # for them.
 BUILD_SERVICE = cargo build --package 'functions-*' --package local --bins
+# The same with what runs in SAM's containers.
+BUILD_FOR_SAM = cargo build --package 'functions-*' --package local --package sandbox
 # The same and the tests.
 BUILD = cargo build --workspace --all-targets
 
@@ -84,6 +86,31 @@ demo-provider: ## Plays a payment provider beside `make run`, until Ctrl-C (PROV
 clean-data: ## Removes what a local run keeps: table, secrets and logs (DATA=.local)
 	rm -rf "$(DATA)"
 
+# What is missing is said first, before anything is installed or built. One function needs no other but those of tokens.
+SAM_CHECK = python3 local/sam/check.py
+SAM = PYTHONDONTWRITEBYTECODE=1 .venv-deploy/bin/python local/sam
+SAM_TOOLS = $(MAKE) --no-print-directory python-tools deploy-tools
+SAM_PORT ?= 3000
+
+sam-local: ## Runs FUNCTION= with its sample event in SAM's container (EVENT=FILE for another; needs Docker)
+	@$(SAM_CHECK) --function=$(call quoted,$(FUNCTION))
+	@$(SAM_TOOLS)
+	$(BUILD_FOR_SAM) $(addprefix --bin ,$(sort local sandbox token list-events $(firstword $(subst ., ,$(FUNCTION)))))
+	@$(SAM) invoke $(call quoted,$(FUNCTION)) $(if $(EVENT),--event $(call quoted,$(EVENT))) \
+		--data $(call quoted,$(DATA)) --options=$(call quoted,$(OPTIONS))
+
+sam-api: ## Serves every route from SAM's containers until Ctrl-C (SAM_PORT=3000; needs Docker)
+	@$(SAM_CHECK)
+	@$(SAM_TOOLS)
+	$(BUILD_FOR_SAM) --bins
+	@$(SAM) api --port $(call quoted,$(SAM_PORT)) --data $(call quoted,$(DATA)) --options=$(call quoted,$(OPTIONS))
+
+sam-events: ## Compares SAM's answers to all sample events with those of `make run` (EVENTS='token openapi' for some)
+	@$(SAM_CHECK) $(EVENTS:%=--function=%)
+	@$(SAM_TOOLS)
+	$(BUILD_FOR_SAM) --bins
+	@$(SAM) events $(EVENTS)
+
 # ---------------------------------------------------------------------------------------------------------- checks
 
 lint: python-tools $(CARGO_DENY) ## Checks format, code, docs, dependencies and the template
@@ -118,11 +145,6 @@ deploy: deploy-tools ## Deploys ENV=staging; asks the first time, and keeps the 
 	@$(DEPLOY) ask $(call quoted,$(ENV)) $(if $(filter file,$(origin ARCHITECTURE)),,--architecture $(call quoted,$(ARCHITECTURE)))
 	@architecture="$$($(DEPLOY) architecture $(call quoted,$(ENV)))" && $(MAKE) --no-print-directory build ARCHITECTURE="$$architecture"
 	@$(DEPLOY) deploy $(call quoted,$(ENV))
-
-sam-local: build ## Runs FUNCTION= with its sample event as SAM does (needs Docker)
-	@test -n "$(FUNCTION)" || { echo "Name a function: make sam-local FUNCTION=openapi" >&2; exit 1; }
-	.venv-deploy/bin/sam local invoke --template template.yaml --event "events/$(FUNCTION).json" \
-		"$$(echo "$(FUNCTION)" | awk -F- '{ for (i = 1; i <= NF; i++) printf "%s", toupper(substr($$i, 1, 1)) substr($$i, 2) }')"
 
 # Every command below is the operator's program for the stack STACK=, or else for the service that runs here with DATA=; see
 # `target/debug/waypost-admin --help`. The first command builds it: beside `make run` together with the service, whose crates

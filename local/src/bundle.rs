@@ -1,14 +1,22 @@
 //! The environment of each function on this machine: the template's, with its references resolved.
 
-use std::net::SocketAddr;
+use std::{collections::BTreeMap, net::SocketAddr};
 
 use serde_json::Value;
 use template::{Function, Reference, ResolveError, Template, resolve_to_text};
 
-use crate::{aws, ministack::queue_url, settings::Settings, table::TABLE_NAME};
+use crate::{
+    aws::{self, Endpoints},
+    ministack::queue_url,
+    settings::Settings,
+    table::TABLE_NAME,
+};
 
 /// The name of this deployment.
 pub const ENVIRONMENT: &str = "local";
+
+/// The variables of a function.
+pub type Environment = BTreeMap<String, String>;
 
 /// The template, and the values of its references.
 pub struct Bundle<'a> {
@@ -35,8 +43,9 @@ pub struct EnvironmentError {
 }
 
 impl Bundle<'_> {
-    /// Every variable that the template gives the function.
-    pub fn environment(&self, function: &Function) -> Result<Vec<(String, String)>, EnvironmentError> {
+    /// Every variable that the template gives the function, and those that lead its SDK to the stand-ins.
+    pub fn environment(&self, function: &Function, aws: &Endpoints) -> Result<Environment, EnvironmentError> {
+        let own = aws.variables().map(|(name, value)| Ok((name.to_owned(), value.to_owned())));
         let variables = function.environment.iter().map(|(variable, value)| {
             if variable == GEO_IP_STORE {
                 return Ok((variable.clone(), self.geo_ip_store.to_owned()));
@@ -49,7 +58,7 @@ impl Bundle<'_> {
             })?;
             Ok((variable.clone(), value))
         });
-        variables.collect()
+        variables.chain(own).collect()
     }
 
     fn value(&self, reference: Reference<'_>) -> Option<Value> {
@@ -69,7 +78,10 @@ impl Bundle<'_> {
 
 #[cfg(test)]
 mod tests {
+    use base::random::SystemRandom;
+
     use super::*;
+    use crate::aws::Credentials;
 
     #[test]
     fn every_function_of_the_template_has_its_environment_here() {
@@ -82,17 +94,22 @@ mod tests {
             services: ([127, 0, 0, 1], 4566).into(),
             geo_ip_store: "file:///data/geo-ip",
         };
+        let aws = Endpoints {
+            credentials: Credentials::fresh(&SystemRandom),
+            table: "http://127.0.0.2:1".to_owned(),
+            services: "http://127.0.0.2:2".to_owned(),
+        };
         for function in template.functions() {
-            let environment = bundle.environment(function).expect("resolved");
-            assert!(environment.contains(&("TABLE_NAME".to_owned(), TABLE_NAME.to_owned())), "{}", function.name);
-            let secrets = environment.iter().find(|(name, _)| name == "SECRETS_PREFIX");
-            assert!(secrets.is_none_or(|(_, prefix)| prefix == "waypost/local/"), "{}", function.name);
+            let environment = bundle.environment(function, &aws).expect("resolved");
+            assert_eq!(environment["TABLE_NAME"], TABLE_NAME, "{}", function.name);
+            assert_eq!(environment["AWS_ENDPOINT_URL_DYNAMODB"], "http://127.0.0.2:1", "{}", function.name);
+            let secrets = environment.get("SECRETS_PREFIX");
+            assert!(secrets.is_none_or(|prefix| prefix == "waypost/local/"), "{}", function.name);
         }
         let geo_ip = template.function("geo-ip-update").expect("declared");
-        let store = ("GEO_IP_STORE".to_owned(), "file:///data/geo-ip".to_owned());
-        assert!(bundle.environment(geo_ip).expect("resolved").contains(&store));
+        assert_eq!(bundle.environment(geo_ip, &aws).expect("resolved")["GEO_IP_STORE"], "file:///data/geo-ip");
         let publish = template.function("publish-event").expect("declared");
-        let queue = ("QUEUE_URL".to_owned(), "http://127.0.0.1:4566/000000000000/DeliveryQueue".to_owned());
-        assert!(bundle.environment(publish).expect("resolved").contains(&queue));
+        let queue = &bundle.environment(publish, &aws).expect("resolved")["QUEUE_URL"];
+        assert_eq!(queue, "http://127.0.0.1:4566/000000000000/DeliveryQueue");
     }
 }

@@ -90,13 +90,22 @@ impl DataFolder {
         self.root.join("service.env")
     }
 
-    /// Removes `service.env`: the service does not answer, or no longer.
+    /// The variables of each function, for the functions that SAM runs.
+    pub fn function_variables(&self) -> PathBuf {
+        self.root.join("functions.json")
+    }
+
+    /// Removes `service.env` and the functions' variables: the service does not answer, or no longer.
     pub fn withdraw_service_env(&self) -> Result<(), DataFolderError> {
-        let path = self.service_env();
-        match fs::remove_file(&path) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(DataFolderError::Io { path, source }),
-            _ => Ok(()),
+        for path in [self.service_env(), self.function_variables()] {
+            match fs::remove_file(&path) {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                    return Err(DataFolderError::Io { path, source });
+                }
+                _ => {}
+            }
         }
+        Ok(())
     }
 
     fn set_logs_aside(&self) -> Result<(), DataFolderError> {
@@ -136,11 +145,13 @@ mod tests {
     }
 
     #[test]
-    fn a_service_env_of_the_last_run_is_removed() {
+    fn addresses_and_credentials_of_the_last_run_are_removed() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        write_private(&folder.path().join("service.env"), b"BASE_URL=old\n").expect("written");
+        for name in ["service.env", "functions.json"] {
+            write_private(&folder.path().join(name), b"old").expect("written");
+        }
         let data = DataFolder::open(folder.path()).expect("free");
-        assert!(!data.service_env().exists());
+        assert!(!data.service_env().exists() && !data.function_variables().exists());
     }
 
     #[test]

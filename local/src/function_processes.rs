@@ -8,7 +8,7 @@ use std::{path::Path, sync::Arc};
 use template::Function;
 
 use crate::{
-    aws::Endpoints,
+    bundle::Environment,
     processes::{ProcessGroup, Supervised},
     runtime_api::RuntimeApi,
 };
@@ -33,16 +33,15 @@ pub fn concurrency(function: &Function) -> usize {
     }
 }
 
-/// Starts a function's process and keeps it running.
+/// Starts a function's process, with the variables that SAM would give it as well, and keeps it running.
 pub fn start(
     group: &Arc<ProcessGroup>,
     binaries: &Path,
     function: &Function,
-    environment: Vec<(String, String)>,
-    endpoints: &Endpoints,
+    environment: Environment,
     runtime_api: &RuntimeApi,
 ) -> Supervised {
-    let mut variables = vec![
+    let variables = [
         ("AWS_LAMBDA_FUNCTION_NAME", function.name.clone()),
         ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST".to_owned()),
         ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", function.memory.to_string()),
@@ -50,11 +49,10 @@ pub fn start(
         ("AWS_LAMBDA_LOG_STREAM_NAME", "local".to_owned()),
         ("AWS_LAMBDA_MAX_CONCURRENCY", concurrency(function).to_string()),
     ];
-    variables.extend(endpoints.variables().map(|(name, value)| (name, value.to_owned())));
     let (runtime_api, name) = (runtime_api.clone(), function.name.clone());
     group.keep_running(&function.name, binaries.join(&function.name), move |command| {
         let attachment = runtime_api.attach(&name);
-        command.envs(environment.iter().map(|(name, value)| (name, value)));
+        command.envs(&environment);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         command.env("AWS_LAMBDA_RUNTIME_API", &attachment.address);
         attachment

@@ -7,7 +7,7 @@ use outbound::AddressRules;
 use payments::panel::PanelSettings;
 use webhooks::{deliveries::schedule::ScheduleSettings, subscriptions::breaker::BreakerSettings};
 
-use template::Template;
+use template::{Function, Template};
 
 use crate::{
     Arguments,
@@ -20,6 +20,8 @@ use crate::{
 pub struct Plan<'a> {
     /// The functions, their triggers, the table and the queues.
     pub template: Template,
+    /// The functions that run.
+    pub functions: Vec<Function>,
     /// Where the programs are.
     pub programs: Programs,
     /// The values of the template's parameters.
@@ -37,6 +39,8 @@ pub struct Plan<'a> {
 pub enum PlanError {
     #[error(transparent)]
     Missing(#[from] Missing),
+    #[error("template.yaml declares no function `{0}`, which --only names")]
+    NoFunction(String),
     #[error(transparent)]
     Settings(#[from] SettingsError),
     #[error(transparent)]
@@ -48,7 +52,8 @@ impl<'a> Plan<'a> {
     pub fn read(arguments: &'a Arguments) -> Result<Self, PlanError> {
         let overrides = &arguments.overrides;
         let template = preflight::template(&arguments.project)?;
-        let programs = preflight::programs(&arguments.project, overrides.binaries.as_deref(), template.functions())?;
+        let functions = chosen(&template, overrides.only.as_deref())?;
+        let programs = preflight::programs(&arguments.project, overrides.binaries.as_deref(), &functions)?;
         #[expect(clippy::disallowed_methods, reason = "the settings of a local run are its environment")]
         let settings = Settings::read(&template, |name| std::env::var(name).ok())?;
         // The functions read these themselves. A fault is named here, so that no function fails to start because of it.
@@ -60,6 +65,7 @@ impl<'a> Plan<'a> {
         }
         Ok(Self {
             template,
+            functions,
             programs,
             settings,
             signing_algorithm: signing.algorithm,
@@ -67,4 +73,11 @@ impl<'a> Plan<'a> {
             overrides,
         })
     }
+}
+
+/// The functions of these names, or all.
+fn chosen(template: &Template, only: Option<&[String]>) -> Result<Vec<Function>, PlanError> {
+    let Some(names) = only else { return Ok(template.functions().to_vec()) };
+    let function = |name: &String| template.function(name).cloned().ok_or_else(|| PlanError::NoFunction(name.clone()));
+    names.iter().map(function).collect()
 }

@@ -19,7 +19,7 @@ use hyper_util::{
 };
 use operator::applications::Credentials;
 use serde_json::Value;
-use template::{Function, Route, Template};
+use template::{Function, Route};
 use tokio::{task::JoinSet, time};
 
 use crate::{invoke::Invoker, settings::SELDOM};
@@ -77,12 +77,12 @@ impl Probe {
     }
 
     /// Returns when everything answers.
-    pub async fn wait(self, template: &Template, demo: &Credentials) -> Result<(), NotReady> {
-        let mut functions = JoinSet::new();
-        for function in template.functions().iter().filter(|function| !is_seldom(function)) {
-            functions.spawn(self.clone().wait_for_function(function.clone()));
+    pub async fn wait(self, functions: &[Function], demo: &Credentials) -> Result<(), NotReady> {
+        let mut waiting = JoinSet::new();
+        for function in functions.iter().filter(|function| !is_seldom(function)) {
+            waiting.spawn(self.clone().wait_for_function(function.clone()));
         }
-        while let Some(answered) = functions.join_next().await {
+        while let Some(answered) = waiting.join_next().await {
             answered.unwrap_or(Ok(()))?;
         }
         self.wait_for_application(demo).await

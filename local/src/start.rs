@@ -1,6 +1,6 @@
 //! Starts the parts, in the order in which they need each other. [`Start::everything`] is the list of steps.
 
-use std::{io, net::SocketAddr, pin::pin, sync::Arc};
+use std::{collections::BTreeMap, io, net::SocketAddr, pin::pin, sync::Arc};
 
 use auth::{Entities, Scopes};
 use base::{SharedClock, SharedRandom, SystemClock, SystemRandom};
@@ -12,13 +12,15 @@ use operator::{
     provision::{ProvisionError, publish_signing_key},
     upgrade_data,
 };
+use serde_json::json;
 use storage::{Secrets as SecretsManager, Table, TableError as WriteError};
+use template::Function;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinError};
 
 use crate::{
     Arguments,
     aws::{Credentials as AwsCredentials, Endpoints},
-    bundle::{Bundle, ENVIRONMENT, EnvironmentError},
+    bundle::{Bundle, ENVIRONMENT, Environment, EnvironmentError},
     callers::Callers,
     data_folder::{DataFolder, DataFolderError, write_private},
     function_processes,
@@ -160,13 +162,15 @@ impl<'a> Start<'a> {
         services.fill().await?;
         tokio::spawn(services.keep_filled());
         self.provide(&secrets, &demo, &platform).await?;
-        let invoker = self.start_functions(ports.runtime)?;
+        let environments = self.environments()?;
+        let invoker = self.start_functions(ports.runtime, &environments);
         let operator_alone = Callers { functions: None, ..self.callers() };
         tokio::spawn(lambda_api::serve(ports.lambda.listener, invoker.clone(), operator_alone));
         let probe = Probe::new(ports.gateway.address, invoker.clone());
         let gateway = self.open_gateway(ports.gateway.listener, &invoker);
-        probe.wait(&self.plan.template, &demo).await?;
+        probe.wait(&self.plan.functions, &demo).await?;
         self.start_triggers(&invoker);
+        self.write_function_variables(&environments)?;
         self.write_service_env(&secrets, &demo, &platform)?;
         eprintln!("{}", service_env::greeting(&self.base_url, self.data));
         Ok(Running { gateway, invoker, _table: table, _socket: socket })
@@ -216,25 +220,38 @@ impl<'a> Start<'a> {
         Ok(())
     }
 
-    /// Starts a process for each function, and the Runtime API from which it takes its invocations.
-    fn start_functions(&self, port: Port) -> Result<Invoker, StartError> {
-        let Plan { template, settings, overrides, programs, .. } = self.plan;
-        let functions = template.functions();
-        let names = functions.iter().map(|function| function.name.as_str());
-        let api = RuntimeApi::start(names, port, Arc::clone(&self.random));
+    /// The variables of every function, by its name, whether it runs here or not.
+    fn environments(&self) -> Result<BTreeMap<String, Environment>, EnvironmentError> {
+        let Plan { template, settings, overrides, .. } = self.plan;
         let mut aws = self.aws.clone();
         aws.table = overrides.functions_table.clone().unwrap_or(aws.table);
         aws.services = overrides.functions_services.clone().unwrap_or(aws.services);
         let geo_ip_store = &self.geo_ip_store.to_string();
         let bundle = Bundle { template, settings, base_url: &self.base_url, services: self.services, geo_ip_store };
-        let mut processes = Vec::new();
-        for function in functions {
-            let environment = bundle.environment(function)?;
+        let environments = template.functions().iter().map(|function| {
             let aws = aws.of(self.functions.credentials(&function.name));
-            let process = function_processes::start(self.group, &programs.binaries, function, environment, &aws, &api);
-            processes.push((function.clone(), process));
-        }
-        Ok(Invoker::new(api, Arc::clone(&self.clock), processes))
+            Ok((function.name.clone(), bundle.environment(function, &aws)?))
+        });
+        environments.collect()
+    }
+
+    /// Starts a process for each function that is to run, and the Runtime API from which it takes its invocations.
+    fn start_functions(&self, port: Port, environments: &BTreeMap<String, Environment>) -> Invoker {
+        let Plan { functions, programs, .. } = self.plan;
+        let names = functions.iter().map(|function| function.name.as_str());
+        let api = RuntimeApi::start(names, port, Arc::clone(&self.random));
+        let start = |function: &Function| {
+            let environment = environments.get(&function.name).cloned().unwrap_or_default();
+            let process = function_processes::start(self.group, &programs.binaries, function, environment, &api);
+            (function.clone(), process)
+        };
+        let processes: Vec<_> = functions.iter().map(start).collect();
+        Invoker::new(api, Arc::clone(&self.clock), processes)
+    }
+
+    /// Writes what SAM gives to the functions that it runs beside these.
+    fn write_function_variables(&self, environments: &BTreeMap<String, Environment>) -> Result<(), DataFolderError> {
+        write_private(&self.data.function_variables(), json!(environments).to_string().as_bytes())
     }
 
     /// Lets clients in.
@@ -247,7 +264,7 @@ impl<'a> Start<'a> {
 
     /// Starts the pumps, which invoke functions for queues and schedules.
     fn start_triggers(&self, invoker: &Invoker) {
-        for function in self.plan.template.functions() {
+        for function in &self.plan.functions {
             let aws = self.aws.of(self.functions.credentials(&function.name));
             for trigger in &function.queues {
                 let url = queue_url(self.services, &trigger.queue);

@@ -1,5 +1,5 @@
 //! Parts that a test or a measurement places itself: a fixed port, so that a proxy can be there before the service, the
-//! proxy in a stand-in's place, or other builds of the functions.
+//! proxy in a stand-in's place, other builds of the functions, or some of them only.
 
 use std::path::PathBuf;
 
@@ -22,4 +22,7 @@ pub struct TestOverrides {
     /// The folder with the functions' binaries; else the one with this program.
     #[arg(long, value_name = "FOLDER")]
     pub binaries: Option<PathBuf>,
+    /// The functions that run, by their names; else all. Only these have to be built.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub only: Option<Vec<String>>,
 }

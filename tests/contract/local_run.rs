@@ -121,7 +121,7 @@ async fn secrets_and_data_are_private(suite: Arc<Suite>) {
     use std::os::unix::fs::PermissionsExt;
     let data = suite.bundle.data();
     let mode = |path: &std::path::Path| path.metadata().expect("it is there").permissions().mode() & 0o077;
-    for path in [data.clone(), data.join("secrets"), data.join("service.env")] {
+    for path in [data.clone(), data.join("secrets"), data.join("service.env"), data.join("functions.json")] {
         assert_eq!(mode(&path), 0, "others may look into {}", path.display());
     }
     let secrets = data.join("secrets").read_dir().expect("it is a folder");

@@ -66,6 +66,7 @@ mod revocation;
 mod revocations_measured;
 mod rights;
 mod routes;
+mod sam;
 mod samples;
 mod security_page;
 mod signing_keys;
@@ -161,6 +162,7 @@ fn main() -> ExitCode {
         audit::TESTS,
         events::TESTS,
         geo_ip::TESTS,
+        sam::TESTS,
         samples::TESTS,
         security_page::TESTS,
         openapi::TESTS,

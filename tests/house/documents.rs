@@ -20,7 +20,10 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 fn crates() -> Vec<PathBuf> {
     let families = ["shared", "functions"].into_iter().flat_map(|folder| entries(&root().join(folder)));
     families
-        .chain(["operator", "operator/waypost-admin", "local", "local/rights"].map(|name| root().join(name)))
+        .chain(
+            ["operator", "operator/waypost-admin", "local", "local/rights", "local/sandbox"]
+                .map(|name| root().join(name)),
+        )
         .collect()
 }
 

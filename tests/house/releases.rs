@@ -3,8 +3,8 @@
 
 use std::{fs, path::Path};
 
-use deployment::Template;
 use serde_json::{Map, Value, json};
+use template::Template;
 
 use crate::template::{expanded, expanded_with, function_behind, of_type};
 
@@ -133,7 +133,7 @@ fn an_update_at_once_waits_for_no_alarm_so_that_what_mends_a_fault_can_pass() {
 
 #[test]
 fn every_choice_of_a_rollout_is_one_that_codedeploy_knows() {
-    let template = deployment::yaml_to_json(&text()).expect("template.yaml is YAML");
+    let template = template::yaml_to_json(&text()).expect("template.yaml is YAML");
     let choices = template["Parameters"]["Rollout"]["AllowedValues"].as_array().expect("a list");
     let mapped = template["Mappings"]["Rollouts"].as_object().expect("a mapping");
     assert_eq!(choices.len(), mapped.len());

@@ -224,8 +224,8 @@ impl fmt::Display for Misfit {
 mod tests {
     use std::collections::BTreeMap;
 
-    use deployment::Template;
     use proptest::prelude::*;
+    use template::Template;
 
     use super::*;
     use crate::Deployed;

@@ -1,0 +1,161 @@
+"""`make sam-events`: every sample event, handled by a function of `make run` and by the same in SAM's container.
+
+The service is one of its own, with nothing in its data. What a sample names (a webhook, a delivery, an application) is
+made anew for each of the two, since some functions remove or change it. Answers are compared whole, but for what is new
+each time: times, identifiers and secrets.
+"""
+
+import difflib
+import json
+import re
+import subprocess
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import samples
+from faults import Fault
+from programs import programs
+from service import Service
+from stage import Stage, names
+
+LIMIT = 120
+# A port on which nothing listens, neither here nor in a container: no event of a sample leaves this machine.
+RECEIVER, NOWHERE = "https://receiver.example.com", "http://127.0.0.1:9"
+# What the samples name.
+WEBHOOK, DELIVERY = "whk_01m74zy5eva3kj3s4w04zg1hhc", "dlv_01m7wh697q3m7qqm482zyh92yd"
+APPLICATION, SECRET, KEY = "app8aRq2LkTz05NvXwYcB1deF", "sec_01m74zy5evf6q0n2h4ck9w8b1x", "laptop"
+PUBLIC_KEY = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
+# What is new in each answer.
+NEW = (
+    (re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+"), "<token>"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "<time>"),
+    (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<request>"),
+    (re.compile(r"\b([a-z]{3})_[0-9a-z]{26}\b"), r"<\1>"),
+    (re.compile(r"\bapp[0-9A-Za-z]{22}\b"), "<app>"),
+    (re.compile(r"\bwhsec_[\w+/=-]+"), "<secret>"),
+    (re.compile(r"\b[\w-]{43}\b"), "<secret>"),
+)
+# The same, by the names of members.
+NEW_MEMBERS = ("durationMs", "jti", "nextCursor")
+# Seconds since 1970.
+FIRST_TIME = 1_000_000_000
+
+
+def compare(project: Path, chosen: list[str]) -> int:
+    """Compares the answers to these samples, or to all, and says so line by line; 0 if they are the same."""
+    everything = samples.names(project)
+    unknown = [name for name in chosen if name not in everything]
+    if unknown:
+        raise Fault(f"there is no sample event `{unknown[0]}`. These are: {', '.join(everything)}")
+    begun, results = time.monotonic(), []
+    with ExitStack() as stack:
+        (project / "target/sam").mkdir(parents=True, exist_ok=True)
+        data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="data-", dir=project / "target/sam")))
+        # One attempt, and one sweep at the start: nothing changes by itself between two answers.
+        service = Service.started(project, data, "--port", "0", RETRY_SCHEDULE="0s", SWEEP_INTERVAL="1h")
+        stack.callback(service.end)
+        stage = Stage(project, service, programs(project, names(project)))
+        stack.callback(stage.end)
+        for name in chosen or everything:
+            results.append(_compare_one(stage, name, (project / f"events/{name}.json").read_text(encoding="utf-8")))
+    same, functions = results.count(True), {samples.function_of(name) for name in chosen or everything}
+    print(
+        f"\n{len(results)} sample events of {len(functions)} functions: {same} answered alike, {len(results) - same} not;"
+        f" {time.monotonic() - begun:.0f} s"
+    )
+    return 0 if same == len(results) else 1
+
+
+def _compare_one(stage: Stage, name: str, sample: str) -> bool:
+    function, begun = samples.function_of(name), time.monotonic()
+    try:
+        expected = _comparable(stage.service.invoke(function, _filled(stage.service, sample)))
+        answered = _comparable(_by_sam(stage, function, _filled(stage.service, sample)))
+    except (Fault, json.JSONDecodeError) as error:
+        print(f"FAILED     {name:26} {error}", flush=True)
+        return False
+    same: bool = answered == expected
+    status = expected.get("statusCode", "") if isinstance(expected, dict) else ""
+    print(f"{'same' if same else 'DIFFERENT':10} {name:26} {status:3} {time.monotonic() - begun:6.1f} s", flush=True)
+    if not same:
+        lines = (json.dumps(answer, indent=1, sort_keys=True).splitlines() for answer in (expected, answered))
+        print("\n".join(difflib.unified_diff(*lines, "make run", "sam local", lineterm="", n=2)), flush=True)
+    return same
+
+
+def _by_sam(stage: Stage, function: str, event: str) -> str:
+    sam = stage.invoke(function, event, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        answer, log = sam.communicate(timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        sam.kill()
+        sam.communicate()
+        raise Fault(f"SAM did not end within {LIMIT} s") from None
+    if sam.returncode or not answer.strip():
+        raise Fault(f"SAM ended with {sam.returncode}:\n{log[-2000:]}")
+    text: str = answer
+    return text
+
+
+def _filled(service: Service, sample: str) -> str:
+    """The sample with real values, and with things of its own in the place of those that it names."""
+    values = {RECEIVER: NOWHERE}
+    entity = f"/api/managing-entity/{service.env['MANAGING_ENTITY']}"
+    token = service.token()
+    if samples.mentions(sample, WEBHOOK) or samples.mentions(sample, DELIVERY):
+        new = {"name": "Sample", "eventUrl": f"{NOWHERE}/hook", "eventList": ["booking.created"]}
+        values[WEBHOOK] = service.request("POST", f"{entity}/webhook", new, token)["id"]
+    if samples.mentions(sample, DELIVERY):
+        event = {"type": "booking.created", "data": {"booking": "B-1001"}}
+        deliveries = service.request("POST", f"{entity}/webhook/event", event, token)["deliveries"]
+        own = next(one for one in deliveries if one["webhookIdentifier"] == values[WEBHOOK])
+        values[DELIVERY] = own["deliveryIdentifier"]
+        _wait_for_attempt(service, f"{entity}/webhook/delivery/{values[DELIVERY]}", token)
+    if samples.mentions(sample, APPLICATION):
+        new = {"name": "Sample", "scopes": ["booking.read"]}
+        made = service.request("POST", f"{entity}/application", new, token)
+        values |= {APPLICATION: made["clientId"], SECRET: made["secrets"][0]["id"]}
+        if samples.mentions(sample, KEY):
+            key = {"publicKey": PUBLIC_KEY | {"kid": KEY}}
+            service.request("POST", f"{entity}/application/{made['clientId']}/key", key, token)
+    return samples.filled(sample, values | service.placeholders(sample))
+
+
+def _wait_for_attempt(service: Service, delivery: str, token: str) -> None:
+    begun = time.monotonic()
+    while service.request("GET", delivery, token=token)["attemptCount"] == 0:
+        if time.monotonic() - begun > LIMIT:
+            raise Fault(f"{delivery} was not attempted within {LIMIT} s")
+        time.sleep(0.1)
+
+
+def _comparable(answer: str) -> Any:
+    read = json.loads(answer)
+    # A sweep answers how much was due, and leaves nothing of it to the next one.
+    return "<count>" if isinstance(read, int) else _plain(read)
+
+
+def _plain(answer: Any) -> Any:
+    """An answer without what is new each time; its body as JSON, where it is JSON."""
+    if isinstance(answer, dict):
+        plain = {name: _plain(_read(value) if name == "body" else value) for name, value in answer.items()}
+        return plain | {name: "<new>" for name in NEW_MEMBERS if plain.get(name) is not None}
+    if isinstance(answer, list):
+        return [_plain(value) for value in answer]
+    if isinstance(answer, str):
+        for pattern, kind in NEW:
+            answer = pattern.sub(kind, answer)
+        return answer
+    if isinstance(answer, int) and answer > FIRST_TIME:
+        return "<time>"
+    return answer
+
+
+def _read(body: Any) -> Any:
+    try:
+        return json.loads(body)
+    except (TypeError, ValueError):
+        return body

@@ -1,0 +1,98 @@
+"""The container engine, asked over its own HTTP interface, so that no Docker program is needed."""
+
+import http.client
+import json
+import os
+import platform
+import socket
+import sys
+from typing import Any
+from urllib.parse import quote
+
+from faults import Fault
+
+# By Python's names of processors, and by Lambda's.
+ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
+NO_ENGINE = """No container engine answers at {host} ({why}).
+`make run` needs none. For SAM, one of these is enough, on this machine:
+
+  Debian, Ubuntu    sudo apt install docker.io; sudo usermod -aG docker $USER, and log in again
+  others            https://docs.docker.com/engine/install/
+  an engine at another socket, such as a rootless one: DOCKER_HOST=unix:///run/user/1000/docker.sock"""
+NO_IMAGE = """The engine could not fetch {image}:
+  {why}
+Where no registry can be reached, an image made of Debian packages does as well:
+
+  sudo apt install debootstrap
+  sudo debootstrap --variant=minbase --include=ca-certificates bookworm target/sam-image
+  sudo tar -C target/sam-image -c . | docker import - {image}
+  sudo rm -r target/sam-image
+
+docs/operations.md, "With SAM and Docker", says more."""
+
+
+def architecture() -> str:
+    """The processor of this machine, in Lambda's words."""
+    return ARCHITECTURES.get(platform.machine().lower(), platform.machine())
+
+
+def base_image() -> str:
+    """The image of the runtime, to which SAM adds its emulator of the Runtime API."""
+    return f"public.ecr.aws/lambda/provided:al2023-{architecture()}"
+
+
+class _Connection(http.client.HTTPConnection):
+    """HTTP at a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost")
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self._path)
+
+
+class Engine:
+    """The engine that SAM will use as well."""
+
+    def __init__(self) -> None:
+        if sys.platform != "linux":
+            raise Fault(
+                "SAM's containers reach this project's stand-ins for AWS on Linux only: elsewhere they run in a machine of"
+                " their own. `make run` runs the same functions without them."
+            )
+        self._host = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+        if not self._host.startswith("unix://"):
+            raise Fault(
+                f"DOCKER_HOST is {self._host}, but the engine has to be on this machine, at a socket (unix://…):"
+                " it mounts folders of this machine"
+            )
+        try:
+            self._ask("GET", "/_ping")
+        except OSError as error:
+            raise Fault(NO_ENGINE.format(host=self._host, why=error.strerror or error)) from error
+
+    def _ask(self, method: str, path: str) -> tuple[int, str]:
+        connection = _Connection(self._host.removeprefix("unix://"))
+        try:
+            connection.request(method, path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode(errors="replace")
+        finally:
+            connection.close()
+
+    def have_base_image(self) -> None:
+        """Fetches the base image, unless it is there."""
+        image = base_image()
+        status, _ = self._ask("GET", f"/images/{quote(image, safe='')}/json")
+        if status == http.client.OK:
+            return
+        print(f"Fetching {image}, once.", file=sys.stderr, flush=True)
+        name, tag = image.rsplit(":", 1)
+        status, text = self._ask("POST", f"/images/create?fromImage={quote(name, safe='')}&tag={quote(tag)}")
+        # The engine answers 200 before it knows, and tells of a failure in the last line.
+        lines: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines() if line.strip()]
+        faults = [str(line[name]) for line in lines for name in ("error", "message") if name in line]
+        if status != http.client.OK or faults:
+            raise Fault(NO_IMAGE.format(image=image, why=" ".join(faults) or f"it answers {status}"))

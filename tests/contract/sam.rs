@@ -1,0 +1,76 @@
+//! `make sam-local` without a container engine: a network namespace stands for the container, and `tests/python/sam` for
+//! SAM. `make sam-events` shows the same with both.
+
+use std::{collections::BTreeSet, fs, path::PathBuf, process::Stdio, sync::Arc};
+
+use serde_json::Value;
+use tokio::process::Command;
+
+use crate::harness::{Suite, project, tests};
+
+tests![a_function_in_a_container_reaches_the_stand_ins, what_is_missing_is_said_before_anything_is_installed_or_built,];
+
+/// A Python program of `local/sam`.
+fn sam(program: &str) -> Command {
+    let mut command = Command::new(project().join(".venv/bin/python"));
+    command.arg(project().join("local/sam").join(program)).current_dir(project()).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+/// What the function answers to its sample event, in a namespace, and what else was said; nothing where the kernel allows no
+/// namespaces.
+async fn answer(suite: &Suite, function: &str) -> Option<(Value, String)> {
+    let mut unshare = Command::new("unshare");
+    if !unshare.args(["--map-root-user", "--net", "true"]).status().await.expect("unshare is installed").success() {
+        println!("skipped: this machine allows no namespaces");
+        return None;
+    }
+    let path =
+        format!("{}:{}", project().join("tests/python").display(), "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
+    let data = suite.bundle.data();
+    let output = sam("")
+        .args(["invoke", function, "--data"])
+        .arg(&data)
+        .env("PATH", path)
+        // What a person has for AWS must not come into a container; the double looks.
+        .env("AWS_SESSION_TOKEN", "of a person")
+        .output()
+        .await
+        .expect("`make python-tools` has installed it");
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{log}");
+    let answer = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {log}"));
+    Some((answer, log))
+}
+
+/// The folders of runs, which are private and go with them.
+fn runs() -> BTreeSet<PathBuf> {
+    fs::read_dir(project().join("target/sam")).into_iter().flatten().flatten().map(|run| run.path()).collect()
+}
+
+async fn a_function_in_a_container_reaches_the_stand_ins(suite: Arc<Suite>) {
+    let before = runs();
+    // The table and a secret; the table alone; the table and the queue.
+    for (function, status) in [("token", 200), ("list-webhooks", 200), ("publish-event", 202)] {
+        let Some((answer, log)) = answer(&suite, function).await else { return };
+        assert_eq!(answer["statusCode"], status, "{function}: {answer:#} {log}");
+    }
+    let left: Vec<_> = runs().difference(&before).cloned().collect();
+    assert!(left.is_empty(), "credentials are left in {left:?}");
+}
+
+async fn what_is_missing_is_said_before_anything_is_installed_or_built(_: Arc<Suite>) {
+    let cases = [
+        ("--function=", "make sam-local FUNCTION=token"),
+        ("--function=tokens", "There is no function `tokens`. These are: add-application-key, "),
+        ("--function=token", "No container engine answers at unix:///nonexistent"),
+    ];
+    for (function, said) in cases {
+        let output =
+            sam("check.py").arg(function).env("DOCKER_HOST", "unix:///nonexistent").output().await.expect("it runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && error.contains(said), "{function}: {error}");
+        assert!(!error.contains("Traceback"), "{error}");
+    }
+}
