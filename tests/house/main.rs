@@ -1,7 +1,7 @@
 //! The shape of the code: which crate may use which, that no files of one crate use each other in a circle, that
 //! endpoints are declared as template.yaml, openapi.yaml and the documents say, and that the documents are true of the
 //! code, and that alarms, dashboard and runbook name metrics that there are. Also what template.yaml must hold on AWS, and
-//! how `make deploy` deploys it.
+//! how `make deploy` deploys it, and that what commands fetch is pinned.
 
 mod circles;
 mod crates;
@@ -10,3 +10,4 @@ mod documents;
 mod endpoints;
 mod metrics;
 mod template;
+mod tools;
