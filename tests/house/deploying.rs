@@ -260,6 +260,15 @@ fn what_was_built_for_another_processor_is_not_deployed() {
 }
 
 #[test]
+fn what_lies_beside_a_program_is_not_deployed_with_it() {
+    let desk = Desk::new();
+    desk.succeeds(&["ask", "staging"], &ANSWERS);
+    desk.write("target/lambda/token/bootstrap.zip", "an earlier release left it here");
+    assert!(desk.fails(&["deploy", "staging"], &[]).contains("bootstrap.zip is no part of it"));
+    assert_eq!(desk.calls(), Vec::<String>::new());
+}
+
+#[test]
 fn a_first_deployment_that_failed_is_repeated_by_the_same_command() {
     let desk = Desk::new();
     desk.succeeds(&["ask", "staging"], &ANSWERS);
