@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, sync::Arc};
 
 use serde_json::Value;
 
-use crate::harness::{Application, Suite, invocation, project, tests};
+use crate::harness::{Application, Suite, invocation, project, secret, tests};
 
 tests![every_function_has_a_sample_event, every_sample_event_is_answered_as_it_should_be];
 
@@ -43,6 +43,8 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
         let event = sample
             .replace(PLACEHOLDER, &token)
             .replace("TASK_KEY", &suite.api.env["TASK_KEY"])
+            .replace("waypost/local/", &secret(&suite.api.env, ""))
+            .replace(r#"\"local\""#, &format!(r#"\"{}\""#, suite.api.env["ENVIRONMENT"]))
             .replace("CLIENT_ID", &suite.api.env["CLIENT_ID"])
             .replace("CLIENT_SECRET", &suite.api.env["CLIENT_SECRET"]);
         let response = invocation(&suite.api.env, function).body(event).send().await.expect("functions can be invoked");
