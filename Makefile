@@ -49,9 +49,9 @@ test: tools ## Runs all tests, those included that start the whole service
 	$(BUILD)
 	cargo test --workspace --no-fail-fast
 
-# What `make run` runs, and the operator's program: no release build, which would take longer than the rehearsal.
-rehearse: python-tools ## Deploys template.yaml into an emulator of AWS, and uses it: two minutes beside the build
-	$(BUILD_SERVICE) --package waypost-admin
+# What `make test` builds: no release build, which would take longer than the rehearsal.
+rehearse: tools ## Deploys template.yaml into an emulator of AWS, uses it, and runs the contract tests against it
+	$(BUILD)
 	@PYTHONDONTWRITEBYTECODE=1 .venv/bin/python tests/rehearse
 
 browser-test: tools ## Runs the tests that need chromium (on Debian: apt install chromium chromium-driver)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -26,19 +27,13 @@ Template = dict[str, Any]
 class Bundle:
     """The functions of one build, in the emulator's bucket."""
 
-    def __init__(self, emulator: Emulator, template: Path, binaries: Path) -> None:
-        self._template = template
-        source = yaml_parse(template.read_text(encoding="utf-8"))
-        folders = {
-            name: resource["Properties"]["CodeUri"].rsplit("/", 1)[-1]
-            for name, resource in source["Resources"].items()
-            if resource["Type"] == "AWS::Serverless::Function"
-        }
+    def __init__(self, emulator: Emulator, templates: Iterable[Path], binaries: Path) -> None:
+        names = sorted({name for template in templates for name in programs(template).values()})
         self._s3 = emulator.client("s3")
         self._s3.create_bucket(Bucket=BUCKET)
         with ThreadPoolExecutor(2) as pool:
             upload = lambda name: self._upload(binaries / name, emulator.folder)
-            self.code = dict(zip(folders, pool.map(upload, folders.values()), strict=True))
+            self.code = dict(zip(names, pool.map(upload, names), strict=True))
 
     def _upload(self, binary: Path, scratch: Path) -> str:
         if not binary.is_file():
@@ -55,15 +50,15 @@ class Bundle:
         self._s3.put_object(Bucket=BUCKET, Key=key, Body=body)
         return key
 
-    def expanded(self) -> Template:
-        """The template as CloudFormation gets it."""
-        script = self._template.parent / "tests/python/expand_template.py"
-        request = json.dumps({"template": str(self._template), "whole": True})
+    def expanded(self, source: Path) -> Template:
+        """A template as CloudFormation gets it."""
+        script = Path(__file__).resolve().parents[1] / "python/expand_template.py"
+        request = json.dumps({"template": str(source), "whole": True})
         done = subprocess.run([sys.executable, script], input=request, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         template: Template = json.loads(done.stdout)
-        for name, key in self.code.items():
-            template["Resources"][name]["Properties"]["Code"] = {"S3Bucket": BUCKET, "S3Key": key}
+        for name, program in programs(source).items():
+            template["Resources"][name]["Properties"]["Code"] = {"S3Bucket": BUCKET, "S3Key": self.code[program]}
         return template
 
     def publish(self, template: str) -> str:
@@ -71,6 +66,16 @@ class Bundle:
         key = f"template-{hashlib.sha256(template.encode()).hexdigest()}"
         self._s3.put_object(Bucket=BUCKET, Key=key, Body=template.encode())
         return key
+
+
+def programs(template: Path) -> dict[str, str]:
+    """The names of the functions' programs, by logical id."""
+    source = yaml_parse(template.read_text(encoding="utf-8"))
+    return {
+        name: resource["Properties"]["CodeUri"].rsplit("/", 1)[-1]
+        for name, resource in source["Resources"].items()
+        if resource["Type"] == "AWS::Serverless::Function"
+    }
 
 
 def failing(template: Template) -> Template:

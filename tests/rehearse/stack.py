@@ -20,7 +20,8 @@ class Stack:
     def __init__(self, emulator: Emulator, bundle: Bundle, environment: str) -> None:
         self.emulator = emulator
         self.environment = environment
-        self.name = f"waypost-{environment}"
+        # As docs/operations.md calls them.
+        self.name = "waypost" if environment == "production" else f"waypost-{environment}"
         self.bundle = bundle
         self._formation = emulator.client("cloudformation")
         self._lambda = emulator.client("lambda")
@@ -39,7 +40,10 @@ class Stack:
     def create(self, template: Template) -> str:
         """Deploys it for the first time, as `sam deploy` does. Returns the status in which that ended."""
         self._formation.create_stack(StackName=self.name, **self._described(template), OnFailure="ROLLBACK")
-        return self._settled()
+        status = self._settled()
+        if status == "CREATE_COMPLETE":
+            self._stand_in(template)
+        return status
 
     def update(self, template: Template) -> str | None:
         """Deploys it again. Returns the status in which that ended; nothing, where there was no change."""
@@ -49,7 +53,15 @@ class Stack:
             if "No updates are to be performed" in error.response["Error"]["Message"]:
                 return None
             raise
-        return self._settled()
+        status = self._settled()
+        self._stand_in(template)
+        return status
+
+    def _stand_in(self, template: Template) -> None:
+        """Does what the emulator leaves out of a deployment."""
+        table, emulator = self.resources()["Table"], self.emulator
+        stand_ins.embedded_table(emulator.client("dynamodb"), emulator.client("dynamodb", emulator.table.endpoint), table)
+        self.route(template)
 
     def delete(self) -> None:
         """Removes it; what the template retains stays."""
@@ -69,6 +81,12 @@ class Stack:
             ],
             "Capabilities": ["CAPABILITY_IAM"],
         }
+
+    def left_out(self, template: Template) -> set[str]:
+        """What is not deployed: what a stand-in takes out, and what a condition does."""
+        parts = template["Resources"]
+        present = stand_ins.metric_math(stand_ins.rotation_schedule(template)[0])["Resources"]
+        return {name for name, part in parts.items() if name not in present or "Condition" in part}
 
     def status(self) -> str | None:
         """The stack's status; nothing, if it is not there."""
@@ -117,7 +135,8 @@ class Stack:
     def route(self, template: Template) -> int:
         """Makes the API's routes; returns how many there are."""
         resources = self.resources()
-        functions = [name for name, part in template["Resources"].items() if part["Type"] == "AWS::Lambda::Function"]
+        kinds = {name: part["Type"] for name, part in template["Resources"].items()}
+        functions = [name for name in resources if kinds.get(name) == "AWS::Lambda::Function"]
         arns = {name: self.function(resources[name])["FunctionArn"] for name in functions}
         return stand_ins.routes(self.emulator.client("apigatewayv2"), resources["Api"], template, arns)
 

@@ -2,9 +2,21 @@
 beside what is left for AWS to show.
 """
 
+import threading
 from typing import Any
 
+import table
 from bundle import Template
+from emulator import Emulator
+
+
+def embedded_table(emulated: Any, embedded: Any, name: str) -> None:
+    """The emulator's table checks a condition and writes in two steps. The project's embedded one, which the functions and
+    the operator's program have in its place, is given the table that CloudFormation made. The arguments are clients of
+    DynamoDB, and the table's name.
+    """
+    table.deploy(emulated, embedded, name)
+
 
 def rotation_schedule(template: Template) -> tuple[Template, str]:
     """The emulator refuses AWS::SecretsManager::RotationSchedule. Returns the template without it, and the logical id of
@@ -43,7 +55,7 @@ def routes(apigateway: Any, api: str, template: Template, arns: dict[str, str]) 
         for resource in template["Resources"].values()
         if resource["Type"] == "AWS::ApiGatewayV2::Api"
     )
-    present = {route["RouteKey"] for route in apigateway.get_routes(ApiId=api, MaxResults="500")["Items"]}
+    present = {route["RouteKey"]: route["RouteId"] for route in apigateway.get_routes(ApiId=api, MaxResults="500")["Items"]}
     keys = {}
     for path, operations in definition["paths"].items():
         for method, operation in operations.items():
@@ -56,6 +68,9 @@ def routes(apigateway: Any, api: str, template: Template, arns: dict[str, str]) 
                 ApiId=api, IntegrationType="AWS_PROXY", IntegrationUri=arn, PayloadFormatVersion="2.0"
             )
             apigateway.create_route(ApiId=api, RouteKey=key, Target=f"integrations/{integration['IntegrationId']}")
+    for key, route in present.items():
+        if key not in keys:
+            apigateway.delete_route(ApiId=api, RouteId=route)
     return len(keys)
 
 
@@ -64,3 +79,36 @@ def shared_names(first: set[tuple[str, str]], second: set[tuple[str, str]]) -> l
     of both, by type and name.
     """
     return [f"{kind} {name}" for kind, name in sorted(first & second)]
+
+
+class FrequentSchedules:
+    """Tests of a bundle of their own have its schedules every half second; on AWS the most frequent one is each minute, for
+    which hundreds of tests cannot wait. So what is to run every minute is run all the time while they do, beside the
+    emulator's own schedules, which a step of its own shows.
+    """
+
+    def __init__(self, emulator: Emulator, template: Template, resources: dict[str, str]) -> None:
+        self._ended = threading.Event()
+        schedules = [part["Properties"] for part in template["Resources"].values() if part["Type"] == "AWS::Scheduler::Schedule"]
+        targets = [schedule["Target"] for schedule in schedules if schedule["ScheduleExpression"] == "rate(1 minute)"]
+        assert targets, "the template has no schedule of every minute"
+        self._threads = [
+            threading.Thread(target=self._run, args=(emulator, resources[target["Arn"]["Fn::GetAtt"][0]], target))
+            for target in targets
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, emulator: Emulator, function: str, target: dict[str, Any]) -> None:
+        client = emulator.client("lambda")
+        payload = target.get("Input", "{}").encode()
+        while not self._ended.wait(0.5):
+            try:
+                client.invoke(FunctionName=function, Payload=payload)["Payload"].read()
+            except Exception:  # noqa: BLE001: the next run follows, and a test that needs this one says so
+                continue
+
+    def stop(self) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join(5)
