@@ -202,11 +202,47 @@ def is_new(stack, region):
     return status in (None, "REVIEW_IN_PROGRESS")
 
 
+def filled(value, parameters):
+    """A value of the template with the parameters' values in place of their names."""
+    if isinstance(value, dict):
+        if set(value) == {"Ref"} and value["Ref"] in parameters:
+            return str(parameters[value["Ref"]])
+        return {name: filled(part, parameters) for name, part in value.items()}
+    if isinstance(value, list):
+        return [filled(part, parameters) for part in value]
+    return value
+
+
+def with_settings(template, parameters):
+    """The template with the parameters' values in the functions' environments.
+
+    SAM publishes a version of a function when its text in the template changes. Behind a parameter's name the text stays, and the
+    alias would lead to the version that has the former value (https://github.com/aws/serverless-application-model/issues/3820).
+    """
+    functions = [one["Properties"] for one in template["Resources"].values() if one["Type"] == "AWS::Serverless::Function"]
+    for function in [template["Globals"]["Function"], *functions]:
+        if "Environment" in function:
+            function["Environment"] = filled(function["Environment"], parameters)
+    return template
+
+
+def written(environment, parameters):
+    """The path of the template that SAM gets."""
+    filled_in = with_settings(template(), parameters)
+    for one in filled_in["Resources"].values():
+        if one["Type"] == "AWS::Serverless::Function":
+            one["Properties"]["CodeUri"] = str(Path(one["Properties"]["CodeUri"]).resolve())
+    path = Path("target", f"template-{environment}.json").resolve()
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(filled_in, indent=1), encoding="utf-8")
+    return path
+
+
 def sam(environment, parameters):
     # An empty value has to be quoted.
     overrides = [f"{name}={value}" if value else f'{name}=""' for name, value in parameters.items()]
     deployed = subprocess.run([
-        tool("sam"), "deploy", "--template-file", str(ROOT / "template.yaml"), "--config-file", str(file_of(environment)),
+        tool("sam"), "deploy", "--template-file", str(written(environment, parameters)), "--config-file", str(file_of(environment)),
         "--no-confirm-changeset", "--no-fail-on-empty-changeset", "--parameter-overrides", *overrides,
     ])
     if deployed.returncode:

@@ -2,6 +2,7 @@
 //! that of the AWS command line programs take that note their arguments.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::Write,
     os::unix::fs::PermissionsExt,
@@ -11,6 +12,8 @@ use std::{
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::template::expanded_with;
 
 const SAM: &str = r#"#!/bin/sh
 printf 'sam %s\n' "$*" >> calls
@@ -192,7 +195,7 @@ fn a_deployment_names_every_parameter_and_takes_nothing_changed_for_success() {
     desk.succeeds(&["deploy", "staging"], &[]);
     let calls = desk.calls_of("sam");
     let [call] = calls.as_slice() else { panic!("one deployment: {calls:?}") };
-    for argument in [" deploy ", " --no-fail-on-empty-changeset ", "/samconfig-staging.yaml ", "/template.yaml "] {
+    for argument in [" deploy ", " --no-fail-on-empty-changeset ", "/samconfig-staging.yaml ", "/target/template-staging.json "] {
         assert!(call.contains(argument), "{argument}: {call}");
     }
     assert!(!call.contains("--guided"), "{call}");
@@ -201,6 +204,40 @@ fn a_deployment_names_every_parameter_and_takes_nothing_changed_for_success() {
     named.sort_unstable();
     declared.sort();
     assert_eq!(named, declared, "a parameter that is not named would stay as it was in the stack");
+}
+
+/// The versions of the functions that SAM makes of the template that it gets, by function.
+fn versions(desk: &Desk) -> BTreeMap<String, String> {
+    let resources = expanded_with(json!({ "template": desk.path("target/template-staging.json") }));
+    let versions = resources.iter().filter(|(_, resource)| resource["Type"] == "AWS::Lambda::Version");
+    let of = |(id, version): (&String, &Value)| {
+        (version["Properties"]["FunctionName"]["Ref"].as_str().expect("a function").to_owned(), id.clone())
+    };
+    versions.map(of).collect()
+}
+
+/// SAM publishes what changes in its template's text, and a parameter's name hides its value.
+#[test]
+fn a_changed_parameter_publishes_the_functions_that_read_it_and_no_other() {
+    let desk = Desk::new();
+    desk.succeeds(&["ask", "staging"], &ANSWERS);
+    desk.succeeds(&["deploy", "staging"], &[]);
+    let before = versions(&desk);
+    desk.succeeds(&["deploy", "staging"], &[]);
+    assert_eq!(versions(&desk), before, "the same answers are the same versions");
+    let answers = desk.read("samconfig-staging.yaml");
+    let changed = |name: &str, from: &str, to: &str| {
+        let (old, new) = (format!("# - \"{name}={from}\""), format!("- \"{name}={to}\""));
+        assert!(answers.contains(&old), "{old}");
+        desk.write("samconfig-staging.yaml", answers.replace(&old, &new));
+        desk.succeeds(&["deploy", "staging"], &[]);
+        let after = versions(&desk);
+        let published: Vec<_> = after.iter().filter(|(function, version)| before[*function] != **version).collect();
+        published.into_iter().map(|(function, _)| function.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(changed("PublishLimit", "60000", "1000"), ["PublishEvent"]);
+    assert_eq!(changed("LogLevel", "info", "debug").len(), before.len(), "every function reads it");
+    assert_eq!(changed("LogRetentionDays", "30", "7"), [""; 0]);
 }
 
 #[test]

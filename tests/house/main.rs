@@ -1,7 +1,7 @@
 //! The shape of the code: which crate may use which, that no files of one crate use each other in a circle, that
 //! endpoints are declared as template.yaml, openapi.yaml and the documents say, and that the documents are true of the
-//! code, and that alarms, dashboard and runbook name metrics that there are. Also what template.yaml must hold on AWS, and
-//! how `make deploy` deploys it.
+//! code, and that alarms, dashboard and runbook name metrics that there are. Also what template.yaml must hold on AWS, how
+//! `make deploy` deploys it, and how an update is taken back.
 
 mod circles;
 mod crates;
@@ -9,4 +9,5 @@ mod deploying;
 mod documents;
 mod endpoints;
 mod metrics;
+mod releases;
 mod template;

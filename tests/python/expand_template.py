@@ -2,10 +2,11 @@
 
 Standard input: {"template": "<path>"}. Standard output: {"<function's logical id>": {"managed": [...], "statements": [...]}},
 where "managed" has the names of AWS's own policies, and "statements" those of all others. With "whole": true in the input,
-the output is the expanded template.
+the output is the expanded template. "parameters" in the input are values in place of the parameters' defaults.
 """
 
 import json
+import logging
 import sys
 
 import boto3
@@ -31,14 +32,18 @@ def policies(role, resources):
     return {"managed": managed, "statements": granted}
 
 
+# For each function it says that a switch of AWS's own service is not set here.
+logging.getLogger("samtranslator.feature_toggle").setLevel(logging.ERROR)
 request = json.load(sys.stdin)
 with open(request["template"], encoding="utf-8") as file:
-    template = json.loads(json.dumps(yaml_parse(file.read())))
+    # YAML is a matter of seconds.
+    template = json.load(file) if file.name.endswith(".json") else json.loads(json.dumps(yaml_parse(file.read())))
 for resource in template["Resources"].values():
     if resource["Type"] == "AWS::Serverless::Function":
         # What is deployed lies in a bucket by then.
         resource["Properties"]["CodeUri"] = "s3://bucket/code"
 parameters = {name: parameter.get("Default", "any") for name, parameter in template["Parameters"].items()}
+parameters |= request.get("parameters", {})
 session = boto3.session.Session(region_name="us-east-1")
 expanded = Translator({}, Parser(), boto_session=session).translate(template, parameters)
 if request.get("whole"):

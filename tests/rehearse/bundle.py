@@ -7,8 +7,8 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,12 @@ from samtranslator.yaml_helper import yaml_parse
 
 from emulator import Emulator
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "operator"))
+from deploy import with_settings  # noqa: E402: the operator's own script is no package
+
 BUCKET = "rehearsal-code"
+# The template of the last release, whose stacks are updated in place. A release puts its own there.
+LAST_RELEASE = Path(__file__).parent / "last-release.yaml"
 # What lets a deployment fail after all else was done: it waits a second for a signal that is never sent.
 FAULT = "RehearsedFault"
 
@@ -27,8 +32,9 @@ Template = dict[str, Any]
 class Bundle:
     """The functions of one build, in the emulator's bucket."""
 
-    def __init__(self, emulator: Emulator, templates: Iterable[Path], binaries: Path) -> None:
-        names = sorted({name for template in templates for name in programs(template).values()})
+    def __init__(self, emulator: Emulator, source: Path, binaries: Path) -> None:
+        self.source = source
+        names = sorted({name for template in (source, LAST_RELEASE) for name in programs(template).values()})
         self._s3 = emulator.client("s3")
         self._s3.create_bucket(Bucket=BUCKET)
         with ThreadPoolExecutor(2) as pool:
@@ -50,11 +56,15 @@ class Bundle:
         self._s3.put_object(Bucket=BUCKET, Key=key, Body=body)
         return key
 
-    def expanded(self, source: Path) -> Template:
-        """A template as CloudFormation gets it."""
+    def expanded(self, source: Path, parameters: dict[str, str]) -> Template:
+        """A template as CloudFormation gets it from `make deploy` with these parameters."""
+        filled_in = with_settings(yaml_parse(source.read_text(encoding="utf-8")), parameters)
         script = Path(__file__).resolve().parents[1] / "python/expand_template.py"
-        request = json.dumps({"template": str(source), "whole": True})
-        done = subprocess.run([sys.executable, script], input=request, capture_output=True, text=True, check=False)
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(filled_in, file)
+            file.flush()
+            request = json.dumps({"template": file.name, "whole": True, "parameters": parameters})
+            done = subprocess.run([sys.executable, script], input=request, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         template: Template = json.loads(done.stdout)
         for name, program in programs(source).items():

@@ -8,6 +8,7 @@ from pathlib import Path
 from bundle import programs
 from emulator import REGION
 from service import Service
+from stack import ALIAS
 
 # The managing entity that the tests' demo application is for, and the sample events are about.
 DEMO = "demo-hotel"
@@ -87,7 +88,7 @@ class ContractTests:
         described |= {name: value for name, value in variables.items() if name.startswith("AWS_")}
         resources = stack.resources()
         for logical_id, program in programs(template).items():
-            described[f"FUNCTION_{program.upper().replace('-', '_')}"] = resources[logical_id]
+            described[f"FUNCTION_{program.upper().replace('-', '_')}"] = f"{resources[logical_id]}:{ALIAS}"
         file = emulator.folder / "service.env"
         content = "".join(f"{name}={value}\n" for name, value in described.items())
         file.touch(mode=0o600)

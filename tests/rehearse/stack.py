@@ -2,6 +2,7 @@
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import botocore.exceptions
@@ -10,6 +11,9 @@ import stand_ins
 from bundle import BUCKET, Bundle, Template, architecture
 from emulator import Emulator
 
+# What leads to the versions of the functions.
+ALIAS = "live"
+VERSION = "AWS::Lambda::Version"
 # Kinds of resources whose names lie within another part of the stack.
 WITHIN = ("AWS::ApiGatewayV2::Stage",)
 
@@ -35,7 +39,13 @@ class Stack:
             "DeliveryAllowHttp": "true",
             # A new key signs at once, so that a rotation needs no ten minutes.
             "SigningKeyLead": "0s",
+            # The emulator has no CodeDeploy: an alias leads to its new version at once.
+            "Rollout": "AllAtOnce",
         }
+
+    def template(self, source: Path | None = None) -> Template:
+        """The project's template, or another one, as CloudFormation gets it, with the present parameters."""
+        return self.bundle.expanded(source or self.bundle.source, self.parameters)
 
     def create(self, template: Template) -> str:
         """Deploys it for the first time, as `sam deploy` does. Returns the status in which that ended."""
@@ -77,7 +87,10 @@ class Stack:
         return {
             "TemplateURL": f"{self.emulator.endpoint}/{BUCKET}/{key}",
             "Parameters": [
-                {"ParameterKey": name, "ParameterValue": value} for name, value in self.parameters.items()
+                {"ParameterKey": name, "ParameterValue": value}
+                for name, value in self.parameters.items()
+                # The last release has not all of them.
+                if name in template["Parameters"]
             ],
             "Capabilities": ["CAPABILITY_IAM"],
         }
@@ -119,6 +132,11 @@ class Stack:
         """The names of its parts, by logical id."""
         return {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in self._summaries()}
 
+    def versions(self) -> set[str]:
+        """The versions of its functions."""
+        kinds = {resource["PhysicalResourceId"]: resource["ResourceType"] for resource in self._summaries()}
+        return {name for name, kind in kinds.items() if kind == VERSION}
+
     def names(self) -> set[tuple[str, str]]:
         """The types and names of its parts, without names within another part, such as those of an API's stages."""
         return {
@@ -135,15 +153,14 @@ class Stack:
     def route(self, template: Template) -> int:
         """Makes the API's routes; returns how many there are."""
         resources = self.resources()
-        kinds = {name: part["Type"] for name, part in template["Resources"].items()}
-        functions = [name for name in resources if kinds.get(name) == "AWS::Lambda::Function"]
-        arns = {name: self.function(resources[name])["FunctionArn"] for name in functions}
-        return stand_ins.routes(self.emulator.client("apigatewayv2"), resources["Api"], template, arns)
+        return stand_ins.routes(self.emulator.client("apigatewayv2"), resources["Api"], template, resources)
 
-    def function(self, name: str) -> dict[str, Any]:
-        """A function's configuration, by its physical name."""
-        configuration: dict[str, Any] = self._lambda.get_function_configuration(FunctionName=name)
-        return configuration
+    def variables(self, logical_id: str) -> dict[str, str]:
+        """The environment of the version that a function's alias leads to."""
+        name = self.resources()[logical_id]
+        configuration = self._lambda.get_function_configuration(FunctionName=name, Qualifier=ALIAS)
+        variables: dict[str, str] = configuration["Environment"]["Variables"]
+        return variables
 
     def invoke(self, logical_id: str, event: dict[str, Any]) -> None:
         """Invokes a function, which must not fail."""

@@ -46,9 +46,10 @@ def _is_of_several_metrics(resource: dict[str, Any]) -> bool:
     return resource["Type"] == "AWS::CloudWatch::Alarm" and "Metrics" in resource["Properties"]
 
 
-def routes(apigateway: Any, api: str, template: Template, arns: dict[str, str]) -> int:
+def routes(apigateway: Any, api: str, template: Template, resources: dict[str, str]) -> int:
     """The emulator ignores the OpenAPI body of an API, so each operation of it becomes a route by API Gateway's own
-    calls. Returns how many there are. `arns` are those of the functions, by logical id.
+    calls. Returns how many there are. `resources` has the ARN of each function's alias, by its logical id, and the names of
+    functions, to which a release without aliases leads.
     """
     (definition,) = (
         resource["Properties"]["Body"]
@@ -60,14 +61,17 @@ def routes(apigateway: Any, api: str, template: Template, arns: dict[str, str]) 
     for path, operations in definition["paths"].items():
         for method, operation in operations.items():
             address = operation["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
-            function = address.split("functions/${", 1)[1].split(".Arn}", 1)[0]
-            keys["$default" if path == "/$default" else f"{method.upper()} {path}"] = arns[function]
-    for key, arn in keys.items():
-        if key not in present:
-            integration = apigateway.create_integration(
-                ApiId=api, IntegrationType="AWS_PROXY", IntegrationUri=arn, PayloadFormatVersion="2.0"
-            )
-            apigateway.create_route(ApiId=api, RouteKey=key, Target=f"integrations/{integration['IntegrationId']}")
+            target = address.split("functions/${", 1)[1].split("}", 1)[0].removesuffix(".Arn")
+            keys["$default" if path == "/$default" else f"{method.upper()} {path}"] = resources[target]
+    for key, function in keys.items():
+        integration = apigateway.create_integration(
+            ApiId=api, IntegrationType="AWS_PROXY", IntegrationUri=function, PayloadFormatVersion="2.0"
+        )
+        target = f"integrations/{integration['IntegrationId']}"
+        if key in present:
+            apigateway.update_route(ApiId=api, RouteId=present[key], Target=target)
+        else:
+            apigateway.create_route(ApiId=api, RouteKey=key, Target=target)
     for key, route in present.items():
         if key not in keys:
             apigateway.delete_route(ApiId=api, RouteId=route)
@@ -93,7 +97,7 @@ class FrequentSchedules:
         targets = [schedule["Target"] for schedule in schedules if schedule["ScheduleExpression"] == "rate(1 minute)"]
         assert targets, "the template has no schedule of every minute"
         self._threads = [
-            threading.Thread(target=self._run, args=(emulator, resources[target["Arn"]["Fn::GetAtt"][0]], target))
+            threading.Thread(target=self._run, args=(emulator, resources[target["Arn"]["Ref"]], target))
             for target in targets
         ]
         for thread in self._threads:

@@ -56,6 +56,8 @@ macro_rules! names {
 names! {
     /// Lines of the audit trail.
     Audited("Count", "Action", "Outcome"),
+    /// Answers of functions with a status of 5xx.
+    ServerErrors("Count"),
     /// Events of the bus that cannot be published.
     EventsRejected("Count", "Reason"),
     /// Days since a published geo-IP database was built.

@@ -149,7 +149,10 @@ impl QueueTrigger {
     pub(crate) fn read(logical_id: &str, properties: &Value) -> Result<(String, Self), TemplateError> {
         let fault = |what| TemplateError::Member { resource: logical_id.to_owned(), what };
         let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
-        let function = properties["FunctionName"]["Ref"].as_str().ok_or_else(|| fault("FunctionName (a !Ref)"))?;
+        // The function itself would be what is deployed last, whatever becomes of its deployment.
+        let alias = properties["FunctionName"]["Ref"].as_str();
+        let function = alias.and_then(|alias| alias.strip_suffix(".Alias"));
+        let function = function.ok_or_else(|| fault("FunctionName (a !Ref of a function's Alias)"))?;
         let queue = &properties["EventSourceArn"]["Fn::GetAtt"][0];
         let reported = properties["FunctionResponseTypes"].as_array();
         let trigger = Self {

@@ -158,7 +158,7 @@ Resources:
   DispatchOfQueue:
     Type: AWS::Lambda::EventSourceMapping
     Properties:
-      FunctionName: !Ref Dispatch
+      FunctionName: !Ref Dispatch.Alias
       EventSourceArn: !GetAtt Queue.Arn
       BatchSize: 10
       FunctionResponseTypes: [ReportBatchItemFailures]
@@ -166,7 +166,7 @@ Resources:
   DispatchOfOther:
     Type: AWS::Lambda::EventSourceMapping
     Properties:
-      FunctionName: !Ref Dispatch
+      FunctionName: !Ref Dispatch.Alias
       EventSourceArn: !GetAtt Other.Arn
       BatchSize: 1
       ScalingConfig: {MaximumConcurrency: 2}
@@ -257,6 +257,11 @@ Resources:
                 "      ScalingConfig: {MaximumConcurrency: 50}\n",
                 "",
                 "DispatchOfQueue: missing or not understood: ScalingConfig.MaximumConcurrency",
+            ),
+            (
+                "FunctionName: !Ref Dispatch.Alias\n      EventSourceArn: !GetAtt Queue.Arn",
+                "FunctionName: !Ref Dispatch\n      EventSourceArn: !GetAtt Queue.Arn",
+                "DispatchOfQueue: missing or not understood: FunctionName (a !Ref of a function's Alias)",
             ),
             (
                 "ScheduleV2",

@@ -24,6 +24,7 @@ use base::{
     audit::{Action, AuditOutcome, Entry, Notes},
     clock::SharedClock,
     logging,
+    metric::{Metrics, Name, Number},
     random::{self, SharedRandom},
 };
 use problem::Problem;
@@ -73,6 +74,9 @@ impl Gate {
                     answer::of_problem(problem, self.endpoint.errors, &self.base_url, &request_id)
                 }
             };
+            if response.status().is_server_error() {
+                self.count_server_error();
+            }
             tracing::info!(%method, path, status = response.status().as_u16(), "answered");
             response.map(|text| if text.is_empty() { Body::Empty } else { Body::Text(text) })
         }
@@ -132,6 +136,12 @@ impl Gate {
     fn request_id(&self, request: &Request) -> String {
         let id = request.lambda_context_ref().map(|context| context.request_id.as_str()).unwrap_or_default();
         if is_uuid(id) { id.to_owned() } else { random::uuid(&*self.random) }
+    }
+
+    /// Counts an answer that says that the service failed, so that the update that brought the fault is taken back.
+    fn count_server_error(&self) {
+        let numbers = &[Number::count(Name::ServerErrors, 1)];
+        Metrics { environment: &self.environment, by: &[], numbers, at: self.clock.now() }.publish();
     }
 
     fn audit(&self, action: Action, outcome: &Result<Reply, Problem>, notes: &Notes) {

@@ -1,0 +1,164 @@
+//! Updates of functions: whatever invokes one invokes its alias, which leads to the new version step by step, and back when
+//! an alarm rings.
+
+use std::{fs, path::Path};
+
+use deployment::Template;
+use serde_json::{Map, Value, json};
+
+use crate::template::{expanded, expanded_with, function_behind, of_type};
+
+/// The alias of every function.
+const ALIAS: &str = "live";
+/// The shortest time in which CodeDeploy shifts the traffic, in seconds: an alarm must be able to ring before it ends.
+const SHORTEST_SHIFT: u64 = 300;
+/// What CloudFormation takes of one stack. <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html>
+const MOST_RESOURCES: usize = 500;
+const LONGEST_TEMPLATE: usize = 1_000_000;
+/// What CodeDeploy has under these names for Lambda, after `CodeDeployDefault.Lambda`.
+/// <https://docs.aws.amazon.com/codedeploy/latest/userguide/deployment-configurations.html>
+const SHIFTS: [&str; 9] = [
+    "AllAtOnce",
+    "Canary10Percent5Minutes",
+    "Canary10Percent10Minutes",
+    "Canary10Percent15Minutes",
+    "Canary10Percent30Minutes",
+    "Linear10PercentEvery1Minute",
+    "Linear10PercentEvery2Minutes",
+    "Linear10PercentEvery3Minutes",
+    "Linear10PercentEvery10Minutes",
+];
+
+fn text() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../template.yaml");
+    fs::read_to_string(path).expect("the project has a template.yaml")
+}
+
+/// The logical identifiers of the functions that answer or deliver: all but those that rotate a secret.
+fn in_use() -> Vec<String> {
+    let template = Template::parse(&text()).expect("template.yaml is a template");
+    let functions = template.functions().iter().filter(|function| !function.rotates);
+    let functions: Vec<_> = functions.map(|function| function.logical_id.clone()).collect();
+    assert!(functions.len() > 40, "{functions:?}");
+    functions
+}
+
+/// The function of Secrets Manager's rotation, which calls the function itself.
+fn rotating(resources: &Map<String, Value>) -> Vec<Value> {
+    let schedules = of_type(resources, "AWS::SecretsManager::RotationSchedule").into_iter();
+    schedules.map(|(_, schedule)| schedule["Properties"]["RotationLambdaARN"]["Fn::GetAtt"][0].clone()).collect()
+}
+
+#[test]
+fn whatever_invokes_a_function_invokes_its_alias() {
+    let resources = expanded();
+    let rotating = rotating(&resources);
+    for (_, permission) in of_type(&resources, "AWS::Lambda::Permission") {
+        let function = &permission["Properties"]["FunctionName"];
+        if !rotating.contains(&function["Ref"]) {
+            function_behind(&resources, function);
+        }
+    }
+    for (_, mapping) in of_type(&resources, "AWS::Lambda::EventSourceMapping") {
+        function_behind(&resources, &mapping["Properties"]["FunctionName"]);
+    }
+    for (_, schedule) in of_type(&resources, "AWS::Scheduler::Schedule") {
+        function_behind(&resources, &schedule["Properties"]["Target"]["Arn"]);
+    }
+    for (_, rule) in of_type(&resources, "AWS::Events::Rule") {
+        function_behind(&resources, &rule["Properties"]["Targets"][0]["Arn"]);
+    }
+    for (id, configuration) in of_type(&resources, "AWS::Lambda::EventInvokeConfig") {
+        assert_eq!(configuration["Properties"]["Qualifier"], ALIAS, "{id}");
+    }
+    let (_, api) = of_type(&resources, "AWS::ApiGatewayV2::Api").remove(0);
+    let paths = api["Properties"]["Body"]["paths"].as_object().expect("paths").values();
+    for operation in paths.flat_map(|path| path.as_object().expect("operations").values()) {
+        let address = operation["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"].as_str().expect("an address");
+        let alias = address.split("/functions/${").nth(1).and_then(|rest| rest.split('}').next()).expect("an alias");
+        function_behind(&resources, &json!({ "Ref": alias }));
+    }
+}
+
+#[test]
+fn every_function_that_answers_or_delivers_is_updated_step_by_step_and_taken_back_by_an_alarm_of_its_own() {
+    let resources = expanded();
+    for function in in_use() {
+        let alias = &resources[&format!("{function}Alias{ALIAS}")];
+        let update = &alias["UpdatePolicy"]["CodeDeployLambdaAliasUpdate"];
+        let group = update["DeploymentGroupName"]["Ref"].as_str();
+        let group = &resources[group.unwrap_or_else(|| panic!("{function} is updated at once"))]["Properties"];
+        let own = format!("{function}ReleaseAlarm");
+        let watched = ["ReleaseAlarm", &own].map(|alarm| json!({ "Name": { "Ref": alarm } }));
+        assert_eq!(group["AlarmConfiguration"], json!({ "Enabled": true, "Alarms": watched }), "{function}");
+        let taken_back = group["AutoRollbackConfiguration"]["Events"].as_array().expect("events");
+        assert!(taken_back.contains(&"DEPLOYMENT_STOP_ON_ALARM".into()), "{function}");
+
+        let alarm = &resources[&own]["Properties"];
+        assert_eq!((&alarm["Namespace"], &alarm["MetricName"]), (&json!("AWS/Lambda"), &json!("Errors")), "{own}");
+        let of_the_alias = [
+            json!({ "Name": "FunctionName", "Value": { "Ref": function } }),
+            json!({ "Name": "Resource", "Value": { "Fn::Sub": format!("${{{function}}}:{ALIAS}") } }),
+        ];
+        assert_eq!(alarm["Dimensions"], json!(of_the_alias), "{own}");
+    }
+}
+
+#[test]
+fn an_alarm_of_releases_rings_before_the_shortest_shift_ends_and_is_silent_without_traffic() {
+    for (id, alarm) in of_type(&expanded(), "AWS::CloudWatch::Alarm") {
+        let properties = &alarm["Properties"];
+        if crate::template::is_of_releases(&id) {
+            let number = |name: &str| properties[name].as_u64().expect("a number");
+            assert!(number("Period") * number("EvaluationPeriods") <= SHORTEST_SHIFT, "{id}");
+            assert_eq!(properties["TreatMissingData"], "notBreaching", "{id}");
+        }
+    }
+}
+
+/// CodeDeploy refuses a deployment while an alarm of its group rings.
+#[test]
+fn an_update_at_once_waits_for_no_alarm_so_that_what_mends_a_fault_can_pass() {
+    let template = Path::new(env!("CARGO_MANIFEST_DIR")).join("../template.yaml");
+    let resources = expanded_with(json!({ "template": template, "parameters": { "Rollout": "AllAtOnce" } }));
+    for (id, resource) in &resources {
+        assert!(!resource["Type"].as_str().expect("a type").starts_with("AWS::CodeDeploy::"), "{id}");
+        assert!(resource.get("UpdatePolicy").is_none(), "{id}");
+    }
+    for function in in_use() {
+        assert_eq!(resources[&format!("{function}Alias{ALIAS}")]["Type"], "AWS::Lambda::Alias");
+    }
+}
+
+#[test]
+fn every_choice_of_a_rollout_is_one_that_codedeploy_knows() {
+    let template = deployment::yaml_to_json(&text()).expect("template.yaml is YAML");
+    let choices = template["Parameters"]["Rollout"]["AllowedValues"].as_array().expect("a list");
+    let mapped = template["Mappings"]["Rollouts"].as_object().expect("a mapping");
+    assert_eq!(choices.len(), mapped.len());
+    for choice in choices.iter().map(|choice| choice.as_str().expect("a text")) {
+        assert!(SHIFTS.contains(&choice), "{choice}");
+        let gradual = if choice == "AllAtOnce" { "false" } else { "true" };
+        assert_eq!(mapped[choice]["Gradual"], gradual, "{choice}");
+    }
+}
+
+/// Retained versions would fill the account's quota for code, and one that a rolled back update left would make the next one
+/// fail: Lambda publishes nothing that it has published last.
+#[test]
+fn a_version_that_nothing_leads_to_is_removed() {
+    let versions = of_type(&expanded(), "AWS::Lambda::Version");
+    assert!(versions.len() > 40);
+    for (id, version) in versions {
+        assert_eq!(version["DeletionPolicy"], "Delete", "{id}");
+    }
+}
+
+/// A function more brings eight resources.
+#[test]
+fn the_template_stays_within_the_limits_of_a_stack_with_room_for_ten_functions() {
+    let resources = expanded();
+    assert!(resources.len() + 80 <= MOST_RESOURCES, "{} resources", resources.len());
+    let length = Value::from(resources).to_string().len();
+    assert!(length < LONGEST_TEMPLATE / 2, "{length} characters");
+}
