@@ -135,10 +135,9 @@ quoted = '$(subst ','\'',$(1))'
 APPLICATION = --name $(call quoted,$(NAME)) --entity $(call quoted,$(ENTITY)) $(if $(SCOPES),--scopes $(call quoted,$(SCOPES))) \
 	$(if $(OWNER),--owner $(call quoted,$(OWNER)))
 
-provision: rust ## Fills the secrets of STACK= and registers an application (NAME= ENTITY=)
-	@test -n "$(STACK)" && test -n $(call quoted,$(NAME)) && test -n $(call quoted,$(ENTITY)) || \
-		{ echo "Say which: make provision STACK=waypost NAME='First application' ENTITY=my-hotel" >&2; exit 1; }
-	@$(ADMIN) provision $(APPLICATION)
+provision: rust ## Fills the empty secrets of STACK= and, with NAME= ENTITY=, registers an application
+	@test -n "$(STACK)" || { echo "Say which: make provision STACK=waypost NAME='First application' ENTITY=my-hotel" >&2; exit 1; }
+	@$(ADMIN) provision $(if $(NAME)$(ENTITY),$(APPLICATION))
 
 application: rust ## Makes an application (NAME= ENTITY='a b'; SCOPES= OWNER=), or does COMMAND='list a'
 	@test -n $(call quoted,$(COMMAND)) || { test -n $(call quoted,$(NAME)) && test -n $(call quoted,$(ENTITY)); } || \

@@ -15,7 +15,7 @@ struct Setting {
     local_default: Option<&'static str>,
 }
 
-const SETTINGS: [Setting; 18] = [
+const SETTINGS: [Setting; 19] = [
     Setting { parameter: "RetrySchedule", variable: "RETRY_SCHEDULE", local_default: None },
     Setting { parameter: "DeliveryRetention", variable: "DELIVERY_RETENTION", local_default: None },
     Setting { parameter: "BreakerThreshold", variable: "BREAKER_THRESHOLD", local_default: None },
@@ -38,6 +38,7 @@ const SETTINGS: [Setting; 18] = [
     },
     Setting { parameter: "DeliveryAllowHttp", variable: "DELIVERY_ALLOW_HTTP", local_default: Some("true") },
     Setting { parameter: "GeoIpAllowHttp", variable: "GEO_IP_ALLOW_HTTP", local_default: Some("true") },
+    Setting { parameter: "CanaryPatience", variable: "CANARY_PATIENCE", local_default: None },
     Setting { parameter: "AdminPanelUrl", variable: "ADMIN_PANEL_URL", local_default: None },
 ];
 
@@ -45,16 +46,16 @@ const SETTINGS: [Setting; 18] = [
 #[derive(Debug)]
 pub struct Settings {
     pub parameters: BTreeMap<String, String>,
-    /// `SWEEP_INTERVAL`, in place of all schedules that come more than once a day: with a minute, as on AWS, trying out retries
-    /// would be tedious.
+    /// `SWEEP_INTERVAL`, in place of all schedules that come every minute: with a minute, as on AWS, trying out retries would be
+    /// tedious.
     pub sweep_interval: Duration,
     /// `GEO_IP_STORE`: where geo-IP databases are published, if not in the folder for data.
     pub geo_ip_store: Option<StoreAddress>,
 }
 
 /// A schedule that comes as seldom as this keeps its own interval here: no test or person waits for it, and it sends requests
-/// to providers that count them.
-const SELDOM: Duration = Duration::from_secs(24 * 60 * 60);
+/// to providers that count them, or events of its own.
+pub const SELDOM: Duration = Duration::from_secs(5 * 60);
 
 /// A setting is malformed.
 #[derive(Debug, thiserror::Error)]
@@ -138,13 +139,15 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_of_once_a_day_keeps_its_interval() {
+    fn a_schedule_of_every_five_minutes_or_less_often_keeps_its_interval() {
         let settings =
             Settings::read(&template(), |name| (name == "SWEEP_INTERVAL").then(|| "5ms".to_owned())).expect("readable");
         let pace = |seconds| settings.pace(&ScheduleTrigger { every: Duration::from_secs(seconds), input: None });
         assert_eq!(pace(60), Pace { first: Duration::ZERO, every: Duration::from_millis(5) });
-        let day = Duration::from_secs(86_400);
-        assert_eq!(pace(86_400), Pace { first: day, every: day });
+        for seconds in [300, 86_400] {
+            let own = Duration::from_secs(seconds);
+            assert_eq!(pace(seconds), Pace { first: own, every: own });
+        }
     }
 
     #[test]

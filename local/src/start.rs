@@ -16,6 +16,7 @@ use geo_ip::StoreAddress;
 use issuer::applications::new_application::NewApplication;
 use operator::{
     applications::{ApplicationError, Credentials, OperatorsApplications},
+    canary::{self, CanaryError},
     provision::{ProvisionError, publish_signing_key},
     webhook_index,
 };
@@ -78,6 +79,8 @@ pub enum StartError {
     Keys(#[from] ProvisionError),
     #[error("the table cannot be provided with applications")]
     Applications(#[from] ApplicationError),
+    #[error("the table cannot be provided with what the canary needs")]
+    Canary(#[from] CanaryError),
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
     #[error(transparent)]
@@ -219,13 +222,14 @@ impl<'a> Start<'a> {
         Ok(opened.await.map_err(StartError::Panic)??)
     }
 
-    /// Does the work of operators on a new or updated stack: the index of webhooks' deliveries, the public keys, and the
-    /// first applications.
+    /// Does the work of operators on a new or updated stack: the index of webhooks' deliveries, the public keys, the
+    /// canary, and the first applications.
     async fn provide(&self, secrets: &Secrets, demo: &Credentials, platform: &Credentials) -> Result<(), StartError> {
         let table = Table::new(self.aws.dynamodb(), TABLE_NAME);
         webhook_index::ensure_filled(&table, self.clock.now()).await.map_err(StartError::Index)?;
         publish_signing_key(&table, secrets.value("signing-key"), self.plan.token_lifetime).await?;
         let secrets = SecretsManager::new(self.aws.secrets_manager(), secrets_prefix());
+        canary::provide(&table, secrets.clone(), ENVIRONMENT, &self.base_url).await?;
         let applications = OperatorsApplications::new(&table, secrets, ENVIRONMENT);
         for (name, entity, credentials) in [("Demo", MANAGING_ENTITY, demo), ("Platform", Entities::EVERY, platform)] {
             let entities = Entities::new([entity.to_owned()]);

@@ -5,6 +5,7 @@
 mod audit;
 
 pub mod applications;
+pub mod canary;
 pub mod data_keys;
 pub mod deployment;
 pub mod geo_ip_databases;

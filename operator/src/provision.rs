@@ -9,7 +9,12 @@ use aws_lc_rs::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use crate::{Deployment, DeploymentError, data_keys::key_ring::KeyRingSecret, deployment::Stack};
+use crate::{
+    Deployment, DeploymentError,
+    canary::{self, CanaryError},
+    data_keys::key_ring::KeyRingSecret,
+    deployment::Stack,
+};
 use auth::{
     keys::{PublishedKeys, RevokedKey},
     signing::{self, BadSigningKey, SigningAlgorithm, SigningSecret},
@@ -24,7 +29,7 @@ use payments::{builtin, providers::SECRET_PREFIX};
 use storage::{
     sealing,
     secrets::{
-        SecretError,
+        SecretError, Secrets,
         versions::{CURRENT, Versioned},
     },
     table::{Table, TableError},
@@ -45,13 +50,16 @@ pub enum ProvisionError {
     /// The stack lacks an output.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
+    /// The canary was not provided.
+    #[error(transparent)]
+    Canary(#[from] CanaryError),
     /// A secret could not be read or written.
     #[error(transparent)]
     Secret(#[from] SecretError),
 }
 
-/// Gives the empty secrets of a stack their values, and publishes the public halves of its signing keys. A secret that has
-/// a value keeps it, so this may be repeated. Returns the names of the secrets that got a value.
+/// Gives the empty secrets of a stack their values, publishes the public halves of its signing keys, and makes the canary's
+/// application and webhook. A secret that has a value keeps it, so this may be repeated. Returns the names of the secrets that got a value.
 pub async fn provide(deployment: &Deployment, stack: &Stack) -> Result<Vec<&'static str>, ProvisionError> {
     let (algorithm, lifetime) = (stack.parsed("SigningAlgorithm")?, stack.parsed("TokenLifetime")?);
     let (mut signing_key, mut filled) = fill_secrets(deployment, algorithm).await?;
@@ -62,10 +70,13 @@ pub async fn provide(deployment: &Deployment, stack: &Stack) -> Result<Vec<&'sta
         filled.extend(more);
         if now == signing_key {
             published?;
-            return Ok(filled);
+            break;
         }
         signing_key = now;
     }
+    let secrets = Secrets::new(deployment.secrets.clone(), &deployment.secrets_prefix);
+    canary::provide(&deployment.table, secrets, &deployment.environment, stack.output("BaseUrl")?).await?;
+    Ok(filled)
 }
 
 /// The present value of the secret with the signing keys, and the names of all secrets that got their value now.
@@ -106,6 +117,7 @@ pub fn fresh_secrets(algorithm: SigningAlgorithm) -> BTreeMap<&'static str, Valu
         ("task-key", json!({ "key": random::alphanumeric(&SystemRandom, 43) })),
         // No databases are kept until the operator names some.
         (configuration::SECRET, json!({ "editions": [] })),
+        (webhooks::canary::SECRET, canary::fresh_secret()),
     ])
 }
 

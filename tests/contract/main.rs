@@ -15,6 +15,7 @@ mod applications;
 mod audit;
 mod bodies;
 mod browser;
+mod canary;
 mod checks;
 mod client_authentication;
 mod crash;
@@ -113,6 +114,7 @@ fn main() -> ExitCode {
         signing_keys::TESTS,
         health::TESTS,
         metrics::TESTS,
+        canary::TESTS,
         dispatching::TESTS,
         operational_events::TESTS,
         local_run::TESTS,

@@ -4,23 +4,26 @@ use std::{fs, sync::Arc};
 
 use serde_json::Value;
 
-use crate::harness::{Behaviour, Bundle, Choice, Entity, LONG, Receiver, Settings, Suite, tests, until};
+use crate::harness::{
+    Application, Behaviour, Bundle, Choice, Entity, LONG, Receiver, Settings, Suite, delete_secret, tests, until,
+};
 
 tests![
     deliveries_that_succeed_fail_and_are_exhausted_are_counted_with_their_latencies,
     a_breaker_that_opens_is_counted_once,
     people_who_come_back_from_a_provider_are_counted_by_outcome,
+    answers_that_say_that_the_service_failed_are_counted_and_no_others,
 ];
 
 /// The lines of a function's log that CloudWatch makes numbers of.
-fn lines(bundle: &Bundle, function: &str) -> Vec<Value> {
+pub fn lines(bundle: &Bundle, function: &str) -> Vec<Value> {
     let log = fs::read_to_string(bundle.data().join(format!("logs/{function}.log"))).unwrap_or_default();
     let lines = log.lines().filter(|line| line.contains("\"_aws\""));
     lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 /// The values of a metric in these lines.
-fn values(lines: &[Value], metric: &str) -> Vec<f64> {
+pub fn values(lines: &[Value], metric: &str) -> Vec<f64> {
     let values = lines.iter().filter_map(|line| line.get(metric)).flat_map(|value| match value {
         Value::Array(values) => values.clone(),
         value => vec![value.clone()],
@@ -28,7 +31,7 @@ fn values(lines: &[Value], metric: &str) -> Vec<f64> {
     values.map(|value| value.as_f64().expect("a number")).collect()
 }
 
-fn sum(lines: &[Value], metric: &str) -> f64 {
+pub fn sum(lines: &[Value], metric: &str) -> f64 {
     values(lines, metric).iter().sum()
 }
 
@@ -115,5 +118,24 @@ async fn people_who_come_back_from_a_provider_are_counted_by_outcome(suite: Arc<
     for line in &counted {
         assert!(!line.to_string().contains("linked") && !line.to_string().contains(&visit.state), "{line}");
     }
+    assert!(bundle.stop().await.success());
+}
+
+async fn answers_that_say_that_the_service_failed_are_counted_and_no_others(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let token = api.token(Application::Demo, "").await;
+    let task = |key: &str| {
+        let request = serde_json::json!({ "key": key, "environment": "local" });
+        api.post("/task/geo-ip-update").bearer(&token).json(&request)
+    };
+    task("wrong").refused(403, "task-refused").await;
+    delete_secret(&bundle.service_env(), "task-key").await;
+    task("wrong").refused(503, "service-unavailable").await;
+    let counted = until("the answer is counted", LONG, async || {
+        let lines = lines(&bundle, "geo-ip-update");
+        (!lines.is_empty()).then_some(lines)
+    })
+    .await;
+    assert_eq!(values(&counted, "ServerErrors"), [1.0], "{counted:#?}");
     assert!(bundle.stop().await.success());
 }

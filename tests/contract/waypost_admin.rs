@@ -76,13 +76,14 @@ impl Account {
 }
 
 /// The outputs of a bundle, as if it were a stack.
-fn outputs(env: &BTreeMap<String, String>) -> [(&'static str, &str); 6] {
+fn outputs(env: &BTreeMap<String, String>) -> [(&'static str, &str); 7] {
     [
         ("TableName", env["TABLE_NAME"].as_str()),
         ("SecretsPrefix", "waypost/local/"),
         ("EnvironmentName", "local"),
         ("SigningAlgorithm", "ES256"),
         ("TokenLifetime", "3600"),
+        ("BaseUrl", &env["BASE_URL"]),
         ("GeoIpStore", &env["GEO_IP_STORE"]),
     ]
 }

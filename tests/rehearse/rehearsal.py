@@ -131,7 +131,8 @@ class Rehearsal:
         assert status == "UPDATE_COMPLETE", f"{status}: {stack.failures()}"
         now = stack.resources()
         assert self._keeping(now) == kept, "what holds data was replaced"
-        assert self._secrets(service) == secrets, "a secret has another value"
+        after = self._secrets(service)
+        assert {name: after[name] for name in secrets} == secrets, "a secret has another value"
         missing = set(self.template["Resources"]) - set(now) - stack.left_out(self.template)
         assert not missing, f"the update left out {', '.join(sorted(missing))}"
         self.manual.follow("Updating")
@@ -166,9 +167,15 @@ class Rehearsal:
         client = self.emulator.client("secretsmanager")
         prefix = service.stack.outputs()["SecretsPrefix"]
         names = [secret["Name"] for secret in client.list_secrets(MaxResults=100)["SecretList"]]
-        return {
-            name: client.get_secret_value(SecretId=name)["SecretString"] for name in names if name.startswith(prefix)
-        }
+        # An update may have added one that is still empty.
+        return {name: value for name in names if name.startswith(prefix) and (value := self._value(client, name))}
+
+    def _value(self, secrets: Any, name: str) -> str | None:
+        try:
+            value: str = secrets.get_secret_value(SecretId=name)["SecretString"]
+        except secrets.exceptions.ResourceNotFoundException:
+            return None
+        return value
 
     def _fixed_names(self, stack: Stack) -> list[str]:
         """What is there of a stack's parts that the template names."""

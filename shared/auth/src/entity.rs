@@ -90,6 +90,11 @@ impl AuthorizedEntity {
         Self(entity)
     }
 
+    /// The canary's own entity, for the operator who provides it. The operator's credential is IAM.
+    pub fn of_canary(entity: EntityId) -> Self {
+        Self(entity)
+    }
+
     /// The entity's identifier.
     pub fn id(&self) -> &EntityId {
         &self.0

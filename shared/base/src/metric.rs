@@ -92,6 +92,10 @@ names! {
     OldestOverdue("Seconds"),
     /// How long the oldest event of the service's own has waited to be published.
     OutboxAge("Seconds"),
+    /// From the publication of the canary's event to its recorded arrival.
+    CanaryArrivalAfter("Milliseconds"),
+    /// Runs of the canary that did not come through.
+    CanaryFailures("Count", "Step"),
 }
 
 /// The values of a metric: of one moment, or of the work since the line before.

@@ -80,6 +80,10 @@ endpoints! {
     GEO_IP_UPDATE: Call = "geo-ip-update",
         Endpoint::any_scope().taking_json().with_empty_internal_errors().with_deadline(27);
 
+    // The canary.
+    /// The signature is the credential.
+    CANARY_RECEIVER: Call = "canary-receiver", Endpoint::public().taking_json();
+
     // The API as a whole.
     OPENAPI: Call = "openapi", Endpoint::public();
     PROBLEM_PAGE: Call = "problem-page", Endpoint::public();

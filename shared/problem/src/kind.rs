@@ -54,7 +54,7 @@ kinds! {
     EntityNotCovered = "entity-not-covered", FORBIDDEN, "The access token does not cover this managing entity",
         "The token is valid, but was issued to an application that may not act for the managing entity that the request is about: the one in the path, in a payment provider's callback the one that the connection is for, or one that an application is registered for which is to be made, changed or removed (`properties.notCovered` then lists those).";
     TaskRefused = "task-refused", FORBIDDEN, "The task was refused",
-        "An operational task needs the task key of this deployment in `key` and this deployment's name in `environment`. One of the two is wrong; which is not said. Check that the key is the one of this environment.";
+        "An operational task needs the task key of this deployment in `key` and this deployment's name in `environment`. One of the two is wrong; which is not said. Check that the key is the one of this environment. The canary's receiver takes only what is signed with the key of this deployment's canary.";
     UnsupportedVersion = "unsupported-version", BAD_REQUEST, "There is no such version of the service",
         "The Service-Version header asks for a version that does not exist. Leave it out, or send one of the versions that `properties.supportedVersions` lists.";
     UnsupportedMediaType = "unsupported-media-type", UNSUPPORTED_MEDIA_TYPE, "The body must be JSON",

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use super::secret;
 
 /// The credentials that service.env names, for the environment of an AWS SDK.
 const VARIABLES: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"];
@@ -58,4 +60,10 @@ pub async fn secrets_manager(
         return Err(format!("{operation}: {status}: {text}"));
     }
     serde_json::from_str(&text).map_err(|error| format!("{operation}: {error}"))
+}
+
+/// Deletes a secret of the service at once.
+pub async fn delete_secret(env: &BTreeMap<String, String>, name: &str) {
+    let request = json!({ "SecretId": secret(env, name), "ForceDeleteWithoutRecovery": true });
+    secrets_manager(env, "DeleteSecret", &request).await.expect("it is there");
 }

@@ -30,7 +30,9 @@ mod table;
 pub use account::{Account, account, unrecorded};
 pub use admin::{Admin, admin};
 pub use api::{Api, ApiResponse, Call};
-pub use aws::{aws_authorization, aws_authorization_of, aws_variables, invocation, queue_url, secrets_manager};
+pub use aws::{
+    aws_authorization, aws_authorization_of, aws_variables, delete_secret, invocation, queue_url, secrets_manager,
+};
 pub use bundle::{Bundle, Settings, free_port, local, project};
 pub use bus::Bus;
 pub use clock::{now, time};
@@ -47,7 +49,7 @@ pub use providers::{PROVIDERS, SCOPES, Secrets, Simulation};
 pub(crate) use run::tests;
 pub use run::{Test, run};
 pub use scripts::{node, python};
-pub use signature::is_signed_by;
+pub use signature::{is_signed_by, signature};
 pub use stack::secret;
 pub use suite::{Application, Interposed, Suite};
 pub use table::Table;

@@ -28,7 +28,7 @@ mod request;
 pub mod resend;
 mod round;
 pub mod schedule;
-mod signature;
+pub(crate) mod signature;
 mod store;
 pub mod sweep;
 

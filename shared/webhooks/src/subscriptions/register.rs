@@ -83,6 +83,12 @@ impl NewWebhook {
         body.finish_with(Self::of(members))
     }
 
+    /// A webhook of the service's own for events of one type.
+    pub(crate) fn plain(name: &str, event_url: String, kind: &str) -> Self {
+        let event_list = vec![kind.to_owned()];
+        Self { name: name.to_owned(), enabled: true, event_url, event_list, headers: Headers::new() }
+    }
+
     /// `None` when a member without a default is missing.
     fn of(members: Members) -> Option<Self> {
         Some(Self {
@@ -127,6 +133,24 @@ impl Registration {
         self.webhooks.add(entity, &webhook, sealed).await?;
         tracing::info!(webhookId = %webhook.id, entity = %entity.id(), "made a webhook");
         Ok(webhook.view(Health::Healthy).with_secret(secret.reveal()))
+    }
+
+    /// Registers a webhook of the service's own under this identifier and with this secret, unless it is there, enabled and
+    /// with this address. In the place of another it begins anew.
+    pub(crate) async fn ensure(
+        &self,
+        entity: &AuthorizedEntity,
+        (id, secret): (&WebhookId, &SigningSecret),
+        new: NewWebhook,
+    ) -> Result<(), RegisterError> {
+        let known = self.webhooks.find(entity, id).await?;
+        if known.is_some_and(|known| known.webhook.enabled && known.webhook.endpoint.shown_url() == new.event_url) {
+            return Ok(());
+        }
+        let endpoint = self.endpoint(&new, Place { owner: entity.id(), webhook: id }).await?;
+        let webhook = new.into_webhook(endpoint, entity.id().clone(), id.clone(), self.clock.now());
+        let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), id);
+        Ok(self.webhooks.add(entity, &webhook, sealed).await?)
     }
 
     async fn endpoint(&self, new: &NewWebhook, place: Place<'_>) -> Result<KeptEndpoint, SealError> {

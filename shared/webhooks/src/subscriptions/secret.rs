@@ -29,6 +29,11 @@ impl SigningSecret {
         Self(SecretBytes::new(random::bytes::<32>(random).to_vec()))
     }
 
+    /// The secret with this key.
+    pub(crate) fn of(key: SecretBytes) -> Self {
+        Self(key)
+    }
+
     /// The bytes of the key.
     pub fn key(&self) -> &[u8] {
         self.0.expose()

@@ -1,0 +1,26 @@
+//! A schedule: sends an event through the deployment as its clients do, and measures when it arrives.
+
+use std::convert::Infallible;
+
+use function::{Scheduled, Service, StartError};
+use webhooks::canary::Canary;
+
+#[tokio::main]
+async fn main() -> Result<(), StartError> {
+    let (service, (secrets, rules, settings)) = Service::start().await?;
+    let addresses = service.settings();
+    let canary = Canary::new(
+        (service.secrets(secrets), service.table()),
+        rules,
+        settings,
+        (&addresses.base_url, &addresses.auth_url),
+        (&addresses.environment, service.clock()),
+    );
+    service.serve_events(canary, run).await
+}
+
+/// A run that finds fault counts it and ends well: it is the deployment that failed, and not the run.
+async fn run(canary: &Canary, Scheduled: Scheduled) -> Result<(), Infallible> {
+    canary.run().await;
+    Ok(())
+}

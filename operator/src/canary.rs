@@ -1,0 +1,74 @@
+//! The canary of a deployment: its secret, its application and its webhook.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::applications::{ApplicationError, Credentials, OperatorsApplications, fresh_credentials};
+use auth::{
+    entity::Entities,
+    scope::{Scope, Scopes},
+};
+use base::{
+    clock::{Clock, SystemClock},
+    ids::WebhookId,
+    random::{self, SystemRandom},
+};
+use issuer::applications::new_application::NewApplication;
+use storage::{
+    sealing::KeyRings,
+    secrets::{SecretError, Secrets},
+    table::Table,
+};
+use webhooks::{
+    canary::{self, CanarySecret, SECRET, fresh_signing_key},
+    subscriptions::{
+        Webhooks,
+        register::{RegisterError, Registration},
+    },
+};
+
+/// Why the canary was not provided.
+#[derive(Debug, thiserror::Error)]
+pub enum CanaryError {
+    /// Its secret, or one that seals its webhook, could not be read.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// Its application was not made.
+    #[error("the canary's application could not be made")]
+    Application(#[from] ApplicationError),
+    /// Its webhook was not made.
+    #[error("the canary's webhook could not be made")]
+    Webhook(#[from] RegisterError),
+}
+
+/// A fresh secret, which names an entity, an application and a webhook that are yet to be made.
+pub fn fresh_secret() -> Value {
+    let Credentials { client_id, client_secret } = fresh_credentials();
+    json!({
+        "clientId": client_id,
+        "clientSecret": client_secret,
+        "managingEntityIdentifier": format!("canary-{}", random::alphanumeric(&SystemRandom, 22)),
+        "webhookIdentifier": WebhookId::new(SystemClock.now(), &SystemRandom),
+        "signingKey": fresh_signing_key(&SystemRandom),
+    })
+}
+
+/// Makes what the canary's secret names, unless it is there: an application that may publish for the canary's entity and
+/// for no other, and the webhook that leads to the receiver of the deployment at this address.
+pub async fn provide(table: &Table, secrets: Secrets, environment: &str, base_url: &str) -> Result<(), CanaryError> {
+    let secret: CanarySecret = secrets.read(SECRET).await?;
+    let scopes: Scopes = [Scope::IntegrationsWrite].into_iter().collect();
+    let entities = Entities::new([secret.managing_entity_identifier.to_string()]);
+    let credentials =
+        Credentials { client_id: secret.client_id.clone(), client_secret: secret.client_secret.expose().to_owned() };
+    let applications = OperatorsApplications::new(table, secrets.clone(), environment);
+    applications.ensure(NewApplication::of_operator("Canary".to_owned(), scopes, entities), &credentials).await?;
+    let registration = Registration {
+        webhooks: Webhooks::new(table.clone()),
+        rings: KeyRings::new(secrets, Arc::new(SystemClock)),
+        clock: Arc::new(SystemClock),
+        random: Arc::new(SystemRandom),
+    };
+    Ok(canary::provide(&registration, &secret, base_url).await?)
+}

@@ -1,0 +1,163 @@
+//! The canary's receiver: it verifies a delivery as docs/receiving-webhooks.md tells every receiver to, by code of its
+//! own and not by the code that signs, and notes the arrival.
+
+use std::time::Duration;
+
+use aws_lc_rs::hmac;
+use base64::{Engine, prelude::BASE64_STANDARD};
+
+use super::{
+    arrivals::Arrivals,
+    secret::{CanarySecret, SecretSource},
+};
+use base::{
+    clock::{SharedClock, Time},
+    ids::EventId,
+    refreshed::Refreshed,
+};
+use problem::{Problem, ProblemKind};
+use storage::{
+    secrets::{SecretError, Secrets},
+    table::{Table, TableError},
+};
+
+/// The greatest difference between a delivery's time and the receiver's clock.
+const TOLERANCE: Duration = Duration::from_secs(5 * 60);
+/// A forged call makes the secret be read anew once in this time at most.
+const READ_AT_MOST_EVERY: Duration = Duration::from_secs(60);
+
+/// Takes the canary's deliveries in.
+pub struct CanaryReceiver {
+    secret: Refreshed<SecretSource>,
+    arrivals: Arrivals,
+    clock: SharedClock,
+}
+
+/// A delivery as it was received, yet to be verified.
+#[derive(Debug, Clone, Copy)]
+pub struct Received<'a> {
+    /// The header `webhook-id`.
+    pub id: &'a str,
+    /// The header `webhook-timestamp`.
+    pub timestamp: &'a str,
+    /// The header `webhook-signature`.
+    pub signature: &'a str,
+    /// The body, byte by byte.
+    pub body: &'a [u8],
+}
+
+/// Why a delivery was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiveError {
+    /// It is not signed with the key of the canary's webhook, or long ago; or there is no canary. The answer does not say
+    /// which, so that a stranger learns nothing from it.
+    #[error("the delivery is not the canary's")]
+    Refused,
+    /// The canary's secret could not be read.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// The table failed.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl From<ReceiveError> for Problem {
+    fn from(error: ReceiveError) -> Self {
+        match error {
+            ReceiveError::Refused => {
+                let detail = "Only this deployment's own canary is received here, and the signature is not its own.";
+                Self::new(ProblemKind::TaskRefused, detail)
+            }
+            ReceiveError::Secret(error) => error.into(),
+            ReceiveError::Table(error) => error.into(),
+        }
+    }
+}
+
+impl CanaryReceiver {
+    /// The receiver with this secret and table.
+    pub fn new(secrets: Secrets, table: Table, clock: SharedClock) -> Self {
+        let secret = Refreshed::new(SecretSource(secrets), clock.clone());
+        Self { secret, arrivals: Arrivals(table), clock }
+    }
+
+    /// Verifies a delivery, and notes its arrival.
+    pub async fn receive(&self, received: Received<'_>) -> Result<(), ReceiveError> {
+        let now = self.clock.now();
+        if !received.is_recent(now) {
+            return Err(ReceiveError::Refused);
+        }
+        let is_good = |secret: &Option<CanarySecret>| secret.as_ref().is_some_and(|secret| received.is_of(secret));
+        let secret = self.secret.suitable(READ_AT_MOST_EVERY, is_good).await?;
+        let event = EventId::parse(received.id).filter(|_| is_good(&secret)).ok_or(ReceiveError::Refused)?;
+        Ok(self.arrivals.note(&event, now).await?)
+    }
+}
+
+impl Received<'_> {
+    /// A delivery that somebody has recorded is no good for long.
+    fn is_recent(&self, now: Time) -> bool {
+        let sent = self.timestamp.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1_000));
+        sent.map(Time::from_millis).is_some_and(|sent| now.since(sent).max(sent.since(now)) <= TOLERANCE)
+    }
+
+    /// Whether one of the signatures is made with the key.
+    fn is_of(&self, secret: &CanarySecret) -> bool {
+        let mut signed = format!("{}.{}.", self.id, self.timestamp).into_bytes();
+        signed.extend_from_slice(self.body);
+        let key = hmac::Key::new(hmac::HMAC_SHA256, secret.signing_key.expose());
+        let tags = self.signature.split(' ').filter_map(|signature| signature.strip_prefix("v1,"));
+        let mut tags = tags.filter_map(|tag| BASE64_STANDARD.decode(tag).ok());
+        tags.any(|tag| hmac::verify(&key, &signed, &tag).is_ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{deliveries::signature, subscriptions::secret::SigningSecret};
+    use base::{random::SystemRandom, testing::CountingRandom};
+
+    const NOW: Time = Time::from_millis(1_795_167_900_123);
+    const BODY: &str = r#"{"data":{}}"#;
+
+    fn secret(key: &SigningSecret) -> CanarySecret {
+        let secret = json!({
+            "clientId": "app", "clientSecret": "hush", "managingEntityIdentifier": "canary-1",
+            "webhookIdentifier": "whk_01kc8k6m2q0000000000000000", "signingKey": BASE64_STANDARD.encode(key.key()),
+        });
+        serde_json::from_value(secret).expect("well formed")
+    }
+
+    #[test]
+    fn a_delivery_is_good_with_its_own_key_body_time_and_id_and_for_five_minutes() {
+        let (key, other) = (SigningSecret::new(&SystemRandom), SigningSecret::new(&SystemRandom));
+        let event = EventId::new(NOW, &CountingRandom::default());
+        let timestamp = NOW.as_seconds().to_string();
+        // A webhook whose secret was rotated signs with both.
+        let signatures = signature::sign([&other, &key], &event, NOW, BODY);
+        let good =
+            Received { id: event.as_str(), timestamp: &timestamp, signature: &signatures, body: BODY.as_bytes() };
+        assert!(good.is_of(&secret(&key)) && good.is_of(&secret(&other)));
+        assert!(!good.is_of(&secret(&SigningSecret::new(&SystemRandom))));
+        for bad in [
+            Received { id: "evt_other", ..good },
+            Received { timestamp: "1795167901", ..good },
+            Received { body: b"{}", ..good },
+            Received { signature: "", ..good },
+            Received { signature: "v1,", ..good },
+            Received { signature: "v2,AAAA", ..good },
+        ] {
+            assert!(!bad.is_of(&secret(&key)), "{bad:?}");
+        }
+        for (seconds, recent) in [(0, true), (299, true), (302, false)] {
+            let moved = Duration::from_secs(seconds);
+            assert_eq!((good.is_recent(NOW + moved), good.is_recent(NOW - moved)), (recent, recent), "{seconds}");
+        }
+        for timestamp in ["", "soon", "9223372036854775807"] {
+            assert!(!Received { timestamp, ..good }.is_recent(NOW));
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! A run of the canary: it gets a token and publishes an event over the public API, and waits for the arrival.
+
+use std::time::Duration;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use http::{
+    HeaderName, HeaderValue, Method, StatusCode,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT as USER_AGENT_HEADER},
+};
+use hyper::body::Bytes;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::json;
+use url::Url;
+
+use super::{
+    arrivals::Arrivals,
+    secret::{CanarySecret, SECRET},
+    webhook::EVENT_TYPE,
+};
+use base::{
+    clock::{SharedClock, pause},
+    environment::{Environment, FromEnvironment},
+    ids::EventId,
+    logging,
+    metric::{Metrics, Name, Number},
+    wait::Wait,
+};
+use outbound::{AttemptError, Limits, Outbound, USER_AGENT, addresses::AddressRules};
+use storage::{
+    secrets::{SecretError, SecretText, Secrets},
+    table::{Table, TableError},
+};
+
+/// Longer than the gate works on a request. A token has some kilobytes at most.
+const LIMITS: Limits = Limits { connect: Duration::from_secs(5), whole: Duration::from_secs(15), body: 64 * 1024 };
+/// The pauses between two looks for the arrival: a healthy one takes a tenth of a second.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The canary.
+pub struct Canary {
+    secrets: Secrets,
+    arrivals: Arrivals,
+    outbound: Outbound,
+    settings: CanarySettings,
+    addresses: Addresses,
+    environment: String,
+    clock: SharedClock,
+}
+
+/// How long the canary waits for an arrival: `CANARY_PATIENCE`.
+#[derive(Debug, Clone, Copy)]
+pub struct CanarySettings {
+    patience: Duration,
+}
+
+impl FromEnvironment for CanarySettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        let patience = environment.parsed("CANARY_PATIENCE", Wait(Duration::from_secs(30)))?;
+        Some(Self { patience: patience.0 })
+    }
+}
+
+/// The public addresses of the deployment.
+struct Addresses {
+    base: String,
+    auth: String,
+}
+
+/// Why a run found fault with the deployment.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("the canary's secret could not be read")]
+    Secret(#[from] SecretError),
+    #[error("the canary got no token")]
+    Token(#[source] RequestError),
+    #[error("the canary's event was not published")]
+    Publish(#[source] RequestError),
+    #[error("the canary's webhook is gone or disabled; `waypost-admin provision` makes it anew")]
+    NoWebhook,
+    #[error("the canary's event did not arrive in time")]
+    Late,
+    #[error("the table could not be asked whether the canary's event has arrived")]
+    Table(#[from] TableError),
+}
+
+impl Failure {
+    /// The step at which it came to light, as the metric says it.
+    fn step(&self) -> &'static str {
+        match self {
+            Self::Secret(_) => "secret",
+            Self::Token(_) => "token",
+            Self::Publish(_) | Self::NoWebhook => "publish",
+            Self::Late | Self::Table(_) => "arrival",
+        }
+    }
+}
+
+/// Why a request was not answered as it should be. The body of an answer is not repeated, since it may hold a token.
+#[derive(Debug, thiserror::Error)]
+enum RequestError {
+    #[error("the address is malformed")]
+    Address,
+    #[error(transparent)]
+    Attempt(#[from] AttemptError),
+    #[error("the answer was {0}")]
+    Status(StatusCode),
+    #[error("the answer has another form")]
+    Form,
+}
+
+#[derive(Deserialize)]
+struct TokenAnswer {
+    access_token: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PublishAnswer {
+    event_identifier: EventId,
+    deliveries: Vec<serde::de::IgnoredAny>,
+}
+
+impl Canary {
+    /// The canary of the deployment with these public addresses: the API's and the token issuer's.
+    pub fn new(
+        (secrets, table): (Secrets, Table),
+        rules: AddressRules,
+        settings: CanarySettings,
+        (base_url, auth_url): (&str, &str),
+        (environment, clock): (&str, SharedClock),
+    ) -> Self {
+        Self {
+            secrets,
+            arrivals: Arrivals(table),
+            outbound: Outbound { limits: LIMITS, ..Outbound::within(rules) },
+            settings,
+            addresses: Addresses { base: base_url.to_owned(), auth: auth_url.to_owned() },
+            environment: environment.to_owned(),
+            clock,
+        }
+    }
+
+    /// Sends an event through the deployment, and counts how that ended. A canary without its secret counts nothing.
+    pub async fn run(&self) {
+        let secret = match self.secrets.read::<CanarySecret>(SECRET).await {
+            Err(SecretError::Missing { .. }) => {
+                tracing::warn!("the canary is not provisioned and does nothing; `waypost-admin provision` provides it");
+                return;
+            }
+            read => read.map_err(Failure::from),
+        };
+        let passed = match secret {
+            Ok(secret) => self.pass(&secret).await,
+            Err(failure) => Err(failure),
+        };
+        match passed {
+            Ok(took) => self.publish(&[], Number::millis(Name::CanaryArrivalAfter, &[took])),
+            Err(failure) => {
+                tracing::error!(
+                    step = failure.step(),
+                    error = logging::chain(&failure),
+                    "the canary did not come through"
+                );
+                self.publish(&[failure.step()], Number::count(Name::CanaryFailures, 1));
+            }
+        }
+    }
+
+    fn publish(&self, by: &[&str], number: Number) {
+        Metrics { environment: &self.environment, by, numbers: &[number], at: self.clock.now() }.publish();
+    }
+
+    /// How long an event took from before its publication to its arrival.
+    async fn pass(&self, secret: &CanarySecret) -> Result<Duration, Failure> {
+        let token = self.token(secret).await.map_err(Failure::Token)?;
+        let began = self.clock.now();
+        let published = self.publish_event(secret, &token).await.map_err(Failure::Publish)?;
+        if published.deliveries.is_empty() {
+            return Err(Failure::NoWebhook);
+        }
+        let mut wait = FIRST_PAUSE;
+        loop {
+            if let Some(arrived) = self.arrivals.of(&published.event_identifier).await? {
+                return Ok(arrived.since(began));
+            }
+            if self.clock.now().since(began) >= self.settings.patience {
+                return Err(Failure::Late);
+            }
+            pause(wait).await;
+            wait = (wait * 3 / 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn token(&self, secret: &CanarySecret) -> Result<SecretText, RequestError> {
+        let credentials = BASE64_STANDARD.encode(format!("{}:{}", secret.client_id, secret.client_secret.expose()));
+        let url = format!("{}/oauth2/token", self.addresses.auth);
+        let form = ("application/x-www-form-urlencoded", "grant_type=client_credentials".to_owned());
+        let answer: TokenAnswer = self.post(&url, &format!("Basic {credentials}"), form, StatusCode::OK).await?;
+        Ok(SecretText::new(answer.access_token))
+    }
+
+    async fn publish_event(&self, secret: &CanarySecret, token: &SecretText) -> Result<PublishAnswer, RequestError> {
+        let (base, entity) = (&self.addresses.base, &secret.managing_entity_identifier);
+        let url = format!("{base}/api/managing-entity/{entity}/webhook/event");
+        let event = ("application/json", json!({ "type": EVENT_TYPE, "data": { "canary": true } }).to_string());
+        self.post(&url, &format!("Bearer {}", token.expose()), event, StatusCode::ACCEPTED).await
+    }
+
+    async fn post<T: DeserializeOwned>(
+        &self,
+        url: &str,
+        authorization: &str,
+        (media_type, body): (&'static str, String),
+        expected: StatusCode,
+    ) -> Result<T, RequestError> {
+        let url = Url::parse(url).map_err(|_| RequestError::Address)?;
+        let headers: [(HeaderName, HeaderValue); 4] = [
+            (ACCEPT, HeaderValue::from_static("application/json")),
+            (AUTHORIZATION, HeaderValue::from_str(authorization).map_err(|_| RequestError::Form)?),
+            (CONTENT_TYPE, HeaderValue::from_static(media_type)),
+            (USER_AGENT_HEADER, HeaderValue::from_static(USER_AGENT)),
+        ];
+        let answer = self.outbound.send(Method::POST, &url, &headers, Bytes::from(body)).await?;
+        if answer.status != expected {
+            return Err(RequestError::Status(answer.status));
+        }
+        serde_json::from_slice(&answer.body).map_err(|_| RequestError::Form)
+    }
+}

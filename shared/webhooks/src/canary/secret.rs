@@ -1,0 +1,56 @@
+//! The canary's secret: its client's credentials, and the names and the key of its webhook.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::{Deserialize, Deserializer};
+
+use auth::entity::EntityId;
+use base::{
+    ids::WebhookId,
+    random::{self, Random},
+    refreshed::Source,
+};
+use storage::secrets::{SecretBytes, SecretError, SecretText, Secrets};
+
+/// The secret's name after the prefix.
+pub const SECRET: &str = "canary";
+
+/// The canary's secret, as it stands in Secrets Manager. All of it is drawn at random, at once.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct CanarySecret {
+    /// The client identifier of its application.
+    pub client_id: String,
+    /// The client secret of its application.
+    #[serde(deserialize_with = "text")]
+    pub client_secret: SecretText,
+    /// Its own managing entity.
+    pub managing_entity_identifier: EntityId,
+    /// The webhook that leads to its receiver.
+    pub webhook_identifier: WebhookId,
+    /// The key that the webhook's deliveries are signed with, in base 64.
+    pub signing_key: SecretBytes,
+}
+
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretText, D::Error> {
+    String::deserialize(deserializer).map(SecretText::new)
+}
+
+/// A new key for the webhook, as the secret has it.
+pub fn fresh_signing_key(random: &dyn Random) -> String {
+    BASE64_STANDARD.encode(random::bytes::<32>(random))
+}
+
+/// Where the secret is read; nothing, where the canary is not provisioned.
+pub(super) struct SecretSource(pub Secrets);
+
+impl Source for SecretSource {
+    type Value = Option<CanarySecret>;
+    type Error = SecretError;
+
+    async fn load(&self) -> Result<Option<CanarySecret>, SecretError> {
+        match self.0.read(SECRET).await {
+            Err(SecretError::Missing { .. }) => Ok(None),
+            read => read.map(Some),
+        }
+    }
+}

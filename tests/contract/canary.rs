@@ -1,0 +1,156 @@
+//! The canary: an event that the deployment sends through itself, and what its receiver refuses.
+
+use std::{fs, sync::Arc, time::SystemTime};
+
+use serde_json::{Value, json};
+
+use crate::{
+    harness::{
+        Application, Bundle, Entity, LONG, Settings, Suite, Table, delete_secret, free_port, invocation, signature,
+        tests, until,
+    },
+    metrics::{lines, sum, values},
+};
+
+tests![
+    a_canary_comes_through_and_its_latency_is_counted,
+    a_receiver_that_is_down_and_a_webhook_that_is_disabled_are_counted_and_mended_by_provisioning,
+    calls_that_the_canary_did_not_sign_are_refused_and_noted_nowhere,
+    a_canary_that_is_not_provisioned_counts_nothing_and_says_so,
+    the_entity_of_the_canary_is_covered_by_no_customers_token,
+];
+
+const PATH: &str = "/task/canary";
+
+/// The canary's secret.
+fn secret(bundle: &Bundle) -> Value {
+    let text = fs::read_to_string(bundle.data().join("secrets/canary.json")).expect("each start makes it");
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+fn member(secret: &Value, name: &str) -> String {
+    secret[name].as_str().unwrap_or_else(|| panic!("the secret has no {name}")).to_owned()
+}
+
+/// Lets the canary run once, as its schedule does.
+async fn run(bundle: &Bundle) {
+    let answer =
+        invocation(&bundle.service_env(), "run-canary").body("{}").send().await.expect("functions can be invoked");
+    assert_eq!(answer.text().await.expect("a text"), "null");
+}
+
+/// The lines of its metrics, once there are so many.
+async fn counted(bundle: &Bundle, runs: usize) -> Vec<Value> {
+    until("the runs are counted", LONG, async || Some(lines(bundle, "run-canary")).filter(|lines| lines.len() == runs))
+        .await
+}
+
+async fn a_canary_comes_through_and_its_latency_is_counted(suite: Arc<Suite>) {
+    let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
+    run(&bundle).await;
+    run(&bundle).await;
+    let counted = counted(&bundle, 2).await;
+    let latencies = values(&counted, "CanaryArrivalAfter");
+    assert_eq!((latencies.len(), sum(&counted, "CanaryFailures")), (2, 0.0), "{counted:#?}");
+    assert!(latencies.iter().all(|millis| *millis < 60_000.0), "about as long as it is waited for: {latencies:?}");
+    let (secret, log) = (secret(&bundle), bundle.logs());
+    for name in ["clientSecret", "signingKey"] {
+        assert!(!log.contains(&member(&secret, name)), "the log has the {name}");
+    }
+    assert!(bundle.stop().await.success());
+}
+
+async fn a_receiver_that_is_down_and_a_webhook_that_is_disabled_are_counted_and_mended_by_provisioning(
+    suite: Arc<Suite>,
+) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("CANARY_PATIENCE", "1s")).await;
+    let secret = secret(&bundle);
+    let entity = Entity::new(&api, member(&secret, "managingEntityIdentifier")).await;
+    let webhook = member(&secret, "webhookIdentifier");
+    let down = format!("http://127.0.0.1:{}/", free_port());
+    entity.changed(&webhook, json!({ "eventUrl": down })).await;
+    run(&bundle).await;
+    entity.changed(&webhook, json!({ "enabled": false })).await;
+    run(&bundle).await;
+    let failed = counted(&bundle, 2).await;
+    let steps: Vec<_> = failed.iter().map(|line| line["Step"].as_str().expect("a text")).collect();
+    assert_eq!(steps, ["arrival", "publish"], "{failed:#?}");
+    assert_eq!((sum(&failed, "CanaryFailures"), values(&failed, "CanaryArrivalAfter").len()), (2.0, 0));
+    // What `waypost-admin provision` does on AWS, each start does here.
+    assert!(bundle.stop().await.success());
+    bundle.start_again(Settings::default()).await;
+    run(&bundle).await;
+    let mended = until("the canary comes through", LONG, async || {
+        let lines = lines(&bundle, "run-canary");
+        (values(&lines, "CanaryArrivalAfter").len() == 1).then_some(lines)
+    });
+    mended.await;
+    assert!(bundle.stop().await.success());
+}
+
+async fn calls_that_the_canary_did_not_sign_are_refused_and_noted_nowhere(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let (env, secret) = (bundle.service_env(), secret(&bundle));
+    let (table, key) = (Table::of(&env), format!("whsec_{}", member(&secret, "signingKey")));
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs();
+    let (id, body) = ("evt_01kaqf2x9bg0c7m5y8w3t6r1qd", r#"{"data":{"canary":true}}"#);
+    let call = |time: u64, signed: &str, sent: &str| {
+        let signature = signature(&key, id, &time.to_string(), signed.as_bytes());
+        let call = api.post(PATH).header("webhook-id", id.to_owned()).header("webhook-timestamp", time.to_string());
+        call.header("webhook-signature", signature).body("application/json", sent)
+    };
+    let refused = async |call: crate::harness::Call| {
+        let problem = call.refused(403, "task-refused").await;
+        assert!(table.item(&format!("CANARY#{id}"), "ARRIVAL").await.is_none(), "{problem}");
+    };
+    refused(api.post(PATH).body("application/json", body)).await;
+    refused(call(now, "{}", body)).await;
+    refused(call(now - 600, body, body)).await;
+    refused(call(now + 600, body, body)).await;
+    let other_key = format!("whsec_{}", "A".repeat(43) + "=");
+    let forged = signature(&other_key, id, &now.to_string(), body.as_bytes());
+    let call_of_another =
+        api.post(PATH).header("webhook-id", id.to_owned()).header("webhook-timestamp", now.to_string());
+    refused(call_of_another.header("webhook-signature", forged).body("application/json", body)).await;
+    call(now, body, body).expect(200).await;
+    let noted = table.item(&format!("CANARY#{id}"), "ARRIVAL").await.expect("a good one is noted");
+    let kept: u64 = noted["expiresAt"]["N"].as_str().and_then(|time| time.parse().ok()).expect("a time");
+    assert!((now..now + 2 * 3_600).contains(&kept), "it is removed within an hour or so: {noted}");
+    assert!(bundle.stop().await.success());
+}
+
+async fn a_canary_that_is_not_provisioned_counts_nothing_and_says_so(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    delete_secret(&bundle.service_env(), "canary").await;
+    run(&bundle).await;
+    until("the run says so", LONG, async || bundle.logs().contains("the canary is not provisioned").then_some(()))
+        .await;
+    assert_eq!(lines(&bundle, "run-canary"), Vec::<Value>::new());
+    // A stranger does not learn whether there is a canary, and rings no alarm.
+    api.post(PATH).body("application/json", "{}").refused(403, "task-refused").await;
+    assert!(bundle.stop().await.success());
+}
+
+async fn the_entity_of_the_canary_is_covered_by_no_customers_token(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let secret = secret(&bundle);
+    let path = format!("/api/managing-entity/{}/webhook/list", member(&secret, "managingEntityIdentifier"));
+    let token = api.token(Application::Demo, "").await;
+    api.get(path).bearer(&token).refused(403, "entity-not-covered").await;
+    // Nor does the canary's cover another, or do more than publish.
+    let credentials = (member(&secret, "clientId"), member(&secret, "clientSecret"));
+    let answer = reqwest::Client::new()
+        .post(format!("{}/oauth2/token", api.env["AUTH_URL"]))
+        .basic_auth(&credentials.0, Some(&credentials.1))
+        .form(&[("grant_type", "client_credentials")])
+        .send()
+        .await
+        .expect("an answer");
+    let answer: Value = answer.json().await.expect("JSON");
+    assert_eq!(answer["scope"], "integrations.write", "{answer}");
+    let token = answer["access_token"].as_str().expect("a token");
+    let event = json!({ "type": "booking.created", "data": {} });
+    let publish = api.post("/api/managing-entity/demo-hotel/webhook/event").bearer(token).json(&event);
+    publish.refused(403, "entity-not-covered").await;
+    assert!(bundle.stop().await.success());
+}
