@@ -54,9 +54,9 @@ test: tools ## Runs all tests, those included that start the whole service
 	$(BUILD)
 	cargo test --workspace --no-fail-fast
 
-# What `make run` runs, and the operator's program: no release build, which would take longer than the rehearsal.
-rehearse: python-tools ## Deploys template.yaml into an emulator of AWS, and uses it: two minutes beside the build
-	$(BUILD_SERVICE) --package waypost-admin
+# What `make test` builds: no release build, which would take longer than the rehearsal.
+rehearse: tools ## Deploys template.yaml into an emulator of AWS, uses it, and runs the contract tests against it
+	$(BUILD)
 	@PYTHONDONTWRITEBYTECODE=1 .venv/bin/python tests/rehearse
 
 browser-test: tools ## Runs the tests that need chromium (on Debian: apt install chromium chromium-driver)
@@ -193,10 +193,9 @@ quoted = '$(subst ','\'',$(1))'
 APPLICATION = --name $(call quoted,$(NAME)) --entity $(call quoted,$(ENTITY)) $(if $(SCOPES),--scopes $(call quoted,$(SCOPES))) \
 	$(if $(OWNER),--owner $(call quoted,$(OWNER)))
 
-provision: rust ## Fills the secrets of STACK= and registers an application (NAME= ENTITY=)
-	@test -n "$(STACK)" && test -n $(call quoted,$(NAME)) && test -n $(call quoted,$(ENTITY)) || \
-		{ echo "Say which: make provision STACK=waypost NAME='First application' ENTITY=my-hotel" >&2; exit 1; }
-	@$(ADMIN) provision $(APPLICATION)
+provision: rust ## Fills the empty secrets of STACK= and, with NAME= ENTITY=, registers an application
+	@test -n "$(STACK)" || { echo "Say which: make provision STACK=waypost NAME='First application' ENTITY=my-hotel" >&2; exit 1; }
+	@$(ADMIN) provision $(if $(NAME)$(ENTITY),$(APPLICATION))
 
 application: rust ## Makes an application (NAME= ENTITY='a b'; SCOPES= OWNER=), or does COMMAND='list a'
 	@test -n $(call quoted,$(COMMAND)) || { test -n $(call quoted,$(NAME)) && test -n $(call quoted,$(ENTITY)); } || \

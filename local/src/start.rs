@@ -1,6 +1,12 @@
 //! Starts the parts, in the order in which they need each other. [`Start::everything`] is the list of steps.
 
-use std::{collections::BTreeMap, io, net::SocketAddr, pin::pin, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    pin::pin,
+    sync::Arc,
+};
 
 use auth::{Entities, Scopes};
 use base::{SharedClock, SharedRandom, SystemClock, SystemRandom};
@@ -84,6 +90,9 @@ pub enum StartError {
 
 /// Runs the service until it is asked to end.
 pub async fn run(arguments: &Arguments) -> Result<(), StartError> {
+    if arguments.overrides.table_alone {
+        return run_table(arguments).await;
+    }
     let plan = Plan::read(arguments)?;
     let host = ports::out_of_reach(&plan.settings.address_rules());
     let ports = Ports::open(arguments.port, host, plan.overrides)?;
@@ -101,6 +110,15 @@ pub async fn run(arguments: &Arguments) -> Result<(), StartError> {
     data.withdraw_service_env()?;
     group.end().await.map_err(StartError::Processes)?;
     outcome
+}
+
+/// Runs the table alone until it is asked to end.
+async fn run_table(arguments: &Arguments) -> Result<(), StartError> {
+    let port = Port::open(Ipv4Addr::LOCALHOST, arguments.overrides.table_port.unwrap_or_default())?;
+    let url = port.url();
+    let _table = TableServer::in_memory(port)?;
+    println!("{url}");
+    shutdown::requested(arguments.stop_with_parent).await.map_err(|error| RunError::Signals(error).into())
 }
 
 /// The things that several steps of a start need.

@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::{middleware, serve::ListenerExt};
+use axum::{Router, middleware, serve::ListenerExt};
 use dynoxide::Database;
 use template::Table;
 use tokio::{
@@ -64,13 +64,30 @@ pub enum TableError {
 impl TableServer {
     /// Opens the file, makes the table if it is missing, and serves it on this port to requests with the credentials.
     pub fn start(file: &Path, table: &Table, port: Port, callers: Callers) -> Result<Self, TableError> {
+        let (file, table) = (file.to_string_lossy().into_owned(), table.clone());
+        let open = move || Ok(schema::open(&file, &table)?);
+        Self::run(open, port, |calls| calls.layer(middleware::from_fn_with_state(callers, callers::with_credentials)))
+    }
+
+    /// Serves a database that holds no table and is gone at the end, to every program of this machine: functions of an
+    /// emulator have credentials that the emulator makes, and the tables are made by whom they are deployed by.
+    pub fn in_memory(port: Port) -> Result<Self, TableError> {
+        let open = || Database::memory().map_err(|error| SchemaError::Open(error.to_string()).into());
+        Self::run(open, port, |calls| calls.layer(middleware::from_fn(callers::without_browsers)))
+    }
+
+    fn run(
+        open: impl FnOnce() -> Result<Database, TableError> + Send + 'static,
+        port: Port,
+        guarded: impl FnOnce(Router) -> Router + Send + 'static,
+    ) -> Result<Self, TableError> {
         let (ready, started) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
-        let (file, table) = (file.to_string_lossy().into_owned(), table.clone());
-        let serve = move || match prepare(&file, &table, port) {
+        let serve = move || match prepare(open, port) {
             Ok((runtime, listener, database)) => {
                 let _ = ready.send(Ok(()));
-                serve(runtime, listener, database, callers, stopped);
+                let router = guarded(calls::router(database.clone()));
+                serve(runtime, listener, database, router, stopped);
             }
             // The receiver is gone only when the whole start was given up.
             Err(error) => drop(ready.send(Err(error))),
@@ -93,24 +110,20 @@ impl Drop for TableServer {
     }
 }
 
-fn prepare(file: &str, table: &Table, port: Port) -> Result<(Runtime, TcpListener, Database), TableError> {
+fn prepare(
+    open: impl FnOnce() -> Result<Database, TableError>,
+    port: Port,
+) -> Result<(Runtime, TcpListener, Database), TableError> {
     let runtime = Builder::new_multi_thread().worker_threads(THREADS).thread_name("table").enable_all().build()?;
-    let database = schema::open(file, table)?;
+    let database = open()?;
     // Another runtime opened the port; from now on this one is to be woken by connections.
     let listener = port.listener.into_std()?;
     let listener = runtime.block_on(async { TcpListener::from_std(listener) })?;
     Ok((runtime, listener, database))
 }
 
-fn serve(
-    runtime: Runtime,
-    listener: TcpListener,
-    database: Database,
-    callers: Callers,
-    stopped: oneshot::Receiver<()>,
-) {
-    runtime.spawn(remove_expired(database.clone()));
-    let router = calls::router(database).layer(middleware::from_fn_with_state(callers, callers::with_credentials));
+fn serve(runtime: Runtime, listener: TcpListener, database: Database, router: Router, stopped: oneshot::Receiver<()>) {
+    runtime.spawn(remove_expired(database));
     let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
     let served = axum::serve(listener, router).with_graceful_shutdown(async {
         let _ = stopped.await;

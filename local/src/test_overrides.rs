@@ -7,6 +7,10 @@ use std::path::PathBuf;
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "For tests and measurements")]
 pub struct TestOverrides {
+    /// Runs the table alone, in memory and without a table in it, for a rehearsal that has everything else from elsewhere;
+    /// prints its address when it listens.
+    #[arg(long)]
+    pub table_alone: bool,
     /// The port of the table on 127.0.0.1; else a free one.
     #[arg(long, value_name = "PORT")]
     pub table_port: Option<u16>,

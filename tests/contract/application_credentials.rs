@@ -91,7 +91,8 @@ async fn the_tokens_that_were_got_with_a_removed_secret_end_within_a_minute_and_
         assert_eq!(introspected(api, token).await["active"], active, "{token}");
     }
     is_refused_within_a_minute(api, &path, &leaked, removed).await;
-    api.get(&path).bearer(&before).expect(401).await;
+    // A function that runs more than once learns of it in each of its processes by itself.
+    is_refused_within_a_minute(api, &path, &before, removed).await;
     api.get(&path).bearer(&good).expect(200).await;
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     application_credentials::introspected,
     applications::{KEY, Made, accepted, claims, of, shown, text, token},
-    harness::{Entity, Settings, Suite, admin, tests},
+    harness::{Entity, Settings, Suite, tests},
 };
 
 tests![
@@ -44,13 +44,13 @@ async fn changes_of_the_demo_application_by_its_owner_outlive_a_restart(suite: A
 
 /// Runs the operator's command against the bundle; returns its output if it succeeds.
 async fn operator(suite: &Suite, arguments: &[&str]) -> Result<String, String> {
-    let run = admin(&suite.bundle, &[&["application"], arguments].concat()).await;
+    let run = suite.admin(&[&["application"], arguments].concat()).await;
     if run.code == Some(0) { Ok(run.out) } else { Err(run.err) }
 }
 
 /// The JSON that a subcommand prints when it succeeds.
 async fn operator_json(suite: &Suite, arguments: &[&str]) -> Value {
-    admin(&suite.bundle, &[&["application", "--json"], arguments].concat()).await.json()
+    suite.admin(&[&["application", "--json"], arguments].concat()).await.json()
 }
 
 /// The values of lines `NAME=value`.

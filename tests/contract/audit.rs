@@ -15,7 +15,7 @@ tests![
 
 /// The line of the trail for a request, from the log of a function.
 async fn line(suite: &Suite, function: &str, answer: &ApiResponse) -> Value {
-    let log = suite.bundle.data().join(format!("logs/{function}.log"));
+    let log = suite.bundle().data().join(format!("logs/{function}.log"));
     let request = answer.header("x-request-id");
     until(&format!("{request} in the trail of {function}"), LONG, async || {
         let text = fs::read_to_string(&log).ok()?;
@@ -152,7 +152,7 @@ async fn no_secret_and_no_token_stands_in_a_log(suite: Arc<Suite>) {
     let confused = [("grant_type", "client_credentials"), ("client_id", secrets[0].as_str()), ("client_secret", "x")];
     let refused = api.post("/oauth2/token").form(&confused).expect(401).await;
     line(&suite, "token", &refused).await;
-    let logs = logs(&suite.bundle);
+    let logs = logs(suite.bundle());
     assert!(logs.len() > 10, "{} logs", logs.len());
     for (name, log) in logs {
         for secret in &secrets {

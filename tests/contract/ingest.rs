@@ -253,7 +253,7 @@ async fn hand_over_without(suite: &Suite, service: &str, event: &str) -> String 
     lambda.on("/2018-06-01/runtime/invocation/next", next);
     let error = "/2018-06-01/runtime/invocation/first/error";
     lambda.on(error, [Behaviour::status(202)]);
-    let env = &suite.api.env;
+    let env = suite.bundle().service_env();
     let queue = |name: &str| format!("{}/000000000000/{name}", env["SERVICES_ENDPOINT"]);
     let _function = Command::new(local().expect("the bundle runs").with_file_name("ingest-event"))
         .env_clear()
@@ -261,7 +261,7 @@ async fn hand_over_without(suite: &Suite, service: &str, event: &str) -> String 
         .env("AWS_LAMBDA_FUNCTION_NAME", "ingest-event")
         .env("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
         .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256")
-        .envs(aws_variables(env))
+        .envs(aws_variables(&env))
         .env("AWS_ENDPOINT_URL_DYNAMODB", &env["DYNAMODB_ENDPOINT"])
         .env("AWS_ENDPOINT_URL_SQS", &env["SERVICES_ENDPOINT"])
         .env(service, format!("http://127.0.0.1:{}", free_port()))

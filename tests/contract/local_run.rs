@@ -69,18 +69,18 @@ async fn sigkill_leaves_nothing_behind(suite: Arc<Suite>) {
 
 async fn a_port_that_is_taken_is_told(suite: Arc<Suite>) {
     let (_folder, data) = unused_folder();
-    let port = suite.bundle.port.to_string();
+    let port = suite.bundle().port.to_string();
     let said = refusal(&[("PORT", port.clone()), ("DATA", data)]).await;
     assert!(said.contains(&port) && said.contains("taken") && said.contains("PORT="), "{said}");
 }
 
 async fn data_that_are_in_use_are_told(suite: Arc<Suite>) {
-    let data = suite.bundle.data().display().to_string();
+    let data = suite.bundle().data().display().to_string();
     let said = refusal(&[("PORT", free_port().to_string()), ("DATA", data.clone())]).await;
     assert!(said.contains(&data) && said.contains("DATA="), "{said}");
     // And the one that uses them is not disturbed.
     suite.api.get("/openapi.json").expect(200).await;
-    assert!(suite.bundle.data().join("service.env").exists());
+    assert!(suite.bundle().data().join("service.env").exists());
 }
 
 async fn a_setting_that_cannot_be_read_is_told(suite: Arc<Suite>) {
@@ -119,7 +119,7 @@ async fn a_payment_provider_that_is_described_badly_is_told(suite: Arc<Suite>) {
 
 async fn secrets_and_data_are_private(suite: Arc<Suite>) {
     use std::os::unix::fs::PermissionsExt;
-    let data = suite.bundle.data();
+    let data = suite.bundle().data();
     let mode = |path: &std::path::Path| path.metadata().expect("it is there").permissions().mode() & 0o077;
     for path in [data.clone(), data.join("secrets"), data.join("service.env"), data.join("functions.json")] {
         assert_eq!(mode(&path), 0, "others may look into {}", path.display());
@@ -167,7 +167,7 @@ async fn clients_are_told_what_they_need(suite: Arc<Suite>) {
     ] {
         assert!(env.get(name).is_some_and(|value| !value.is_empty()), "{name} is missing in service.env");
     }
-    assert_eq!(env["BASE_URL"], format!("http://127.0.0.1:{}", suite.bundle.port));
+    assert_eq!(env["BASE_URL"], format!("http://127.0.0.1:{}", suite.bundle().port));
     assert_eq!((env["MANAGING_ENTITY"].as_str(), env["ENVIRONMENT"].as_str()), ("demo-hotel", "local"));
     let alphanumeric = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     for (id, secret) in [("CLIENT_ID", "CLIENT_SECRET"), ("PLATFORM_CLIENT_ID", "PLATFORM_CLIENT_SECRET")] {

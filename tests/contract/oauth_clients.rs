@@ -34,7 +34,7 @@ const SCOPE: &str = "integrations.read";
 
 /// An attempt to get a token, by the demo application.
 fn attempt(api: &Api, method: &str) -> Value {
-    let endpoint = |name: &str| format!("{}/oauth2/{name}", api.env["AUTH_URL"]);
+    let endpoint = |name: &str| format!("{}/oauth2/{name}", api.address());
     json!({
         "issuer": api.env["AUTH_URL"],
         "tokenEndpoint": endpoint("token"),

@@ -6,7 +6,7 @@ use doubles::provider::{Kind, RequestOutcome};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Application, Behaviour, Choice, PROVIDERS, Receiver, SCOPES, Suite, aws_authorization_of, go_on, now, query,
+    Application, Behaviour, Choice, PROVIDERS, Receiver, SCOPES, Suite, go_on, now, query, secret, secrets_manager,
     state_of, tests, time,
 };
 
@@ -240,17 +240,8 @@ async fn a_broken_connection_can_be_removed_whatever_the_provider_says(suite: Ar
 async fn a_provider_whose_secret_was_deleted_is_unknown(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     // Deleted as operators do: for some days it can be restored, and cannot be read.
-    let request = json!({ "SecretId": "waypost/local/provider-adyen", "RecoveryWindowInDays": 7 });
-    let answer = reqwest::Client::new()
-        .post(&suite.api.env["SERVICES_ENDPOINT"])
-        .header("x-amz-target", "secretsmanager.DeleteSecret")
-        .header("content-type", "application/x-amz-json-1.1")
-        .header("authorization", aws_authorization_of(&suite.api.env))
-        .body(request.to_string())
-        .send()
-        .await
-        .expect("the stand-in answers");
-    assert_eq!(answer.status(), 200);
+    let request = json!({ "SecretId": secret(&suite.api.env, "provider-adyen"), "RecoveryWindowInDays": 7 });
+    secrets_manager(&suite.api.env, "DeleteSecret", &request).await.expect("it is there");
     entity.post("/payment/provider/adyen/connection").refused(404, "provider-not-found").await;
     entity.disconnect("adyen").refused(404, "connection-not-found").await;
 }

@@ -92,7 +92,7 @@ async fn no_secret_stands_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc
     assert!(in_table.is_empty(), "in the table: {in_table:#?}");
 
     secrets.insert(PROVIDERS_WORDS.to_owned());
-    let in_logs = found(&logs(&suite.bundle), &secrets);
+    let in_logs = found(&logs(suite.bundle()), &secrets);
     assert!(in_logs.is_empty(), "in a log: {in_logs:#?}");
 }
 

@@ -164,7 +164,7 @@ async fn data_that_no_parser_agrees_on_are_shown_as_they_are_sent(suite: Arc<Sui
         "GET {} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n",
         entity.path(&format!("/webhook/delivery/{id}"))
     );
-    let shown = send_raw(&suite.bundle, request.as_bytes()).await;
+    let shown = send_raw(suite.bundle(), request.as_bytes()).await;
     assert!(sent.contains(data) && shown.contains(&sent), "{sent}\n{shown}");
 }
 

@@ -17,7 +17,7 @@ use tokio::process::Command;
 use crate::harness::{
     Application, Behaviour, Bus, Entity, Receiver, Settings, Suite, aws_authorization, aws_authorization_of,
     changed_grants::NARROWED,
-    local, now, project, python,
+    local, now, project, python, queue_url,
     rights::{expect_refusal, refusals, template_rights, template_text},
     tests, until,
 };
@@ -52,10 +52,10 @@ async fn what_is_granted_here_is_what_sam_makes_of_the_template(_: Arc<Suite>) {
 
 async fn a_function_is_refused_what_it_is_not_granted_as_aws_refuses_it(suite: Arc<Suite>) {
     let env = &suite.api.env;
-    let function = suite.bundle.process("token-keys").await;
+    let function = suite.bundle().process("token-keys").await;
     let own = function.variable("AWS_ACCESS_KEY_ID").expect("a function has credentials");
     assert_ne!(own, env["AWS_ACCESS_KEY_ID"], "the operator's are the operator's alone");
-    let other = suite.bundle.process("token").await.variable("AWS_ACCESS_KEY_ID");
+    let other = suite.bundle().process("token").await.variable("AWS_ACCESS_KEY_ID");
     assert_ne!(Some(&own), other.as_ref());
     let ask = async |endpoint: &str, target: &str, body: Value| {
         let request = reqwest::Client::new().post(&env[endpoint]).header("authorization", aws_authorization(&own));
@@ -211,7 +211,7 @@ async fn a_message_that_says_not_whose_its_delivery_is_is_handled(suite: Arc<Sui
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let delivery = entity.publish(json!({})).await;
     entity.until_status(&delivery, &["delivered"]).await;
-    let url = format!("{}/000000000000/DeliveryQueue", env["SERVICES_ENDPOINT"]);
+    let url = queue_url(env, "DeliveryQueue");
     let body = json!({ "delivery": delivery, "attempt": 1 }).to_string();
     let request = reqwest::Client::new().post(&url).header("authorization", aws_authorization_of(env));
     let request = request.header("x-amz-target", "AmazonSQS.SendMessage").header("x-amz-date", "20260101T000000Z");

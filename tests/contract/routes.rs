@@ -75,7 +75,7 @@ async fn a_verb_that_a_path_does_not_take_is_answered_with_those_it_takes(suite:
 async fn a_request_without_a_valid_host_is_a_problem(suite: Arc<Suite>) {
     for host in ["a b", "user@host", "host:99999"] {
         let request = format!("GET /openapi.json HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-        let answer = send_raw(&suite.bundle, request.as_bytes()).await;
+        let answer = send_raw(suite.bundle(), request.as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 400 "), "{host}: {answer}");
     }
 }

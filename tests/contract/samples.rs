@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fs, sync::Arc};
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use serde_json::Value;
 
-use crate::harness::{Application, Suite, invocation, project, tests};
+use crate::harness::{Application, Suite, invocation, project, secret, tests};
 
 tests![every_function_has_a_sample_event, every_sample_event_is_answered_as_it_should_be];
 
@@ -54,7 +54,16 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
         let sample = sample.unwrap_or_else(|error| panic!("events/{name}.json: {error}"));
         // One of them revokes its token.
         let token = suite.api.new_token(Application::Demo, "").await;
-        let values = [(PLACEHOLDER, token.as_str()), own("TASK_KEY"), own("CLIENT_ID"), own("CLIENT_SECRET")];
+        let secrets = secret(&suite.api.env, "");
+        let environment = format!(r#"\"{}\""#, suite.api.env["ENVIRONMENT"]);
+        let values = [
+            (PLACEHOLDER, token.as_str()),
+            ("waypost/local/", &secrets),
+            (r#"\"local\""#, &environment),
+            own("TASK_KEY"),
+            own("CLIENT_ID"),
+            own("CLIENT_SECRET"),
+        ];
         let event = filled(&sample, &values);
         let response = invocation(&suite.api.env, function).body(event).send().await.expect("functions can be invoked");
         assert_eq!(response.status(), 200, "{name}");

@@ -20,7 +20,7 @@ tests![
 
 /// Opens a connection and sends the start of a request.
 async fn begin(suite: &Suite, head: &str) -> TcpStream {
-    let mut connection = TcpStream::connect(("127.0.0.1", suite.bundle.port)).await.expect("the bundle listens");
+    let mut connection = TcpStream::connect(("127.0.0.1", suite.bundle().port)).await.expect("the bundle listens");
     connection.write_all(head.as_bytes()).await.expect("a head is taken");
     connection
 }

@@ -88,7 +88,7 @@ async fn attack(bundle: &Bundle, api: &Api) -> usize {
 }
 
 async fn no_webhook_reaches_a_stand_in(suite: Arc<Suite>) {
-    let refused = attack(&suite.bundle, &suite.api).await;
+    let refused = attack(suite.bundle(), &suite.api).await;
     if cfg!(target_os = "linux") {
         assert_eq!(refused, 0, "they listen where webhooks may not send");
     }
@@ -128,7 +128,7 @@ async fn ask(method: Method, question: (&str, &str, &str), headers: &[(&str, &st
 }
 
 async fn a_stand_in_refuses_whom_it_does_not_know(suite: Arc<Suite>) {
-    let env = &suite.api.env;
+    let env = &suite.bundle().service_env();
     let (right, wrong) = (aws_authorization(&env["AWS_ACCESS_KEY_ID"]), aws_authorization("local"));
     for question in questions(env) {
         for headers in [&[][..], &[("authorization", wrong.as_str())], &[("authorization", "Bearer x")]] {
@@ -145,7 +145,7 @@ async fn a_stand_in_refuses_whom_it_does_not_know(suite: Arc<Suite>) {
 async fn a_stand_in_refuses_browsers_whatever_they_bring(suite: Arc<Suite>) {
     let env = &suite.api.env;
     let right = aws_authorization(&env["AWS_ACCESS_KEY_ID"]);
-    let runtime = runtime_api(&suite.bundle).await;
+    let runtime = runtime_api(suite.bundle()).await;
     let mut all = questions(env).to_vec();
     all.push((&runtime, "/2018-06-01/runtime/init/error", "none"));
     for question in all {
@@ -169,7 +169,7 @@ async fn a_stand_in_refuses_browsers_whatever_they_bring(suite: Arc<Suite>) {
 }
 
 async fn the_lambda_runtime_is_only_for_the_functions(suite: Arc<Suite>) {
-    let address = runtime_api(&suite.bundle).await;
+    let address = runtime_api(suite.bundle()).await;
     let (host, path) =
         address.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("a path of its own");
     let client = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");

@@ -169,7 +169,7 @@ async fn an_unknown_stack_is_refused_and_an_unreachable_one_fails(suite: Arc<Sui
 }
 
 async fn every_end_has_its_exit_code(suite: Arc<Suite>) {
-    let bundle = &suite.bundle;
+    let bundle = suite.bundle();
     for wrong in [
         &["application", "list", "a b/c"][..],
         &["application", "create", "--name", "n"],
@@ -227,15 +227,16 @@ async fn what_an_operator_does_is_on_the_audit_trail_and_beside_the_result(suite
             .collect()
     };
     let create = ["application", "create", "--name", "Audited", "--entity", &entity.id, "--json"];
-    let made = admin(&suite.bundle, &create).await;
+    let made = suite.admin(&create).await;
     let audited = lines(&made);
     let id = text(&made.json(), "clientId");
     assert_eq!(audited.len(), 1);
     let audit = &audited[0]["audit"];
-    assert_eq!((&audited[0]["Environment"], &audit["action"]), (&json!("local"), &json!("application.create")));
+    let environment = json!(suite.api.env["ENVIRONMENT"]);
+    assert_eq!((&audited[0]["Environment"], &audit["action"]), (&environment, &json!("application.create")));
     assert_eq!((&audit["outcome"], &audit["subject"]), (&json!("done"), &json!(id)));
 
-    let added = admin(&suite.bundle, &["application", "add-secret", &id, "--json"]).await;
+    let added = suite.admin(&["application", "add-secret", &id, "--json"]).await;
     let audited = lines(&added);
     let added = added.json();
     assert_eq!((&added["clientId"], &audited[0]["audit"]["action"]), (&json!(id), &json!("application.secret.create")));
@@ -243,14 +244,14 @@ async fn what_an_operator_does_is_on_the_audit_trail_and_beside_the_result(suite
     let (application, secret) = subject.split_once('/').expect("an application and a secret");
     assert!(application == id && secret.starts_with("sec_"), "{subject}");
     assert!(!audited[0].to_string().contains(&text(&added, "clientSecret")), "a secret is never on the trail");
-    let removed = admin(&suite.bundle, &["application", "remove", &id, "--json"]).await;
+    let removed = suite.admin(&["application", "remove", &id, "--json"]).await;
     assert_eq!(lines(&removed)[0]["audit"]["action"], "application.remove");
     assert_eq!(removed.json()["clientId"], id);
 }
 
 async fn a_folder_says_where_its_databases_are(suite: Arc<Suite>) {
     // The shared bundle publishes nothing, in the store that its `service.env` names.
-    let refusal = admin(&suite.bundle, &["geo-ip", "lookup", "1.1.1.1"]).await.failed(3);
+    let refusal = suite.admin(&["geo-ip", "lookup", "1.1.1.1"]).await.failed(3);
     let store = &suite.api.env["GEO_IP_STORE"];
     let store = Path::new(store.strip_prefix("file://").unwrap_or(store));
     assert!(refusal.contains(&store.display().to_string()), "{refusal}");

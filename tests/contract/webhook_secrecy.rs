@@ -93,7 +93,7 @@ async fn values_of_headers_and_queries_are_seen_only_at_the_endpoint(suite: Arc<
     assert!(of_entity.len() > 8, "webhooks and deliveries are kept: {}", of_entity.len());
     let in_clear: Vec<_> = of_entity.iter().filter(|item| item.to_string().contains(SECRET)).collect();
     assert!(in_clear.is_empty(), "in the table: {in_clear:#?}");
-    for log in fs::read_dir(suite.bundle.data().join("logs")).expect("there are logs").flatten() {
+    for log in fs::read_dir(suite.bundle().data().join("logs")).expect("there are logs").flatten() {
         let text = String::from_utf8_lossy(&fs::read(log.path()).expect("a log can be read")).into_owned();
         let line = text.lines().find(|line| line.contains(SECRET));
         assert!(line.is_none(), "in {}: {line:?}", log.path().display());

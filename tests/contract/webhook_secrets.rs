@@ -78,7 +78,7 @@ async fn a_secret_is_shown_once_and_never_again(suite: Arc<Suite>) {
     assert_eq!(secrets.iter().collect::<HashSet<_>>().len(), 3);
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["delivered"]).await;
-    let mut texts = vec![suite.bundle.logs()];
+    let mut texts = vec![suite.bundle().logs()];
     for call in [
         entity.get(&format!("/webhook/{}", hook.id)),
         entity.get("/webhook/list"),

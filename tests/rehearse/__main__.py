@@ -1,9 +1,11 @@
 """`make rehearse`: deploys the bundle into an emulator of AWS and uses it. Ends everything that it started."""
 
+import argparse
 import sys
 import time
 from pathlib import Path
 
+from contract import newest
 from emulator import Emulator
 from receiver import Receiver
 from rehearsal import Rehearsal
@@ -14,14 +16,19 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 def main() -> int:
     """Rehearses; 0 if every step passed, 1 if one failed, 130 after Ctrl-C."""
+    arguments = argparse.ArgumentParser(prog="make rehearse", description=main.__doc__)
+    arguments.add_argument("--binaries", type=Path, default=PROJECT / "target/debug", help="where the programs are")
+    arguments.add_argument("--tests", type=Path, help="the program with the contract tests; else the newest one there")
+    chosen = arguments.parse_args()
     begun = time.monotonic()
     emulator: Emulator | None = None
     receiver: Receiver | None = None
     rehearsal: Rehearsal | None = None
     steps = Steps(lambda: rehearsal.explain() if rehearsal else "")
     try:
-        emulator, receiver = Emulator(Path(sys.executable).parent), Receiver()
-        rehearsal = Rehearsal(emulator, receiver, PROJECT)
+        tests = chosen.tests or newest(chosen.binaries)
+        emulator, receiver = Emulator(Path(sys.executable).parent, chosen.binaries), Receiver()
+        rehearsal = Rehearsal(emulator, receiver, chosen.binaries, PROJECT / "template.yaml", tests)
         rehearsal.run(steps)
     except Interrupted:
         print("Interrupted.", file=sys.stderr)

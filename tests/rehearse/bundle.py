@@ -21,6 +21,8 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "operator"))
 from deploy import with_settings  # noqa: E402: the operator's own script is no package
 
 BUCKET = "rehearsal-code"
+# The template of the last release, whose stacks are updated in place. A release puts its own there.
+LAST_RELEASE = Path(__file__).parent / "last-release.yaml"
 # What lets a deployment fail after all else was done: it waits a second for a signal that is never sent.
 FAULT = "RehearsedFault"
 
@@ -30,19 +32,14 @@ Template = dict[str, Any]
 class Bundle:
     """The functions of one build, in the emulator's bucket."""
 
-    def __init__(self, emulator: Emulator, template: Path, binaries: Path) -> None:
-        self._template = template
-        source = yaml_parse(template.read_text(encoding="utf-8"))
-        folders = {
-            name: resource["Properties"]["CodeUri"].rsplit("/", 1)[-1]
-            for name, resource in source["Resources"].items()
-            if resource["Type"] == "AWS::Serverless::Function"
-        }
+    def __init__(self, emulator: Emulator, source: Path, binaries: Path) -> None:
+        self.source = source
+        names = sorted({name for template in (source, LAST_RELEASE) for name in programs(template).values()})
         self._s3 = emulator.client("s3")
         self._s3.create_bucket(Bucket=BUCKET)
         with ThreadPoolExecutor(2) as pool:
             upload = lambda name: self._upload(binaries / name, emulator.folder)
-            self.code = dict(zip(folders, pool.map(upload, folders.values()), strict=True))
+            self.code = dict(zip(names, pool.map(upload, names), strict=True))
 
     def _upload(self, binary: Path, scratch: Path) -> str:
         if not binary.is_file():
@@ -59,19 +56,19 @@ class Bundle:
         self._s3.put_object(Bucket=BUCKET, Key=key, Body=body)
         return key
 
-    def expanded(self, parameters: dict[str, str]) -> Template:
-        """The template as CloudFormation gets it from `make deploy` with these parameters."""
-        source = with_settings(yaml_parse(self._template.read_text(encoding="utf-8")), parameters)
-        script = self._template.parent / "tests/python/expand_template.py"
+    def expanded(self, source: Path, parameters: dict[str, str]) -> Template:
+        """A template as CloudFormation gets it from `make deploy` with these parameters."""
+        filled_in = with_settings(yaml_parse(source.read_text(encoding="utf-8")), parameters)
+        script = Path(__file__).resolve().parents[1] / "python/expand_template.py"
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            json.dump(source, file)
+            json.dump(filled_in, file)
             file.flush()
             request = json.dumps({"template": file.name, "whole": True, "parameters": parameters})
             done = subprocess.run([sys.executable, script], input=request, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         template: Template = json.loads(done.stdout)
-        for name, key in self.code.items():
-            template["Resources"][name]["Properties"]["Code"] = {"S3Bucket": BUCKET, "S3Key": key}
+        for name, program in programs(source).items():
+            template["Resources"][name]["Properties"]["Code"] = {"S3Bucket": BUCKET, "S3Key": self.code[program]}
         return template
 
     def publish(self, template: str) -> str:
@@ -79,6 +76,16 @@ class Bundle:
         key = f"template-{hashlib.sha256(template.encode()).hexdigest()}"
         self._s3.put_object(Bucket=BUCKET, Key=key, Body=template.encode())
         return key
+
+
+def programs(template: Path) -> dict[str, str]:
+    """The names of the functions' programs, by logical id."""
+    source = yaml_parse(template.read_text(encoding="utf-8"))
+    return {
+        name: resource["Properties"]["CodeUri"].rsplit("/", 1)[-1]
+        for name, resource in source["Resources"].items()
+        if resource["Type"] == "AWS::Serverless::Function"
+    }
 
 
 def failing(template: Template) -> Template:

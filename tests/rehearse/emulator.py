@@ -18,18 +18,20 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
+from table import EmbeddedTable
+
 REGION = "us-east-1"
 # Long enough for a sweep that waits for slow endpoints; a step has a limit of its own.
 READ_LIMIT = 60
 START_LIMIT = 30
-# The functions name their endpoints one by one.
-ENDPOINTS = ("", "_DYNAMODB", "_SQS", "_SECRETS_MANAGER", "_S3")
+# The functions name their endpoints one by one. DynamoDB's is that of the embedded table.
+ENDPOINTS = ("", "_SQS", "_SECRETS_MANAGER", "_S3")
 
 
 class Emulator:
-    """A running emulator and its folder; both end with `stop`."""
+    """A running emulator, the table beside it and their folder; all end with `stop`."""
 
-    def __init__(self, tools: Path) -> None:
+    def __init__(self, tools: Path, binaries: Path) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="waypost-rehearse-"))
         listener = socket.socket()
         # Bound here and handed over, so that no other program can take the port in between.
@@ -37,6 +39,7 @@ class Emulator:
         self.port: int = listener.getsockname()[1]
         self.endpoint = f"http://127.0.0.1:{self.port}"
         self.log = self.folder / "ministack.log"
+        self.table = EmbeddedTable(binaries / "local", {"PATH": os.environ["PATH"]})
         # A session of its own: Ctrl-C reaches only the rehearsal, which then ends the emulator and all functions.
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -56,6 +59,7 @@ class Emulator:
         """The environment of a program that is to know the emulator and nothing else of AWS."""
         endpoints = {f"AWS_ENDPOINT_URL{service}": self.endpoint for service in ENDPOINTS}
         return endpoints | {
+            "AWS_ENDPOINT_URL_DYNAMODB": self.table.endpoint,
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
             "TMPDIR": str(self.folder),
@@ -92,11 +96,11 @@ class Emulator:
             except Exception:  # noqa: BLE001: whatever the reason, it is asked again until the limit
                 time.sleep(0.2)
 
-    def client(self, service: str) -> Any:
-        """A client for one of its services."""
+    def client(self, service: str, endpoint: str | None = None) -> Any:
+        """A client for one of its services, or for what stands in for one at an address of its own."""
         return boto3.session.Session().client(
             service,
-            endpoint_url=self.endpoint,
+            endpoint_url=endpoint or self.endpoint,
             region_name=REGION,
             aws_access_key_id="test",
             aws_secret_access_key="test",
@@ -110,7 +114,8 @@ class Emulator:
         )
 
     def stop(self) -> None:
-        """Ends it with all functions that it started, and removes the folder."""
+        """Ends it with all functions that it started, and the table; removes the folder."""
+        self.table.stop()
         for sent, patience in ((signal.SIGTERM, 5), (signal.SIGKILL, 5)):
             try:
                 os.killpg(self.process.pid, sent)

@@ -8,15 +8,22 @@ from typing import Any
 import botocore.exceptions
 
 import stand_ins
-from bundle import FAULT, Bundle, Template, failing
+from bundle import FAULT, LAST_RELEASE, Bundle, Template, failing
+from contract import ContractTests
 from emulator import Emulator
+from manual import Manual
 from receiver import Receiver
-from service import ENTITY, Service, until
-from stack import Stack
+from service import ENTITY, Service, credentials, until
+from stack import VERSION, Stack
 from steps import Steps
 
 FIRST, SECOND = "production", "staging"
 EVENT_TYPE = "booking.created"
+# The contract tests have deliveries fail within seconds, as a bundle of their own does.
+TESTED = {"RetrySchedule": "0s,1s,1s"}
+CONTRACT_LIMIT = 600
+# Where docs/operations.md tells of the bus.
+BUS = "Events of the platform's own services"
 # A schedule of one minute, which the emulator looks at every ten seconds, and the sweep's own work.
 SWEEP_LIMIT = 150
 # The four steps of a rotation, in which Secrets Manager calls a function.
@@ -26,37 +33,52 @@ ROTATION = ("createSecret", "setSecret", "testSecret", "finishSecret")
 class Rehearsal:
     """What the steps share. Each method is a step; the order is that of `run`."""
 
-    def __init__(self, emulator: Emulator, receiver: Receiver, project: Path) -> None:
+    def __init__(self, emulator: Emulator, receiver: Receiver, binaries: Path, source: Path, tests: Path) -> None:
         self.emulator = emulator
         self.receiver = receiver
-        self.project = project
-        self.binaries = project / "target/debug"
+        self.binaries = binaries
+        self.source = source
+        self.tests = tests
         self.services: dict[str, Service] = {}
         self.webhook: dict[str, Any] = {}
+        self.delivery = ""
+        self.token_of_last_release = ""
+        self.manual = Manual(emulator, source.parent)
         self.bundle: Bundle
         self.template: Template
+        self.released: Template
 
     def run(self, steps: Steps) -> None:
         """Does every step."""
         steps.run("the emulator starts", 40, self.start, essential=True)
         steps.run("the functions are packed", 180, self.pack, essential=True)
         steps.run("SAM's translator expands the template", 60, self.expand, essential=True)
-        steps.run("a first deployment fails half-way and takes no names", 60, self.fail_first)
-        steps.run("the first deployment is repeated", 120, self.deploy_first, essential=True)
+        steps.run("a first deployment fails half-way and takes no names", 90, self.fail_first)
+        steps.run("the last release is deployed", 120, self.deploy_last_release, essential=True)
         steps.run("the operator provisions it, twice", 60, self.provision, essential=True)
         steps.run("tokens are issued and refused", 90, self.tokens, essential=True)
-        steps.run("what no route matches is a Problem", 30, self.unmatched)
         steps.run("an event reaches a webhook, signed, and its attempt is recorded", 90, self.deliver)
+        steps.run("it is updated in place", 120, self.update, essential=True)
+        steps.run("what the last release wrote is read", 60, self.read_former)
+        steps.run("what no route matches is a Problem", 30, self.unmatched)
         steps.run("an event of the bus reaches it", 90, self.ingest)
-        steps.run("a queue message is lost", 60, self.lose_message)
+        steps.run("an event that cannot be published is looked at and handed over again", 90, self.reject)
         steps.run("the signing keys rotate in four steps", 90, self.rotate)
+        steps.run("the keys of sealed secrets rotate", 150, self.rotate_data_keys)
+        steps.run("applications are made and looked at", 60, self.applications)
+        steps.run("a payment provider is set up", 60, self.set_up_provider)
+        steps.run("an update of geo-IP databases is tried", 60, self.try_geo_ip)
         steps.run("a second environment is deployed beside the first", 120, self.deploy_second)
+        steps.run("the contract tests pass against the second", CONTRACT_LIMIT, self.contract)
         steps.run("the same template again changes nothing", 60, self.unchanged)
         steps.run("a parameter is changed in place", 180, self.change)
         steps.run("an update that fails is rolled back", 90, self.roll_back)
+        steps.run("a queue message is lost", 60, self.lose_message)
+        steps.run("the signing keys are replaced in an emergency", 120, self.replace_keys)
         steps.run("the schedule's sweep delivers what was lost", SWEEP_LIMIT, self.sweep)
         steps.run("the second environment is removed, and its data stay", 60, self.remove_second)
         steps.run("the webhook is removed", 60, self.remove_webhook)
+        steps.run("every command of docs/operations.md was followed", 10, self.followed)
 
     # ------------------------------------------------------------------------------------------------- deployment
 
@@ -65,15 +87,16 @@ class Rehearsal:
         return f"ministack at {self.emulator.endpoint}"
 
     def pack(self) -> str:
-        self.bundle = Bundle(self.emulator, self.project / "template.yaml", self.binaries)
+        self.bundle = Bundle(self.emulator, self.source, self.binaries)
         return f"{len(self.bundle.code)} functions"
 
     def expand(self) -> str:
         self.template = Stack(self.emulator, self.bundle, FIRST).template()
-        return f"{len(self.template['Resources'])} resources"
+        self.released = Stack(self.emulator, self.bundle, FIRST).template(LAST_RELEASE)
+        return f"{len(self.template['Resources'])} resources, {len(self.released['Resources'])} in the last release"
 
     def fail_first(self) -> str:
-        stack = Stack(self.emulator, self.bundle, FIRST)
+        stack = Stack(self.emulator, self.bundle, SECOND)
         status = stack.create(failing(stack.template()))
         assert status == "ROLLBACK_COMPLETE", status
         why = stack.failures()
@@ -82,19 +105,56 @@ class Rehearsal:
         stack.delete()
         taken = self._fixed_names(stack)
         assert not taken, f"the next deployment would find these names taken: {', '.join(taken)}"
-        return f"left behind under names of their own: {', '.join(self._generated_names(stack)) or 'nothing'}"
+        left = self._generated_names(stack)
+        (table,) = left
+        self.manual.follow("A first deployment that fails", places={"waypost-staging-Table-…": table})
+        assert not self._generated_names(stack), "the table is still there"
+        return f"left behind and removed by hand: {table}"
 
-    def deploy_first(self) -> str:
-        return self._deploy(FIRST)
+    def deploy_last_release(self) -> str:
+        return self._deploy(FIRST, LAST_RELEASE)
 
-    def _deploy(self, environment: str) -> str:
+    def _deploy(self, environment: str, source: Path, **parameters: str) -> str:
         stack = Stack(self.emulator, self.bundle, environment)
-        template = stack.template()
-        status = stack.create(template)
+        stack.parameters |= parameters
+        status = stack.create(stack.template(source))
         assert status == "CREATE_COMPLETE", f"{status}: {stack.failures()}"
-        routes = stack.route(template)
         self.services[environment] = Service(stack, self.binaries / "waypost-admin")
-        return f"{len(stack.resources())} resources, {routes} routes"
+        return f"{len(stack.resources())} resources"
+
+    def update(self) -> str:
+        service = self.services[FIRST]
+        stack, secrets = service.stack, self._secrets(service)
+        kept = self._keeping(stack.resources())
+        self.token_of_last_release = service.token()
+        status = stack.update(self.template)
+        assert status == "UPDATE_COMPLETE", f"{status}: {stack.failures()}"
+        now = stack.resources()
+        assert self._keeping(now) == kept, "what holds data was replaced"
+        after = self._secrets(service)
+        assert {name: after[name] for name in secrets} == secrets, "a secret has another value"
+        missing = set(self.template["Resources"]) - set(now) - stack.left_out(self.template)
+        assert not missing, f"the update left out {', '.join(sorted(missing))}"
+        self.manual.follow("Updating")
+        return f"{len(now)} resources"
+
+    def _keeping(self, resources: dict[str, str]) -> dict[str, str]:
+        """Those of a stack's parts that hold data: they outlive it, and an update must not replace them."""
+        parts = self.released["Resources"]
+        # SAM keeps the versions of functions, too, and makes new ones.
+        outlive = [name for name, part in parts.items() if "DeletionPolicy" in part and part["Type"] != VERSION]
+        return {name: resources[name] for name in outlive if name in resources}
+
+    def read_former(self) -> None:
+        service = self.services[FIRST]
+        # A token of before is good until it expires.
+        service.call(self.token_of_last_release, "GET", "/webhook/list").expect(200)
+        token = self._serves()
+        delivery = service.call(token, "GET", f"/webhook/delivery/{self.delivery}").expect(200).json()
+        assert (delivery["status"], len(delivery["attempts"])) == ("delivered", 1), delivery
+        self._publish(token, "B-0")
+        received = until("the delivery", 60, lambda: self.receiver.event_of("B-0"))
+        received.verified(self.webhook["signingSecret"])
 
     def provision(self) -> None:
         service = self.services[FIRST]
@@ -107,9 +167,15 @@ class Rehearsal:
         client = self.emulator.client("secretsmanager")
         prefix = service.stack.outputs()["SecretsPrefix"]
         names = [secret["Name"] for secret in client.list_secrets(MaxResults=100)["SecretList"]]
-        return {
-            name: client.get_secret_value(SecretId=name)["SecretString"] for name in names if name.startswith(prefix)
-        }
+        # An update may have added one that is still empty.
+        return {name: value for name in names if name.startswith(prefix) and (value := self._value(client, name))}
+
+    def _value(self, secrets: Any, name: str) -> str | None:
+        try:
+            value: str = secrets.get_secret_value(SecretId=name)["SecretString"]
+        except secrets.exceptions.ResourceNotFoundException:
+            return None
+        return value
 
     def _fixed_names(self, stack: Stack) -> list[str]:
         """What is there of a stack's parts that the template names."""
@@ -125,17 +191,26 @@ class Rehearsal:
         return [name for name in tables + buckets if name.startswith(f"{stack.name}-")]
 
     def deploy_second(self) -> str:
-        said = self._deploy(SECOND)
+        said = self._deploy(SECOND, self.source, **TESTED)
         service = self.services[SECOND]
         shared = stand_ins.shared_names(self.services[FIRST].stack.names(), service.stack.names())
         assert not shared, f"both environments have {', '.join(shared)}"
-        service.provision()
+        service.client = credentials(self.manual.follow("Deploy"))
         token = service.token()
         service.call(token, "GET", "/webhook/list").expect(200)
         # Each environment has an issuer and keys of its own.
         self.services[FIRST].call(token, "GET", "/webhook/list").expect(401)
         self._serves()
         return said
+
+    def contract(self) -> str:
+        service = self.services[SECOND]
+        tests = ContractTests(self.tests, service)
+        schedules = stand_ins.FrequentSchedules(self.emulator, self.template, service.stack.resources())
+        try:
+            return tests.run(tests.describe(self.source))
+        finally:
+            schedules.stop()
 
     def _serves(self) -> str:
         """The first environment issues tokens, and knows its webhook."""
@@ -214,12 +289,12 @@ class Rehearsal:
         token = service.token()
         made = {"name": "Rehearsal", "eventUrl": self.receiver.url, "eventList": [EVENT_TYPE]}
         self.webhook = service.call(token, "POST", "/webhook", made).expect(201).json()
-        delivery = self._publish(token, "B-1")
+        self.delivery = self._publish(token, "B-1")
         received = until("the delivery", 60, lambda: self.receiver.event_of("B-1"))
         assert received.verified(self.webhook["signingSecret"])["type"] == EVENT_TYPE
 
         def recorded() -> Any:
-            shown = service.call(token, "GET", f"/webhook/delivery/{delivery}").expect(200).json()
+            shown = service.call(token, "GET", f"/webhook/delivery/{self.delivery}").expect(200).json()
             return shown if shown["status"] == "delivered" else None
 
         shown = until("the attempt", 30, recorded)
@@ -235,17 +310,76 @@ class Rehearsal:
         return identifier
 
     def ingest(self) -> None:
-        detail = {"type": EVENT_TYPE, "managingEntityIdentifier": ENTITY, "data": {"booking": "B-2"}}
-        entry = {
-            "EventBusName": "default",
-            "Source": "platform.bookings",
-            "DetailType": f"waypost.{FIRST}.event",
-            "Detail": json.dumps(detail),
-        }
-        put = self.emulator.client("events").put_events(Entries=[entry])
+        put = json.loads(self.manual.follow(BUS, "aws events put-events"))
         assert put["FailedEntryCount"] == 0, put
-        received = until("the delivery", 60, lambda: self.receiver.event_of("B-2"))
+        received = until("the delivery", 60, lambda: self.receiver.event_of("B-1001"))
         received.verified(self.webhook["signingSecret"])
+
+    def reject(self) -> None:
+        """An event of a type that there is not, as a service would put it on the bus."""
+        entry = {"Source": "platform.bookings", "DetailType": f"waypost.{FIRST}.event", "Detail": '{"type": "none"}'}
+        assert self.emulator.client("events").put_events(Entries=[entry])["FailedEntryCount"] == 0
+        queue, sqs = self.services[FIRST].stack.outputs()["RejectedEventsUrl"], self.emulator.client("sqs")
+
+        def waiting() -> bool | None:
+            counted = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["ApproximateNumberOfMessages"])
+            return counted["Attributes"]["ApproximateNumberOfMessages"] != "0" or None
+
+        until("the rejected event", 60, waiting)
+        said = self.manual.follow(BUS)
+        assert '"reason"' in said and '"rejected"' in said, said
+        # The one that was handed over was rejected again, and the old message is gone.
+        left = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, VisibilityTimeout=0).get("Messages", [])
+        assert len(left) == 1, left
+
+    def rotate_data_keys(self) -> None:
+        self.manual.follow("Rotating the keys of sealed secrets")
+        self._publish(self._serves(), "B-4")
+        received = until("the delivery", 60, lambda: self.receiver.event_of("B-4"))
+        received.verified(self.webhook["signingSecret"])
+
+    def applications(self) -> None:
+        service = self.services[FIRST]
+        made = self.manual.follow("Applications").strip().splitlines()
+        first, second = credentials("\n".join(made[:2])), credentials("\n".join(made[2:]))
+        for client in (first, second):
+            service.ask_for_token(client).expect(200)
+        listed = self.manual.follow("The operator's program")
+        assert "Channel manager" in listed and "Back office" not in listed, listed
+
+    def set_up_provider(self) -> None:
+        service = self.services[FIRST]
+        provider = "/payment/provider/stripe/connection"
+        token = service.token()
+        assert service.call(token, "POST", provider).expect(404).problem() == "provider-not-found"
+        self.manual.follow("Payment providers", places={"ENVIRONMENT": FIRST})
+        service.call(token, "POST", provider).expect(201)
+
+    def try_geo_ip(self) -> None:
+        service = self.services[FIRST]
+        secrets, prefix = self.emulator.client("secretsmanager"), service.stack.outputs()["SecretsPrefix"]
+        key = json.loads(secrets.get_secret_value(SecretId=f"{prefix}task-key")["SecretString"])["key"]
+        variables = {"BASE_URL": service.address, "TOKEN": service.token(), "TASK_KEY": key, "ENVIRONMENT": FIRST}
+        said = json.loads(self.manual.follow("Geo-IP databases", variables=variables))
+        assert "status" not in said, said
+
+    def replace_keys(self) -> None:
+        service = self.services[FIRST]
+        old = service.token()
+        self.manual.follow("Rotating the keys that sign tokens")
+
+        def refused() -> bool | None:
+            return service.call(old, "GET", "/webhook/list").status == 401 or None
+
+        # A function looks for revocations and new keys once a minute.
+        until("the refusal of an old token", 90, refused)
+        service.call(service.token(), "GET", "/webhook/list").expect(200)
+
+    def followed(self) -> str:
+        left, vain = self.manual.left(), self.manual.mentioned_in_vain()
+        assert not left, f"neither run nor said why not: {'; '.join(left)}"
+        assert not vain, f"no such commands: {'; '.join(vain)}"
+        return "docs/operations.md"
 
     def lose_message(self) -> None:
         service = self.services[FIRST]

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from stack import Stack
 
 Found = TypeVar("Found")
-ENTITY = "hotel-1"
+ENTITY = "my-hotel"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class Service:
     def __init__(self, stack: Stack, admin: Path) -> None:
         self.stack = stack
         self._admin = admin
-        self._api = stack.resources()["Api"]
+        # By its path at the emulator: by its host, `/oauth2/token` would reach the emulator's Cognito.
+        self.address = f"{stack.emulator.endpoint}/_aws/execute-api/{stack.resources()['Api']}/$default"
         self.client: tuple[str, str] = ("", "")
 
     def admin(self, *arguments: str) -> str:
@@ -59,20 +60,20 @@ class Service:
 
     def provision(self) -> None:
         """Provisions the stack with an application for `ENTITY`."""
-        printed = self.admin("provision", "--name", "Rehearsal", "--entity", ENTITY)
-        values = dict(line.split("=", 1) for line in printed.splitlines() if "=" in line)
-        self.client = (values["CLIENT_ID"], values["CLIENT_SECRET"])
+        self.client = credentials(self.admin("provision", "--name", "Rehearsal", "--entity", ENTITY))
+
+    def register(self, name: str, entity: str) -> tuple[str, str]:
+        """Registers one more application; returns its identifier and secret."""
+        return credentials(self.admin("application", "create", "--name", name, "--entity", entity))
 
     def request(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
     ) -> Answer:
-        """A request to the API by its path at the emulator. By its host, `/oauth2/token` would reach the emulator's Cognito.
-        """
-        emulator = self.stack.emulator
-        connection = http.client.HTTPConnection("127.0.0.1", emulator.port, timeout=60)
+        """A request to the API."""
+        address = urlsplit(f"{self.address}{path}")
+        connection = http.client.HTTPConnection(address.netloc, timeout=60)
         try:
-            address = f"/_aws/execute-api/{self._api}/$default{path}"
-            connection.request(method, address, body=body, headers=headers or {})
+            connection.request(method, address._replace(scheme="", netloc="").geturl(), body=body, headers=headers or {})
             answer = connection.getresponse()
             text = answer.read().decode()
             return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, text)
@@ -98,6 +99,12 @@ class Service:
             headers["Content-Type"] = "application/json"
             content = json.dumps(body).encode()
         return self.request(method, f"/api/managing-entity/{entity}{path}", content, headers)
+
+
+def credentials(printed: str) -> tuple[str, str]:
+    """The identifier and the secret that the operator's program prints."""
+    values = dict(line.split("=", 1) for line in printed.splitlines() if "=" in line)
+    return values["CLIENT_ID"], values["CLIENT_SECRET"]
 
 
 def until(what: str, limit: float, look: Callable[[], Found | None]) -> Found:

@@ -2,6 +2,7 @@
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import botocore.exceptions
@@ -12,6 +13,7 @@ from emulator import Emulator
 
 # What leads to the versions of the functions.
 ALIAS = "live"
+VERSION = "AWS::Lambda::Version"
 # Kinds of resources whose names lie within another part of the stack.
 WITHIN = ("AWS::ApiGatewayV2::Stage",)
 
@@ -22,7 +24,8 @@ class Stack:
     def __init__(self, emulator: Emulator, bundle: Bundle, environment: str) -> None:
         self.emulator = emulator
         self.environment = environment
-        self.name = f"waypost-{environment}"
+        # As docs/operations.md calls them.
+        self.name = "waypost" if environment == "production" else f"waypost-{environment}"
         self.bundle = bundle
         self._formation = emulator.client("cloudformation")
         self._lambda = emulator.client("lambda")
@@ -36,18 +39,23 @@ class Stack:
             "DeliveryAllowHttp": "true",
             # A new key signs at once, so that a rotation needs no ten minutes.
             "SigningKeyLead": "0s",
+            # It would go to the public address, which leads nowhere here.
+            "Canary": "false",
             # The emulator has no CodeDeploy: an alias leads to its new version at once.
             "Rollout": "AllAtOnce",
         }
 
-    def template(self) -> Template:
-        """The template as CloudFormation gets it, with the present parameters."""
-        return self.bundle.expanded(self.parameters)
+    def template(self, source: Path | None = None) -> Template:
+        """The project's template, or another one, as CloudFormation gets it, with the present parameters."""
+        return self.bundle.expanded(source or self.bundle.source, self.parameters)
 
     def create(self, template: Template) -> str:
         """Deploys it for the first time, as `sam deploy` does. Returns the status in which that ended."""
         self._formation.create_stack(StackName=self.name, **self._described(template), OnFailure="ROLLBACK")
-        return self._settled()
+        status = self._settled()
+        if status == "CREATE_COMPLETE":
+            self._stand_in(template)
+        return status
 
     def update(self, template: Template) -> str | None:
         """Deploys it again. Returns the status in which that ended; nothing, where there was no change."""
@@ -57,7 +65,15 @@ class Stack:
             if "No updates are to be performed" in error.response["Error"]["Message"]:
                 return None
             raise
-        return self._settled()
+        status = self._settled()
+        self._stand_in(template)
+        return status
+
+    def _stand_in(self, template: Template) -> None:
+        """Does what the emulator leaves out of a deployment."""
+        table, emulator = self.resources()["Table"], self.emulator
+        stand_ins.embedded_table(emulator.client("dynamodb"), emulator.client("dynamodb", emulator.table.endpoint), table)
+        self.route(template)
 
     def delete(self) -> None:
         """Removes it; what the template retains stays."""
@@ -73,10 +89,19 @@ class Stack:
         return {
             "TemplateURL": f"{self.emulator.endpoint}/{BUCKET}/{key}",
             "Parameters": [
-                {"ParameterKey": name, "ParameterValue": value} for name, value in self.parameters.items()
+                {"ParameterKey": name, "ParameterValue": value}
+                for name, value in self.parameters.items()
+                # The last release has not all of them.
+                if name in template["Parameters"]
             ],
             "Capabilities": ["CAPABILITY_IAM"],
         }
+
+    def left_out(self, template: Template) -> set[str]:
+        """What is not deployed: what a stand-in takes out, and what a condition does."""
+        parts = template["Resources"]
+        present = stand_ins.metric_math(stand_ins.rotation_schedule(template)[0])["Resources"]
+        return {name for name, part in parts.items() if name not in present or "Condition" in part}
 
     def status(self) -> str | None:
         """The stack's status; nothing, if it is not there."""
@@ -112,7 +137,7 @@ class Stack:
     def versions(self) -> set[str]:
         """The versions of its functions."""
         kinds = {resource["PhysicalResourceId"]: resource["ResourceType"] for resource in self._summaries()}
-        return {name for name, kind in kinds.items() if kind == "AWS::Lambda::Version"}
+        return {name for name, kind in kinds.items() if kind == VERSION}
 
     def names(self) -> set[tuple[str, str]]:
         """The types and names of its parts, without names within another part, such as those of an API's stages."""

@@ -2,9 +2,21 @@
 beside what is left for AWS to show.
 """
 
+import threading
 from typing import Any
 
+import table
 from bundle import Template
+from emulator import Emulator
+
+
+def embedded_table(emulated: Any, embedded: Any, name: str) -> None:
+    """The emulator's table checks a condition and writes in two steps. The project's embedded one, which the functions and
+    the operator's program have in its place, is given the table that CloudFormation made. The arguments are clients of
+    DynamoDB, and the table's name.
+    """
+    table.deploy(emulated, embedded, name)
+
 
 def rotation_schedule(template: Template) -> tuple[Template, str]:
     """The emulator refuses AWS::SecretsManager::RotationSchedule. Returns the template without it, and the logical id of
@@ -36,26 +48,33 @@ def _is_of_several_metrics(resource: dict[str, Any]) -> bool:
 
 def routes(apigateway: Any, api: str, template: Template, resources: dict[str, str]) -> int:
     """The emulator ignores the OpenAPI body of an API, so each operation of it becomes a route by API Gateway's own
-    calls. Returns how many there are. `resources` has the ARN of each function's alias, by its logical id.
+    calls. Returns how many there are. `resources` has the ARN of each function's alias, by its logical id, and the names of
+    functions, to which a release without aliases leads.
     """
     (definition,) = (
         resource["Properties"]["Body"]
         for resource in template["Resources"].values()
         if resource["Type"] == "AWS::ApiGatewayV2::Api"
     )
-    present = {route["RouteKey"] for route in apigateway.get_routes(ApiId=api, MaxResults="500")["Items"]}
+    present = {route["RouteKey"]: route["RouteId"] for route in apigateway.get_routes(ApiId=api, MaxResults="500")["Items"]}
     keys = {}
     for path, operations in definition["paths"].items():
         for method, operation in operations.items():
             address = operation["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
-            alias = address.split("functions/${", 1)[1].split("}", 1)[0]
-            keys["$default" if path == "/$default" else f"{method.upper()} {path}"] = resources[alias]
-    for key, arn in keys.items():
-        if key not in present:
-            integration = apigateway.create_integration(
-                ApiId=api, IntegrationType="AWS_PROXY", IntegrationUri=arn, PayloadFormatVersion="2.0"
-            )
-            apigateway.create_route(ApiId=api, RouteKey=key, Target=f"integrations/{integration['IntegrationId']}")
+            target = address.split("functions/${", 1)[1].split("}", 1)[0].removesuffix(".Arn")
+            keys["$default" if path == "/$default" else f"{method.upper()} {path}"] = resources[target]
+    for key, function in keys.items():
+        integration = apigateway.create_integration(
+            ApiId=api, IntegrationType="AWS_PROXY", IntegrationUri=function, PayloadFormatVersion="2.0"
+        )
+        target = f"integrations/{integration['IntegrationId']}"
+        if key in present:
+            apigateway.update_route(ApiId=api, RouteId=present[key], Target=target)
+        else:
+            apigateway.create_route(ApiId=api, RouteKey=key, Target=target)
+    for key, route in present.items():
+        if key not in keys:
+            apigateway.delete_route(ApiId=api, RouteId=route)
     return len(keys)
 
 
@@ -64,3 +83,36 @@ def shared_names(first: set[tuple[str, str]], second: set[tuple[str, str]]) -> l
     of both, by type and name.
     """
     return [f"{kind} {name}" for kind, name in sorted(first & second)]
+
+
+class FrequentSchedules:
+    """Tests of a bundle of their own have its schedules every half second; on AWS the most frequent one is each minute, for
+    which hundreds of tests cannot wait. So what is to run every minute is run all the time while they do, beside the
+    emulator's own schedules, which a step of its own shows.
+    """
+
+    def __init__(self, emulator: Emulator, template: Template, resources: dict[str, str]) -> None:
+        self._ended = threading.Event()
+        schedules = [part["Properties"] for part in template["Resources"].values() if part["Type"] == "AWS::Scheduler::Schedule"]
+        targets = [schedule["Target"] for schedule in schedules if schedule["ScheduleExpression"] == "rate(1 minute)"]
+        assert targets, "the template has no schedule of every minute"
+        self._threads = [
+            threading.Thread(target=self._run, args=(emulator, resources[target["Arn"]["Ref"]], target))
+            for target in targets
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, emulator: Emulator, function: str, target: dict[str, Any]) -> None:
+        client = emulator.client("lambda")
+        payload = target.get("Input", "{}").encode()
+        while not self._ended.wait(0.5):
+            try:
+                client.invoke(FunctionName=function, Payload=payload)["Payload"].read()
+            except Exception:  # noqa: BLE001: the next run follows, and a test that needs this one says so
+                continue
+
+    def stop(self) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join(5)

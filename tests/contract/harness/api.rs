@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use super::{Application, Bundle, Contract, promises::common_faults};
+use super::{Application, Bundle, Contract, promises::common_faults, stack::needs_bundle};
 
 /// A client of one bundle.
 #[derive(Clone)]
@@ -48,8 +48,13 @@ pub struct ApiResponse {
 impl Api {
     /// A client of this bundle, with connections of its own.
     pub fn of(bundle: &Bundle, contract: &Arc<Contract>) -> Self {
+        Self::with(Arc::new(bundle.service_env()), contract)
+    }
+
+    /// A client of the service that these variables describe.
+    pub fn with(env: Arc<std::collections::BTreeMap<String, String>>, contract: &Arc<Contract>) -> Self {
         Self {
-            env: Arc::new(bundle.service_env()),
+            env,
             http: client(Ipv4Addr::LOCALHOST),
             contract: Arc::clone(contract),
             tokens: Arc::default(),
@@ -59,11 +64,20 @@ impl Api {
 
     /// The same client at another address of the loopback interface.
     pub fn at_address(&self, address: Ipv4Addr) -> Self {
+        if self.env.contains_key("API_ADDRESS") {
+            needs_bundle("a gateway that says which address a request came from");
+        }
         Self { http: client(address), ..self.clone() }
     }
 
+    /// The address that the service says it has.
     pub fn base_url(&self) -> &str {
         &self.env["BASE_URL"]
+    }
+
+    /// Where requests to that address are sent.
+    pub fn address(&self) -> &str {
+        self.env.get("API_ADDRESS").map_or(self.base_url(), String::as_str)
     }
 
     /// Every answer about payments that any test has seen: the path, and head and body.
@@ -177,7 +191,7 @@ impl Call {
 
     /// The same where the service may be gone: nothing is said of an answer that does not come.
     pub async fn attempt(self) -> Result<ApiResponse, reqwest::Error> {
-        let url = format!("{}{}", self.api.base_url(), self.path);
+        let url = format!("{}{}", self.api.address(), self.path);
         let mut request = self.api.http.request(self.method.clone(), url).headers(self.headers);
         if let Some(body) = self.body {
             request = request.body(body);

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
+
+use super::secret;
 
 /// The credentials that service.env names, for the environment of an AWS SDK.
 const VARIABLES: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"];
@@ -27,18 +29,41 @@ pub fn aws_variables(env: &BTreeMap<String, String>) -> [(&'static str, String);
 
 /// A request that invokes a function, as what triggers it on AWS does; it is still to be given the event.
 pub fn invocation(env: &BTreeMap<String, String>, function: &str) -> reqwest::RequestBuilder {
+    // In a stack, CloudFormation has named the function.
+    let variable = format!("FUNCTION_{}", function.to_uppercase().replace('-', "_"));
+    let function = env.get(&variable).map_or(function, String::as_str);
     let url = format!("{}/2015-03-31/functions/{function}/invocations", env["LAMBDA_ENDPOINT"]);
     reqwest::Client::new().post(url).header("authorization", aws_authorization_of(env))
 }
 
-/// Deletes a secret of a bundle at once.
-pub async fn delete_secret(env: &BTreeMap<String, String>, name: &str) {
-    let request = json!({ "SecretId": format!("waypost/local/{name}"), "ForceDeleteWithoutRecovery": true });
-    let deleted = reqwest::Client::new()
+/// The address of a queue of the template. In a stack, CloudFormation has named the queue, and an output says how.
+pub fn queue_url(env: &BTreeMap<String, String>, queue: &str) -> String {
+    let in_bundle = || format!("{}/000000000000/{queue}", env["SERVICES_ENDPOINT"]);
+    env.get(&format!("{queue}Url")).cloned().unwrap_or_else(in_bundle)
+}
+
+/// Asks Secrets Manager, as an operator does.
+pub async fn secrets_manager(
+    env: &BTreeMap<String, String>,
+    operation: &str,
+    request: &Value,
+) -> Result<Value, String> {
+    let sent = reqwest::Client::new()
         .post(&env["SERVICES_ENDPOINT"])
-        .header("x-amz-target", "secretsmanager.DeleteSecret")
+        .header("x-amz-target", format!("secretsmanager.{operation}"))
         .header("content-type", "application/x-amz-json-1.1")
         .header("authorization", aws_authorization_of(env))
         .body(request.to_string());
-    assert_eq!(deleted.send().await.expect("the stand-in answers").status(), 200);
+    let answer = sent.send().await.map_err(|error| format!("{operation}: {error}"))?;
+    let (status, text) = (answer.status(), answer.text().await.unwrap_or_default());
+    if !status.is_success() {
+        return Err(format!("{operation}: {status}: {text}"));
+    }
+    serde_json::from_str(&text).map_err(|error| format!("{operation}: {error}"))
+}
+
+/// Deletes a secret of the service at once.
+pub async fn delete_secret(env: &BTreeMap<String, String>, name: &str) {
+    let request = json!({ "SecretId": secret(env, name), "ForceDeleteWithoutRecovery": true });
+    secrets_manager(env, "DeleteSecret", &request).await.expect("it is there");
 }

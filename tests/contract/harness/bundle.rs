@@ -122,11 +122,7 @@ impl Bundle {
 
     /// The variables of `service.env`.
     pub fn service_env(&self) -> BTreeMap<String, String> {
-        let text = fs::read_to_string(self.data().join("service.env")).expect("it is there once the service answers");
-        text.lines()
-            .filter_map(|line| line.split_once('='))
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect()
+        variables(&fs::read_to_string(self.data().join("service.env")).expect("it is there once the service answers"))
     }
 
     /// The process number of `local` itself.
@@ -206,6 +202,12 @@ impl Drop for Bundle {
             rights::collect(&self.data());
         }
     }
+}
+
+/// The variables in the text of a `service.env`.
+pub fn variables(text: &str) -> BTreeMap<String, String> {
+    let pairs = text.lines().filter_map(|line| line.split_once('='));
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 /// Writes secrets into their folder, readable by their owner only.

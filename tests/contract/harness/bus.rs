@@ -6,9 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use super::{LONG, aws_authorization_of, invocation, until};
-
-const QUEUE: &str = "000000000000/RejectedEvents";
+use super::{LONG, aws_authorization_of, invocation, queue_url, until};
 
 /// Messages taken from the queues of all bundles so far, by the queue's address: a reader takes those of others as
 /// well.
@@ -54,7 +52,7 @@ impl Bus {
 
     /// The rejected events so far that contain this text.
     pub async fn rejected(&self, text: &str) -> Vec<Rejected> {
-        let url = format!("{}/{QUEUE}", self.env["SERVICES_ENDPOINT"]);
+        let url = queue_url(&self.env, "RejectedEvents");
         let mut all = TAKEN.lock().await;
         let taken = all.entry(url.clone()).or_default();
         loop {

@@ -1,6 +1,6 @@
 //! Access tokens made by the tests: some that the issuer might have made, and many that it never would.
 
-use std::fs;
+use std::{collections::BTreeMap, fs};
 
 use aws_lc_rs::{
     encoding::AsDer,
@@ -28,9 +28,13 @@ impl Forge {
     pub fn of(bundle: &Bundle) -> Self {
         let secret = fs::read(bundle.data().join("secrets/signing-key.json")).expect("the bundle has made a key");
         let secret: Value = serde_json::from_slice(&secret).expect("secrets are JSON");
+        Self::with(&secret, &bundle.service_env())
+    }
+
+    /// Uses the key that is the current one in a secret `signing-key`.
+    pub fn with(secret: &Value, env: &BTreeMap<String, String>) -> Self {
         let text = |name: &str| secret["current"][name].as_str().expect("the secret has its members").to_owned();
         let pkcs8 = BASE64_STANDARD.decode(text("pkcs8")).expect("the key is in base64");
-        let env = bundle.service_env();
         Self {
             kid: text("kid"),
             key: EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &pkcs8).expect("the key is a key"),

@@ -24,13 +24,16 @@ pub mod rights;
 mod run;
 mod scripts;
 mod signature;
+mod stack;
 mod suite;
 mod table;
 
 pub use account::{Account, account, unrecorded};
 pub use admin::{Admin, admin};
 pub use api::{Api, ApiResponse, Call};
-pub use aws::{aws_authorization, aws_authorization_of, aws_variables, delete_secret, invocation};
+pub use aws::{
+    aws_authorization, aws_authorization_of, aws_variables, delete_secret, invocation, queue_url, secrets_manager,
+};
 pub use bundle::{Bundle, Settings, free_port, local, project};
 pub use bus::Bus;
 pub use clock::{now, time};
@@ -48,5 +51,6 @@ pub(crate) use run::tests;
 pub use run::{Test, run};
 pub use scripts::{node, python};
 pub use signature::{is_signed_by, signature};
+pub use stack::secret;
 pub use suite::{Application, Interposed, Suite};
 pub use table::Table;

@@ -36,7 +36,11 @@ impl Simulation {
         let providers = providers.map_err(|error| format!("the simulated providers do not start: {error}"))?;
         let secrets =
             setups.iter().map(|setup| (format!("provider-{}", setup.name), secret(setup, &providers, &pem(&key))));
-        Ok(Self { secrets: secrets.collect(), providers })
+        let mut secrets: Secrets = secrets.collect();
+        // A built-in one that no test connects, for the test that takes it away.
+        let unused = json!({ "clientId": "unused", "clientSecret": "unused", "scope": SCOPES });
+        secrets.insert("provider-adyen".to_owned(), unused);
+        Ok(Self { secrets, providers })
     }
 }
 

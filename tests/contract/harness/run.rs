@@ -1,4 +1,4 @@
-//! Runs the tests side by side against one bundle, which it starts before and stops after them.
+//! Runs the tests side by side against one bundle, which it starts before and stops after them, or against a deployed stack.
 
 use std::{
     cell::RefCell,
@@ -8,12 +8,14 @@ use std::{
     sync::Arc,
 };
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Completion, Conclusion, Failed, Trial};
 use tokio::runtime::Runtime;
 
 use super::{
-    Suite,
+    Bundle, Suite,
     rights::{self, Whole},
+    stack::NeedsBundle,
+    suite::Service,
     until_gone,
 };
 
@@ -80,15 +82,34 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
     let running = |test: &Test| trial(named(test), test.run, &runtime, &suite).with_ignored_flag(test.on_demand);
     let trials = tests.iter().map(running).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
-    let ended = runtime.block_on(end(&suite));
+    match &suite.service {
+        Service::Stack(_) => conclusion.exit_code(),
+        Service::Bundle(bundle) => runtime.block_on(end(bundle, &conclusion, &arguments)),
+    }
+}
+
+fn trial(name: &str, run: fn(Arc<Suite>) -> Running, runtime: &Arc<Runtime>, suite: &Arc<Suite>) -> Trial {
+    let (runtime, suite) = (Arc::clone(runtime), Arc::clone(suite));
+    Trial::ignorable_test(name, move || match panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(suite)))) {
+        Ok(()) => Ok(Completion::Completed),
+        Err(panic) => match panic.downcast_ref() {
+            Some(NeedsBundle(what)) => Ok(Completion::ignored_with(format!("needs {what}"))),
+            None => Err(Failed::from(PANIC.take().unwrap_or_default())),
+        },
+    })
+}
+
+/// Stops the bundle, and says how all went: the tests, the end itself, and the functions' rights.
+async fn end(bundle: &Bundle, conclusion: &Conclusion, arguments: &Arguments) -> ExitCode {
+    let ended = stop(bundle).await;
     if conclusion.has_failed() || ended.is_err() {
-        eprintln!("{}", suite.bundle.logs());
+        eprintln!("{}", bundle.logs());
     }
     if let Err(fault) = ended {
         eprintln!("{fault}");
         return ExitCode::FAILURE;
     }
-    rights::collect(&suite.bundle.data());
+    rights::collect(&bundle.data());
     let all = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.ignored;
     #[expect(clippy::disallowed_methods, reason = "a choice of who runs the tests, as the arguments are")]
     let of_one = std::env::var("RIGHTS_OF");
@@ -101,17 +122,9 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn trial(name: &str, run: fn(Arc<Suite>) -> Running, runtime: &Arc<Runtime>, suite: &Arc<Suite>) -> Trial {
-    let (runtime, suite) = (Arc::clone(runtime), Arc::clone(suite));
-    Trial::test(name, move || {
-        let outcome = panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(suite))));
-        outcome.map_err(|_| Failed::from(PANIC.take().unwrap_or_default()))
-    })
-}
-
-async fn end(suite: &Suite) -> Result<(), String> {
-    let children = suite.bundle.processes();
-    let status = suite.bundle.stop().await;
+async fn stop(bundle: &Bundle) -> Result<(), String> {
+    let children = bundle.processes();
+    let status = bundle.stop().await;
     if !status.success() {
         return Err(format!("the bundle did not end well at SIGTERM: {status}"));
     }

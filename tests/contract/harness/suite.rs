@@ -13,12 +13,23 @@ use std::{
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{Api, Bundle, Contract, Entity, Forge, Secrets, Settings, Simulation, Table, free_port, project};
+use super::{
+    Admin, Api, Bundle, Contract, Entity, Forge, Secrets, Settings, Simulation, Table, admin, free_port,
+    stack::{self, Stack, needs_bundle},
+};
 use doubles::{Interposer, provider::Providers};
 
-/// The bundle that tests share, and the means to start others.
+/// What runs the service that tests share.
+pub enum Service {
+    /// A bundle of this machine, which the suite starts and stops.
+    Bundle(Bundle),
+    /// A stack that was deployed before.
+    Stack(Stack),
+}
+
+/// The service that tests share, and the means to start others.
 pub struct Suite {
-    pub bundle: Bundle,
+    pub service: Service,
     pub api: Api,
     pub contract: Arc<Contract>,
     /// The payment providers of every bundle.
@@ -60,19 +71,58 @@ impl Application {
 }
 
 impl Suite {
-    /// Starts the payment providers, and then the bundle, which knows their addresses.
+    /// Starts the payment providers, and then the bundle, which knows their addresses; or takes the stack that is deployed.
     pub async fn start() -> Result<Self, String> {
         let contract = Arc::new(Contract::read());
         let simulation = Simulation::start().await?;
-        let bundle = Bundle::start(Settings::default(), &simulation.secrets).await?;
+        #[expect(clippy::disallowed_methods, reason = "a choice of who runs the tests, as the arguments are")]
+        let (service, api) = match std::env::var_os(stack::VARIABLE) {
+            Some(file) => {
+                let stack = Stack::of(file.as_ref(), &simulation.secrets).await?;
+                let api = Api::with(Arc::clone(&stack.env), &contract);
+                (Service::Stack(stack), api)
+            }
+            None => {
+                let bundle = Bundle::start(Settings::default(), &simulation.secrets).await?;
+                let api = Api::of(&bundle, &contract);
+                (Service::Bundle(bundle), api)
+            }
+        };
         Ok(Self {
-            api: Api::of(&bundle, &contract),
-            bundle,
+            service,
+            api,
             contract,
             simulation,
             entities: AtomicU32::new(1),
             other_bundles: Semaphore::new(OTHER_BUNDLES as usize),
         })
+    }
+
+    /// The bundle, for a test of its processes, files or settings. A deployed stack has none, and the test ends.
+    pub fn bundle(&self) -> &Bundle {
+        match &self.service {
+            Service::Bundle(bundle) => bundle,
+            Service::Stack(_) => needs_bundle("processes and files of a bundle"),
+        }
+    }
+
+    /// A place for a bundle beside the first. Beside a deployed stack there is none, and the test ends.
+    fn places(&self) -> &Semaphore {
+        match self.service {
+            Service::Bundle(_) => &self.other_bundles,
+            Service::Stack(_) => needs_bundle("a bundle of its own"),
+        }
+    }
+
+    /// Runs the operator's program for the service.
+    pub async fn admin(&self, arguments: &[&str]) -> Admin {
+        match &self.service {
+            Service::Bundle(bundle) => admin(bundle, arguments).await,
+            Service::Stack(stack) => {
+                let (options, variables) = stack.for_admin();
+                Admin::run(options.iter().chain(arguments), &variables).await
+            }
+        }
     }
 
     /// A managing entity that no other test uses.
@@ -101,7 +151,7 @@ impl Suite {
     /// The only bundle beside the first, for tests that measure latencies or load the machine: a second one that does
     /// so would be measured with it.
     pub async fn only_other_bundle(&self, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
-        let permits = self.other_bundles.acquire_many(OTHER_BUNDLES).await.expect("the semaphore is never closed");
+        let permits = self.places().acquire_many(OTHER_BUNDLES).await.expect("the semaphore is never closed");
         let bundle = Bundle::start_with(settings, &self.simulation.secrets, Vec::new()).await;
         let bundle = bundle.expect("another bundle starts beside the first");
         let api = Api::of(&bundle, &self.contract);
@@ -130,7 +180,7 @@ impl Suite {
         secrets: &Secrets,
         arguments: Vec<String>,
     ) -> (Bundle, Api, SemaphorePermit<'_>) {
-        let permit = self.other_bundles.acquire().await.expect("the semaphore is never closed");
+        let permit = self.places().acquire().await.expect("the semaphore is never closed");
         let bundle = Bundle::start_with(settings, secrets, arguments).await;
         let bundle = bundle.expect("another bundle starts beside the first");
         let api = Api::of(&bundle, &self.contract);
@@ -156,7 +206,7 @@ impl Suite {
 
     /// Takes the place of a bundle, for tests that start one themselves.
     pub async fn no_other_bundle(&self) -> SemaphorePermit<'_> {
-        self.other_bundles.acquire().await.expect("the semaphore is never closed")
+        self.places().acquire().await.expect("the semaphore is never closed")
     }
 
     pub fn providers(&self) -> &Providers {
@@ -167,8 +217,11 @@ impl Suite {
         Table::of(&self.api.env)
     }
 
-    /// Makes tokens of its own with the bundle's key.
+    /// Makes tokens of its own with the service's key.
     pub fn forge(&self) -> Forge {
-        Forge::of(&self.bundle)
+        match &self.service {
+            Service::Bundle(bundle) => Forge::of(bundle),
+            Service::Stack(stack) => Forge::with(&stack.signing_key, &stack.env),
+        }
     }
 }
