@@ -22,10 +22,7 @@ use storage::{
 };
 use webhooks::{
     canary::{self, CanarySecret, SECRET, fresh_signing_key},
-    subscriptions::{
-        Webhooks,
-        register::{RegisterError, Registration},
-    },
+    subscriptions::{WebhookError, Webhooks, register::Registration},
 };
 
 /// Why the canary was not provided.
@@ -39,7 +36,7 @@ pub enum CanaryError {
     Application(#[from] ApplicationError),
     /// Its webhook was not made.
     #[error("the canary's webhook could not be made")]
-    Webhook(#[from] RegisterError),
+    Webhook(#[from] WebhookError),
 }
 
 /// A fresh secret, which names an entity, an application and a webhook that are yet to be made.

@@ -82,7 +82,7 @@ endpoints! {
 
     // The canary.
     /// The signature is the credential.
-    CANARY_RECEIVER: Call = "canary-receiver", Endpoint::public().taking_json();
+    CANARY_RECEIVER: Call = "canary-receiver", Endpoint::public();
 
     // The API as a whole.
     OPENAPI: Call = "openapi", Endpoint::public();

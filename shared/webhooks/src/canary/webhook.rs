@@ -2,7 +2,8 @@
 
 use super::secret::CanarySecret;
 use crate::subscriptions::{
-    register::{NewWebhook, RegisterError, Registration},
+    WebhookError,
+    register::{NewWebhook, Registration},
     secret::SigningSecret,
 };
 use auth::AuthorizedEntity;
@@ -13,7 +14,7 @@ pub const PATH: &str = "/task/canary";
 pub(super) const EVENT_TYPE: &str = "booking.created";
 
 /// Makes the canary's webhook, unless it is there and leads to the receiver below this address.
-pub async fn provide(registration: &Registration, secret: &CanarySecret, base_url: &str) -> Result<(), RegisterError> {
+pub async fn provide(registration: &Registration, secret: &CanarySecret, base_url: &str) -> Result<(), WebhookError> {
     let entity = AuthorizedEntity::of_canary(secret.managing_entity_identifier.clone());
     let key = SigningSecret::of(secret.signing_key.clone());
     let new = NewWebhook::plain("Canary", format!("{base_url}{PATH}"), EVENT_TYPE);
