@@ -170,7 +170,7 @@ async fn only_failed_deliveries_are_recovered(suite: Arc<Suite>) {
 
 async fn deliveries_that_a_disabled_webhook_has_cancelled_are_recovered_when_it_is_enabled_again(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
-    let soon = Behaviour::answer(429, &[("Retry-After", "2")], "");
+    let soon = Behaviour::answer(429, &[("Retry-After", "6")], "");
     let hook = hook_for(&entity, "booking.created", &receiver.on("/", [soon])).await;
     let mut ids = publish(&entity, "booking.created", 3).await;
     receiver.until("/", 3).await;

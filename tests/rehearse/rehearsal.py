@@ -93,6 +93,8 @@ class Rehearsal:
     def expand(self) -> str:
         self.template = Stack(self.emulator, self.bundle, FIRST).template()
         self.released = Stack(self.emulator, self.bundle, FIRST).template(LAST_RELEASE)
+        # The present program stands for the last release's, and reads outputs that only the present template has.
+        self.released["Outputs"] = self.template["Outputs"] | self.released["Outputs"]
         return f"{len(self.template['Resources'])} resources, {len(self.released['Resources'])} in the last release"
 
     def fail_first(self) -> str:
@@ -112,12 +114,12 @@ class Rehearsal:
         return f"left behind and removed by hand: {table}"
 
     def deploy_last_release(self) -> str:
-        return self._deploy(FIRST, LAST_RELEASE)
+        return self._deploy(FIRST, self.released)
 
-    def _deploy(self, environment: str, source: Path, **parameters: str) -> str:
+    def _deploy(self, environment: str, template: Template | None = None, **parameters: str) -> str:
         stack = Stack(self.emulator, self.bundle, environment)
         stack.parameters |= parameters
-        status = stack.create(stack.template(source))
+        status = stack.create(template or stack.template())
         assert status == "CREATE_COMPLETE", f"{status}: {stack.failures()}"
         self.services[environment] = Service(stack, self.binaries / "waypost-admin")
         return f"{len(stack.resources())} resources"
@@ -157,11 +159,23 @@ class Rehearsal:
         received.verified(self.webhook["signingSecret"])
 
     def provision(self) -> None:
-        service = self.services[FIRST]
+        service, secrets = self.services[FIRST], self.emulator.client("secretsmanager")
+        # The secrets that the present program alone knows are lent to it meanwhile.
+        lent = self._new_secrets()
+        for name in lent:
+            secrets.create_secret(Name=name)
         service.provision()
         before = self._secrets(service)
         service.admin("provision")
         assert self._secrets(service) == before, "a secret that has a value was replaced"
+        for name in lent:
+            secrets.delete_secret(SecretId=name, ForceDeleteWithoutRecovery=True)
+
+    def _new_secrets(self) -> list[str]:
+        """The names of the secrets that the last release has not."""
+        parts, former = self.template["Resources"], self.released["Resources"]
+        new = [part for name, part in parts.items() if part["Type"] == "AWS::SecretsManager::Secret" and name not in former]
+        return [part["Properties"]["Name"]["Fn::Sub"].replace("${Environment}", FIRST) for part in new]
 
     def _secrets(self, service: Service) -> dict[str, str]:
         client = self.emulator.client("secretsmanager")
@@ -191,7 +205,7 @@ class Rehearsal:
         return [name for name in tables + buckets if name.startswith(f"{stack.name}-")]
 
     def deploy_second(self) -> str:
-        said = self._deploy(SECOND, self.source, **TESTED)
+        said = self._deploy(SECOND, **TESTED)
         service = self.services[SECOND]
         shared = stand_ins.shared_names(self.services[FIRST].stack.names(), service.stack.names())
         assert not shared, f"both environments have {', '.join(shared)}"
