@@ -28,7 +28,7 @@ async fn answer(suite: &Suite, function: &str) -> Option<(Value, String)> {
     }
     let path =
         format!("{}:{}", project().join("tests/python").display(), "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
-    let data = suite.bundle.data();
+    let data = suite.bundle().data();
     let output = sam("")
         .args(["invoke", function, "--data"])
         .arg(&data)

@@ -39,7 +39,7 @@ fn sent(received: &Received) -> [String; 3] {
 
 /// The lines of a function's log with this text in them.
 fn lines(suite: &Suite, function: &str, text: &str) -> Vec<Value> {
-    let log = fs::read_to_string(suite.bundle.data().join(format!("logs/{function}.log"))).unwrap_or_default();
+    let log = fs::read_to_string(suite.bundle().data().join(format!("logs/{function}.log"))).unwrap_or_default();
     let lines = log.lines().filter(|line| line.contains(text) && !line.contains("\"_aws\""));
     lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
-    Admin, Api, Bundle, Contract, Entity, Forge, Secrets, Settings, Simulation, Table, admin, free_port,
+    Admin, Api, Bundle, Contract, Entity, Forge, Secrets, Settings, Simulation, Table, admin, free_port, project,
     stack::{self, Stack, needs_bundle},
 };
 use doubles::{Interposer, provider::Providers};
