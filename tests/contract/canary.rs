@@ -1,13 +1,13 @@
 //! The canary: an event that the deployment sends through itself, and what its receiver refuses.
 
-use std::{fs, sync::Arc, time::SystemTime};
+use std::{fs, sync::Arc};
 
 use serde_json::{Value, json};
 
 use crate::{
     harness::{
-        Application, Bundle, Entity, LONG, Settings, Suite, Table, delete_secret, free_port, invocation, signature,
-        tests, until,
+        Application, Bundle, Entity, LONG, Settings, Suite, Table, delete_secret, free_port, invocation, now,
+        signature, tests, until,
     },
     metrics::{lines, sum, values},
 };
@@ -92,11 +92,11 @@ async fn calls_that_the_canary_did_not_sign_are_refused_and_noted_nowhere(suite:
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let (env, secret) = (bundle.service_env(), secret(&bundle));
     let (table, key) = (Table::of(&env), format!("whsec_{}", member(&secret, "signingKey")));
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs();
+    let now = now();
     let (id, body) = ("evt_01kaqf2x9bg0c7m5y8w3t6r1qd", r#"{"data":{"canary":true}}"#);
-    let call = |time: u64, signed: &str, sent: &str| {
+    let call = |time: i64, signed: &str, sent: &str| {
         let signature = signature(&key, id, &time.to_string(), signed.as_bytes());
-        let call = api.post(PATH).header("webhook-id", id.to_owned()).header("webhook-timestamp", time.to_string());
+        let call = api.post(PATH).header("webhook-id", id).header("webhook-timestamp", time.to_string());
         call.header("webhook-signature", signature).body("application/json", sent)
     };
     let refused = async |call: crate::harness::Call| {
@@ -109,12 +109,11 @@ async fn calls_that_the_canary_did_not_sign_are_refused_and_noted_nowhere(suite:
     refused(call(now + 600, body, body)).await;
     let other_key = format!("whsec_{}", "A".repeat(43) + "=");
     let forged = signature(&other_key, id, &now.to_string(), body.as_bytes());
-    let call_of_another =
-        api.post(PATH).header("webhook-id", id.to_owned()).header("webhook-timestamp", now.to_string());
+    let call_of_another = api.post(PATH).header("webhook-id", id).header("webhook-timestamp", now.to_string());
     refused(call_of_another.header("webhook-signature", forged).body("application/json", body)).await;
     call(now, body, body).expect(200).await;
     let noted = table.item(&format!("CANARY#{id}"), "ARRIVAL").await.expect("a good one is noted");
-    let kept: u64 = noted["expiresAt"]["N"].as_str().and_then(|time| time.parse().ok()).expect("a time");
+    let kept: i64 = noted["expiresAt"]["N"].as_str().and_then(|time| time.parse().ok()).expect("a time");
     assert!((now..now + 2 * 3_600).contains(&kept), "it is removed within an hour or so: {noted}");
     assert!(bundle.stop().await.success());
 }

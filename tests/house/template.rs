@@ -246,7 +246,7 @@ fn x_ray_records_every_function_by_a_parameter_and_none_without_it() {
             let role = function["Properties"]["Role"]["Fn::GetAtt"][0].as_str().expect("a role of its own");
             let policies = resources[role]["Properties"]["ManagedPolicyArns"].to_string();
             assert_eq!(policies.contains("policy/AWSXrayWriteOnlyAccess"), is_active, "{id}: {policies}");
-            let mode = is_active.then(|| json!({ "Mode": { "Ref": "Tracing" } })).unwrap_or_default();
+            let mode = if is_active { json!({ "Mode": { "Ref": "Tracing" } }) } else { Value::Null };
             assert_eq!(function["Properties"]["TracingConfig"], mode, "{id}");
         }
         let roles = of_type(&resources, "AWS::IAM::Role").into_iter().map(|(_, role)| role.to_string());

@@ -22,7 +22,7 @@ use doubles::{Interposer, provider::Providers};
 /// What runs the service that tests share.
 pub enum Service {
     /// A bundle of this machine, which the suite starts and stops.
-    Bundle(Bundle),
+    Bundle(Box<Bundle>),
     /// A stack that was deployed before.
     Stack(Stack),
 }
@@ -85,7 +85,7 @@ impl Suite {
             None => {
                 let bundle = Bundle::start(Settings::default(), &simulation.secrets).await?;
                 let api = Api::of(&bundle, &contract);
-                (Service::Bundle(bundle), api)
+                (Service::Bundle(Box::new(bundle)), api)
             }
         };
         Ok(Self {

@@ -1,4 +1,4 @@
-//! A webhook's deliveries of a [`Group`], in the order in which they were made. The index `byWebhook` has each group in
+//! A webhook's deliveries of a [`IndexGroup`], in the order in which they were made. The index `byWebhook` has each group in
 //! a partition of its own.
 //!
 //! A delivery stands in the index only while it is in one of the groups. One that is delivered at its first attempts is

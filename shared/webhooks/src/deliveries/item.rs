@@ -6,7 +6,7 @@
 //! | large attempt | `DLV#{delivery}` / `ATT#0001` |
 //!
 //! A head stands in the index `byEntity` for listing, in `byDue` while the delivery is open, and in `byWebhook` while
-//! it is in a [`Group`].
+//! it is in a [`IndexGroup`].
 //!
 //! An attempt stands in the head while the head stays small: then one write of one unit records both. Larger attempts
 //! are items of their own, so that a change of the head never costs more than two units, however long its history.
@@ -68,7 +68,7 @@ pub struct HeadItem {
     pub(super) attempts: Vec<Attempt>,
     pub(super) entity_key: String,
     pub(super) created_key: String,
-    /// Its [`Group`], while it is in one.
+    /// Its [`IndexGroup`], while it is in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) webhook_key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
