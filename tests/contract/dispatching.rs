@@ -31,7 +31,7 @@ async fn until_health(entity: &Entity, hook: &Hook, health: &str) {
 
 async fn a_webhook_that_has_moved_is_not_disabled_by_a_410_of_its_old_address(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
-    let hook = entity.hook(&receiver.on("/old", [Behaviour::status(410).after(Duration::from_secs(5))])).await;
+    let hook = entity.hook(&receiver.on("/old", [Behaviour::status(410).after(Duration::from_secs(12))])).await;
     let id = entity.publish(json!({})).await;
     receiver.until("/old", 1).await;
     change(&entity, &hook, json!({ "eventUrl": receiver.on("/new", [Behaviour::status(204)]) })).await;

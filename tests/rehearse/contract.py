@@ -31,6 +31,9 @@ EMULATORS_OWN = {
         "publish::a_body_that_is_not_json_is_refused_as_a_whole",
         "token::a_request_that_is_too_large_is_a_problem",
     ],
+    "the emulator's bus hands no `TraceHeader` on": [
+        "traces::an_event_of_the_bus_goes_on_with_the_trace_of_its_trace_header",
+    ],
     "the emulator hands a function another text of the same JSON": [
         "ingest::a_rejected_event_that_the_queue_does_not_take_as_it_is_says_what_was_changed",
         "ingest::an_event_of_the_bus_may_be_as_large_as_any_other_and_no_larger",

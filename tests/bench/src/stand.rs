@@ -170,11 +170,13 @@ pub const FORM: &str = "application/x-www-form-urlencoded";
 /// A folder with all functions, those that are deployed and the others.
 fn link_functions(folder: &Path, release: &[&str]) -> Result<(), Box<dyn Error>> {
     fs::create_dir(folder)?;
-    for function in fs::read_dir("functions")? {
-        let name = function?.file_name();
-        let build = if release.iter().any(|release| name == *release) { "release" } else { "debug" };
-        let binary = fs::canonicalize(Path::new("target").join(build).join(&name))?;
-        symlink(binary, folder.join(&name))?;
+    for family in fs::read_dir("functions")? {
+        for function in fs::read_dir(family?.path().join("src/bin"))? {
+            let source = function?.path();
+            let name = source.file_stem().ok_or("a file has a name")?;
+            let build = if release.iter().any(|release| name == *release) { "release" } else { "debug" };
+            symlink(fs::canonicalize(Path::new("target").join(build).join(name))?, folder.join(name))?;
+        }
     }
     Ok(())
 }
