@@ -168,9 +168,9 @@ def check_what_was_built(architecture):
             fail(f"{folder} is the function's package, and {', '.join(sorted(stray))} is no part of it: remove it")
 
 
-def tool(name):
-    """The path of a program: of the environment that runs this script, or else of the operator's."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+def tool(name, *folders):
+    """The path of a program, in these folders or else in the operator's PATH."""
+    path = os.pathsep.join([*map(str, folders), os.environ.get("PATH", "")])
     return shutil.which(name, path=path) or fail(f"{name} is not installed; docs/operations.md says what a deployment needs")
 
 
@@ -245,7 +245,9 @@ def sam(environment, parameters):
     # An empty value has to be quoted.
     overrides = [f"{name}={value}" if value else f'{name}=""' for name, value in parameters.items()]
     deployed = subprocess.run([
-        tool("sam"), "deploy", "--template-file", str(written(environment, parameters)), "--config-file", str(file_of(environment)),
+        # The SAM that is pinned stands beside the Python that runs this.
+        tool("sam", Path(sys.executable).parent), "deploy",
+        "--template-file", str(written(environment, parameters)), "--config-file", str(file_of(environment)),
         "--no-confirm-changeset", "--no-fail-on-empty-changeset", "--parameter-overrides", *overrides,
     ])
     if deployed.returncode:
