@@ -5,21 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::applications::{ApplicationError, Credentials, OperatorsApplications, fresh_credentials};
-use auth::{
-    entity::Entities,
-    scope::{Scope, Scopes},
-};
-use base::{
-    clock::{Clock, SystemClock},
-    ids::WebhookId,
-    random::{self, SystemRandom},
-};
+use auth::{Entities, Scope, Scopes};
+use base::{Clock, SystemClock, SystemRandom, WebhookId, random};
 use issuer::applications::new_application::NewApplication;
-use storage::{
-    sealing::KeyRings,
-    secrets::{SecretError, Secrets},
-    table::Table,
-};
+use storage::{KeyRings, SecretError, Secrets, Table};
 use webhooks::{
     canary::{self, CanarySecret, SECRET, fresh_signing_key},
     subscriptions::{WebhookError, Webhooks, register::Registration},

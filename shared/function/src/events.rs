@@ -12,11 +12,8 @@ use serde::{
 use serde_json::value::{RawValue, to_raw_value};
 use tracing::Instrument;
 
-use base::{
-    logging,
-    random::SharedRandom,
-    trace::{LambdaTrace, Trace},
-};
+use base::trace::{LambdaTrace, Trace};
+use base::{SharedRandom, logging};
 
 /// A handler of events as the runtime calls it: JSON in, JSON out.
 pub(crate) type EventHandler = dyn Fn(LambdaEvent<Box<RawValue>>) -> BoxFuture<'static, Result<Box<RawValue>, lambda_runtime::Error>>

@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use base::{EventId, Time};
-use storage::table::{Put, Table, TableError, is_new};
+use storage::table::{Put, is_new};
+use storage::{Table, TableError};
 
 /// How long the table keeps an arrival: the run that waits for it looks for a minute at most.
 const KEPT: Duration = Duration::from_secs(60 * 60);

@@ -10,16 +10,9 @@ use super::{
     arrivals::Arrivals,
     secret::{CanarySecret, SecretSource},
 };
-use base::{
-    clock::{SharedClock, Time},
-    ids::EventId,
-    refreshed::Refreshed,
-};
+use base::{EventId, SharedClock, Time, refreshed::Refreshed};
 use problem::{Problem, ProblemKind};
-use storage::{
-    secrets::{SecretError, Secrets},
-    table::{Table, TableError},
-};
+use storage::{SecretError, Secrets, Table, TableError};
 
 /// The greatest difference between a delivery's time and the receiver's clock.
 const TOLERANCE: Duration = Duration::from_secs(5 * 60);
@@ -118,7 +111,7 @@ mod tests {
 
     use super::*;
     use crate::{deliveries::signature, subscriptions::secret::SigningSecret};
-    use base::{random::SystemRandom, testing::CountingRandom};
+    use base::{SystemRandom, testing::CountingRandom};
 
     const NOW: Time = Time::from_millis(1_795_167_900_123);
     const BODY: &str = r#"{"data":{}}"#;

@@ -17,19 +17,10 @@ use super::{
     secret::{CanarySecret, SECRET},
     webhook::EVENT_TYPE,
 };
-use base::{
-    clock::{SharedClock, pause},
-    environment::{Environment, FromEnvironment},
-    ids::EventId,
-    logging,
-    metric::{Metrics, Name, Number},
-    wait::Wait,
-};
+use base::metric::{Metrics, Name, Number};
+use base::{Environment, EventId, FromEnvironment, SharedClock, logging, pause, wait::Wait};
 use outbound::{AttemptError, Limits, Outbound, USER_AGENT, addresses::AddressRules};
-use storage::{
-    secrets::{SecretError, SecretText, Secrets},
-    table::{Table, TableError},
-};
+use storage::{SecretError, SecretText, Secrets, Table, TableError};
 
 /// Longer than the gate works on a request. A token has some kilobytes at most.
 const LIMITS: Limits = Limits { connect: Duration::from_secs(5), whole: Duration::from_secs(15), body: 64 * 1024 };

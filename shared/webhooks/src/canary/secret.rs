@@ -4,12 +4,8 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Deserializer};
 
 use auth::EntityId;
-use base::{
-    ids::WebhookId,
-    random::{self, Random},
-    refreshed::Source,
-};
-use storage::secrets::{SecretBytes, SecretError, SecretText, Secrets};
+use base::{Random, WebhookId, random, refreshed::Source};
+use storage::{SecretBytes, SecretError, SecretText, Secrets};
 
 /// The secret's name after the prefix.
 pub const SECRET: &str = "canary";
