@@ -22,7 +22,7 @@ pub struct Filters {
     pub created_to: Option<Time>,
 }
 
-const TIME: &str = "a time in RFC 3339 with no more than milliseconds, such as 2026-11-20T09:45:00.123Z";
+const TIME: &str = "a time in RFC 3339, in UTC or with an offset, such as 2026-11-20T09:45:00.123Z";
 
 impl Filters {
     /// Takes the filters from a query, which notes their violations.
