@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::delivery::Status;
-use crate::events::catalogue;
+use crate::events::{catalogue, unknown};
 use base::{Time, WebhookId};
 use problem::Query;
 
@@ -28,8 +28,9 @@ impl Filters {
     /// Takes the filters from a query, which notes their violations.
     pub fn take(query: &mut Query<'_>) -> Self {
         let status = query.optional("status", "pending, delivered, retrying, failed or cancelled", Status::parse);
-        let kind = query.optional("type", "the key of an event type of the catalogue", |text| {
-            catalogue::find(text).map(|found| found.value)
+        let kind = query.optional("type", "one text", Some).and_then(|text| {
+            let found = catalogue::find(text).map(|found| found.value);
+            query.violations.note("type", found.ok_or_else(|| unknown::no_type(text)))
         });
         let webhook = query.optional("webhookIdentifier", "the identifier of a webhook", WebhookId::parse);
         let created_from = query.optional("createdFrom", TIME, Time::of_client);

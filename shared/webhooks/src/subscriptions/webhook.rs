@@ -9,6 +9,7 @@ use super::{
     endpoint::{KeptEndpoint, SealContext},
     secret::RevealedSecret,
 };
+use crate::events::group;
 use auth::EntityId;
 use base::{Time, WebhookId};
 
@@ -21,7 +22,7 @@ pub struct Webhook {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) disabled_reason: Option<String>,
     pub(crate) enabled: bool,
-    /// It wants every type, if the list is empty.
+    /// The types, and the groups of types, that it wants; it wants every type, if the list is empty.
     pub(crate) event_list: Vec<String>,
     #[serde(flatten)]
     pub(crate) endpoint: KeptEndpoint,
@@ -75,7 +76,9 @@ pub struct WebhookView {
 impl Webhook {
     /// Whether it wants events of this type.
     pub fn wants(&self, kind: &str) -> bool {
-        self.enabled && (self.event_list.is_empty() || self.event_list.iter().any(|wanted| wanted == kind))
+        self.enabled
+            && (self.event_list.is_empty()
+                || self.event_list.iter().any(|wanted| wanted == kind || group::has(wanted, kind)))
     }
 
     /// The webhook as its owner sees it, without a secret.
@@ -134,6 +137,31 @@ pub(super) mod tests {
             owner_identifier: EntityId::parse("demo-hotel").expect("an entity"),
             slow_until: None,
             version: 7,
+        }
+    }
+
+    #[test]
+    fn a_webhook_wants_its_types_and_those_of_its_groups_also_types_that_are_new() {
+        let wanting = |list: &[&str]| Webhook {
+            enabled: true,
+            event_list: list.iter().copied().map(str::to_owned).collect(),
+            ..webhook()
+        };
+        let some = wanting(&["payment.received", "booking.*"]);
+        for (kind, wanted) in [
+            ("payment.received", true),
+            ("booking.created", true),
+            ("booking.note.added", true),
+            ("booking.added_to_the_catalogue_later", true),
+            ("payment.refunded", false),
+            ("bookings.created", false),
+        ] {
+            assert_eq!(some.wants(kind), wanted, "{kind}");
+            assert!(wanting(&[]).wants(kind));
+            assert!(
+                !Webhook { enabled: false, ..wanting(&["booking.*"]) }.wants(kind),
+                "a disabled webhook wants nothing"
+            );
         }
     }
 }
