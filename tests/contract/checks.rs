@@ -46,6 +46,7 @@ const TABLE: &[Row] = &[
     ("changeWebhook", Some(nothing), 404),
     ("removeWebhook", None, 404),
     ("rotateWebhookSecret", Some(nothing), 404),
+    ("endPreviousSecret", None, 404),
     ("testWebhook", Some(nothing), 404),
     ("webhookStats", None, 404),
     ("showDelivery", None, 404),

@@ -53,6 +53,7 @@ endpoints! {
     CHANGE_WEBHOOK: EntityCall = "change-webhook", Endpoint::needs(IntegrationsWrite).taking_json();
     REMOVE_WEBHOOK: EntityCall = "remove-webhook", Endpoint::needs(IntegrationsRemove);
     ROTATE_WEBHOOK_SECRET: EntityCall = "rotate-webhook-secret", Endpoint::needs(IntegrationsWrite).taking_json();
+    END_PREVIOUS_SECRET: EntityCall = "end-previous-secret", Endpoint::needs(IntegrationsRemove);
     TEST_WEBHOOK: EntityCall = "test-webhook", Endpoint::needs(IntegrationsWrite).taking_json();
     WEBHOOK_STATS: EntityCall = "webhook-stats", Endpoint::needs(IntegrationsRead);
 

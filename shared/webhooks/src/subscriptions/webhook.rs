@@ -31,6 +31,9 @@ pub struct Webhook {
     pub(crate) last_update: Time,
     pub(crate) name: String,
     pub(crate) owner_identifier: EntityId,
+    /// When the signing secret ends, or ended, that the present one has replaced. Not written: it is read from the secrets.
+    #[serde(skip)]
+    pub(crate) previous_secret_ends: Option<Time>,
     /// Until when it counts as slow: see [`super::pace`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) slow_until: Option<Time>,
@@ -67,6 +70,9 @@ pub struct WebhookView {
     last_update: Time,
     name: String,
     owner_identifier: EntityId,
+    /// Absent unless a secret signs that was replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous_secret_expires_date: Option<Time>,
     /// Shown once, when the webhook is registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     signing_secret: Option<RevealedSecret>,
@@ -81,8 +87,8 @@ impl Webhook {
                 || self.event_list.iter().any(|wanted| wanted == kind || group::has(wanted, kind)))
     }
 
-    /// The webhook as its owner sees it, without a secret.
-    pub fn view(&self, health: Health) -> WebhookView {
+    /// The webhook as its owner sees it at this moment, without a secret.
+    pub fn view(&self, health: Health, now: Time) -> WebhookView {
         WebhookView {
             created_date: self.created_date,
             disabled_reason: self.disabled_reason.clone(),
@@ -95,6 +101,7 @@ impl Webhook {
             last_update: self.last_update,
             name: self.name.clone(),
             owner_identifier: self.owner_identifier.clone(),
+            previous_secret_expires_date: self.previous_secret_ends.filter(|end| now < *end),
             signing_secret: None,
             version: self.version,
         }
@@ -135,6 +142,7 @@ pub(super) mod tests {
             last_update: now,
             name: "n".into(),
             owner_identifier: EntityId::parse("demo-hotel").expect("an entity"),
+            previous_secret_ends: None,
             slow_until: None,
             version: 7,
         }
