@@ -172,7 +172,7 @@ async fn what_is_made_can_be_followed_to_where_it_is_shown_changed_and_removed(s
         ("createWebhook", vec!["showWebhook", "changeWebhook", "removeWebhook", "rotateWebhookSecret", "testWebhook"]),
         ("createWebhook", vec!["recoverDeliveries", "webhookStats", "listDeliveries"]),
         ("rotateWebhookSecret", vec!["endPreviousSecret"]),
-        ("publishEvent", vec!["showDelivery", "resendDelivery"]),
+        ("publishEvent", vec!["showEvent", "showDelivery", "resendDelivery"]),
         ("testWebhook", vec!["showDelivery", "resendDelivery"]),
         ("listDeliveries", vec!["showDelivery", "resendDelivery", "listDeliveries"]),
         (

@@ -61,6 +61,8 @@ kinds! {
         "Send the body as JSON in UTF-8 with the header `Content-Type: application/json`.";
     InvalidRequest = "invalid-request", BAD_REQUEST, "The request has invalid values",
         "One or more values of the path, the query or the body are missing, malformed or unknown. `properties.violations` lists every one of them with its field and what it should be. Members that the operation does not know are refused as well, so that a misspelt name is never silently lost.";
+    EventNotFound = "event-not-found", NOT_FOUND, "There is no such event",
+        "The managing entity has no event with this identifier, it is older than the time for which events are kept, or no webhook wanted it when it was published: such an event is not kept.";
     WebhookNotFound = "webhook-not-found", NOT_FOUND, "There is no such webhook",
         "The managing entity has no webhook with this identifier. Its webhooks are listed at …/webhook/list.";
     ApplicationNotFound = "application-not-found", NOT_FOUND, "There is no such application",
