@@ -147,8 +147,7 @@ mod tests {
             &[("createdTo", "2026-11-20T09:45:00Z")],
             &[("createdFrom", "2026-11-20T09:45:00Z"), ("createdTo", "2026-11-20T09:45:00Z")],
         ];
-        let texts: std::collections::BTreeSet<_> =
-            all.iter().map(|pairs| read(pairs).expect("read").to_string()).collect();
+        let texts: BTreeSet<_> = all.iter().map(|pairs| read(pairs).expect("read").to_string()).collect();
         assert_eq!(texts.len(), all.len());
         let spelt = [("createdFrom", "2026-11-20T09:45:00.000Z")];
         assert_eq!(read(&spelt).expect("read").to_string(), read(all[7]).expect("read").to_string());
