@@ -47,6 +47,7 @@ const TABLE: &[Row] = &[
     ("removeWebhook", None, 404),
     ("rotateWebhookSecret", Some(nothing), 404),
     ("testWebhook", Some(nothing), 404),
+    ("resumeWebhook", Some(nothing), 404),
     ("webhookStats", None, 404),
     ("showDelivery", None, 404),
     ("listDeliveries", None, 200),

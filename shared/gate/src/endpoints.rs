@@ -54,6 +54,7 @@ endpoints! {
     REMOVE_WEBHOOK: EntityCall = "remove-webhook", Endpoint::needs(IntegrationsRemove);
     ROTATE_WEBHOOK_SECRET: EntityCall = "rotate-webhook-secret", Endpoint::needs(IntegrationsWrite).taking_json();
     TEST_WEBHOOK: EntityCall = "test-webhook", Endpoint::needs(IntegrationsWrite).taking_json();
+    RESUME_WEBHOOK: EntityCall = "resume-webhook", Endpoint::needs(IntegrationsWrite).taking_json();
     WEBHOOK_STATS: EntityCall = "webhook-stats", Endpoint::needs(IntegrationsRead);
 
     // Events and their deliveries.

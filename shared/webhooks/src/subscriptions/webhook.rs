@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    breaker::Health,
     endpoint::{KeptEndpoint, SealContext},
     secret::RevealedSecret,
+    standing::Standing,
 };
 use auth::EntityId;
 use base::{Time, WebhookId};
@@ -60,7 +60,8 @@ pub struct WebhookView {
     event_list: Vec<String>,
     event_url: String,
     headers: BTreeMap<String, &'static str>,
-    health: Health,
+    #[serde(flatten)]
+    standing: Standing,
     /// The webhook's identifier.
     pub id: WebhookId,
     last_update: Time,
@@ -79,7 +80,7 @@ impl Webhook {
     }
 
     /// The webhook as its owner sees it, without a secret.
-    pub fn view(&self, health: Health) -> WebhookView {
+    pub fn view(&self, standing: Standing) -> WebhookView {
         WebhookView {
             created_date: self.created_date,
             disabled_reason: self.disabled_reason.clone(),
@@ -87,7 +88,7 @@ impl Webhook {
             event_list: self.event_list.clone(),
             event_url: self.endpoint.shown_url(),
             headers: self.endpoint.shown_headers(),
-            health,
+            standing,
             id: self.id.clone(),
             last_update: self.last_update,
             name: self.name.clone(),
