@@ -191,13 +191,13 @@ ADMIN = $(if $(STACK),cargo build,$(BUILD_SERVICE)) --package waypost-admin && t
 # What a make variable holds, as one word for the shell, whatever is in it.
 quoted = '$(subst ','\'',$(1))'
 APPLICATION = --name $(call quoted,$(NAME)) --entity $(call quoted,$(ENTITY)) $(if $(SCOPES),--scopes $(call quoted,$(SCOPES))) \
-	$(if $(OWNER),--owner $(call quoted,$(OWNER)))
+	$(if $(OWNER),--owner $(call quoted,$(OWNER))) $(if $(filter yes,$(MAY_PUBLISH)),--may-publish)
 
 provision: rust ## Fills the empty secrets of STACK= and, with NAME= ENTITY=, registers an application
-	@test -n "$(STACK)" || { echo "Say which: make provision STACK=waypost NAME='First application' ENTITY=my-hotel" >&2; exit 1; }
+	@test -n "$(STACK)" || { echo "Say which: make provision STACK=waypost NAME='First application' ENTITY=my-hotel MAY_PUBLISH=yes" >&2; exit 1; }
 	@$(ADMIN) provision $(if $(NAME)$(ENTITY),$(APPLICATION))
 
-application: rust ## Makes an application (NAME= ENTITY='a b'; SCOPES= OWNER=), or does COMMAND='list a'
+application: rust ## Makes an application (NAME= ENTITY='a b'; SCOPES= OWNER= MAY_PUBLISH=yes), or does COMMAND='list a'
 	@test -n $(call quoted,$(COMMAND)) || { test -n $(call quoted,$(NAME)) && test -n $(call quoted,$(ENTITY)); } || \
 		{ echo "Say which: make application NAME='Channel manager' ENTITY=my-hotel" >&2; exit 1; }
 	@$(ADMIN) application $(or $(COMMAND),create $(APPLICATION))

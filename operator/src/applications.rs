@@ -128,6 +128,14 @@ impl OperatorsApplications {
         Ok(self.applications.of(owner).await.map_err(Cause::from)?)
     }
 
+    /// Lets an application publish events, or no longer. Taking the right ends the application's tokens within a minute.
+    pub async fn let_publish(&self, client_id: &str, may_publish: bool) -> Result<Application, ApplicationError> {
+        let (notes, now) = (Notes::default(), SystemClock.now());
+        let changed = self.applications.let_publish(&OPERATOR, client_id, may_publish, &notes, now).await?;
+        audit::write(&self.environment, Action::ChangeApplication, &notes);
+        Ok(changed)
+    }
+
     /// Gives an application a new secret. The previous one is accepted for as long as the overlap.
     pub async fn add_secret(&self, client_id: &str, overlap: Duration) -> Result<AddedSecret, ApplicationError> {
         let notes = Notes::default();

@@ -55,6 +55,7 @@ mod payments_secrecy;
 mod payments_start;
 mod problems;
 mod publish;
+mod publishing_right;
 mod publishing_share;
 mod queue_chaos;
 mod receivers;
@@ -138,6 +139,7 @@ fn main() -> ExitCode {
         payments::TESTS,
         ingest::TESTS,
         publish::TESTS,
+        publishing_right::TESTS,
         publishing_share::TESTS,
         webhook_changes::TESTS,
         webhook_removal::TESTS,

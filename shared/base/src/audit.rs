@@ -44,6 +44,8 @@ actions! {
     IntrospectToken = "token.introspect",
     /// An application is registered.
     CreateApplication = "application.create",
+    /// An application is given a right, or loses it.
+    ChangeApplication = "application.change",
     /// An application is removed.
     RemoveApplication = "application.remove",
     /// An application gets a secret.

@@ -7,7 +7,7 @@ use std::{
 
 use auth::{EntityId, Scope, Scopes};
 use base::{ClientSecretId, Clock, SystemClock};
-use clap::{Args, Subcommand, error::ErrorKind};
+use clap::{Args, Subcommand, ValueEnum, error::ErrorKind};
 use issuer::applications::{
     Application,
     credential_removal::{CredentialName, CredentialRemoved},
@@ -27,9 +27,10 @@ use crate::{
 pub const EXAMPLES: &str = "\
 Examples:
   waypost-admin application create --stack waypost --name 'Channel manager' --entity 'hotel-1 hotel-2' --scopes 'booking.read'
-  waypost-admin application create --stack waypost --name 'Back office' --entity '*'
+  waypost-admin application create --stack waypost --name 'Back office' --entity '*' --may-publish
   waypost-admin application list hotel-1 --data .local
   waypost-admin application show CLIENT_ID --stack waypost --json
+  waypost-admin application publishing CLIENT_ID off --stack waypost
   waypost-admin application add-secret CLIENT_ID --overlap-seconds 3600 --stack waypost
   waypost-admin application remove-secret CLIENT_ID SECRET_ID --stack waypost";
 
@@ -48,6 +49,13 @@ pub enum Command {
         /// The managing entity.
         #[arg(value_parser = EntityId::parse)]
         owner: EntityId,
+    },
+    /// Lets an application publish events from its next token on, or no longer: its tokens then end within a minute.
+    Publishing {
+        /// Its client identifier.
+        client_id: String,
+        /// Whether it may publish.
+        right: Right,
     },
     /// Gives an application a new secret, prints it this once, and lets the old one end.
     AddSecret {
@@ -79,6 +87,13 @@ pub enum Command {
     },
 }
 
+/// A right that an application is given, or loses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Right {
+    On,
+    Off,
+}
+
 /// A new application, as arguments describe it.
 #[derive(Debug, Args)]
 pub struct Registration {
@@ -94,6 +109,9 @@ pub struct Registration {
     /// The managing entity that manages it over HTTP; the first of its own, when none is given.
     #[arg(long, value_parser = EntityId::parse)]
     owner: Option<EntityId>,
+    /// Lets it publish events, and make applications that may. Without this it may do all else that its scopes allow.
+    #[arg(long)]
+    may_publish: bool,
 }
 
 fn secret_id(text: &str) -> Result<ClientSecretId, String> {
@@ -120,6 +138,14 @@ impl Command {
                 let texts: Vec<_> = found.iter().map(|application| Shown(application).to_string()).collect();
                 let none = format!("{owner} manages no application");
                 output.write(views, if texts.is_empty() { none } else { texts.join("\n") })
+            }
+            Self::Publishing { client_id, right } => {
+                let changed = applications.let_publish(&client_id, right == Right::On).await?;
+                let text = match right {
+                    Right::On => "may publish events, with the tokens that it asks for from now on",
+                    Right::Off => "may not publish events; the tokens with which it could end within a minute",
+                };
+                output.write(changed.view(SystemClock.now(), None), format!("{} {text}", changed.name))
             }
             Self::AddSecret { client_id, overlap_seconds } => {
                 let overlap = Duration::from_secs(overlap_seconds.into());
@@ -152,7 +178,7 @@ impl Registration {
         let scopes = if self.scopes.is_empty() { Scopes::ALL } else { self.scopes.into_iter().collect() };
         let entities = checked_entities(self.entity)
             .map_err(|fault| usage(ErrorKind::ValueValidation, &format!("the list of managing entities {fault}")))?;
-        let new = NewApplication::of_operator(self.name, scopes, entities);
+        let new = NewApplication::of_operator(self.name, scopes, entities).publishing(self.may_publish);
         Ok(NewApplication { owner: self.owner.or(new.owner.clone()), ..new })
     }
 }
@@ -188,7 +214,8 @@ impl Display for Shown<'_> {
         let owner = application.owner.as_ref().map_or("operators only", EntityId::as_str);
         writeln!(f, "  managed by {owner}")?;
         writeln!(f, "  for        {}", entities.join(" "))?;
-        write!(f, "  scopes     {}", application.scopes)?;
+        writeln!(f, "  scopes     {}", application.scopes)?;
+        write!(f, "  publishes  {}", if application.may_publish { "yes" } else { "no" })?;
         for secret in application.kept_secrets(now) {
             let id = secret.id.as_str();
             write!(f, "\n  secret     {id}  made {}", secret.created_date)?;

@@ -163,6 +163,7 @@ impl Memory {
             key_id: self.key.kid().to_owned(),
             scopes,
             entities: application.entities,
+            may_publish: application.may_publish,
             issued: now,
             expires: now + LIFETIME,
         };
