@@ -46,6 +46,7 @@ mod metrics;
 mod oauth_clients;
 mod openapi;
 mod operational_events;
+mod operator_lists;
 mod payments;
 mod payments_callback;
 mod payments_failures;
@@ -120,6 +121,7 @@ fn main() -> ExitCode {
         canary::TESTS,
         dispatching::TESTS,
         operational_events::TESTS,
+        operator_lists::TESTS,
         local_run::TESTS,
         stand_ins::TESTS,
         slow_clients::TESTS,

@@ -2,6 +2,7 @@
 
 use std::{
     fmt::{self, Display},
+    net::IpAddr,
     time::Duration,
 };
 
@@ -14,7 +15,7 @@ use issuer::applications::{
     new_application::{NewApplication, checked_entities, checked_entity, checked_name},
     register::Created,
 };
-use operator::applications::OperatorsApplications;
+use operator::{applications::OperatorsApplications, guesses};
 use serde_json::json;
 use storage::SecretText;
 
@@ -29,10 +30,12 @@ Examples:
   waypost-admin application create --stack waypost --name 'Channel manager' --entity 'hotel-1 hotel-2' --scopes 'booking.read'
   waypost-admin application create --stack waypost --name 'Back office' --entity '*' --may-publish
   waypost-admin application list hotel-1 --data .local
+  waypost-admin application list --all --stack waypost --json
   waypost-admin application show CLIENT_ID --stack waypost --json
   waypost-admin application publishing CLIENT_ID off --stack waypost
   waypost-admin application add-secret CLIENT_ID --overlap-seconds 3600 --stack waypost
-  waypost-admin application remove-secret CLIENT_ID SECRET_ID --stack waypost";
+  waypost-admin application remove-secret CLIENT_ID SECRET_ID --stack waypost
+  waypost-admin application unblock 192.0.2.1 --stack waypost";
 
 /// Makes, shows and removes applications, the clients of the token issuer, and their credentials.
 #[derive(Debug, Subcommand)]
@@ -44,11 +47,14 @@ pub enum Command {
         /// Its client identifier.
         client_id: String,
     },
-    /// Lists the applications that a managing entity manages.
+    /// Lists the applications that a managing entity manages, or all of the deployment.
     List {
         /// The managing entity.
-        #[arg(value_parser = EntityId::parse)]
-        owner: EntityId,
+        #[arg(value_parser = EntityId::parse, required_unless_present = "all")]
+        owner: Option<EntityId>,
+        /// All applications of the deployment, also those that only operators manage. Reads the whole table once.
+        #[arg(long, conflicts_with = "owner")]
+        all: bool,
     },
     /// Lets an application publish events from its next token on, or no longer: its tokens then end within a minute.
     Publishing {
@@ -84,6 +90,14 @@ pub enum Command {
     Remove {
         /// Its client identifier.
         client_id: String,
+    },
+    /// Forgets failed attempts to authenticate, so that clients at an address that was turned away get in again at once.
+    Unblock {
+        /// The address, as the audit trail names it. Of IPv6 the first 64 bits count.
+        address: IpAddr,
+        /// Forgets only what was counted for this client identifier from there, and nothing for the address as a whole.
+        #[arg(long, value_name = "CLIENT_ID")]
+        client: Option<String>,
     },
 }
 
@@ -132,11 +146,15 @@ impl Command {
                 let found = applications.find(&client_id).await?;
                 output.write(found.view(SystemClock.now(), None), Shown(&found))
             }
-            Self::List { owner } => {
-                let found = applications.of_owner(&owner).await?;
+            Self::List { owner, all: _ } => {
+                let found = match &owner {
+                    Some(owner) => applications.of_owner(owner).await?,
+                    None => applications.all().await?,
+                };
                 let views: Vec<_> = found.iter().map(|application| application.view(SystemClock.now(), None)).collect();
                 let texts: Vec<_> = found.iter().map(|application| Shown(application).to_string()).collect();
-                let none = format!("{owner} manages no application");
+                let none = owner.map(|owner| format!("{owner} manages no application"));
+                let none = none.unwrap_or_else(|| "the deployment has no application".to_owned());
                 output.write(views, if texts.is_empty() { none } else { texts.join("\n") })
             }
             Self::Publishing { client_id, right } => {
@@ -162,6 +180,12 @@ impl Command {
             Self::RemoveKey { client_id, kid } => {
                 let removed = applications.remove_credential(&client_id, CredentialName::Key(&kid));
                 write_removed(output, &client_id, &kid, removed.await?)
+            }
+            Self::Unblock { address, client } => {
+                let clients =
+                    guesses::forget(&deployment, address, client.as_deref()).await.map_err(Failure::Guesses)?;
+                let text = format!("forgot failed attempts from {address}, as {clients} clients");
+                output.write(json!({ "address": address, "client": client, "clientsForgotten": clients }), text)
             }
             Self::Remove { client_id } => {
                 let name = applications.remove(&client_id).await?.name;

@@ -14,9 +14,11 @@ use auth::{AuthorizedEntity, Entities, EntityId, Scopes, revocations};
 use base::Time;
 use storage::SecretBytes;
 use storage::table::{
-    Change, Delete, Key, Put, Query, Table, TableError, Transaction, Value, Written, absent, exists, is, less,
+    Change, Delete, Key, Put, Query, Scan, Table, TableError, Transaction, Value, Written, absent, exists, is, less,
 };
 
+/// The sort key of every application.
+const SORT_KEY: &str = "APP";
 /// Longer than any identifier that exists, and short enough for a key.
 const MAX_CLIENT_ID: usize = 256;
 
@@ -86,6 +88,12 @@ impl Applications {
         let mut found: Vec<_> = found.into_iter().flatten().collect(); // one may have been removed meanwhile
         found.sort_by(|one, other| (other.created_date, &other.client_id).cmp(&(one.created_date, &one.client_id)));
         Ok(found)
+    }
+
+    /// Finds the applications of all owners, and those without one, for the operator. No index leads
+    /// to them.
+    pub fn of_all_owners() -> Scan {
+        Scan::default().only(is("sk", SORT_KEY))
     }
 
     async fn pointers(&self, owner: &EntityId) -> Result<Vec<Pointer>, TableError> {
@@ -206,7 +214,7 @@ fn decoy() -> Application {
 }
 
 fn key(client_id: &str) -> Key {
-    Key::new(format!("APP#{client_id}"), "APP")
+    Key::new(format!("APP#{client_id}"), SORT_KEY)
 }
 
 fn pointers(owner: &EntityId) -> String {

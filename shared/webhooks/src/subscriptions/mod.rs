@@ -6,6 +6,7 @@ pub mod change;
 pub(crate) mod disable;
 pub mod endpoint;
 pub mod error;
+pub mod failing;
 pub(crate) mod headers;
 pub mod health;
 mod histogram;
