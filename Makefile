@@ -27,7 +27,7 @@ ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
 .PHONY: help run test rehearse browser-test fuzz lint audit bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application rotate-data-keys upgrade-data index-deliveries \
-	rotate-signing-key geo-ip-rollback geo-ip-lookup demo-provider clean-data tools python-tools node-tools deploy-tools audit-tools rust
+	rotate-signing-key failing-webhooks geo-ip-rollback geo-ip-update geo-ip-unblock geo-ip-lookup demo-provider clean-data tools python-tools node-tools deploy-tools audit-tools rust
 
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -191,16 +191,19 @@ ADMIN = $(if $(STACK),cargo build,$(BUILD_SERVICE)) --package waypost-admin && t
 # What a make variable holds, as one word for the shell, whatever is in it.
 quoted = '$(subst ','\'',$(1))'
 APPLICATION = --name $(call quoted,$(NAME)) --entity $(call quoted,$(ENTITY)) $(if $(SCOPES),--scopes $(call quoted,$(SCOPES))) \
-	$(if $(OWNER),--owner $(call quoted,$(OWNER)))
+	$(if $(OWNER),--owner $(call quoted,$(OWNER))) $(if $(filter yes,$(MAY_PUBLISH)),--may-publish)
 
 provision: rust ## Fills the empty secrets of STACK= and, with NAME= ENTITY=, registers an application
-	@test -n "$(STACK)" || { echo "Say which: make provision STACK=waypost NAME='First application' ENTITY=my-hotel" >&2; exit 1; }
+	@test -n "$(STACK)" || { echo "Say which: make provision STACK=waypost NAME='First application' ENTITY=my-hotel MAY_PUBLISH=yes" >&2; exit 1; }
 	@$(ADMIN) provision $(if $(NAME)$(ENTITY),$(APPLICATION))
 
-application: rust ## Makes an application (NAME= ENTITY='a b'; SCOPES= OWNER=), or does COMMAND='list a'
+application: rust ## Makes an application (NAME= ENTITY='a b'; SCOPES= OWNER= MAY_PUBLISH=yes), or does COMMAND='list a'
 	@test -n $(call quoted,$(COMMAND)) || { test -n $(call quoted,$(NAME)) && test -n $(call quoted,$(ENTITY)); } || \
 		{ echo "Say which: make application NAME='Channel manager' ENTITY=my-hotel" >&2; exit 1; }
 	@$(ADMIN) application $(or $(COMMAND),create $(APPLICATION))
+
+failing-webhooks: rust ## Lists the webhooks of all managing entities that fail
+	@$(ADMIN) webhook list --failing
 
 rotate-data-keys: rust ## Rotates the keys of sealed values (OPTIONS=--forget)
 	@$(ADMIN) data-keys rotate $(OPTIONS)
@@ -217,6 +220,13 @@ rotate-signing-key: rust ## Lets the next key sign tokens (OPTIONS=--emergency)
 geo-ip-rollback: rust ## Goes back to the release of EDITION= before the current one
 	@test -n "$(EDITION)" || { echo "Say which: make geo-ip-rollback EDITION=GeoLite2-City" >&2; exit 1; }
 	@$(ADMIN) geo-ip rollback $(call quoted,$(EDITION))
+
+geo-ip-update: rust ## Updates the geo-IP databases at once, as the schedule does every day
+	@$(ADMIN) geo-ip update
+
+geo-ip-unblock: rust ## Lets the release SHA256= of EDITION= be published again
+	@test -n "$(EDITION)" && test -n "$(SHA256)" || { echo "Say which: make geo-ip-unblock EDITION=GeoLite2-City SHA256=1a2b3c4d5e6f" >&2; exit 1; }
+	@$(ADMIN) geo-ip unblock $(call quoted,$(EDITION)) $(call quoted,$(SHA256))
 
 geo-ip-lookup: rust ## Looks IP= up in what is published (EDITION= for one database)
 	@test -n "$(IP)" || { echo "Say which: make geo-ip-lookup IP=1.1.1.1" >&2; exit 1; }

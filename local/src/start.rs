@@ -232,7 +232,7 @@ impl<'a> Start<'a> {
         let applications = OperatorsApplications::new(&table, secrets, ENVIRONMENT);
         for (name, entity, credentials) in [("Demo", MANAGING_ENTITY, demo), ("Platform", Entities::EVERY, platform)] {
             let entities = Entities::new([entity.to_owned()]);
-            let new = NewApplication::of_operator(name.to_owned(), Scopes::ALL, entities);
+            let new = NewApplication::of_operator(name.to_owned(), Scopes::ALL, entities).publishing(true);
             applications.ensure(new, credentials).await?;
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Deployment, audit};
+use crate::{Deployment, audit, whole_table};
 use auth::EntityId;
 use base::audit::{Action, Notes};
 use base::{Clock, SystemClock, SystemRandom, Time};
@@ -27,6 +27,7 @@ const OPERATOR: Caller<'static> = Caller::of_operator();
 
 /// The applications of a deployment.
 pub struct OperatorsApplications {
+    table: Table,
     applications: Applications,
     allowances: Allowances,
     secrets: Secrets,
@@ -93,6 +94,7 @@ impl OperatorsApplications {
     /// The applications in this table, of the deployment of this name with these secrets.
     pub fn new(table: &Table, secrets: Secrets, environment: &str) -> Self {
         Self {
+            table: table.clone(),
             applications: Applications::new(table.clone()),
             allowances: Allowances::new(table.clone()),
             secrets,
@@ -126,6 +128,24 @@ impl OperatorsApplications {
     /// The applications that a managing entity manages, the newest first.
     pub async fn of_owner(&self, owner: &EntityId) -> Result<Vec<Application>, ApplicationError> {
         Ok(self.applications.of(owner).await.map_err(Cause::from)?)
+    }
+
+    /// All applications of the deployment, by the managing entities that manage them, the newest first. Reads the whole table.
+    pub async fn all(&self) -> Result<Vec<Application>, ApplicationError> {
+        let found =
+            whole_table::find::<Application>(&self.table, Applications::of_all_owners(), "listing applications");
+        let mut all: Vec<_> =
+            found.await.map_err(Cause::from)?.into_iter().map(|(_, application)| application).collect();
+        all.sort_by(|one, other| (&one.owner, other.created_date).cmp(&(&other.owner, one.created_date)));
+        Ok(all)
+    }
+
+    /// Lets an application publish events, or no longer. Taking the right ends the application's tokens within a minute.
+    pub async fn let_publish(&self, client_id: &str, may_publish: bool) -> Result<Application, ApplicationError> {
+        let (notes, now) = (Notes::default(), SystemClock.now());
+        let changed = self.applications.let_publish(&OPERATOR, client_id, may_publish, &notes, now).await?;
+        audit::write(&self.environment, Action::ChangeApplication, &notes);
+        Ok(changed)
     }
 
     /// Gives an application a new secret. The previous one is accepted for as long as the overlap.

@@ -49,7 +49,8 @@ pub async fn provide(table: &Table, secrets: Secrets, environment: &str, base_ur
     let credentials =
         Credentials { client_id: secret.client_id.clone(), client_secret: secret.client_secret.expose().to_owned() };
     let applications = OperatorsApplications::new(table, secrets.clone(), environment);
-    applications.ensure(NewApplication::of_operator("Canary".to_owned(), scopes, entities), &credentials).await?;
+    let new = NewApplication::of_operator("Canary".to_owned(), scopes, entities).publishing(true);
+    applications.ensure(new, &credentials).await?;
     let registration = Registration {
         webhooks: Webhooks::new(table.clone()),
         rings: KeyRings::new(secrets, Arc::new(SystemClock)),

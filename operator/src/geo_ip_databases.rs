@@ -1,4 +1,4 @@
-//! Published geo-IP databases, as an operator looks into them and rolls them back.
+//! Published geo-IP databases, as an operator looks into them, rolls them back and unblocks releases.
 
 use std::{
     env::temp_dir,
@@ -18,7 +18,7 @@ use base::{SystemClock, SystemRandom};
 use geo_ip::{
     DatabaseReader, EditionName, Release, Store, StoreAddress, StoreError,
     reader::ReaderError,
-    rollback::{RollbackError, RolledBack, roll_back},
+    rollback::{RollbackError, RolledBack, UnblockError, roll_back, unblock},
     store::{FolderStore, S3Store},
 };
 
@@ -52,11 +52,14 @@ pub enum GeoIpError {
     #[error("{0} is no place for a store; say a folder or s3://BUCKET")]
     Place(PathBuf),
     /// The store has no databases.
-    #[error("nothing is published in {0}; `task/geo-ip-update` publishes")]
+    #[error("nothing is published in {0}; `waypost-admin geo-ip update` publishes")]
     Nothing(String),
     /// The rollback was not done.
     #[error(transparent)]
     Rollback(#[from] RollbackError),
+    /// No release was unblocked.
+    #[error(transparent)]
+    Unblock(#[from] UnblockError),
     /// The store does not answer.
     #[error(transparent)]
     List(#[from] StoreError),
@@ -78,6 +81,9 @@ impl GeoIpError {
                 error,
                 RollbackError::NothingPublished(_) | RollbackError::NothingBefore(_) | RollbackError::Gone(_)
             ),
+            Self::Unblock(error) => {
+                matches!(error, UnblockError::NothingPublished(_) | UnblockError::NotOne { .. })
+            }
             Self::List(_) | Self::Read(_) | Self::Lookup(..) => false,
         }
     }
@@ -122,6 +128,11 @@ impl GeoIpDatabases {
     /// Goes back to the release before the current one, which is never published again.
     pub async fn roll_back(&self, edition: &EditionName) -> Result<RolledBack, GeoIpError> {
         Ok(roll_back(&self.store, &self.environment, edition).await?)
+    }
+
+    /// Lets a release be published again that was rolled back. Returns its SHA-256.
+    pub async fn unblock(&self, edition: &EditionName, beginning: &str) -> Result<String, GeoIpError> {
+        Ok(unblock(&self.store, &self.environment, edition, beginning).await?)
     }
 
     /// Looks an address up as every reader does: in one edition, or in all that are published.

@@ -3,12 +3,15 @@
 #![recursion_limit = "256"]
 
 mod audit;
+mod whole_table;
 
 pub mod applications;
 pub mod canary;
 pub mod data_keys;
 pub mod deployment;
+pub mod failing_webhooks;
 pub mod geo_ip_databases;
+pub mod guesses;
 pub mod private_file;
 pub mod provision;
 pub mod replaced_secret;

@@ -126,24 +126,26 @@ enum Breach {
     ExpiredToken,
     MissingScope,
     ForeignEntity,
+    MayNotPublish,
     UnknownVersion,
     WrongContentType,
     UnknownMember,
 }
 
 use Breach::{
-    ExpiredToken, ForeignEntity, MissingScope, NoToken, UnknownMember, UnknownPath, UnknownVersion, WrongContentType,
-    WrongVerb,
+    ExpiredToken, ForeignEntity, MayNotPublish, MissingScope, NoToken, UnknownMember, UnknownPath, UnknownVersion,
+    WrongContentType, WrongVerb,
 };
 
 impl Breach {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         UnknownPath,
         WrongVerb,
         NoToken,
         ExpiredToken,
         MissingScope,
         ForeignEntity,
+        MayNotPublish,
         UnknownVersion,
         WrongContentType,
         UnknownMember,
@@ -157,6 +159,7 @@ impl Breach {
             NoToken | ExpiredToken => (401, "unauthorized"),
             MissingScope => (403, "insufficient-scope"),
             ForeignEntity => (403, "entity-not-covered"),
+            MayNotPublish => (403, "may-not-publish"),
             UnknownVersion => (400, "unsupported-version"),
             WrongContentType => (415, "unsupported-media-type"),
             UnknownMember => (400, "invalid-request"),
@@ -165,7 +168,11 @@ impl Breach {
 
     /// Whether an operation has the rule that this breaks.
     fn applies_to(self, case: &Case) -> bool {
-        case.body.is_some() || !matches!(self, WrongContentType | UnknownMember)
+        match self {
+            WrongContentType | UnknownMember => case.body.is_some(),
+            MayNotPublish => case.operation == "publishEvent",
+            _ => true,
+        }
     }
 }
 
@@ -175,6 +182,7 @@ fn request(api: &Api, forge: &Forge, case: &Case, breaches: &[Breach]) -> Call {
     let mut claims = forge.claims();
     claims["managing_entities"] = json!(["covered"]);
     claims["scope"] = if broken(MissingScope) { "booking.read".into() } else { case.scope.as_str().into() };
+    claims["may_publish"] = (!broken(MayNotPublish)).into();
     if broken(ExpiredToken) {
         claims["exp"] = (now() - 5).into();
     }

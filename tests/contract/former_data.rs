@@ -8,6 +8,7 @@ use std::{collections::BTreeSet, fs, sync::Arc};
 
 use serde_json::{Value, json};
 
+use crate::applications::claims;
 use crate::harness::{
     Api, Behaviour, Bundle, Entity, LONG, Receiver, Settings, Suite, is_signed_by, project, tests, until,
 };
@@ -41,7 +42,9 @@ async fn the_webhooks_deliveries_and_applications_of_the_first_release_are_there
         ("client_id", facts["application"]["clientId"].as_str().expect("a text")),
         ("client_secret", facts["application"]["clientSecret"].as_str().expect("a text")),
     ];
-    api.post("/oauth2/token").form(&form).expect(200).await;
+    let token = api.post("/oauth2/token").form(&form).expect(200).await.json();
+    let token = token["access_token"].as_str().expect("a text");
+    assert_eq!(claims(token)["may_publish"], true, "every application could publish then");
     let listed = entity.get("/webhook/list").expect(200).await.json();
     let names: BTreeSet<&str> =
         listed.as_array().expect("a list").iter().map(|hook| hook["name"].as_str().expect("a name")).collect();

@@ -1,17 +1,21 @@
-//! The same where the store is a bucket, as it is on AWS.
+//! The same where the store is a bucket, as it is on AWS; and the operator's commands for it.
 
 use std::{sync::Arc, time::Duration};
 
 use doubles::update_server::{archive, sha256};
+use geo_ip::testing::DatabaseBuilder;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Api, Behaviour, Settings, Suite, UpdateServer, aws_authorization_of,
+    Api, Behaviour, Settings, Suite, UpdateServer, admin, aws_authorization_of,
     geo_ip::{call, database, day, maxmind, operator, task, told},
-    tests,
+    now, tests,
 };
 
-tests![releases_are_published_and_rolled_back_in_a_bucket];
+tests![
+    releases_are_published_and_rolled_back_in_a_bucket,
+    an_operator_updates_at_once_tells_two_releases_of_one_day_apart_and_unblocks_one,
+];
 
 const CITY: &str = "City";
 
@@ -96,5 +100,52 @@ async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
     assert!(success && said.contains("is current again"), "{said}");
     let (success, said) = operator(&api, &["lookup", "1.1.1.1"]).await;
     assert!(success && said.contains("\"daysAgo\": 5"), "{said}");
+    assert!(bundle.stop().await.success());
+}
+
+/// A database that was built at this hour of a day of last week.
+fn built_at(hour: i64) -> Vec<u8> {
+    const DAY: i64 = 24 * 60 * 60;
+    let built = u64::try_from((now() / DAY - 7) * DAY + hour * 3600).expect("after 1970");
+    DatabaseBuilder::new(CITY, built).with_many(200).with("1.1.1.0/24", json!({ "hour": hour })).build()
+}
+
+async fn an_operator_updates_at_once_tells_two_releases_of_one_day_apart_and_unblocks_one(suite: Arc<Suite>) {
+    let server = UpdateServer::start().await;
+    let secrets = [("geo-ip", json!({ "editions": [maxmind(CITY, &server)] }))];
+    let (bundle, _, _permit) = suite.other_bundle_with(Settings::default(), &secrets).await;
+    let update = async || admin(&bundle, &["geo-ip", "update"]).await;
+    let [morning, evening] = [6, 18].map(built_at);
+
+    server.offer(CITY, &day(7), &morning);
+    let first = admin(&bundle, &["geo-ip", "update", "--json"]).await.json();
+    assert_eq!(first["success"], true, "{first}");
+    server.offer(CITY, &day(7), &evening);
+    let said = update().await.done();
+    assert!(said.contains("T18:00:00Z") && said.contains("T06:00:00Z"), "{said}");
+
+    let rolled_back = admin(&bundle, &["geo-ip", "rollback", CITY, "--json"]).await.json();
+    assert_eq!(rolled_back["current"], rolled_back["blocked"], "both are of one day");
+    let [current, blocked] = ["currentRelease", "blockedRelease"].map(|name| rolled_back[name].clone());
+    assert_eq!((&current["sha256"], &blocked["sha256"]), (&json!(sha256(&morning)), &json!(sha256(&evening))));
+    let hour = |release: &Value| {
+        release["buildTime"].as_str().expect("a time").split_once('T').map(|(_, time)| time.to_owned())
+    };
+    assert_eq!((hour(&current).as_deref(), hour(&blocked).as_deref()), (Some("06:00:00Z"), Some("18:00:00Z")));
+    let looked_up = admin(&bundle, &["geo-ip", "lookup", "1.1.1.77", "--json"]).await.json();
+    assert_eq!((&looked_up[0]["sha256"], &looked_up[0]["buildTime"]), (&current["sha256"], &current["buildTime"]));
+
+    // The result says why, and the exit code that not all is well.
+    let refused = update().await;
+    assert_eq!(refused.code, Some(1), "{}", refused.err);
+    assert!(refused.out.contains(&sha256(&evening)) && refused.out.contains("is blocked"), "{}", refused.out);
+
+    let refusal = admin(&bundle, &["geo-ip", "unblock", CITY, &sha256(&morning)]).await.failed(3);
+    assert!(refusal.contains(&sha256(&evening)), "it lists those that are blocked: {refusal}");
+    admin(&bundle, &["geo-ip", "unblock", CITY, "short"]).await.failed(2);
+    let unblocked = admin(&bundle, &["geo-ip", "unblock", CITY, &sha256(&evening)[..12], "--json"]).await.json();
+    assert_eq!(unblocked["unblocked"], json!(sha256(&evening)));
+    let said = update().await.done();
+    assert!(said.contains("published build") && said.contains("T18:00:00Z"), "{said}");
     assert!(bundle.stop().await.success());
 }

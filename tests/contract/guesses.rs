@@ -6,13 +6,14 @@ use std::{net::Ipv4Addr, sync::Arc};
 use futures::{StreamExt, stream};
 use serde_json::json;
 
-use crate::harness::{Api, ApiResponse, Call, Settings, Suite, tests};
+use crate::harness::{Api, ApiResponse, Call, Settings, Suite, admin, tests};
 
 tests![
     guesses_at_one_client_end_for_that_client_and_address_alone,
     guesses_at_many_clients_end_for_the_address,
     unreadable_credentials_are_a_guess_as_well,
     guesses_that_come_all_at_once_are_limited_all_the_same,
+    an_operator_lets_an_address_or_one_client_of_it_in_at_once,
     a_guess_that_cannot_be_counted_is_not_answered,
     a_successful_attempt_writes_nothing,
 ];
@@ -119,6 +120,39 @@ async fn guesses_that_come_all_at_once_are_limited_all_the_same(suite: Arc<Suite
     let refused = answers.iter().filter(|answer| answer.status == 401).count();
     assert_eq!(refused, 100);
     answers.iter().filter(|answer| answer.status != 401).for_each(is_turned_away);
+}
+
+async fn an_operator_lets_an_address_or_one_client_of_it_in_at_once(suite: Arc<Suite>) {
+    let settings = Settings::default().with("TOKEN_GUESSES_PER_ADDRESS", "8").with("TOKEN_GUESSES_PER_CLIENT", "3");
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    let (source, victim) = (Ipv4Addr::new(127, 0, 0, 21), &api.env["CLIENT_ID"]);
+    let client = api.at_address(source);
+    let guess = async |id: &str, times: u32| {
+        for _ in 0..times {
+            ask(&client, id, "guess").expect(401).await;
+        }
+    };
+    let unblock = async |more: &[&str]| {
+        let run = admin(&bundle, &[&["application", "unblock", &source.to_string(), "--json"], more].concat()).await;
+        assert!(run.err.contains(r#""action":"guesses.forget""#), "{}", run.err);
+        run.json()["clientsForgotten"].clone()
+    };
+    guess(victim, 3).await;
+    guess("appOther", 3).await;
+    turned_away(good(&client)).await;
+    assert_eq!(unblock(&["--client", victim]).await, 1);
+    good(&client).expect(200).await;
+    turned_away(ask(&client, "appOther", "x")).await;
+    // What was counted for the address as a whole stays.
+    guess(victim, 2).await;
+    turned_away(good(&client)).await;
+    assert_eq!(unblock(&["--client", victim]).await, 1);
+    turned_away(good(&client)).await;
+    assert_eq!(unblock(&[]).await, 1);
+    good(&client).expect(200).await;
+    guess("appOther", 3).await;
+    turned_away(ask(&client, "appOther", "x")).await;
+    assert!(bundle.stop().await.success());
 }
 
 async fn a_guess_that_cannot_be_counted_is_not_answered(suite: Arc<Suite>) {

@@ -44,7 +44,7 @@ async fn an_active_token_is_described_as_it_is(suite: Arc<Suite>) {
             "active": true, "token_type": "Bearer", "scope": "integrations.read mcp.read", "client_id": id, "sub": id,
             "credential_id": credential,
             "aud": api.env["BASE_URL"], "iss": api.env["AUTH_URL"], "iat": issued, "exp": expires, "jti": jti,
-            "managing_entities": [api.env["MANAGING_ENTITY"]],
+            "managing_entities": [api.env["MANAGING_ENTITY"]], "may_publish": true,
         })
     );
 }

@@ -47,6 +47,7 @@ mod metrics;
 mod oauth_clients;
 mod openapi;
 mod operational_events;
+mod operator_lists;
 mod pauses;
 mod payments;
 mod payments_callback;
@@ -57,6 +58,7 @@ mod payments_secrecy;
 mod payments_start;
 mod problems;
 mod publish;
+mod publishing_right;
 mod publishing_share;
 mod queue_chaos;
 mod receivers;
@@ -121,6 +123,7 @@ fn main() -> ExitCode {
         canary::TESTS,
         dispatching::TESTS,
         operational_events::TESTS,
+        operator_lists::TESTS,
         local_run::TESTS,
         stand_ins::TESTS,
         slow_clients::TESTS,
@@ -141,6 +144,7 @@ fn main() -> ExitCode {
         payments::TESTS,
         ingest::TESTS,
         publish::TESTS,
+        publishing_right::TESTS,
         publishing_share::TESTS,
         webhook_changes::TESTS,
         webhook_removal::TESTS,

@@ -59,6 +59,7 @@ impl Account {
             ("AWS_ENDPOINT_URL_DYNAMODB", env["DYNAMODB_ENDPOINT"].clone()),
             ("AWS_ENDPOINT_URL_SECRETS_MANAGER", env["SERVICES_ENDPOINT"].clone()),
             ("AWS_ENDPOINT_URL_S3", env["S3_ENDPOINT"].clone()),
+            ("AWS_ENDPOINT_URL_LAMBDA", env["LAMBDA_ENDPOINT"].clone()),
             // No other credentials and settings than these.
             ("AWS_CONFIG_FILE", "/dev/null".to_owned()),
             ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null".to_owned()),
@@ -76,7 +77,7 @@ impl Account {
 }
 
 /// The outputs of a bundle, as if it were a stack.
-fn outputs(env: &BTreeMap<String, String>) -> [(&'static str, &str); 7] {
+fn outputs(env: &BTreeMap<String, String>) -> [(&'static str, &str); 8] {
     [
         ("TableName", env["TABLE_NAME"].as_str()),
         ("SecretsPrefix", "waypost/local/"),
@@ -85,6 +86,7 @@ fn outputs(env: &BTreeMap<String, String>) -> [(&'static str, &str); 7] {
         ("TokenLifetime", "3600"),
         ("BaseUrl", &env["BASE_URL"]),
         ("GeoIpStore", &env["GEO_IP_STORE"]),
+        ("GeoIpUpdateName", "geo-ip-update"),
     ]
 }
 
@@ -127,7 +129,17 @@ async fn a_stack_is_worked_on_by_its_name_alone_and_described_once(suite: Arc<Su
     assert_eq!(replaced["revoked"].as_array().map(Vec::len), Some(2));
     let refusal = account.admin(&["geo-ip", "lookup", "1.1.1.1", "--stack", "waypost"]).await.failed(3);
     assert!(refusal.contains("nothing is published in"), "{refusal}");
-    assert_eq!(account.descriptions() - before, 5);
+    let updated = account.admin(&["geo-ip", "update", "--stack", "waypost", "--json"]).await;
+    assert!(updated.code == Some(1) && updated.out.contains("no edition is configured"), "{updated:?}");
+    let all = account.admin(&["application", "list", "--all", "--stack", "waypost", "--json"]).await.json();
+    let ids: Vec<_> = all.as_array().expect("a list").iter().map(|found| text(found, "clientId")).collect();
+    assert!(ids.contains(&text(&made, "clientId")) && ids.contains(&api.env["PLATFORM_CLIENT_ID"]), "{ids:?}");
+    let failing = account.admin(&["webhook", "list", "--failing", "--stack", "waypost", "--json"]).await.json();
+    assert_eq!(failing, json!([]));
+    let unblocked =
+        account.admin(&["application", "unblock", "192.0.2.1", "--stack", "waypost", "--json"]).await.json();
+    assert_eq!(unblocked["clientsForgotten"], 0);
+    assert_eq!(account.descriptions() - before, 9);
     assert!(bundle.stop().await.success());
 }
 
@@ -176,6 +188,7 @@ async fn every_end_has_its_exit_code(suite: Arc<Suite>) {
         &["data-keys", "rotate", "--forget", "--reseal-only"],
         &["geo-ip", "lookup", "1.1.1.1", "--environment", "staging"],
         &["geo-ip", "--store", "s3://databases", "lookup", "1.1.1.1"],
+        &["application", "unblock", "hotel-1"],
         &["provision", "--name", "n", "--entity", "e"],
         &["provision", "--stack", "waypost"],
         &["nothing"],

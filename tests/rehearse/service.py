@@ -60,11 +60,11 @@ class Service:
 
     def provision(self) -> None:
         """Provisions the stack with an application for `ENTITY`."""
-        self.client = credentials(self.admin("provision", "--name", "Rehearsal", "--entity", ENTITY))
+        self.client = credentials(self.admin("provision", "--name", "Rehearsal", "--entity", ENTITY, "--may-publish"))
 
     def register(self, name: str, entity: str) -> tuple[str, str]:
         """Registers one more application; returns its identifier and secret."""
-        return credentials(self.admin("application", "create", "--name", name, "--entity", entity))
+        return credentials(self.admin("application", "create", "--name", name, "--entity", entity, "--may-publish"))
 
     def request(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None

@@ -9,7 +9,7 @@ use operator::{
 };
 use storage::TableError;
 
-use crate::stack::StackError;
+use crate::{invocation::InvocationError, stack::StackError};
 
 /// The exit code of a failure on the way. clap's own code for wrong arguments is 2.
 const FAILED: u8 = 1;
@@ -52,6 +52,18 @@ pub enum Failure {
     /// Old data was not brought to the present form.
     #[error("the table could not be read or written; run this again")]
     Upgrade(#[source] TableError),
+    /// Webhooks that fail were not found out.
+    #[error("the table could not be read; nothing was changed")]
+    Webhooks(#[source] TableError),
+    /// Failed attempts were not forgotten, or not all.
+    #[error("not everything is forgotten; run this again")]
+    Guesses(#[source] TableError),
+    /// A function of the deployment was not invoked, or failed.
+    #[error(transparent)]
+    Invocation(#[from] InvocationError),
+    /// Databases were not updated, for the reasons that the result names.
+    #[error("not every geo-IP database is up to date")]
+    NotUpToDate,
     /// The result cannot be written as JSON.
     #[error("the result cannot be written as JSON")]
     Json(#[from] serde_json::Error),
@@ -78,10 +90,14 @@ impl Failure {
             Self::SigningKeys(error) => error.is_refusal(),
             Self::DataKeys(error) => error.is_refusal(),
             Self::GeoIp(error) => error.is_refusal(),
+            Self::Invocation(error) => error.is_refusal(),
             Self::Usage(_)
             | Self::Unreadable(_)
             | Self::Provision(_)
             | Self::Upgrade(_)
+            | Self::Webhooks(_)
+            | Self::Guesses(_)
+            | Self::NotUpToDate
             | Self::Json(_)
             | Self::Output(_) => false,
         }

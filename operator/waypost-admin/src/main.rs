@@ -5,6 +5,7 @@
 mod arguments;
 mod commands;
 mod failure;
+mod invocation;
 mod output;
 mod stack;
 
@@ -39,6 +40,7 @@ async fn run(Arguments { which, json, command }: Arguments) -> Result<(), Failur
         Command::GeoIp(command) => command.run(&which, output).await,
         Command::Provision(command) => command.run(&which, output).await,
         Command::UpgradeData(command) => command.run(&which, output).await,
+        Command::Webhook(command) => command.run(&which, output).await,
     }
 }
 

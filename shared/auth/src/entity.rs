@@ -68,6 +68,11 @@ impl AuthorizedEntity {
         Self(entity)
     }
 
+    /// Any entity, for the operator of the deployment. The operator's credential is IAM.
+    pub fn by_operator(entity: EntityId) -> Self {
+        Self(entity)
+    }
+
     /// The entity's identifier.
     pub fn id(&self) -> &EntityId {
         &self.0

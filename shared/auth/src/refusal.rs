@@ -30,6 +30,14 @@ pub fn lacks_scope(scope: Scope) -> Problem {
         .with_property("requiredScope", scope.as_str())
 }
 
+/// The token's application may not publish events.
+pub fn may_not_publish() -> Problem {
+    let detail = "The token's application may not publish events. Use one that may (`mayPublish` of the application, \
+                  `may_publish` in its tokens): one that is made with `\"mayPublish\": true` by an application that may \
+                  itself, or one to which the operator of the service gives the right.";
+    Problem::new(ProblemKind::MayNotPublish, detail)
+}
+
 /// The token does not cover the path's managing entity.
 pub fn entity_not_covered() -> Problem {
     let detail = "The token's application may not act for this managing entity; use one that is registered for it.";

@@ -47,6 +47,9 @@ pub struct Claims {
     pub scopes: Scopes,
     /// The managing entities that it may act for.
     pub entities: Entities,
+    /// Whether it may publish events. No scope says so: the one that publishing needs is the one
+    /// that subscribers make webhooks with.
+    pub may_publish: bool,
     /// When it was issued; in the token a whole second.
     pub issued: Time,
     /// When it ends; in the token a whole second.
@@ -78,6 +81,13 @@ struct WireClaims {
     jti: String,
     scope: String,
     managing_entities: Entities,
+    /// Tokens of releases that did not say it may publish, as all tokens could then.
+    #[serde(default = "every_token_could")]
+    may_publish: bool,
+}
+
+const fn every_token_could() -> bool {
+    true
 }
 
 /// `aud` is one text or several (RFC 7519 §4.1.3).
@@ -157,6 +167,7 @@ pub fn issue(claims: &Claims, audience: &Audience, key: &SigningKey) -> Result<S
         jti: claims.token_id.clone(),
         scope: claims.scopes.to_string(),
         managing_entities: claims.entities.clone(),
+        may_publish: claims.may_publish,
     };
     let header = Header { alg: key.algorithm().as_str(), typ: "at+jwt", kid: key.kid() };
     let unsigned = jws::unsigned(&header, &wire).map_err(|_| NotIssued)?;
@@ -224,6 +235,7 @@ impl<'a> Presented<'a> {
             key_id: self.kid.clone(),
             scopes,
             entities: claims.managing_entities,
+            may_publish: claims.may_publish,
             issued: of_seconds(claims.iat),
             expires: of_seconds(claims.exp),
         })

@@ -19,6 +19,7 @@ fn claims() -> Claims {
         key_id: String::new(),
         scopes: [Scope::BookingRead].into_iter().collect(),
         entities: Entities::new(["hotel".to_owned()]),
+        may_publish: false,
         issued: NOW,
         expires: NOW + std::time::Duration::from_secs(60),
     }
@@ -39,7 +40,7 @@ fn good_header(key: &SigningKey) -> Value {
 fn good_claims() -> Value {
     let iat = NOW.as_seconds();
     json!({"iss": "https://auth.example.com", "aud": "https://api.example.com", "sub": "appX", "client_id": "appX",
-           "iat": iat, "exp": iat + 60, "jti": "id", "scope": "booking.read", "managing_entities": ["hotel"]})
+           "iat": iat, "exp": iat + 60, "jti": "id", "scope": "booking.read", "managing_entities": ["hotel"], "may_publish": false})
 }
 
 fn with(mut object: Value, member: &str, value: Value) -> String {
@@ -62,6 +63,7 @@ fn an_issued_token_is_accepted_until_its_last_second() {
             assert_eq!(claims.credential_id.as_deref(), Some("sec_1"));
             assert_eq!((claims.key_id.as_str(), claims.issued.as_seconds()), (key.kid(), NOW.as_seconds()));
             assert!(claims.scopes.contains(Scope::BookingRead) && claims.entities.cover("hotel"));
+            assert!(!claims.may_publish);
         }
         let over = NOW + std::time::Duration::from_secs(60);
         assert_eq!(validate(&token, &keys, &expected(), over).expect_err("over"), TokenFault::Expired);
@@ -129,14 +131,16 @@ fn every_properly_signed_claim_that_is_not_ours_is_refused() {
         ("scope", json!(["booking.read"]), TokenFault::Malformed),
         ("managing_entities", json!("hotel"), TokenFault::Malformed),
         ("managing_entities", Value::Null, TokenFault::Malformed),
+        ("may_publish", json!("true"), TokenFault::Malformed),
+        ("may_publish", json!([]), TokenFault::Malformed),
     ];
     for (member, value, fault) in cases {
         let token = signed(&key, &good_header(&key).to_string(), &with(good_claims(), member, value.clone()));
         assert_eq!(validate(&token, &keys, &expected(), NOW).expect_err(member), fault, "{member}: {value}");
     }
-    let of_before = signed(&key, &good_header(&key).to_string(), &good_claims().to_string());
+    let of_before = signed(&key, &good_header(&key).to_string(), &with(good_claims(), "may_publish", Value::Null));
     let of_before = validate(&of_before, &keys, &expected(), NOW).expect("tokens did not always say it");
-    assert_eq!(of_before.credential_id, None);
+    assert_eq!((of_before.credential_id, of_before.may_publish), (None, true));
     let several = with(good_claims(), "aud", json!(["https://other.example.com", "https://api.example.com"]));
     assert!(validate(&signed(&key, &good_header(&key).to_string(), &several), &keys, &expected(), NOW).is_ok());
 }
@@ -151,7 +155,7 @@ fn a_member_that_comes_twice_is_refused_wherever_it_stands() {
         let token = signed(&key, &twice(good_header(&key), member, value), &good_claims().to_string());
         assert_eq!(validate(&token, &keys, &expected(), NOW).expect_err(member), TokenFault::Malformed, "{member}");
     }
-    for member in ["iss", "aud", "exp", "iat", "scope", "managing_entities", "client_id"] {
+    for member in ["iss", "aud", "exp", "iat", "scope", "managing_entities", "client_id", "may_publish"] {
         let payload = twice(good_claims(), member, good_claims()[member].clone());
         let token = signed(&key, &good_header(&key).to_string(), &payload);
         assert_eq!(validate(&token, &keys, &expected(), NOW).expect_err(member), TokenFault::Malformed, "{member}");

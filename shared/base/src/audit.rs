@@ -44,6 +44,8 @@ actions! {
     IntrospectToken = "token.introspect",
     /// An application is registered.
     CreateApplication = "application.create",
+    /// An application is given a right, or loses it.
+    ChangeApplication = "application.change",
     /// An application is removed.
     RemoveApplication = "application.remove",
     /// An application gets a secret.
@@ -54,6 +56,8 @@ actions! {
     CreateKey = "application.key.create",
     /// A public key of an application is removed.
     RemoveKey = "application.key.remove",
+    /// Failed attempts to authenticate are forgotten.
+    ForgetGuesses = "guesses.forget",
     /// The issuer's next key takes its turn.
     RotateSigningKey = "signing-key.rotate",
     /// The issuer's keys are replaced at once, and the old ones revoked.

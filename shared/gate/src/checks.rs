@@ -52,6 +52,11 @@ pub(crate) fn coverage<'a>(token: &Claims, request: &'a Request<Body>) -> Result
     }
 }
 
+/// The token's application may publish events.
+pub(crate) fn right_to_publish(token: &Claims) -> Result<(), Problem> {
+    if token.may_publish { Ok(()) } else { Err(refusal::may_not_publish()) }
+}
+
 /// The managing entity in the path, as it came.
 pub(crate) fn entity_in_path(request: &Request<Body>) -> Option<&str> {
     request.path_parameters_ref().and_then(|parameters| parameters.first(ENTITY_PARAMETER))

@@ -23,6 +23,8 @@ pub struct Endpoint<C = Call> {
 pub struct Declaration {
     /// Who may call it.
     pub access: Access,
+    /// Whether the token's application must have the right to publish events.
+    pub publishes: bool,
     /// Whether a body must be JSON by its media type.
     pub takes_json: bool,
     /// The form of its errors.
@@ -105,7 +107,14 @@ impl Endpoint<Call> {
 impl<C> Endpoint<C> {
     const fn open_to(access: Access) -> Self {
         let errors = ErrorStyle::Problem;
-        Self::declaring(Declaration { access, takes_json: false, errors, deadline: DEADLINE, audited: None })
+        Self::declaring(Declaration {
+            access,
+            publishes: false,
+            takes_json: false,
+            errors,
+            deadline: DEADLINE,
+            audited: None,
+        })
     }
 
     const fn declaring(declaration: Declaration) -> Self {
@@ -125,6 +134,15 @@ impl<C> Endpoint<C> {
     pub const fn taking_json(self) -> Self {
         assert!(self.declaration.access.needs_token(), "only an endpoint that requires a token checks the media type");
         Self::declaring(Declaration { takes_json: true, ..self.declaration })
+    }
+
+    /// The same for applications with the right to publish events.
+    ///
+    /// # Panics
+    /// When a token is not required, which says whether its application has the right.
+    pub const fn for_publishers(self) -> Self {
+        assert!(self.declaration.access.needs_token(), "only a token says whether its application may publish");
+        Self::declaring(Declaration { publishes: true, ..self.declaration })
     }
 
     /// The same with errors as an OAuth 2 client expects them.

@@ -60,7 +60,7 @@ endpoints! {
 
     // Events and their deliveries.
     LIST_EVENTS: EntityCall = "list-events", Endpoint::needs(IntegrationsRead);
-    PUBLISH_EVENT: EntityCall = "publish-event", Endpoint::needs(IntegrationsWrite).taking_json();
+    PUBLISH_EVENT: EntityCall = "publish-event", Endpoint::needs(IntegrationsWrite).for_publishers().taking_json();
     SHOW_EVENT: EntityCall = "show-event", Endpoint::needs(IntegrationsRead);
     LIST_DELIVERIES: EntityCall = "list-deliveries", Endpoint::needs(IntegrationsRead);
     SHOW_DELIVERY: EntityCall = "show-delivery", Endpoint::needs(IntegrationsRead);

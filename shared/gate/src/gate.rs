@@ -92,6 +92,9 @@ impl Gate {
                 checks::scope(token, scope)?;
                 entity = checks::coverage(token, &request)?; // 4
             }
+            if self.endpoint.publishes {
+                checks::right_to_publish(token)?;
+            }
         }
         if access.needs_token() {
             checks::version(&request)?; // 5

@@ -20,7 +20,7 @@ pub enum UpdateOutcome {
 impl fmt::Display for UpdateOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UpToDate(release) => write!(f, "is up to date: build {}", release.build_date),
+            Self::UpToDate(release) => write!(f, "is up to date: build {}", release.label()),
             Self::WouldPublish(release, now) => {
                 write!(f, "would publish {}, {}", build_of(release), compared("is", now.as_deref()))
             }
@@ -28,18 +28,18 @@ impl fmt::Display for UpdateOutcome {
                 write!(f, "published {}, {}", build_of(release), compared("was", before.as_deref()))
             }
             Self::Overtaken(release) => {
-                write!(f, "another update has just published build {}, which stays", release.build_date)
+                write!(f, "another update has just published build {}, which stays", release.label())
             }
         }
     }
 }
 
 fn build_of(release: &Release) -> String {
-    format!("build {} ({})", release.build_date, size(release.size_bytes))
+    format!("build {}, {}", release.label(), size(release.size_bytes))
 }
 
 fn compared(verb: &str, other: Option<&Release>) -> String {
-    other.map_or_else(|| "the first".to_owned(), |other| format!("{verb} {}", other.build_date))
+    other.map_or_else(|| "the first".to_owned(), |other| format!("{verb} {}", other.label()))
 }
 
 /// A size for people.

@@ -103,6 +103,14 @@ impl Pointer {
         Some(self)
     }
 
+    /// The pointer without this release among those that were rolled back, so that it may be published again; `None` when
+    /// it is not among them.
+    pub fn unblocked(mut self, sha256: &str) -> Option<Self> {
+        let before = self.blocked.len();
+        self.blocked.retain(|blocked| blocked != sha256);
+        (self.blocked.len() < before).then_some(self)
+    }
+
     /// Whether a release with this SHA-256 was rolled back.
     pub fn blocks(&self, sha256: &str) -> bool {
         self.blocked.iter().any(|blocked| blocked == sha256)
@@ -115,6 +123,18 @@ impl Pointer {
 }
 
 impl Release {
+    /// The moment of its build, `2026-11-17T03:12:07Z`.
+    pub fn build_time(&self) -> String {
+        build_time(self.build_epoch)
+    }
+
+    /// The release in words that no other has: the moment of its build, and the beginning of its SHA-256. A provider may
+    /// build two on one day.
+    pub fn label(&self) -> String {
+        let sha256 = self.sha256.get(..SHOWN_DIGITS).unwrap_or(&self.sha256);
+        format!("{} (sha256 {sha256})", self.build_time())
+    }
+
     /// The database's key in the store.
     pub fn key(&self, environment: &str, edition: &EditionName) -> String {
         format!("{environment}/{edition}/{}.mmdb", self.sha256)
@@ -126,15 +146,24 @@ impl Release {
     }
 }
 
-/// The day of a build, `2026-11-17`. A number that is no time has no day; verification refuses it before.
+/// As many digits of a SHA-256 are shown to people.
+const SHOWN_DIGITS: usize = 12;
+
+/// The day of a build, `2026-11-17`.
 pub fn build_date(epoch: u64) -> String {
+    let time = build_time(epoch);
+    time.split_once('T').map_or(time.clone(), |(day, _)| day.to_owned())
+}
+
+/// The moment of a build, `2026-11-17T03:12:07Z`. A number that is no time has none; verification refuses it before.
+pub fn build_time(epoch: u64) -> String {
     /// The first second of the year 10000.
     const END: i64 = 253_402_300_800;
     let Some(seconds) = i64::try_from(epoch).ok().filter(|seconds| *seconds < END) else {
         return "unknown".to_owned();
     };
-    let text = Time::from_millis(seconds * 1000).to_string();
-    text.split_once('T').map_or(text.clone(), |(day, _)| day.to_owned())
+    // Builds are dated to the second.
+    Time::from_millis(seconds * 1000).to_string().replace(".000Z", "Z")
 }
 
 #[cfg(test)]
@@ -171,6 +200,25 @@ pub(super) mod tests {
         assert!(back.blocks(&"b".repeat(64)) && !back.blocks(&"a".repeat(64)) && !back.names(&"b".repeat(64)));
         let third = Pointer::moved_to(Some(&back), &edition(), release("c", 3));
         assert!(third.blocks(&"b".repeat(64)), "what was blocked stays so");
+    }
+
+    #[test]
+    fn two_releases_of_one_day_are_told_apart_in_words() {
+        let (morning, evening) = (release("a", 1_795_140_000), release("b", 1_795_167_900));
+        assert_eq!((morning.build_date.as_str(), evening.build_date.as_str()), ("2026-11-20", "2026-11-20"));
+        assert_eq!(morning.label(), "2026-11-20T02:00:00Z (sha256 aaaaaaaaaaaa)");
+        assert_eq!(evening.label(), "2026-11-20T09:45:00Z (sha256 bbbbbbbbbbbb)");
+        assert_eq!(Release { sha256: "short".into(), ..morning }.label(), "2026-11-20T02:00:00Z (sha256 short)");
+    }
+
+    #[test]
+    fn an_unblocked_release_is_no_longer_blocked_and_the_others_are() {
+        let blocked = ["a", "b"].map(|name| name.repeat(64));
+        let pointer = Pointer { blocked: blocked.to_vec(), ..Pointer::moved_to(None, &edition(), release("c", 3)) };
+        let left = pointer.clone().unblocked(&blocked[0]).expect("it was blocked");
+        assert!(!left.blocks(&blocked[0]) && left.blocks(&blocked[1]));
+        assert_eq!(left.current, pointer.current);
+        assert_eq!(pointer.unblocked(&"c".repeat(64)), None);
     }
 
     #[test]

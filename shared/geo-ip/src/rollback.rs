@@ -1,5 +1,5 @@
 //! Back to the release before the current one. The current one is blocked, so that the next update does not bring it
-//! back.
+//! back, until it is unblocked.
 
 use super::{
     edition::EditionName,
@@ -27,6 +27,36 @@ pub enum RollbackError {
     Lost(EditionName),
 }
 
+/// Why no release was unblocked; the pointer is where it was.
+#[derive(Debug, thiserror::Error)]
+pub enum UnblockError {
+    /// The store failed, or holds no good pointer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Nothing is published.
+    #[error("nothing is published of {0}")]
+    NothingPublished(EditionName),
+    /// No release is blocked whose SHA-256 begins so, or several are.
+    #[error("{found} blocked releases of {edition} have a SHA-256 that begins with {beginning}; blocked are: {}", listed(.blocked))]
+    NotOne {
+        /// The edition.
+        edition: EditionName,
+        /// The beginning of a SHA-256.
+        beginning: String,
+        /// How many begin so.
+        found: usize,
+        /// All that are blocked.
+        blocked: Vec<String>,
+    },
+    /// An update or a rollback moved the pointer.
+    #[error("the pointer of {0} was changed at the same time; look at it and try again")]
+    Lost(EditionName),
+}
+
+fn listed(blocked: &[String]) -> String {
+    if blocked.is_empty() { "none".to_owned() } else { blocked.join(", ") }
+}
+
 /// The releases of a rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolledBack {
@@ -50,5 +80,29 @@ pub async fn roll_back(store: &Store, environment: &str, edition: &EditionName) 
     match store.swap_pointer(environment, &pointer, Some(&tag)).await? {
         Swap::Swapped => Ok(RolledBack { from, to }),
         Swap::Lost => Err(RollbackError::Lost(edition.clone())),
+    }
+}
+
+/// Lets the one blocked release be published again whose SHA-256 begins so. Returns the whole of it.
+pub async fn unblock(
+    store: &Store,
+    environment: &str,
+    edition: &EditionName,
+    beginning: &str,
+) -> Result<String, UnblockError> {
+    let published = store.pointer(environment, edition, None).await?.found();
+    let (pointer, tag) = published.ok_or_else(|| UnblockError::NothingPublished(edition.clone()))?;
+    let (beginning, blocked) = (beginning.to_ascii_lowercase(), pointer.blocked.clone());
+    let found: Vec<_> = blocked.iter().filter(|sha256| sha256.starts_with(&beginning)).cloned().collect();
+    let unblocked = match found.as_slice() {
+        [sha256] => pointer.unblocked(sha256).map(|pointer| (sha256.clone(), pointer)),
+        _ => None,
+    };
+    let Some((sha256, pointer)) = unblocked else {
+        return Err(UnblockError::NotOne { edition: edition.clone(), beginning, found: found.len(), blocked });
+    };
+    match store.swap_pointer(environment, &pointer, Some(&tag)).await? {
+        Swap::Swapped => Ok(sha256),
+        Swap::Lost => Err(UnblockError::Lost(edition.clone())),
     }
 }

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fs, net::IpAddr, path::Path};
 use maxminddb::{MaxMindDbError, Reader, WithinOptions};
 
 use super::{
-    pointer::{Release, build_date},
+    pointer::{Release, build_time},
     source::DatabaseType,
 };
 use base::Time;
@@ -104,18 +104,18 @@ pub fn judge(facts: &Facts, wanted: &DatabaseType, published: Option<&Release>, 
         return Err(VerifyError::Type { found, wanted: wanted.clone() });
     }
     let now = u64::try_from(now.as_seconds()).unwrap_or(0);
-    let day = || build_date(facts.build_epoch);
+    let built = || build_time(facts.build_epoch);
     if facts.build_epoch > now.saturating_add(MAX_AHEAD) {
-        return Err(VerifyError::Time(day(), "in the future"));
+        return Err(VerifyError::Time(built(), "in the future"));
     }
     if let Some(published) = published
         && facts.build_epoch <= published.build_epoch
     {
-        let published = published.build_date.clone();
-        return Err(VerifyError::NotNewer { offered: day(), published });
+        let published = published.build_time();
+        return Err(VerifyError::NotNewer { offered: built(), published });
     }
     if facts.build_epoch < now.saturating_sub(MAX_AGE) {
-        return Err(VerifyError::Time(day(), "more than 400 days old"));
+        return Err(VerifyError::Time(built(), "more than 400 days old"));
     }
     let Some(published) = published else { return Ok(()) };
     for (what, new, old) in [

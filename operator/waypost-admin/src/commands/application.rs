@@ -2,19 +2,20 @@
 
 use std::{
     fmt::{self, Display},
+    net::IpAddr,
     time::Duration,
 };
 
 use auth::{EntityId, Scope, Scopes};
 use base::{ClientSecretId, Clock, SystemClock};
-use clap::{Args, Subcommand, error::ErrorKind};
+use clap::{Args, Subcommand, ValueEnum, error::ErrorKind};
 use issuer::applications::{
     Application,
     credential_removal::{CredentialName, CredentialRemoved},
     new_application::{NewApplication, checked_entities, checked_entity, checked_name},
     register::Created,
 };
-use operator::applications::OperatorsApplications;
+use operator::{applications::OperatorsApplications, guesses};
 use serde_json::json;
 use storage::SecretText;
 
@@ -27,11 +28,14 @@ use crate::{
 pub const EXAMPLES: &str = "\
 Examples:
   waypost-admin application create --stack waypost --name 'Channel manager' --entity 'hotel-1 hotel-2' --scopes 'booking.read'
-  waypost-admin application create --stack waypost --name 'Back office' --entity '*'
+  waypost-admin application create --stack waypost --name 'Back office' --entity '*' --may-publish
   waypost-admin application list hotel-1 --data .local
+  waypost-admin application list --all --stack waypost --json
   waypost-admin application show CLIENT_ID --stack waypost --json
+  waypost-admin application publishing CLIENT_ID off --stack waypost
   waypost-admin application add-secret CLIENT_ID --overlap-seconds 3600 --stack waypost
-  waypost-admin application remove-secret CLIENT_ID SECRET_ID --stack waypost";
+  waypost-admin application remove-secret CLIENT_ID SECRET_ID --stack waypost
+  waypost-admin application unblock 192.0.2.1 --stack waypost";
 
 /// Makes, shows and removes applications, the clients of the token issuer, and their credentials.
 #[derive(Debug, Subcommand)]
@@ -43,11 +47,21 @@ pub enum Command {
         /// Its client identifier.
         client_id: String,
     },
-    /// Lists the applications that a managing entity manages.
+    /// Lists the applications that a managing entity manages, or all of the deployment.
     List {
         /// The managing entity.
-        #[arg(value_parser = EntityId::parse)]
-        owner: EntityId,
+        #[arg(value_parser = EntityId::parse, required_unless_present = "all")]
+        owner: Option<EntityId>,
+        /// All applications of the deployment, also those that only operators manage. Reads the whole table once.
+        #[arg(long, conflicts_with = "owner")]
+        all: bool,
+    },
+    /// Lets an application publish events from its next token on, or no longer: its tokens then end within a minute.
+    Publishing {
+        /// Its client identifier.
+        client_id: String,
+        /// Whether it may publish.
+        right: Right,
     },
     /// Gives an application a new secret, prints it this once, and lets the old one end.
     AddSecret {
@@ -77,6 +91,21 @@ pub enum Command {
         /// Its client identifier.
         client_id: String,
     },
+    /// Forgets failed attempts to authenticate, so that clients at an address that was turned away get in again at once.
+    Unblock {
+        /// The address, as the audit trail names it. Of IPv6 the first 64 bits count.
+        address: IpAddr,
+        /// Forgets only what was counted for this client identifier from there, and nothing for the address as a whole.
+        #[arg(long, value_name = "CLIENT_ID")]
+        client: Option<String>,
+    },
+}
+
+/// A right that an application is given, or loses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Right {
+    On,
+    Off,
 }
 
 /// A new application, as arguments describe it.
@@ -94,6 +123,9 @@ pub struct Registration {
     /// The managing entity that manages it over HTTP; the first of its own, when none is given.
     #[arg(long, value_parser = EntityId::parse)]
     owner: Option<EntityId>,
+    /// Lets it publish events, and make applications that may. Without this it may do all else that its scopes allow.
+    #[arg(long)]
+    may_publish: bool,
 }
 
 fn secret_id(text: &str) -> Result<ClientSecretId, String> {
@@ -114,12 +146,24 @@ impl Command {
                 let found = applications.find(&client_id).await?;
                 output.write(found.view(SystemClock.now(), None), Shown(&found))
             }
-            Self::List { owner } => {
-                let found = applications.of_owner(&owner).await?;
+            Self::List { owner, all: _ } => {
+                let found = match &owner {
+                    Some(owner) => applications.of_owner(owner).await?,
+                    None => applications.all().await?,
+                };
                 let views: Vec<_> = found.iter().map(|application| application.view(SystemClock.now(), None)).collect();
                 let texts: Vec<_> = found.iter().map(|application| Shown(application).to_string()).collect();
-                let none = format!("{owner} manages no application");
+                let none = owner.map(|owner| format!("{owner} manages no application"));
+                let none = none.unwrap_or_else(|| "the deployment has no application".to_owned());
                 output.write(views, if texts.is_empty() { none } else { texts.join("\n") })
+            }
+            Self::Publishing { client_id, right } => {
+                let changed = applications.let_publish(&client_id, right == Right::On).await?;
+                let text = match right {
+                    Right::On => "may publish events, with the tokens that it asks for from now on",
+                    Right::Off => "may not publish events; the tokens with which it could end within a minute",
+                };
+                output.write(changed.view(SystemClock.now(), None), format!("{} {text}", changed.name))
             }
             Self::AddSecret { client_id, overlap_seconds } => {
                 let overlap = Duration::from_secs(overlap_seconds.into());
@@ -137,6 +181,12 @@ impl Command {
                 let removed = applications.remove_credential(&client_id, CredentialName::Key(&kid));
                 write_removed(output, &client_id, &kid, removed.await?)
             }
+            Self::Unblock { address, client } => {
+                let clients =
+                    guesses::forget(&deployment, address, client.as_deref()).await.map_err(Failure::Guesses)?;
+                let text = format!("forgot failed attempts from {address}, as {clients} clients");
+                output.write(json!({ "address": address, "client": client, "clientsForgotten": clients }), text)
+            }
             Self::Remove { client_id } => {
                 let name = applications.remove(&client_id).await?.name;
                 let text = format!("removed the application {name}; its tokens end within a minute");
@@ -152,7 +202,7 @@ impl Registration {
         let scopes = if self.scopes.is_empty() { Scopes::ALL } else { self.scopes.into_iter().collect() };
         let entities = checked_entities(self.entity)
             .map_err(|fault| usage(ErrorKind::ValueValidation, &format!("the list of managing entities {fault}")))?;
-        let new = NewApplication::of_operator(self.name, scopes, entities);
+        let new = NewApplication::of_operator(self.name, scopes, entities).publishing(self.may_publish);
         Ok(NewApplication { owner: self.owner.or(new.owner.clone()), ..new })
     }
 }
@@ -188,7 +238,8 @@ impl Display for Shown<'_> {
         let owner = application.owner.as_ref().map_or("operators only", EntityId::as_str);
         writeln!(f, "  managed by {owner}")?;
         writeln!(f, "  for        {}", entities.join(" "))?;
-        write!(f, "  scopes     {}", application.scopes)?;
+        writeln!(f, "  scopes     {}", application.scopes)?;
+        write!(f, "  publishes  {}", if application.may_publish { "yes" } else { "no" })?;
         for secret in application.kept_secrets(now) {
             let id = secret.id.as_str();
             write!(f, "\n  secret     {id}  made {}", secret.created_date)?;

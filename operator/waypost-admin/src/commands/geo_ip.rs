@@ -3,13 +3,15 @@
 use std::net::IpAddr;
 
 use clap::{Args, Subcommand, error::ErrorKind};
-use geo_ip::{EditionName, rollback::RolledBack};
+use geo_ip::{EditionName, Release, rollback::RolledBack};
 use operator::geo_ip_databases::{GeoIpDatabases, Lookup};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
     arguments::{Which, usage},
     failure::Failure,
+    invocation::Invoked,
     output::Output,
 };
 
@@ -18,11 +20,18 @@ Examples:
   waypost-admin geo-ip lookup 1.1.1.1 --stack waypost
   waypost-admin geo-ip lookup 1.1.1.1 --edition GeoLite2-City --data .local
   waypost-admin geo-ip lookup 1.1.1.1 --store s3://databases --environment staging
+  waypost-admin geo-ip update --stack waypost
   waypost-admin geo-ip rollback GeoLite2-City --stack waypost
+  waypost-admin geo-ip unblock GeoLite2-City 1a2b3c4d5e6f --stack waypost
 
-With --data no service needs to run.";
+With --data no service needs to run, but for an update.";
 
-/// Looks into published geo-IP databases, and goes back to the release before.
+/// The function that updates the databases.
+const UPDATE: Invoked = Invoked { name: "geo-ip-update", output: "GeoIpUpdateName" };
+/// The shortest beginning of a SHA-256 that names a release.
+const SHORTEST: usize = 8;
+
+/// Updates geo-IP databases, looks into what is published, and goes back to the release before.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -38,11 +47,22 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Goes back to the release before the current one, and blocks the current one for all updates to come.
+    /// Updates all databases that are configured, as the schedule does every day, and waits for it: minutes, perhaps.
+    Update,
+    /// Goes back to the release before the current one, and blocks the current one until it is unblocked.
     Rollback {
         /// The edition, such as GeoLite2-City.
         #[arg(value_parser = edition)]
         edition: EditionName,
+    },
+    /// Lets a release be published again that was rolled back. The next update publishes it, if it is still the newest.
+    Unblock {
+        /// The edition, such as GeoLite2-City.
+        #[arg(value_parser = edition)]
+        edition: EditionName,
+        /// The release's SHA-256 or its beginning, as `rollback` and the refusals of updates name it.
+        #[arg(value_name = "SHA256", value_parser = sha256)]
+        release: String,
     },
     /// Looks an address up as readers do. Prints JSON.
     Lookup {
@@ -58,16 +78,41 @@ fn edition(name: &str) -> Result<EditionName, String> {
     EditionName::parse(name).ok_or_else(|| format!("an edition's name has {}", EditionName::FORM))
 }
 
+fn sha256(text: &str) -> Result<String, String> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let good = digits && (SHORTEST..=64).contains(&text.len());
+    good.then(|| text.to_owned()).ok_or_else(|| format!("{SHORTEST} to 64 hexadecimal digits begin a SHA-256"))
+}
+
+/// The result of an update, as the function gives it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Report {
+    success: bool,
+    message: String,
+}
+
 impl Arguments {
     /// Does what the subcommand says.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
+        if let Command::Update = self.command {
+            return self.update(which, output).await;
+        }
         let databases = self.databases(which).await?;
         match self.command {
+            Command::Update => Ok(()),
             Command::Rollback { edition } => {
                 let RolledBack { from, to } = databases.roll_back(&edition).await?;
-                let (current, blocked) = (to.build_date, from.build_date);
-                let text = format!("{edition}: build {current} is current again; {blocked} is blocked");
-                output.write(json!({ "edition": edition, "current": current, "blocked": blocked }), text)
+                let text = format!("{edition}: build {} is current again; {} is blocked", to.label(), from.label());
+                let json = json!({
+                    "edition": edition, "current": to.build_date, "blocked": from.build_date,
+                    "currentRelease": named(&to), "blockedRelease": named(&from),
+                });
+                output.write(json, text)
+            }
+            Command::Unblock { edition, release } => {
+                let sha256 = databases.unblock(&edition, &release).await?;
+                let text = format!("{edition}: the release {sha256} may be published again");
+                output.write(json!({ "edition": edition, "unblocked": sha256 }), text)
             }
             Command::Lookup { address, edition } => {
                 let answers = databases.look_up(address, edition.as_ref()).await?;
@@ -76,6 +121,16 @@ impl Arguments {
                 output.write(answers, texts.join("\n"))
             }
         }
+    }
+
+    async fn update(self, which: &Which, output: Output) -> Result<(), Failure> {
+        if self.store.is_some() || self.environment.is_some() {
+            let message = "an update is the deployment's own work; name it with --stack or --data";
+            return Err(usage(ErrorKind::ArgumentConflict, message));
+        }
+        let report: Report = UPDATE.invoke(&which.open().await?).await?;
+        output.write(&report, report.message.replace("; ", "\n"))?;
+        if report.success { Ok(()) } else { Err(Failure::NotUpToDate) }
     }
 
     async fn databases(&self, which: &Which) -> Result<GeoIpDatabases, Failure> {
@@ -94,11 +149,18 @@ impl Arguments {
     }
 }
 
+/// What tells a release from every other.
+fn named(release: &Release) -> Value {
+    json!({ "buildTime": release.build_time(), "sha256": release.sha256 })
+}
+
 fn shown(address: IpAddr, Lookup { edition, release, found }: Lookup) -> Value {
     let (network, value) = found.unzip();
     json!({
         "edition": edition,
         "build": release.build_date,
+        "buildTime": release.build_time(),
+        "sha256": release.sha256,
         "address": address,
         "network": network,
         "value": value,

@@ -6,6 +6,7 @@ mod geo_ip;
 mod provision;
 mod signing_keys;
 mod upgrade_data;
+mod webhook;
 
 use auth::Scope;
 use clap::Subcommand;
@@ -22,6 +23,8 @@ pub enum Command {
     GeoIp(geo_ip::Arguments),
     Provision(provision::Arguments),
     UpgradeData(upgrade_data::Arguments),
+    #[command(subcommand, after_help = webhook::EXAMPLES)]
+    Webhook(webhook::Command),
 }
 
 fn scope(name: &str) -> Result<Scope, String> {

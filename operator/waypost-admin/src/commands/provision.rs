@@ -14,7 +14,7 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  waypost-admin provision --stack waypost --name 'First application' --entity my-hotel
+  waypost-admin provision --stack waypost --name 'First application' --entity my-hotel --may-publish
   waypost-admin provision --stack waypost     # secrets and keys only
 
 It may be run again: secrets that have a value keep it. With --name it makes one more application each time.
@@ -25,7 +25,8 @@ A service on this machine needs none of this: `make run` does the same at its st
 #[command(
     after_help = EXAMPLES,
     mut_arg("name", |name| name.required(false).requires("entity")),
-    mut_arg("entity", |entity| entity.required(false).requires("name"))
+    mut_arg("entity", |entity| entity.required(false).requires("name")),
+    mut_arg("may_publish", |may_publish| may_publish.requires("name"))
 )]
 pub struct Arguments {
     #[command(flatten)]

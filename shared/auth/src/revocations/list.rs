@@ -35,6 +35,9 @@ const FORMER: Shelf = Shelf { pk: "REVOKED", life: Duration::from_secs(25 * 60 *
 /// once its allowance is spent. A reading goes back by this time and the five minutes that clocks
 /// may be apart, so that a function reads the entry again when it has changed.
 const SHARED_FOR: i64 = 5 * 60 * 1000;
+/// How long after a right was taken from an application a token may still be issued that has it: the
+/// application was read before. Clocks may be a second or two apart as well.
+const BEING_ISSUED: Duration = Duration::from_secs(5);
 /// As many entries as one answer has, so that reading a long list takes little memory.
 const PAGE: i32 = 2000;
 
@@ -190,6 +193,14 @@ pub fn of_credential(client_id: &str, credential_id: &str, now: Time) -> Result<
     let id = credential(client_id, credential_id);
     let revocation = Revocation::new(Kind::Credential, &id, now, now + TOKENS_REVOKED);
     RevocationItem::put(&revocation, "revoking the tokens of a credential")
+}
+
+/// The write that revokes every token that an application has by now, for the transaction that
+/// takes a right from it. Tokens that it gets a little later have the right no longer.
+pub fn of_issued_tokens(client_id: &str, now: Time) -> Result<Put, TableError> {
+    let revocation = Revocation::new(Kind::Issued, client_id, now, now + TOKENS_REVOKED);
+    let revocation = Revocation { issued_until: now + BEING_ISSUED, ..revocation };
+    RevocationItem::put(&revocation, "revoking the issued tokens of an application")
 }
 
 /// The entry that the revocations of an application's tokens share at this moment.

@@ -69,6 +69,7 @@ fn the_tokens_of_an_application_that_go_together_share_an_entry_for_five_minutes
         key_id: "kid".into(),
         scopes: Scopes::ALL,
         entities: Entities::new([]),
+        may_publish: false,
         issued,
         expires: after(3600),
     };

@@ -17,7 +17,7 @@ use tokio::{sync::Mutex, time::timeout};
 use super::token::Claims;
 use base::{SharedClock, logging};
 use known::Known;
-pub use list::{RevocationList, RevocationSource, of_application, of_credential};
+pub use list::{RevocationList, RevocationSource, of_application, of_credential, of_issued_tokens};
 pub use revocation::{Kind, Revocation, TOKENS_REVOKED};
 use storage::TableError;
 

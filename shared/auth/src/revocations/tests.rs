@@ -25,6 +25,7 @@ fn claims(token: &str) -> Claims {
         key_id: "kid".into(),
         scopes: Scopes::ALL,
         entities: Entities::new([]),
+        may_publish: false,
         issued: START,
         expires: after(3600),
     }

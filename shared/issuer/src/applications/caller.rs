@@ -33,25 +33,24 @@ impl<'a> Caller<'a> {
         self.entity().is_none_or(|entity| application.owner.as_ref() == Some(entity.id()))
     }
 
-    /// Fails unless the token has all these scopes for all these entities. Every entity, `*`, is
-    /// covered only by a token for every entity.
-    pub fn check(&self, scopes: Scopes, entities: &Entities) -> Result<(), ApplicationError> {
+    /// Fails unless the token has all these scopes for all these entities, and the right to publish
+    /// if that is among the rights. Every entity, `*`, is covered only by a token for every entity.
+    pub fn check(&self, scopes: Scopes, entities: &Entities, may_publish: bool) -> Result<(), ApplicationError> {
         let Some((_, token)) = self.0 else { return Ok(()) };
         let lacking = scopes.without(token.scopes);
         if !lacking.is_empty() {
             return Err(ApplicationError::ExceedsScopes(lacking));
         }
         let foreign: Vec<_> = entities.iter().filter(|entity| !token.entities.cover(entity)).collect();
-        if foreign.is_empty() {
-            Ok(())
-        } else {
-            Err(ApplicationError::ExceedsEntities(foreign.into_iter().map(str::to_owned).collect()))
+        if !foreign.is_empty() {
+            return Err(ApplicationError::ExceedsEntities(foreign.into_iter().map(str::to_owned).collect()));
         }
+        if may_publish && !token.may_publish { Err(ApplicationError::ExceedsPublishing) } else { Ok(()) }
     }
 
     /// Fails unless the token can do all that this application can.
     pub fn check_of(&self, application: &Application) -> Result<(), ApplicationError> {
-        self.check(application.scopes, &application.entities)
+        self.check(application.scopes, &application.entities, application.may_publish)
     }
 
     /// Fails when the token is this application's own, unless the request is confirmed. A caller

@@ -26,6 +26,9 @@ pub enum ApplicationError {
     /// The application may act for managing entities that the caller's token does not cover.
     #[error("the caller's token does not cover all managing entities of the application")]
     ExceedsEntities(Vec<String>),
+    /// The application may publish events, and the caller's token may not.
+    #[error("the application may publish events, and the caller's token may not")]
+    ExceedsPublishing,
     /// The application would lose its access by its own token, and the request does not confirm that.
     #[error("an application's own token would end its access, without a confirmation")]
     Unconfirmed,
@@ -80,6 +83,12 @@ impl From<ApplicationError> for Problem {
                 let detail = "Your token does not cover all managing entities of the application, as whoever makes, changes or \
                               removes it needs to.";
                 Self::new(ProblemKind::EntityNotCovered, detail).with_property("notCovered", json!(foreign))
+            }
+            ApplicationError::ExceedsPublishing => {
+                let detail = "The application may publish events, and your token may not. To make, change or remove an \
+                              application, a token needs all of its rights. Use one with the claim `may_publish`, or make the \
+                              application without `mayPublish`.";
+                Self::new(ProblemKind::MayNotPublish, detail)
             }
             ApplicationError::Unconfirmed => {
                 let detail = "This would end the access of the very application that asks for it; nothing was done. If it is \

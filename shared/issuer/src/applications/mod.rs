@@ -11,6 +11,7 @@ mod error;
 mod key_material;
 pub mod keys;
 pub mod new_application;
+pub mod publishing;
 pub mod register;
 pub mod remaining_credentials;
 pub mod remove;

@@ -38,6 +38,8 @@ pub struct NewApplication {
     pub scopes: Scopes,
     /// The managing entities that it may act for.
     pub entities: Entities,
+    /// Whether it may publish events.
+    pub may_publish: bool,
     /// The keys with which it proves that it is itself.
     pub keys: Vec<ClientKey>,
     /// Whether it gets a secret.
@@ -50,6 +52,11 @@ pub fn fresh_client_id(random: &dyn Random) -> String {
 }
 
 impl NewApplication {
+    /// The same with the right to publish events, if that is wanted.
+    pub fn publishing(self, may_publish: bool) -> Self {
+        Self { may_publish, ..self }
+    }
+
     /// How many credentials it is made with.
     pub fn credentials(&self) -> u32 {
         let keys = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
@@ -62,6 +69,7 @@ impl NewApplication {
         let name = body.required("name", "a text that people know the application by");
         let wanted_scopes = body.required("scopes", "a list of scopes");
         let wanted_entities = body.optional("managingEntities", "a list of identifiers of managing entities");
+        let may_publish = body.optional("mayPublish", "true or false").unwrap_or(false);
         let keys = body.optional("publicKeys", "a list of public keys, each a JSON Web Key");
         let with_secret = body.optional("withSecret", "true or false");
 
@@ -78,14 +86,14 @@ impl NewApplication {
         body.finish()?;
         let missing = || Problem::internal("a value is missing without a violation");
         let (name, scopes) = (name.ok_or_else(missing)?, scopes.ok_or_else(missing)?);
-        Ok(Self { name, owner: Some(owner.clone()), scopes, entities, keys, with_secret })
+        Ok(Self { name, owner: Some(owner.clone()), scopes, entities, may_publish, keys, with_secret })
     }
 
     /// An application with a secret, as an operator wants it. The first of its managing entities
-    /// manages it; one for every entity is the operator's own affair.
+    /// manages it; one for every entity is the operator's own affair. It may not publish events.
     pub fn of_operator(name: String, scopes: Scopes, entities: Entities) -> Self {
         let owner = entities.iter().next().and_then(|entity| EntityId::parse(entity).ok());
-        Self { name, owner, scopes, entities, keys: Vec::new(), with_secret: true }
+        Self { name, owner, scopes, entities, may_publish: false, keys: Vec::new(), with_secret: true }
     }
 
     /// The application, made at this moment, and its secret if it gets one, which is shown once.
@@ -103,6 +111,7 @@ impl NewApplication {
             owner: self.owner,
             scopes: self.scopes,
             entities: self.entities,
+            may_publish: self.may_publish,
             secrets: secret.into_iter().collect(),
             keys: self.keys,
             last_used: BTreeMap::new(),

@@ -44,7 +44,7 @@ impl Registration {
         notes: &Notes,
         now: Time,
     ) -> Result<Created, ApplicationError> {
-        caller.check(new.scopes, &new.entities)?;
+        caller.check(new.scopes, &new.entities, new.may_publish)?;
         // Two requests at once may pass together: the limit keeps lists short, and one more does no
         // harm.
         if let Some(entity) = caller.entity()
@@ -73,7 +73,7 @@ impl Registration {
         (client_id, secret): (&str, &SecretText),
         now: Time,
     ) -> Result<bool, ApplicationError> {
-        caller.check(new.scopes, &new.entities)?;
+        caller.check(new.scopes, &new.entities, new.may_publish)?;
         let pepper = self.pepper.get().await?;
         match self.applications.find(client_id).await {
             Ok(Some(known)) => return Ok(known.secret(secret.expose(), &pepper, now).is_some()),

@@ -14,9 +14,11 @@ use auth::{AuthorizedEntity, Entities, EntityId, Scopes, revocations};
 use base::Time;
 use storage::SecretBytes;
 use storage::table::{
-    Change, Delete, Key, Put, Query, Table, TableError, Transaction, Value, Written, absent, exists, is, less,
+    Change, Delete, Key, Put, Query, Scan, Table, TableError, Transaction, Value, Written, absent, exists, is, less,
 };
 
+/// The sort key of every application.
+const SORT_KEY: &str = "APP";
 /// Longer than any identifier that exists, and short enough for a key.
 const MAX_CLIENT_ID: usize = 256;
 
@@ -88,6 +90,12 @@ impl Applications {
         Ok(found)
     }
 
+    /// Finds the applications of all owners, and those without one, for the operator. No index leads
+    /// to them.
+    pub fn of_all_owners() -> Scan {
+        Scan::default().only(is("sk", SORT_KEY))
+    }
+
     async fn pointers(&self, owner: &EntityId) -> Result<Vec<Pointer>, TableError> {
         self.0.all(Query::partition(pointers(owner)), "listing an entity's applications").await
     }
@@ -116,6 +124,26 @@ impl Applications {
         }
         let revoke = |gone: &String| revocations::of_credential(&read.client_id, gone, now);
         let revoked = left.gone.iter().map(revoke).collect::<Result<Vec<_>, _>>()?;
+        self.0.write_all(Transaction::new().with_all(revoked).with(change), DOING).await
+    }
+
+    /// Gives the application the right to publish or takes it, if it is still as it was read. Taking
+    /// the right revokes the tokens that have it.
+    pub(super) async fn set_publishing(
+        &self,
+        read: &Application,
+        may_publish: bool,
+        now: Time,
+    ) -> Result<Written<()>, TableError> {
+        const DOING: &str = "changing an application's right to publish";
+        let next = read.version + 1;
+        let repeated = is("version", next).and(is("mayPublish", may_publish)).and(is("lastUpdate", now));
+        let change = Change::of(key(&read.client_id))
+            .set("mayPublish", may_publish)
+            .set("version", next)
+            .set("lastUpdate", now)
+            .only_if(is("version", read.version).or(repeated));
+        let revoked = if may_publish { None } else { Some(revocations::of_issued_tokens(&read.client_id, now)?) };
         self.0.write_all(Transaction::new().with_all(revoked).with(change), DOING).await
     }
 
@@ -186,7 +214,7 @@ fn decoy() -> Application {
 }
 
 fn key(client_id: &str) -> Key {
-    Key::new(format!("APP#{client_id}"), "APP")
+    Key::new(format!("APP#{client_id}"), SORT_KEY)
 }
 
 fn pointers(owner: &EntityId) -> String {
@@ -229,10 +257,20 @@ mod tests {
         let owner = EntityId::parse("hotel").ok();
         let item = written(Application { owner, ..decoy() }).read_back::<serde_json::Value>("").expect("an item");
         let names: Vec<_> = item.as_object().expect("an object").keys().map(String::as_str).collect();
-        let known = "clientId createdDate keys lastUpdate lastUsed managingEntities name ownerIdentifier pk scopes \
-                     secrets sk version";
+        let known = "clientId createdDate keys lastUpdate lastUsed managingEntities mayPublish name ownerIdentifier pk \
+                     scopes secrets sk version";
         assert_eq!(names.join(" "), known);
         assert_eq!(item["scopes"], Scopes::ALL.to_string());
+    }
+
+    #[test]
+    fn an_application_of_a_release_that_did_not_say_so_may_publish() {
+        let item = written(Application { may_publish: false, ..decoy() });
+        assert!(!item.read_back::<ApplicationItem>("").expect("an item").application.may_publish);
+        let mut former = item.read_back::<serde_json::Value>("").expect("an item");
+        former.as_object_mut().expect("an object").remove("mayPublish");
+        let former: ApplicationItem = serde_json::from_value(former).expect("an item");
+        assert!(former.application.may_publish);
     }
 
     #[test]

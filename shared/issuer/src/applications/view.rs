@@ -26,6 +26,7 @@ pub struct ApplicationView<'a> {
     created_date: Time,
     last_update: Time,
     managing_entities: &'a Entities,
+    may_publish: bool,
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     owner_identifier: Option<&'a EntityId>,
@@ -67,6 +68,7 @@ impl Application {
             created_date: self.created_date,
             last_update: self.last_update,
             managing_entities: &self.entities,
+            may_publish: self.may_publish,
             name: &self.name,
             owner_identifier: self.owner.as_ref(),
             public_keys: self.keys.iter().map(|key| KeyView::of(key, &self.last_used)).collect(),

@@ -127,6 +127,7 @@ impl ClientCredentials {
             key_id: keys.current.kid().to_owned(),
             scopes,
             entities: application.entities,
+            may_publish: application.may_publish,
             issued: now,
             expires,
         };

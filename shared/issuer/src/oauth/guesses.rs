@@ -18,11 +18,12 @@ use std::{
 
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use futures::{StreamExt, TryStreamExt, stream};
 use serde::Deserialize;
 use serde_json::Value;
 
 use base::{Environment, FromEnvironment, Time, environment::AtLeastOne};
-use storage::table::{Change, Key, Table, TableError};
+use storage::table::{Change, Delete, Key, Query, Table, TableError};
 
 /// How many minutes count beside the present one, so that a failed attempt counts for five to six.
 const MINUTES: i64 = 5;
@@ -31,6 +32,8 @@ const MINUTES: i64 = 5;
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// How long a count stays in the table after its last attempt.
 const MEMORY: Duration = Duration::from_secs(60 * 60);
+/// How many counts are removed at once: a stranger may have tried many client identifiers.
+const REMOVED_AT_ONCE: usize = 16;
 /// The sort key of all attempts from an address. No hash is spelt so.
 const ALL: &str = "*";
 
@@ -65,6 +68,12 @@ pub struct Tally {
     client: String,
     for_client: Attempts,
     from_address: Attempts,
+}
+
+/// An item of failed attempts, by its sort key.
+#[derive(Debug, Deserialize)]
+struct Counted {
+    sk: String,
 }
 
 /// Failed attempts, by the minute since the epoch.
@@ -150,6 +159,21 @@ impl Guesses {
             self.add(&tally.pk, ALL, &tally.from_address, now),
         );
         Ok(Tally { for_client: for_client?, from_address: from_address?, ..tally.clone() })
+    }
+
+    /// Forgets the failed attempts from an address, whichever client they were for, or those for one
+    /// client identifier: then those from the address for all together still count. Returns for how
+    /// many client identifiers there were any.
+    pub async fn forget(&self, source: IpAddr, client_id: Option<&str>) -> Result<usize, TableError> {
+        const DOING: &str = "forgetting failed attempts";
+        let pk = partition(Some(source));
+        let counted: Vec<Counted> = self.table.all(Query::partition(pk.as_str()).attributes(&["sk"]), DOING).await?;
+        let client = client_id.map(hashed);
+        let wanted: Vec<_> =
+            counted.into_iter().filter(|one| client.as_ref().is_none_or(|client| one.sk == *client)).collect();
+        let removals = wanted.iter().map(|one| self.table.write(Delete::of(Key::new(&*pk, &*one.sk)), DOING));
+        stream::iter(removals).buffer_unordered(REMOVED_AT_ONCE).try_for_each(async |_| Ok(())).await?;
+        Ok(wanted.iter().filter(|one| one.sk != ALL).count())
     }
 
     async fn add(&self, pk: &str, sk: &str, known: &Attempts, now: Time) -> Result<Attempts, TableError> {

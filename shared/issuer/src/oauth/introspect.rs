@@ -41,6 +41,7 @@ struct Active {
     exp: i64,
     jti: String,
     managing_entities: Entities,
+    may_publish: bool,
 }
 
 impl Active {
@@ -57,6 +58,7 @@ impl Active {
             exp: claims.expires.as_seconds(),
             jti: claims.token_id,
             managing_entities: claims.entities,
+            may_publish: claims.may_publish,
         }
     }
 }

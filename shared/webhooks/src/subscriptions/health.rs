@@ -21,7 +21,7 @@ use base::{Time, WebhookId};
 use storage::table::{Change, Delete, Query, Table, TableError, Written, absent, at_least, at_most, is, more, present};
 
 /// The prefix of the sort keys of health items.
-const PREFIX: &str = "HLT#";
+pub(super) const PREFIX: &str = "HLT#";
 
 /// The health of webhooks in the table.
 #[derive(Debug, Clone)]

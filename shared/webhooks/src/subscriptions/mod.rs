@@ -7,6 +7,7 @@ pub(crate) mod disable;
 pub mod end_secret;
 pub mod endpoint;
 pub mod error;
+pub mod failing;
 pub(crate) mod headers;
 pub mod health;
 mod histogram;

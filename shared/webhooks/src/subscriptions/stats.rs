@@ -1,4 +1,6 @@
-//! How many attempts a webhook was sent, how many succeeded, and how long they took: counted by the hour.
+//! How many attempts a webhook was sent, how many succeeded, and how long their answers took: counted by the hour. An
+//! attempt that was not answered, such as a refused connection, has no response time: it would make a dead endpoint look
+//! fast.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -37,7 +39,7 @@ pub struct WebhookStats {
     last7_days: Summary,
 }
 
-/// The attempts of some time; without attempts there are neither rates nor durations.
+/// The attempts of some time; without attempts there is no rate, and without answers there are no times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Summary {
@@ -45,7 +47,7 @@ struct Summary {
     succeeded: u64,
     /// From 0 to 1.
     success_rate: Option<f64>,
-    /// The median, in milliseconds, to within a tenth.
+    /// The median of the answered attempts, in milliseconds, to within a tenth.
     p50_ms: Option<u64>,
     p95_ms: Option<u64>,
 }
@@ -73,7 +75,9 @@ impl Count {
         for outcome in outcomes {
             count.attempts += 1;
             count.succeeded += u64::from(outcome.succeeded());
-            count.durations.add(u64::try_from(outcome.duration.as_millis()).unwrap_or(LONGEST), 1);
+            if outcome.completed() {
+                count.durations.add(u64::try_from(outcome.duration.as_millis()).unwrap_or(LONGEST), 1);
+            }
         }
         count
     }
@@ -220,6 +224,18 @@ mod tests {
     }
 
     #[test]
+    fn an_attempt_that_was_not_answered_counts_and_has_no_response_time() {
+        let answered = |millis| outcome(Some(200), millis);
+        let refused = || outcome(None, 1);
+        let count = Count::of(&[answered(80), refused(), refused(), answered(80), outcome(None, 15_000)]).summary();
+        assert_eq!((count.attempts, count.succeeded, count.success_rate), (5, 2, Some(0.4)));
+        assert!(count.p50_ms.is_some_and(|millis| (72..=88).contains(&millis)), "{count:?}");
+        assert_eq!(count.p95_ms, count.p50_ms);
+        let dead = Count::of(&[refused()]).summary();
+        assert_eq!((dead.attempts, dead.success_rate, dead.p50_ms, dead.p95_ms), (1, Some(0.0), None, None));
+    }
+
+    #[test]
     fn hours_are_added_up_for_as_long_as_they_count() {
         let count = |attempts: u64| {
             Count::of(
@@ -259,7 +275,7 @@ mod tests {
             // Counted in several batches, and added up from several hours.
             let mut whole = Count::default();
             for batch in durations.chunks(durations.len().div_ceil(parts)) {
-                let batch: Vec<_> = batch.iter().map(|millis| outcome(None, *millis)).collect();
+                let batch: Vec<_> = batch.iter().map(|millis| outcome(Some(200), *millis)).collect();
                 whole.add(&row("2026-11-20T09", &Count::of(&batch)));
             }
             let mut sorted = durations.clone();

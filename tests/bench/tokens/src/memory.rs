@@ -86,6 +86,7 @@ impl Memory {
             name: "Bench".to_owned(),
             owner: None,
             scopes: Scopes::ALL,
+            may_publish: true,
             entities: Entities::new(["demo-hotel".to_owned()]),
             secrets: vec![ClientSecret::of(&secret, &pepper, now, &SystemRandom)],
             keys: Vec::new(),
@@ -163,6 +164,7 @@ impl Memory {
             key_id: self.key.kid().to_owned(),
             scopes,
             entities: application.entities,
+            may_publish: application.may_publish,
             issued: now,
             expires: now + LIFETIME,
         };

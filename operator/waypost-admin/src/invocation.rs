@@ -1,0 +1,78 @@
+//! Invoking a function of a deployment, as its schedule does. IAM is the credential.
+
+use aws_sdk_lambda::{
+    Client,
+    config::{Builder, retry::RetryConfig},
+    error::DisplayErrorContext,
+    primitives::Blob,
+};
+use operator::{Deployment, DeploymentError, deployment::Location};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// A function that operators invoke: its name on one machine, and the output of a stack that names it.
+pub struct Invoked {
+    /// Its name in the bundle.
+    pub name: &'static str,
+    /// The output with its name on AWS.
+    pub output: &'static str,
+}
+
+/// Why a function gave no result.
+#[derive(Debug, thiserror::Error)]
+pub enum InvocationError {
+    /// The deployment does not say where the function is.
+    #[error(transparent)]
+    Deployment(#[from] DeploymentError),
+    /// There was no answer.
+    #[error("{name} did not answer, and may be at work all the same; its log says more: {reason}")]
+    NoAnswer {
+        /// The function.
+        name: &'static str,
+        /// The words of Lambda or of the SDK.
+        reason: String,
+    },
+    /// The function failed.
+    #[error("{name} failed; its log says more: {reason}")]
+    Failed {
+        /// The function.
+        name: &'static str,
+        /// Its own words.
+        reason: String,
+    },
+    /// The result has another form.
+    #[error("{0} gave a result of another form; this program and the deployment are of different releases")]
+    Form(&'static str, #[source] serde_json::Error),
+}
+
+impl InvocationError {
+    /// Whether the deployment is not there, or does not name the function. Nothing was done.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Deployment(error) if error.is_refusal())
+    }
+}
+
+impl Invoked {
+    /// Invokes the function with the event of a schedule, and waits for its result for as long as the function may take.
+    pub async fn invoke<T: DeserializeOwned>(&self, deployment: &Deployment) -> Result<T, InvocationError> {
+        let Self { name, output } = *self;
+        let (config, function) = match &deployment.location {
+            Location::Stack(stack) => (Builder::from(&stack.aws), stack.output(output)?),
+            Location::Folder(folder) => {
+                (Builder::from(&folder.aws().await?).endpoint_url(folder.value("LAMBDA_ENDPOINT")?), name)
+            }
+        };
+        // A second invocation would begin while the first is at work.
+        let client = Client::from_conf(config.retry_config(RetryConfig::disabled()).build());
+        let answer = client.invoke().function_name(function).payload(Blob::new("{}")).send().await;
+        let reason = |error| DisplayErrorContext(error).to_string();
+        let answer = answer.map_err(|error| InvocationError::NoAnswer { name, reason: reason(error) })?;
+        let payload = answer.payload.map(Blob::into_inner).unwrap_or_default();
+        if answer.function_error.is_some() {
+            let said: Value = serde_json::from_slice(&payload).unwrap_or_default();
+            let reason = said["errorMessage"].as_str().unwrap_or("it gave no reason").to_owned();
+            return Err(InvocationError::Failed { name, reason });
+        }
+        serde_json::from_slice(&payload).map_err(|error| InvocationError::Form(name, error))
+    }
+}

@@ -1,0 +1,147 @@
+//! Webhooks that fail, of every managing entity, for the operator of a deployment. No index leads to them: a healthy
+//! webhook would pay for it with each change. What says that one fails is its health, or the reason for which the service
+//! has disabled it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::{
+    breaker::{Health, HealthItem},
+    health,
+    show::Showing,
+    webhook::{self, Webhook},
+};
+use auth::{AuthorizedEntity, EntityId};
+use base::{Time, WebhookId};
+use storage::TableError;
+use storage::table::{Key, Scan, begins_with, is, present};
+
+/// The state of a webhook that fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FailingState {
+    /// Its last attempts failed, and further ones are made.
+    Failing,
+    /// Its last attempts never completed, and its deliveries wait for the breaker.
+    Paused,
+    /// The service has disabled it.
+    Disabled,
+}
+
+impl fmt::Display for FailingState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Failing => "failing",
+            Self::Paused => "paused",
+            Self::Disabled => "disabled",
+        })
+    }
+}
+
+/// A webhook that fails, as the operator sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FailingWebhook {
+    /// The managing entity.
+    pub owner_identifier: EntityId,
+    /// The webhook.
+    pub id: WebhookId,
+    /// Its name.
+    pub name: String,
+    /// Its endpoint, without the values of the query.
+    pub event_url: String,
+    /// What is the matter.
+    pub state: FailingState,
+    /// Attempts that failed since the last that succeeded.
+    pub failures_in_row: u32,
+    /// When the first of them failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failing_since: Option<Time>,
+    /// When the next probe is made, while it is paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused_until: Option<Time>,
+    /// Why the service disabled it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disabled_reason: Option<String>,
+}
+
+/// Finds an item of each webhook that may fail.
+pub fn trace() -> Scan {
+    let failing = is("failing", true).or(present("openUntil"));
+    let health = begins_with("sk", health::PREFIX).and(failing);
+    let disabled = begins_with("sk", webhook::PREFIX).and(present("disabledReason"));
+    Scan::default().only(health.or(disabled))
+}
+
+/// The managing entity and the webhook that an item is about; none for an item of another kind.
+pub fn place(key: &Key) -> Option<(EntityId, WebhookId)> {
+    let entity = EntityId::parse(key.partition.strip_prefix("ENT#")?).ok()?;
+    let webhook = [health::PREFIX, webhook::PREFIX].iter().find_map(|prefix| key.sort.strip_prefix(prefix))?;
+    Some((entity, WebhookId::parse(webhook)?))
+}
+
+impl Showing {
+    /// The webhook, if it fails at present.
+    pub async fn failing(&self, entity: AuthorizedEntity, id: WebhookId) -> Result<Option<FailingWebhook>, TableError> {
+        let (found, health) = tokio::try_join!(self.webhooks.find(&entity, &id), self.healths.find(&entity, &id))?;
+        Ok(found.and_then(|found| failing(&found.webhook, health.unwrap_or_default())))
+    }
+}
+
+fn failing(webhook: &Webhook, health: HealthItem) -> Option<FailingWebhook> {
+    let state = match (webhook.enabled, &webhook.disabled_reason, health.health()) {
+        (false, Some(_), _) => FailingState::Disabled,
+        (true, _, Health::Open) => FailingState::Paused,
+        (true, _, Health::Failing) => FailingState::Failing,
+        // Its owner has disabled it, or it has recovered meanwhile.
+        (false, None, _) | (true, _, Health::Healthy) => return None,
+    };
+    Some(FailingWebhook {
+        owner_identifier: webhook.owner_identifier.clone(),
+        id: webhook.id.clone(),
+        name: webhook.name.clone(),
+        event_url: webhook.endpoint.shown_url(),
+        state,
+        failures_in_row: health.failures_in_row,
+        failing_since: health.failing_since,
+        paused_until: health.open_until.filter(|_| state == FailingState::Paused),
+        disabled_reason: webhook.disabled_reason.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::webhook::tests::webhook, *};
+
+    #[test]
+    fn a_webhook_fails_by_its_health_or_by_the_services_reason_and_not_by_its_owners() {
+        let open_until = Some(Time::from_millis(1_795_167_960_000));
+        let open = HealthItem { failing: true, failures_in_row: 25, open_until, ..HealthItem::default() };
+        let failing_only = HealthItem { open_until: None, ..open.clone() };
+        let state = |enabled: bool, reason: Option<&str>, health: &HealthItem| {
+            let webhook = Webhook { enabled, disabled_reason: reason.map(str::to_owned), ..webhook() };
+            let shown = failing(&webhook, health.clone())?;
+            Some((shown.state, shown.paused_until, shown.failures_in_row))
+        };
+        let healthy = HealthItem::default();
+        assert_eq!(state(true, None, &healthy), None);
+        assert_eq!(state(true, None, &failing_only), Some((FailingState::Failing, None, 25)));
+        assert_eq!(state(true, None, &open), Some((FailingState::Paused, open_until, 25)));
+        assert_eq!(state(false, Some("gone"), &open), Some((FailingState::Disabled, None, 25)));
+        assert_eq!(state(false, Some("gone"), &healthy), Some((FailingState::Disabled, None, 0)));
+        assert_eq!(state(false, None, &open), None, "its owner has disabled it");
+    }
+
+    #[test]
+    fn an_item_says_which_webhook_it_is_about() {
+        let id = webhook().id;
+        for prefix in ["HLT#", "WHK#"] {
+            let found = place(&Key::new("ENT#hotel", format!("{prefix}{id}")));
+            assert_eq!(found, Some((EntityId::parse("hotel").expect("an entity"), id.clone())));
+        }
+        for (partition, sort) in [("ENT#hotel", "PAY#stripe"), ("DLV#1", "HEAD"), ("ENT#a b", "WHK#whk_1")] {
+            assert_eq!(place(&Key::new(partition, sort)), None);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The right to publish: which applications have it, who gives it, and that it ends when it is taken.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::{
+    application_credentials::introspected,
+    applications::{KEY, Made, claims, made_with, of, shown, text, token},
+    harness::{Api, Behaviour, Call, Entity, LONG, Receiver, Suite, tests, until},
+};
+
+tests![
+    an_application_publishes_only_if_that_was_asked_for,
+    a_token_that_does_not_say_whether_it_may_publish_is_of_an_earlier_release_and_may,
+    a_caller_gives_no_right_to_publish_that_its_token_lacks,
+    an_operator_gives_the_right_to_publish_and_takes_it_with_the_tokens_that_have_it,
+];
+
+/// An application that subscribers and publishers might have, with or without a word on publishing.
+async fn integration(entity: &Entity, may_publish: Option<bool>) -> Made {
+    let mut body = json!({ "name": "Integration", "scopes": ["integrations.read", "integrations.write"] });
+    if let Some(may_publish) = may_publish {
+        body["mayPublish"] = may_publish.into();
+    }
+    made_with(entity, body).await
+}
+
+/// A request to publish with this token.
+fn publish(api: &Api, entity: &Entity, token: &str) -> Call {
+    let event = json!({ "type": "payment.received", "data": {} });
+    api.post(entity.path("/webhook/event")).bearer(token).json(&event)
+}
+
+/// A token with these scopes for this entity, that says this of publishing, or nothing.
+fn forged(suite: &Suite, entity: &Entity, scope: &str, may_publish: Option<bool>) -> String {
+    let forge = suite.forge();
+    let mut claims = forge.claims();
+    claims["scope"] = scope.into();
+    claims["managing_entities"] = json!([entity.id]);
+    if let Some(may_publish) = may_publish {
+        claims["may_publish"] = may_publish.into();
+    }
+    forge.token(&forge.header(), &claims)
+}
+
+/// A subscriber could tell the others that a payment was received.
+async fn an_application_publishes_only_if_that_was_asked_for(suite: Arc<Suite>) {
+    let (entity, api, receiver) = (suite.entity().await, &suite.api, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+    for (asked, may_publish) in [(None, false), (Some(false), false), (Some(true), true)] {
+        let application = integration(&entity, asked).await;
+        assert_eq!(shown(&entity, &application).await["mayPublish"], may_publish);
+        let token = token(api, &application.id, &application.secret).await;
+        assert_eq!(claims(&token)["may_publish"], may_publish);
+        assert_eq!(introspected(api, &token).await["may_publish"], may_publish);
+        if may_publish {
+            publish(api, &entity, &token).expect(202).await;
+        } else {
+            let problem = publish(api, &entity, &token).refused(403, "may-not-publish").await;
+            assert!(text(&problem, "detail").contains("mayPublish"), "{problem:#}");
+        }
+        // Everything else of the scope is as before, test events included.
+        let tested = api.post(entity.path(&format!("/webhook/{}/test", hook.id))).bearer(&token).json(&json!({}));
+        tested.expect(202).await;
+    }
+    // One event from the one that may, and three test events.
+    let kinds: Vec<Value> = receiver.until("/", 4).await.iter().map(|sent| sent.json()["type"].clone()).collect();
+    assert_eq!(kinds.iter().filter(|kind| *kind == "payment.received").count(), 1, "{kinds:?}");
+    for (wrong, body) in [("null", json!(null)), ("a text", json!("true"))] {
+        let body = json!({ "name": "n", "scopes": ["integrations.write"], "mayPublish": body });
+        let problem = entity.post("/application").json(&body).refused(400, "invalid-request").await;
+        assert_eq!(problem["properties"]["violations"][0]["field"], "mayPublish", "{wrong}");
+    }
+}
+
+async fn a_token_that_does_not_say_whether_it_may_publish_is_of_an_earlier_release_and_may(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for (said, status) in [(None, 202), (Some(true), 202), (Some(false), 403)] {
+        let token = forged(&suite, &entity, "integrations.write", said);
+        publish(&suite.api, &entity, &token).expect(status).await;
+    }
+}
+
+async fn a_caller_gives_no_right_to_publish_that_its_token_lacks(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let scopes = "account.write account.remove integrations.read integrations.write";
+    let [without, with] = [false, true].map(|may| forged(&suite, &entity, scopes, Some(may)));
+    let body = |may_publish: bool| json!({ "name": "n", "scopes": ["account.write"], "mayPublish": may_publish });
+    let ask = |token: &str, may: bool| api.post(entity.path("/application")).bearer(token).json(&body(may));
+    ask(&without, true).refused(403, "may-not-publish").await;
+    ask(&without, false).expect(201).await;
+    ask(&with, true).expect(201).await;
+
+    // With a secret or a key of its own in a publishing application a caller could publish; its removal needs as much.
+    let publisher = integration(&entity, Some(true)).await;
+    let before = shown(&entity, &publisher).await;
+    let secret = text(&before["secrets"][0], "id");
+    let key = json!({ "publicKey": { "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "key" } });
+    let calls = [
+        ("POST", "/secret".to_owned(), Some(json!({})), 200),
+        ("POST", "/key".to_owned(), Some(key), 201),
+        ("DELETE", "/key/key".to_owned(), None, 200),
+        ("DELETE", format!("/secret/{secret}"), None, 200),
+        ("DELETE", String::new(), None, 200),
+    ];
+    let call = |token: &str, (method, path, body, _): &(&str, String, Option<Value>, u16)| {
+        let call = api.call(method, entity.path(&of(&publisher, path))).bearer(token);
+        body.iter().fold(call, |call, body| call.json(body))
+    };
+    for refused in calls.iter().filter(|(_, path, ..)| path != "/key/key") {
+        call(&without, refused).refused(403, "may-not-publish").await;
+    }
+    assert_eq!(shown(&entity, &publisher).await, before);
+    for done in &calls {
+        call(&with, done).expect(done.3).await;
+    }
+}
+
+async fn an_operator_gives_the_right_to_publish_and_takes_it_with_the_tokens_that_have_it(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let create = ["application", "create", "--json", "--name", "System", "--entity", &entity.id];
+    assert_eq!(suite.admin(&create).await.json()["mayPublish"], false);
+    let made = suite.admin(&[&create[..], &["--may-publish"]].concat()).await.json();
+    assert_eq!(made["mayPublish"], true);
+    let application = Made { id: text(&made, "clientId"), secret: text(&made, "clientSecret") };
+    let first = token(api, &application.id, &application.secret).await;
+    publish(api, &entity, &first).expect(202).await;
+
+    let turn = async |to: &str| suite.admin(&["application", "publishing", &application.id, to, "--json"]).await;
+    let off = turn("off").await;
+    assert!(off.err.contains(r#""action":"application.change""#), "{}", off.err);
+    let off = off.json();
+    assert_eq!((&off["mayPublish"], &off["version"]), (&json!(false), &json!(2)));
+    assert_eq!(introspected(api, &first).await["active"], false);
+    // The application itself goes on, with its next token.
+    let next = async || {
+        until("a token that is good", LONG, async || {
+            let next = token(api, &application.id, &application.secret).await;
+            (introspected(api, &next).await["active"] == true).then_some(next)
+        })
+        .await
+    };
+    let second = next().await;
+    assert_eq!(claims(&second)["may_publish"], false);
+    publish(api, &entity, &second).refused(403, "may-not-publish").await;
+    assert_eq!(turn("off").await.json()["version"], 2, "nothing is left to do");
+
+    assert_eq!(turn("on").await.json()["mayPublish"], true);
+    let shown = suite.admin(&["application", "show", &application.id]).await.done();
+    assert!(shown.contains("publishes  yes"), "{shown}");
+    publish(api, &entity, &next().await).expect(202).await;
+    assert_eq!(introspected(api, &second).await["active"], true, "giving a right ends no token");
+    suite.admin(&["application", "publishing", "appNobody", "on"]).await.failed(3);
+    suite.admin(&["application", "publishing", &application.id, "maybe"]).await.failed(2);
+}
