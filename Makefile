@@ -27,7 +27,7 @@ ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
 .PHONY: help run test rehearse browser-test fuzz lint audit bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application rotate-data-keys upgrade-data index-deliveries \
-	rotate-signing-key failing-webhooks geo-ip-rollback geo-ip-update geo-ip-unblock geo-ip-lookup demo-provider clean-data tools python-tools node-tools deploy-tools audit-tools rust
+	rotate-signing-key failing-webhooks geo-ip-rollback geo-ip-update geo-ip-unblock geo-ip-lookup demo-provider clean-data tools python-tools node-tools receiver-tools deploy-tools audit-tools rust
 
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -139,7 +139,7 @@ sbom: $(CARGO_CYCLONEDX) ## Lists what the functions are made of, in CycloneDX's
 	ls target/sbom/*
 
 pin: audit-tools ## Pins what requirements/*.in name and all that it needs, by version and hash
-	@for list in run deploy audit; do \
+	@for list in run deploy audit receivers; do \
 		.venv-audit/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-annotate --no-emit-index-url \
 			--custom-compile-command 'make pin' requirements/$$list.in --output-file requirements/$$list.txt || exit 1; \
 	done
@@ -248,7 +248,7 @@ define virtual-environment
 	fi
 endef
 
-tools: python-tools node-tools ## Installs what the other commands need from PyPI and npm
+tools: python-tools node-tools receiver-tools ## Installs what the other commands need from PyPI and npm
 
 python-tools: rust
 	$(call virtual-environment,.venv,requirements/run.txt)
@@ -263,6 +263,10 @@ node-tools: python-tools
 # No Rust: it does nothing but read and write files.
 audit-tools:
 	$(call virtual-environment,.venv-audit,requirements/audit.txt)
+
+# Only tests need it: Go and PHP.
+receiver-tools:
+	$(call virtual-environment,.venv-receivers,requirements/receivers.txt)
 
 deploy-tools: rust
 	$(call virtual-environment,.venv-deploy,requirements/deploy.txt)

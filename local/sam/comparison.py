@@ -109,7 +109,7 @@ def _filled(service: Service, sample: str) -> str:
         new = {"name": "Sample", "eventUrl": f"{NOWHERE}/hook", "eventList": ["booking.created"]}
         values[WEBHOOK] = service.request("POST", f"{entity}/webhook", new, token)["id"]
     if samples.mentions(sample, DELIVERY):
-        event = {"type": "booking.created", "data": {"booking": "B-1001"}}
+        event = {"type": "booking.created", "data": {"bookingIdentifier": "B-1001"}}
         deliveries = service.request("POST", f"{entity}/webhook/event", event, token)["deliveries"]
         own = next(one for one in deliveries if one["webhookIdentifier"] == values[WEBHOOK])
         values[DELIVERY] = own["deliveryIdentifier"]

@@ -24,6 +24,7 @@ mod crash_points;
 mod deliveries;
 mod delivery_list;
 mod dispatching;
+mod documented_receivers;
 mod event_shown;
 mod events;
 mod forged_tokens;
@@ -133,6 +134,7 @@ fn main() -> ExitCode {
         resend::TESTS,
         receivers::TESTS,
         receivers_broken::TESTS,
+        documented_receivers::TESTS,
         retries::TESTS,
         delivery_list::TESTS,
         deliveries::TESTS,

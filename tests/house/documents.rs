@@ -91,6 +91,63 @@ fn the_errors_of_attempts_in_examples_are_texts_of_the_code() {
     }
 }
 
+/// Whether there is a comment in commands: `#` at the beginning of a word, outside quotation marks.
+fn has_comment(commands: &str) -> bool {
+    let (mut quote, mut escaped, mut before) = (None, false, '\n');
+    for letter in commands.chars() {
+        if escaped {
+            escaped = false;
+        } else if letter == '\\' && quote != Some('\'') {
+            escaped = true;
+        } else if quote == Some(letter) {
+            quote = None;
+        } else if quote.is_none() && ['"', '\''].contains(&letter) {
+            quote = Some(letter);
+        } else if quote.is_none() && letter == '#' && (before.is_whitespace() || ";&|(".contains(before)) {
+            return true;
+        }
+        before = letter;
+    }
+    false
+}
+
+/// zsh, which many people paste into, takes a comment for words of the command.
+#[test]
+fn commands_to_be_pasted_have_no_comments() {
+    for (commands, expected) in [
+        ("make run # until Ctrl-C", true),
+        ("# The endpoint:\nmake run", true),
+        ("make run \\\n  PORT=9001;# another", true),
+        ("printf %s \"${MESSAGE#*\"$TAB\"}\" > event.json", false),
+        ("curl \"${BACK%%\\?*}\" -d \"${ASK#*\\?}\" -d 'a # b' -d \"c # d\" address#part", false),
+    ] {
+        assert_eq!(has_comment(commands), expected, "{commands}");
+    }
+    let (mut pasted, mut commented) = (0, Vec::new());
+    for (document, text) in documents() {
+        let mut commands: Option<(usize, String)> = None;
+        for (number, line) in text.lines().enumerate() {
+            let fence = line.trim_start().strip_prefix("```");
+            match (&mut commands, fence) {
+                (None, Some("sh" | "bash" | "zsh" | "shell" | "console")) => {
+                    commands = Some((number + 1, String::new()))
+                }
+                (Some((_, block)), None) => *block += &format!("{line}\n"),
+                (Some((begun, block)), Some(_)) => {
+                    pasted += 1;
+                    if has_comment(block) {
+                        commented.push(format!("{}:{begun}", document.display()));
+                    }
+                    commands = None;
+                }
+                (None, _) => {}
+            }
+        }
+    }
+    assert!(pasted > 30, "only {pasted} blocks of commands are found");
+    assert!(commented.is_empty(), "a comment stands in commands to be pasted: {commented:#?}");
+}
+
 /// Tables, code and words that cannot be broken are as long as they are.
 #[test]
 fn prose_has_at_most_100_columns() {

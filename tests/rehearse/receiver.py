@@ -46,7 +46,7 @@ class Receiver:
 
     def event_of(self, booking: str) -> Received | None:
         """What arrived about a booking."""
-        about = (request for request in self.received if json.loads(request.body)["data"].get("booking") == booking)
+        about = (request for request in self.received if json.loads(request.body)["data"].get("bookingIdentifier") == booking)
         return next(about, None)
 
     def stop(self) -> None:

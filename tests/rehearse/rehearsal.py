@@ -316,7 +316,7 @@ class Rehearsal:
 
     def _publish(self, token: str, booking: str) -> str:
         """Publishes an event; returns the identifier of its one delivery."""
-        event = {"type": EVENT_TYPE, "data": {"booking": booking}}
+        event = {"type": EVENT_TYPE, "data": {"bookingIdentifier": booking}}
         answer = self.services[FIRST].call(token, "POST", "/webhook/event", event)
         assert answer.status in (200, 201, 202), answer
         (delivery,) = answer.json()["deliveries"]

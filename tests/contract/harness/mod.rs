@@ -49,7 +49,7 @@ pub use processes::{Process, descendants, group_members, memory_kilobytes, until
 pub use providers::{PROVIDERS, SCOPES, Secrets, Simulation};
 pub(crate) use run::tests;
 pub use run::{Test, run};
-pub use scripts::{node, python};
+pub use scripts::{node, python, site_packages};
 pub use signature::{is_signed_by, signature};
 pub use stack::secret;
 pub use suite::{Application, Interposed, Suite};

@@ -1,6 +1,6 @@
 //! Libraries of other hands, as their users run them: in the project's Python and its Node.js.
 
-use std::process::Stdio;
+use std::{fs, path::PathBuf, process::Stdio};
 
 use serde_json::Value;
 use tokio::{io::AsyncWriteExt, process::Command};
@@ -34,4 +34,11 @@ async fn run(options: &[&str], script: &str, input: &Value) -> Value {
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{script} failed (has `make tools` installed its libraries?): {complaint}");
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{script} printed no JSON: {complaint}"))
+}
+
+/// What an environment of the project's has from PyPI.
+pub fn site_packages(environment: &str) -> PathBuf {
+    let libraries = fs::read_dir(project().join(environment).join("lib")).into_iter().flatten().flatten();
+    let mut packages = libraries.map(|python| python.path().join("site-packages")).filter(|folder| folder.is_dir());
+    packages.next().unwrap_or_else(|| panic!("`make tools` has not installed {environment}"))
 }

