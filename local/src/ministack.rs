@@ -20,11 +20,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use aws_sdk_secretsmanager::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
 use base::{Random, logging, random};
 use geo_ip::StoreAddress;
 use serde_json::json;
+use storage::aws::CallError;
 use template::Queue;
 use tokio::time;
 
@@ -192,7 +192,7 @@ impl Ministack {
             }
             request.send().await.map_err(|error| MinistackError::Refused {
                 what: format!("the queue {}", queue.logical_id),
-                reason: DisplayErrorContext(error).to_string(),
+                reason: CallError::of(&error).to_string(),
             })?;
         }
         Ok(())
@@ -201,7 +201,7 @@ impl Ministack {
     async fn create_bucket(&self) -> Result<(), MinistackError> {
         let Some(bucket) = &self.bucket else { return Ok(()) };
         self.endpoints.s3().create_bucket().bucket(bucket).send().await.map(drop).map_err(|error| {
-            let reason = DisplayErrorContext(error).to_string();
+            let reason = CallError::of(&error).to_string();
             MinistackError::Refused { what: format!("the bucket {bucket}"), reason }
         })
     }
@@ -213,7 +213,7 @@ impl Ministack {
             let request = client.create_secret().name(&name).secret_string(value.to_string());
             request.send().await.map_err(|error| MinistackError::Refused {
                 what: format!("the secret {name}"),
-                reason: error.into_service_error().to_string(),
+                reason: CallError::of(&error).to_string(),
             })?;
         }
         Ok(())

@@ -7,6 +7,7 @@ mod audit;
 pub mod applications;
 pub mod canary;
 pub mod data_keys;
+pub mod demo_provider;
 pub mod deployment;
 pub mod geo_ip_databases;
 pub mod private_file;
