@@ -13,7 +13,7 @@ use anstyle::AnsiColor;
 use serde::Deserialize;
 use tokio::{task, time};
 
-use crate::terminal::{Terminal, clock, colour_of, plain};
+use crate::terminal::{DIM, Terminal, clock, colour_of, plain};
 
 /// How often the files are looked at.
 const PACE: Duration = Duration::from_millis(200);
@@ -127,7 +127,8 @@ fn fault_line(function: &str, line: &Line) -> String {
     let error = line.error.as_ref().or(line.cause.as_ref()).map(|error| format!(": {error}")).unwrap_or_default();
     let about = line.delivery_id.as_ref().or(line.webhook_id.as_ref()).map(|id| format!(" ({id})")).unwrap_or_default();
     let sentence = plain(&format!("{}{error}{about}", line.message), SENTENCE);
-    format!("{} {colour}{:<6}{colour:#} {function}: {sentence}", clock(&line.timestamp), line.level)
+    let at = clock(&line.timestamp);
+    format!("{DIM}{at}{DIM:#} {colour}{:<6}{colour:#} {function}: {sentence}", line.level)
 }
 
 fn attempt_line(line: &Line) -> String {
@@ -143,7 +144,8 @@ fn attempt_line(line: &Line) -> String {
         _ => String::new(),
     };
     let (at, took) = (clock(&line.timestamp), line.duration_ms.unwrap_or_default());
-    format!("{at} ->     {colour}{status}{colour:#} {kind}, attempt {attempt} of {delivery}{error} {took} ms{next}")
+    let what = format!("{kind}, attempt {attempt} of {delivery}");
+    format!("{DIM}{at}{DIM:#} ->     {colour}{status}{colour:#} {what}{error} {DIM}{took} ms{DIM:#}{next}")
 }
 
 #[cfg(test)]

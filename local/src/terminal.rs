@@ -26,7 +26,8 @@ const BEGINNING: usize = 8;
 /// The most characters of a path that are shown.
 const PATH: usize = 160;
 
-const DIM: Style = Style::new().dimmed();
+/// Of parts that are looked at seldom.
+pub const DIM: Style = Style::new().dimmed();
 
 /// The terminal, or a file in its place. Colours are left out where it is none, and with `NO_COLOR`.
 #[derive(Clone)]

@@ -29,21 +29,20 @@ mod tests {
         config::http::HttpResponse,
         error::{ConnectorError, ErrorMetadata},
         operation::get_item::GetItemError,
-        primitives::SdkBody,
     };
 
     use super::*;
 
     fn answered(metadata: ErrorMetadata) -> String {
-        let raw = HttpResponse::new(500.try_into().expect("a status"), SdkBody::from("the whole answer"));
+        let raw = HttpResponse::new(500.try_into().expect("a status"), "the whole answer".into());
         CallError::of(&SdkError::service_error(GetItemError::generic(metadata), raw)).to_string()
     }
 
     #[test]
     fn an_error_of_aws_is_a_sentence_and_no_debug_form() {
-        let code = ErrorMetadata::builder().code("InternalServerError");
-        assert_eq!(answered(code.clone().message("try again").build()), "InternalServerError: try again");
-        assert_eq!(answered(code.build()), "InternalServerError");
+        let code = || ErrorMetadata::builder().code("InternalServerError");
+        assert_eq!(answered(code().message("try again").build()), "InternalServerError: try again");
+        assert_eq!(answered(code().build()), "InternalServerError");
         assert_eq!(answered(ErrorMetadata::builder().build()), "status 500");
         let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
         let unreachable: SdkError<GetItemError> = SdkError::dispatch_failure(ConnectorError::io(refused.into()));
