@@ -2,9 +2,13 @@
 
 use std::{process::Stdio, sync::Arc};
 
-use tokio::process::Command;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::Command,
+    time::timeout,
+};
 
-use crate::harness::{Entity, LONG, Settings, Suite, free_port, go_on, local, tests, until};
+use crate::harness::{Entity, LONG, Settings, Suite, free_port, go_on, local, tests};
 
 tests![the_service_finds_the_provider_at_the_port_that_was_chosen];
 
@@ -14,21 +18,19 @@ async fn the_service_finds_the_provider_at_the_port_that_was_chosen(suite: Arc<S
     let port = free_port();
     let mut provider = Command::new(program);
     provider.args(["--port", &port.to_string(), "--data", &bundle.data().display().to_string()]);
-    let provider = provider.stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true).spawn();
-    let _provider = provider.expect("`cargo build --workspace --bins` builds it");
-    let secret = bundle.data().join("secrets/provider-demo.json");
-    let named = format!("http://127.0.0.1:{port}/demo/authorize");
-    until("the secret to name the port", LONG, async || {
-        std::fs::read_to_string(&secret).ok()?.contains(&named).then_some(())
-    })
-    .await;
+    let provider = provider.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn();
+    let mut provider = provider.expect("`cargo build --workspace --bins` builds it");
+    let mut lines = BufReader::new(provider.stdout.take().expect("it is piped")).lines();
+    let said = timeout(LONG, lines.next_line()).await.expect("it says so at once").expect("text");
+    assert_eq!(said, Some(format!("The secret `provider-demo` names port {port} now.")));
 
-    let entity = Entity::new(&api, "asks".to_owned()).await;
-    // The file is written before Secrets Manager is told.
-    let address = until("the provider at its port", LONG, async || {
-        let start = entity.authorization_url("demo").await;
-        let address = go_on(&api, &start, None).await.address;
-        address.starts_with(&named).then_some(address)
-    });
-    address.await;
+    let provider_at_its_port = format!("http://127.0.0.1:{port}/demo/authorize");
+    let start = Entity::new(&api, "asks".to_owned()).await.authorization_url("demo").await;
+    let address = go_on(&api, &start, None).await.address;
+    assert!(address.starts_with(&provider_at_its_port), "{address}");
+    let secret = bundle.data().join("secrets/provider-demo.json");
+    assert!(
+        std::fs::read_to_string(secret).expect("it was made").contains(&provider_at_its_port),
+        "for the next start"
+    );
 }

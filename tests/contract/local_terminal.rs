@@ -55,8 +55,8 @@ async fn requests_attempts_and_faults_are_shown_without_what_is_secret(suite: Ar
 
     let log = fs::read_to_string(bundle.data().join("logs/create-webhook.log")).expect("it has been asked");
     let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let refusal = lines.into_iter().find(|line| line["message"] == "refused").expect("it has refused one");
-    assert_eq!(refusal["fields"], "name", "{refusal}");
+    let refusal = lines.into_iter().find(|line| line["kind"] == "invalid-request").expect("it has refused one");
+    assert_eq!((&refusal["message"], &refusal["fields"]), (&json!("refused"), &json!("name")), "{refusal}");
 }
 
 async fn a_quiet_service_shows_no_requests(suite: Arc<Suite>) {
