@@ -57,7 +57,7 @@ where
         // A span says to which call a line belongs, at every level.
         (true, is_own) => is_own,
         (false, true) => *line.level() <= own,
-        (false, false) => *line.level() <= others,
+        (false, false) => *line.level() <= others && !is_repetition(line),
     };
     let lines = tracing_subscriber::fmt::layer().with_ansi(false).fmt_fields(JsonFields::new()).event_format(Lines);
     let filter = filter_fn(wanted).with_max_level_hint(own.max(LevelFilter::INFO));
@@ -124,6 +124,12 @@ fn around<S: Subscriber + for<'a> LookupSpan<'a>>(context: &FmtContext<'_, S, Js
 fn is_own(line: &Metadata<'_>) -> bool {
     // The whole name: `base64` is not `base`.
     line.target().split("::").next().is_some_and(|name| OWN_CRATES.contains(&name))
+}
+
+/// Whether Lambda's runtime repeats an error of a handler, in a debug form: the function has logged it as a sentence. The
+/// runtime's line on a panic has a field of its own.
+fn is_repetition(line: &Metadata<'_>) -> bool {
+    line.target() == "lambda_runtime::layers::panic" && line.fields().field("error").is_none()
 }
 
 /// An error with everything that caused it, in one line: each `Display` says its own stage only.
@@ -291,6 +297,15 @@ mod tests {
         assert_eq!(logged("debug"), ["own debug", "own info", "foreign info"]);
         assert_eq!(logged("info"), ["own info", "foreign info"]);
         assert!(logged("warn").is_empty());
+    }
+
+    #[test]
+    fn an_error_of_a_handler_is_not_repeated_in_a_debug_form_and_a_panic_is_logged() {
+        let lines = lines("info", || {
+            tracing::error!(target: "lambda_runtime::layers::panic", "\"an error\"");
+            tracing::error!(target: "lambda_runtime::layers::panic", error = "a panic", "user handler panicked");
+        });
+        assert_eq!(lines.iter().map(|line| &line["message"]).collect::<Vec<_>>(), ["user handler panicked"]);
     }
 
     #[test]
