@@ -25,6 +25,7 @@ mod deliveries;
 mod delivery_list;
 mod demo_provider;
 mod dispatching;
+mod event_shown;
 mod events;
 mod forged_tokens;
 mod former_data;
@@ -49,6 +50,7 @@ mod metrics;
 mod oauth_clients;
 mod openapi;
 mod operational_events;
+mod pauses;
 mod payments;
 mod payments_callback;
 mod payments_failures;
@@ -129,6 +131,7 @@ fn main() -> ExitCode {
         stand_ins::TESTS,
         slow_clients::TESTS,
         sweep::TESTS,
+        pauses::TESTS,
         recover::TESTS,
         resend::TESTS,
         receivers::TESTS,
@@ -166,6 +169,7 @@ fn main() -> ExitCode {
         forged_tokens::TESTS,
         former_data::TESTS,
         audit::TESTS,
+        event_shown::TESTS,
         events::TESTS,
         geo_ip::TESTS,
         sam::TESTS,
