@@ -2,7 +2,6 @@
 
 PORT ?= 9000
 DATA ?= .local
-PROVIDER_PORT ?= 9100
 
 CARGO_DENY_VERSION = 0.20.2
 CARGO_DENY = .tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
@@ -82,12 +81,12 @@ fuzz: $(CARGO_FUZZ) ## Fuzzes each target for SECONDS=60, beginning with fuzz/se
 			-- -max_total_time="$(SECONDS)" -max_len=8192 -timeout=10 -print_final_stats=1 -print_funcs=0 -verbosity=0 || exit 1; \
 	done
 
-demo-provider: ## Plays a payment provider beside `make run`, until Ctrl-C (PROVIDER_PORT=9100)
+demo-provider: ## Plays a payment provider beside `make run`, until Ctrl-C (PROVIDER_PORT= for another port than before)
 	$(BUILD_SERVICE) --package doubles
-	@exec target/debug/demo-provider --port "$(PROVIDER_PORT)" --data "$(DATA)"
+	@exec target/debug/demo-provider $(PROVIDER_PORT:%=--port "%") --data "$(DATA)"
 
-clean-data: ## Removes what a local run keeps: table, secrets and logs (DATA=.local)
-	rm -rf "$(DATA)"
+clean-data: ## Removes what a local run keeps: table, secrets and logs (DATA=.local); asks first (CONFIRM=yes)
+	@python3 local/clean_data.py $(call quoted,$(DATA)) --confirm=$(call quoted,$(CONFIRM))
 
 # What is missing is said first, before anything is installed or built. One function needs no other but those of tokens.
 SAM_CHECK = python3 local/sam/check.py

@@ -50,7 +50,7 @@ pub enum InvokeError {
     #[error("the function's process ended")]
     Died,
     /// The function took too long; its process is replaced, as on Lambda.
-    #[error("the function did not answer within {0:?}")]
+    #[error("the function did not answer within {} s", .0.as_secs())]
     TimedOut(Duration),
 }
 
@@ -89,6 +89,11 @@ impl Invoker {
     /// Whether there is such a function.
     pub fn knows(&self, function: &str) -> bool {
         self.functions.contains_key(function)
+    }
+
+    /// Whether a function's present process has started, and asked for an invocation.
+    pub fn asks_for_work(&self, function: &str) -> bool {
+        self.runtime_api.asks_for_work(function)
     }
 
     /// How often a function's process has died.

@@ -4,11 +4,13 @@ mod aws;
 mod bundle;
 mod callers;
 mod data_folder;
+mod disk;
 mod function_processes;
 mod function_rights;
 mod gateway;
 mod invoke;
 mod lambda_api;
+mod log_files;
 mod ministack;
 mod open_files;
 mod plan;
@@ -26,6 +28,7 @@ mod settings;
 mod shutdown;
 mod start;
 mod table;
+mod terminal;
 mod test_overrides;
 
 use std::{io::stderr, path::PathBuf, process::ExitCode};
@@ -39,7 +42,7 @@ use crate::test_overrides::TestOverrides;
 #[derive(Parser)]
 pub struct Arguments {
     /// The port of the service on 127.0.0.1.
-    #[arg(long, env = "PORT", default_value_t = 9000)]
+    #[arg(long, env = "PORT", default_value_t = 9000, value_parser = port)]
     port: u16,
     /// The folder for table, secrets and logs.
     #[arg(long, env = "DATA", default_value = ".local")]
@@ -47,11 +50,27 @@ pub struct Arguments {
     /// The project's folder, with template.yaml and .venv.
     #[arg(long, default_value = ".")]
     project: PathBuf,
+    /// Show no lines for requests, attempts and faults of functions (1 or 0).
+    #[arg(long, env = "QUIET", default_value = "0", default_missing_value = "1", num_args = 0..=1, require_equals = true, value_parser = switch)]
+    quiet: bool,
     /// End when the process that started this one ends, however it ends.
     #[arg(long)]
     stop_with_parent: bool,
     #[command(flatten)]
     overrides: TestOverrides,
+}
+
+fn port(text: &str) -> Result<u16, &'static str> {
+    text.parse().map_err(|_| "a port is a whole number up to 65535")
+}
+
+/// An empty variable is one that is not set.
+fn switch(text: &str) -> Result<bool, &'static str> {
+    match text {
+        "1" => Ok(true),
+        "0" | "" => Ok(false),
+        _ => Err("it is 1 or 0"),
+    }
 }
 
 #[tokio::main]
@@ -68,6 +87,9 @@ async fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{}", logging::chain(&error));
+            if disk::is_cause_of(&error) {
+                tracing::error!("the disk is full: make room on it, and start again");
+            }
             ExitCode::FAILURE
         }
     }

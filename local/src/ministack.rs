@@ -20,11 +20,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use aws_sdk_secretsmanager::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
 use base::{Random, logging, random};
 use geo_ip::StoreAddress;
 use serde_json::json;
+use storage::aws::CallError;
 use template::Queue;
 use tokio::time;
 
@@ -86,7 +86,11 @@ impl Socket {
         const NAME: &str = "services.sock";
         let path = scratch.join(NAME);
         if UnixAddress::from_pathname(&path).is_ok() {
-            return Ok(Self { path, folder: None });
+            // The ministack of a run that ended a moment ago may still listen there, and would take the secrets with it.
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => return Ok(Self { path, folder: None }),
+            }
         }
         let folder = std::env::temp_dir().join(format!("waypost-{}", random::alphanumeric(random, 16)));
         DirBuilder::new().mode(0o700).create(&folder)?;
@@ -192,7 +196,7 @@ impl Ministack {
             }
             request.send().await.map_err(|error| MinistackError::Refused {
                 what: format!("the queue {}", queue.logical_id),
-                reason: DisplayErrorContext(error).to_string(),
+                reason: CallError::of(&error).to_string(),
             })?;
         }
         Ok(())
@@ -201,7 +205,7 @@ impl Ministack {
     async fn create_bucket(&self) -> Result<(), MinistackError> {
         let Some(bucket) = &self.bucket else { return Ok(()) };
         self.endpoints.s3().create_bucket().bucket(bucket).send().await.map(drop).map_err(|error| {
-            let reason = DisplayErrorContext(error).to_string();
+            let reason = CallError::of(&error).to_string();
             MinistackError::Refused { what: format!("the bucket {bucket}"), reason }
         })
     }
@@ -213,7 +217,7 @@ impl Ministack {
             let request = client.create_secret().name(&name).secret_string(value.to_string());
             request.send().await.map_err(|error| MinistackError::Refused {
                 what: format!("the secret {name}"),
-                reason: error.into_service_error().to_string(),
+                reason: CallError::of(&error).to_string(),
             })?;
         }
         Ok(())
@@ -228,8 +232,12 @@ mod tests {
 
     #[test]
     fn a_path_that_is_too_long_for_a_socket_has_a_short_one_in_its_place() {
-        let short = Socket::new(Path::new("/data/scratch"), &SystemRandom).expect("nothing is made");
-        assert_eq!(short.path, Path::new("/data/scratch/services.sock"));
+        let scratch = tempfile::tempdir().expect("a folder");
+        let former = scratch.path().join("services.sock");
+        fs::write(&former, "").expect("written");
+        let short = Socket::new(scratch.path(), &SystemRandom).expect("nothing is made");
+        assert_eq!(short.path, former);
+        assert!(!former.exists(), "what a former run left there is not spoken to");
         let long = Socket::new(Path::new(&format!("/data/{}", "x".repeat(120))), &SystemRandom).expect("a folder");
         assert!(UnixAddress::from_pathname(&long.path).is_ok());
         let folder = long.path.parent().expect("a folder").to_owned();

@@ -1,11 +1,18 @@
 //! The plan of a run: template, programs and settings, read and checked before anything starts.
 
 use auth::signing::SigningAlgorithm;
-use base::environment;
-use issuer::settings::{SigningSettings, TokenSettings};
+use base::{environment, logging::LogSettings};
+use geo_ip::settings::FetchSettings;
+use issuer::{
+    oauth::guesses::GuessSettings,
+    settings::{SigningSettings, TokenSettings},
+};
 use outbound::AddressRules;
 use payments::panel::PanelSettings;
-use webhooks::{deliveries::schedule::ScheduleSettings, subscriptions::breaker::BreakerSettings};
+use webhooks::{
+    canary::CanarySettings, deliveries::schedule::ScheduleSettings, events::share::ShareSettings,
+    subscriptions::breaker::BreakerSettings,
+};
 
 use template::{Function, Template};
 
@@ -57,9 +64,10 @@ impl<'a> Plan<'a> {
         #[expect(clippy::disallowed_methods, reason = "the settings of a local run are its environment")]
         let settings = Settings::read(&template, |name| std::env::var(name).ok())?;
         // The functions read these themselves. A fault is named here, so that no function fails to start because of it.
-        type Issuing = (TokenSettings, SigningSettings);
-        type Sending = (AddressRules, ScheduleSettings, BreakerSettings);
-        let ((tokens, signing), _) = environment::read::<(Issuing, Sending)>()?;
+        type Issuing = (TokenSettings, SigningSettings, GuessSettings);
+        type Sending = (AddressRules, ScheduleSettings, BreakerSettings, ShareSettings);
+        type Rest = (LogSettings, CanarySettings, FetchSettings);
+        let ((tokens, signing, _), _, _) = environment::read::<(Issuing, Sending, Rest)>()?;
         if settings.parameters.get("AdminPanelUrl").is_some_and(|address| !address.is_empty()) {
             environment::read::<PanelSettings>()?;
         }

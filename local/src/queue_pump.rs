@@ -15,6 +15,7 @@ use aws_sdk_sqs::{
 use base::logging;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use storage::aws::CallError;
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc},
     time::{self, Instant},
@@ -135,7 +136,7 @@ impl QueuePump {
         let messages = match received {
             Ok(received) => received.messages.unwrap_or_default(),
             Err(error) => {
-                tracing::warn!("the queue {} did not answer: {}", self.queue, logging::chain(&error));
+                tracing::warn!("the queue {} did not answer: {}", self.queue, CallError::of(&error));
                 time::sleep(PAUSE).await;
                 Vec::new()
             }
@@ -197,7 +198,7 @@ impl QueuePump {
             .collect();
         let deleted = self.client.delete_message_batch().queue_url(&self.url).set_entries(Some(entries)).send().await;
         if let Err(error) = deleted {
-            tracing::warn!("handled messages could not be deleted and come again: {}", logging::chain(&error));
+            tracing::warn!("handled messages could not be deleted and come again: {}", CallError::of(&error));
         }
     }
 

@@ -60,7 +60,7 @@ impl Running {
         drop(close);
         let last_orders = async { tokio::join!(gateway, self.invoker.drain()) };
         if time::timeout(LAST_ORDERS, last_orders).await.is_err() {
-            tracing::warn!("some requests did not end within {LAST_ORDERS:?}");
+            tracing::warn!("some requests did not end within {} s", LAST_ORDERS.as_secs());
         }
         Ok(())
     }

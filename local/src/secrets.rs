@@ -7,15 +7,18 @@ use std::{
 };
 
 use auth::signing::SigningAlgorithm;
-use base::{SystemRandom, logging, random};
+use base::logging;
 use geo_ip::configuration::{self, Configuration, ConfigurationError};
+use issuer::oauth::pepper;
 use operator::{
     applications::{Credentials, fresh_credentials},
+    demo_provider,
     provision::{fresh_secrets, provider_secrets, renewed},
 };
 use outbound::AddressRules;
 use payments::{ProviderError, providers};
-use serde_json::{Value, json};
+use serde_json::Value;
+use storage::sealing::{self, KeyRing};
 
 use crate::data_folder::{DataFolderError, write_private};
 
@@ -24,14 +27,26 @@ pub const DEMO_APPLICATION: &str = "demo-application";
 /// The application that may act for every managing entity.
 pub const PLATFORM_APPLICATION: &str = "platform-application";
 
-/// A payment provider that no code knows: its secret alone describes it, which shows how a provider is added. `make
-/// demo-provider` starts a server at its addresses.
-const DEMO_PROVIDER: &str = "provider-demo";
+/// What a table cannot be read without, and why.
+const OF_THE_TABLE: [(&str, &str); 2] = [
+    (sealing::SECRET, "no delivery could be signed, and no payment provider asked"),
+    (pepper::SECRET, "no client could sign in"),
+];
 
 pub struct Secrets(BTreeMap<String, Value>);
 
 #[derive(Debug, thiserror::Error)]
 pub enum SecretsError {
+    /// A new value would be good for nothing that the table has.
+    #[error(
+        "{path} is missing, and the table beside it was written with it: without it {loss}. Put it back from a copy, or \
+         begin anew with `make clean-data`"
+    )]
+    Lost {
+        path: PathBuf,
+        /// What would not work.
+        loss: &'static str,
+    },
     #[error("a new secret could not be kept")]
     Keep(#[source] DataFolderError),
     #[error("{path} cannot be read")]
@@ -39,6 +54,9 @@ pub enum SecretsError {
     /// A file is malformed. Its content is not repeated.
     #[error("{path} is not JSON of the form that it should have; correct it, or remove it for a new value")]
     Form { path: PathBuf },
+    /// The table's own secret has no key in the form that the functions read. Its content is not repeated.
+    #[error("{path} has no key that can be used: put it back from a copy, or begin anew with `make clean-data`")]
+    Broken { path: PathBuf },
     /// The configuration of geo-IP databases has faults.
     #[error(transparent)]
     GeoIp(#[from] ConfigurationError),
@@ -52,12 +70,28 @@ pub enum SecretsError {
 }
 
 impl Secrets {
+    /// Fails if the table has data that nothing could read with the secrets in this folder: some have to be there before the
+    /// table is, and are not made a second time. A table without a byte has no data yet.
+    pub fn check_table(folder: &Path, table: &Path) -> Result<(), SecretsError> {
+        if !fs::metadata(table).is_ok_and(|table| table.len() > 0) {
+            return Ok(());
+        }
+        let lost = |(name, loss): &(&str, &'static str)| {
+            let path = folder.join(format!("{name}.json"));
+            (!path.exists()).then_some(SecretsError::Lost { path, loss: *loss })
+        };
+        OF_THE_TABLE.iter().find_map(lost).map_or(Ok(()), Err)
+    }
+
     /// Reads every secret in the folder, also those that an operator put there; makes the ones that must exist, and renews
     /// those of an earlier form. Keys that sign tokens are made for this algorithm.
     pub fn open(folder: &Path, algorithm: SigningAlgorithm) -> Result<Self, SecretsError> {
         let credentials = || serde_json::to_value(fresh_credentials()).unwrap_or_default();
         let applications = [(DEMO_APPLICATION, credentials()), (PLATFORM_APPLICATION, credentials())];
-        let own = fresh_secrets(algorithm).into_iter().chain(applications).chain([(DEMO_PROVIDER, demo_provider())]);
+        let own = fresh_secrets(algorithm)
+            .into_iter()
+            .chain(applications)
+            .chain([(demo_provider::SECRET, demo_provider::fresh(demo_provider::PORT))]);
         let path = |name: &str| folder.join(format!("{name}.json"));
         let providers = provider_secrets(|name| !path(name).exists());
         for (name, value) in own.map(|(name, value)| (name.to_owned(), value)).chain(providers) {
@@ -90,6 +124,18 @@ impl Secrets {
         self.0.get(name).unwrap_or(&Value::Null)
     }
 
+    /// Checks the secrets without which nothing goes out, as the functions will read them.
+    pub fn check_own(&self, folder: &Path) -> Result<(), SecretsError> {
+        let own = [
+            (sealing::SECRET, KeyRing::from_secret(self.value(sealing::SECRET)).is_ok()),
+            (pepper::SECRET, pepper::read(self.value(pepper::SECRET)).is_ok()),
+        ];
+        match own.iter().find(|(_, is_good)| !is_good) {
+            Some((name, _)) => Err(SecretsError::Broken { path: folder.join(format!("{name}.json")) }),
+            None => Ok(()),
+        }
+    }
+
     /// Checks the configuration of geo-IP databases at the start, before the first update would.
     pub fn check_geo_ip(&self) -> Result<(), SecretsError> {
         Ok(Configuration::read(self.value(configuration::SECRET)).map(drop)?)
@@ -118,22 +164,6 @@ impl Secrets {
         serde_json::from_value(self.value(name).clone())
             .map_err(|_| SecretsError::Form { path: format!("secrets/{name}.json").into() })
     }
-}
-
-/// The whole description of a provider, as one that is not built in needs it.
-fn demo_provider() -> Value {
-    json!({
-        "clientId": "demo",
-        "clientSecret": random::alphanumeric(&SystemRandom, 43),
-        "authorizeUrl": "http://127.0.0.1:9100/demo/authorize",
-        "tokenUrl": "http://127.0.0.1:9100/demo/token",
-        "revokeUrl": "http://127.0.0.1:9100/demo/revoke",
-        "clientAuthentication": "basic",
-        "scope": "payments.read payments.write",
-        "pkce": true,
-        "issuer": "http://127.0.0.1:9100/demo",
-        "authorizationResponseIssParameterSupported": true,
-    })
 }
 
 fn read_all(folder: &Path) -> Result<BTreeMap<String, Value>, SecretsError> {
@@ -169,6 +199,33 @@ mod tests {
         assert!(first.credentials(DEMO_APPLICATION).is_ok());
         assert_ne!(first.value("task-key"), &Value::Null);
         first.check_geo_ip().expect("a configuration of nothing");
+    }
+
+    #[test]
+    fn a_table_with_data_is_not_opened_with_secrets_that_are_new() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (secrets, table) = (folder.path().join("secrets"), folder.path().join("table.db"));
+        fs::create_dir(&secrets).expect("a folder");
+        let check = || Secrets::check_table(&secrets, &table).map_err(|error| error.to_string());
+        assert_eq!(check(), Ok(()), "the first start");
+        fs::write(&table, "").expect("written");
+        assert_eq!(check(), Ok(()), "a start that was stopped early");
+        fs::write(&table, "data").expect("written");
+        Secrets::open(&secrets, SigningAlgorithm::Es256).expect("made");
+        assert_eq!(check(), Ok(()));
+        for name in ["data-keys", "client-secret-pepper"] {
+            let (path, away) = (secrets.join(format!("{name}.json")), secrets.join("away"));
+            fs::rename(&path, &away).expect("moved");
+            let said = check().expect_err("it is missing");
+            assert!(said.contains(&format!("{name}.json is missing")) && said.contains("from a copy"), "{said}");
+            fs::write(&path, "{}").expect("written");
+            let open = Secrets::open(&secrets, SigningAlgorithm::Es256).expect("read");
+            let said = open.check_own(&secrets).expect_err("no key").to_string();
+            assert!(said.contains(&format!("{name}.json has no key")), "{said}");
+            fs::rename(&away, &path).expect("moved back");
+            let open = Secrets::open(&secrets, SigningAlgorithm::Es256).expect("read");
+            open.check_own(&secrets).expect("as it was made");
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ use crate::{
     function_rights::{FunctionCallers, FunctionRightsError},
     gateway::Gateway,
     invoke::Invoker,
-    lambda_api,
+    lambda_api, log_files,
     ministack::{self, Ministack, MinistackError, Socket, queue_url, relay},
     plan::{Plan, PlanError},
     ports::{self, Port, PortError, Ports},
@@ -47,6 +47,7 @@ use crate::{
     service_env::{self, MANAGING_ENTITY, ServiceEnv},
     shutdown,
     table::{TABLE_NAME, TableError, TableServer},
+    terminal::Terminal,
 };
 
 /// Why the service does not run. Each error says what to do, where there is something to do.
@@ -98,7 +99,7 @@ pub async fn run(arguments: &Arguments) -> Result<(), StartError> {
     let ports = Ports::open(arguments.port, host, plan.overrides)?;
     let data = DataFolder::open(&arguments.data)?;
     let group = ProcessGroup::start(data.logs()).map_err(StartError::Processes)?;
-    let start = Start::new(&plan, &ports, &data, &group)?;
+    let start = Start::new(&plan, &ports, &data, &group, Terminal::new(arguments.quiet))?;
     let mut shutdown = pin!(shutdown::requested(arguments.stop_with_parent));
     let outcome = tokio::select! {
         started = start.everything(ports) => match started {
@@ -134,6 +135,7 @@ struct Start<'a> {
     functions: Arc<FunctionCallers>,
     lambda_endpoint: String,
     geo_ip_store: StoreAddress,
+    terminal: Terminal,
     clock: SharedClock,
     random: SharedRandom,
 }
@@ -144,6 +146,7 @@ impl<'a> Start<'a> {
         ports: &Ports,
         data: &'a DataFolder,
         group: &'a Arc<ProcessGroup>,
+        terminal: Terminal,
     ) -> Result<Self, StartError> {
         let random = SystemRandom;
         let credentials = AwsCredentials::fresh(&random);
@@ -160,6 +163,7 @@ impl<'a> Start<'a> {
             lambda_endpoint: ports.lambda.url(),
             functions,
             geo_ip_store,
+            terminal,
             clock: Arc::new(SystemClock),
             random: Arc::new(random),
         })
@@ -189,8 +193,12 @@ impl<'a> Start<'a> {
         probe.wait(&self.plan.functions, &demo).await?;
         self.start_triggers(&invoker);
         self.write_function_variables(&environments)?;
+        self.open_terminal();
         self.write_service_env(&secrets, &demo, &platform)?;
         eprintln!("{}", service_env::greeting(&self.base_url, self.data));
+        if !self.terminal.is_quiet() {
+            eprintln!("Requests and attempts (QUIET=1 shows none):\n");
+        }
         Ok(Running { gateway, invoker, _table: table, _socket: socket })
     }
 
@@ -208,7 +216,9 @@ impl<'a> Start<'a> {
 
     /// Opens the files of secrets, and checks those that functions read later.
     fn open_secrets(&self) -> Result<Secrets, StartError> {
+        Secrets::check_table(&self.data.secrets(), &self.data.table())?;
         let secrets = Secrets::open(&self.data.secrets(), self.plan.signing_algorithm)?;
+        secrets.check_own(&self.data.secrets())?;
         secrets.check_geo_ip()?;
         secrets.check_providers(&self.data.secrets(), &self.plan.settings.address_rules())?;
         Ok(secrets)
@@ -275,9 +285,18 @@ impl<'a> Start<'a> {
     /// Lets clients in.
     fn open_gateway(&self, listener: TcpListener, invoker: &Invoker) -> RunningGateway {
         let (close, closed) = oneshot::channel::<()>();
-        let (base_url, clock, random) = (self.base_url.clone(), Arc::clone(&self.clock), Arc::clone(&self.random));
-        let gateway = Gateway::new(&self.plan.template, invoker.clone(), base_url, clock, random);
+        let (base_url, terminal) = (self.base_url.clone(), self.terminal.clone());
+        let time_and_dice = (Arc::clone(&self.clock), Arc::clone(&self.random));
+        let gateway = Gateway::new(&self.plan.template, invoker.clone(), base_url, terminal, time_and_dice);
         RunningGateway { end: tokio::spawn(gateway.serve(listener, async { drop(closed.await) })), close }
+    }
+
+    /// Shows requests, attempts and faults from now on.
+    fn open_terminal(&self) {
+        if !self.terminal.is_quiet() {
+            self.terminal.open();
+            tokio::spawn(log_files::follow(self.data.logs(), self.terminal.clone()));
+        }
     }
 
     /// Starts the pumps, which invoke functions for queues and schedules.

@@ -5,6 +5,7 @@
 //! would hold up the gateway.
 
 mod calls;
+mod faults;
 mod schema;
 
 pub use schema::TABLE_NAME;
@@ -26,7 +27,7 @@ use tokio::{
     sync::oneshot,
 };
 
-use self::schema::SchemaError;
+use self::{faults::Faults, schema::SchemaError};
 use crate::{
     callers::{self, Callers},
     ports::Port,
@@ -64,21 +65,26 @@ pub enum TableError {
 impl TableServer {
     /// Opens the file, makes the table if it is missing, and serves it on this port to requests with the credentials.
     pub fn start(file: &Path, table: &Table, port: Port, callers: Callers) -> Result<Self, TableError> {
+        let faults = Faults::new(file.parent().map(Path::to_owned));
         let (file, table) = (file.to_string_lossy().into_owned(), table.clone());
         let open = move || Ok(schema::open(&file, &table)?);
-        Self::run(open, port, |calls| calls.layer(middleware::from_fn_with_state(callers, callers::with_credentials)))
+        Self::run(open, port, faults, |calls| {
+            calls.layer(middleware::from_fn_with_state(callers, callers::with_credentials))
+        })
     }
 
     /// Serves a database that holds no table and is gone at the end, to every program of this machine: functions of an
     /// emulator have credentials that the emulator makes, and the tables are made by whom they are deployed by.
     pub fn in_memory(port: Port) -> Result<Self, TableError> {
-        let open = || Database::memory().map_err(|error| SchemaError::Open(error.to_string()).into());
-        Self::run(open, port, |calls| calls.layer(middleware::from_fn(callers::without_browsers)))
+        let open = || Database::memory().map_err(|error| SchemaError::Memory(error.into()).into());
+        let faults = Faults::new(None);
+        Self::run(open, port, faults, |calls| calls.layer(middleware::from_fn(callers::without_browsers)))
     }
 
     fn run(
         open: impl FnOnce() -> Result<Database, TableError> + Send + 'static,
         port: Port,
+        faults: Faults,
         guarded: impl FnOnce(Router) -> Router + Send + 'static,
     ) -> Result<Self, TableError> {
         let (ready, started) = mpsc::channel();
@@ -86,7 +92,7 @@ impl TableServer {
         let serve = move || match prepare(open, port) {
             Ok((runtime, listener, database)) => {
                 let _ = ready.send(Ok(()));
-                let router = guarded(calls::router(database.clone()));
+                let router = guarded(calls::router(database.clone(), faults));
                 serve(runtime, listener, database, router, stopped);
             }
             // The receiver is gone only when the whole start was given up.

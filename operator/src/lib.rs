@@ -8,6 +8,7 @@ mod whole_table;
 pub mod applications;
 pub mod canary;
 pub mod data_keys;
+pub mod demo_provider;
 pub mod deployment;
 pub mod failing_webhooks;
 pub mod geo_ip_databases;

@@ -11,12 +11,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use aws_sdk_secretsmanager::error::DisplayErrorContext;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, body::Bytes, header::AUTHORIZATION};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use serde::Serialize;
 use serde_json::{Value, json};
+use storage::aws::CallError;
 
 use crate::{
     Deployment, DeploymentError, audit,
@@ -163,13 +163,13 @@ impl<'a> SigningKeysOf<'a> {
     async fn wait_for_secrets_manager(&self) -> Result<(), SigningKeysError> {
         let refused = |reason: String| SigningKeysError::NotRotated { name: self.name.clone(), reason };
         let asked = self.deployment.secrets.rotate_secret().secret_id(&self.name).send().await;
-        let asked = asked.map_err(|error| refused(DisplayErrorContext(error).to_string()))?;
+        let asked = asked.map_err(|error| refused(CallError::of(&error).to_string()))?;
         let version = asked.version_id().unwrap_or_default();
         tracing::info!("Secrets Manager rotates; this takes some seconds");
         let begun = Instant::now();
         while begun.elapsed() < LIMIT {
             let described = self.deployment.secrets.describe_secret().secret_id(&self.name).send().await;
-            let described = described.map_err(|error| refused(DisplayErrorContext(error).to_string()))?;
+            let described = described.map_err(|error| refused(CallError::of(&error).to_string()))?;
             let labels = described.version_ids_to_stages().and_then(|versions| versions.get(version));
             if labels.is_some_and(|labels| labels.iter().any(|label| label == CURRENT)) {
                 return Ok(());

@@ -1,11 +1,9 @@
 //! `make run` as a program: what it refuses, what its settings do, and how it ends.
 
-use std::{process::Stdio, sync::Arc};
+use std::sync::Arc;
 
+use crate::harness::{Settings, Suite, free_port, refused_start, tests, until_gone};
 use nix::sys::signal::Signal;
-use tokio::{process::Command, time::timeout};
-
-use crate::harness::{LONG, Settings, Suite, free_port, local, project, tests, until_gone};
 
 tests![
     sigterm_ends_everything_in_good_order,
@@ -18,20 +16,6 @@ tests![
     secrets_and_data_are_private,
     clients_are_told_what_they_need,
 ];
-
-/// Runs `local` until it ends by itself, which it must soon; what it says, and whether it failed.
-async fn refusal(variables: &[(&str, String)]) -> String {
-    let mut command = Command::new(local().expect("the shared bundle runs it"));
-    command
-        .args(["--project", &project().display().to_string()])
-        .envs(variables.iter().map(|(name, value)| (name, value)));
-    let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
-    let output = timeout(LONG, output).await.expect("it ends at once").expect("it can be run");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success(), "it should not run: {said}");
-    assert!(!said.contains("panicked"), "{said}");
-    said
-}
 
 /// A folder for data that nobody uses, as long as it is kept.
 fn unused_folder() -> (tempfile::TempDir, String) {
@@ -70,13 +54,13 @@ async fn sigkill_leaves_nothing_behind(suite: Arc<Suite>) {
 async fn a_port_that_is_taken_is_told(suite: Arc<Suite>) {
     let (_folder, data) = unused_folder();
     let port = suite.bundle().port.to_string();
-    let said = refusal(&[("PORT", port.clone()), ("DATA", data)]).await;
+    let said = refused_start(&[("PORT", port.clone()), ("DATA", data)]).await;
     assert!(said.contains(&port) && said.contains("taken") && said.contains("PORT="), "{said}");
 }
 
 async fn data_that_are_in_use_are_told(suite: Arc<Suite>) {
     let data = suite.bundle().data().display().to_string();
-    let said = refusal(&[("PORT", free_port().to_string()), ("DATA", data.clone())]).await;
+    let said = refused_start(&[("PORT", free_port().to_string()), ("DATA", data.clone())]).await;
     assert!(said.contains(&data) && said.contains("DATA="), "{said}");
     // And the one that uses them is not disturbed.
     suite.api.get("/openapi.json").expect(200).await;
@@ -86,10 +70,18 @@ async fn data_that_are_in_use_are_told(suite: Arc<Suite>) {
 async fn a_setting_that_cannot_be_read_is_told(suite: Arc<Suite>) {
     for (name, value) in [
         ("PORT", "99999"),
+        ("PORT", "abc"),
+        ("QUIET", "loud"),
+        ("LOG_LEVEL", "loud"),
+        ("SIGNING_KEY_LEAD", "1m"),
+        ("TOKEN_GUESSES_PER_CLIENT", "0"),
+        ("PUBLISH_LIMIT", "many"),
+        ("CANARY_PATIENCE", "soon"),
+        ("GEO_IP_ALLOW_HTTP", "perhaps"),
         ("SWEEP_INTERVAL", "soon"),
         ("RETRY_SCHEDULE", "0s,soon"),
         ("BREAKER_OPEN", "soon"),
-        ("TOKEN_LIFETIME", "an hour"),
+        ("TOKEN_LIFETIME", "abc"),
         ("DELIVERY_ALLOWED_NETWORKS", "127.0.0.1/99"),
         ("DELIVERY_ALLOW_HTTP", "perhaps"),
         ("ADMIN_PANEL_URL", "https://panel.example.com/?a=b"),
@@ -101,8 +93,9 @@ async fn a_setting_that_cannot_be_read_is_told(suite: Arc<Suite>) {
         if name != "PORT" {
             variables.push(("PORT", port));
         }
-        let said = refusal(&variables).await;
+        let said = refused_start(&variables).await;
         assert!(said.contains(name) || said.contains(&format!("--{}", name.to_lowercase())), "{name}={value}: {said}");
+        assert!(!said.contains("invalid digit"), "no words of a programmer's: {said}");
     }
 }
 
@@ -112,7 +105,7 @@ async fn a_payment_provider_that_is_described_badly_is_told(suite: Arc<Suite>) {
         let _permit = suite.no_other_bundle().await;
         std::fs::create_dir(folder.path().join("secrets")).expect("the folder is empty");
         std::fs::write(folder.path().join("secrets/provider-stripe.json"), content).expect("it is there");
-        let said = refusal(&[("PORT", free_port().to_string()), ("DATA", data)]).await;
+        let said = refused_start(&[("PORT", free_port().to_string()), ("DATA", data)]).await;
         assert!(said.contains("provider-stripe.json") && said.contains(fault) && !said.contains("hush"), "{said}");
     }
 }

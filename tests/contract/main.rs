@@ -23,6 +23,7 @@ mod crash_at_length;
 mod crash_points;
 mod deliveries;
 mod delivery_list;
+mod demo_provider;
 mod dispatching;
 mod documented_receivers;
 mod event_shown;
@@ -43,7 +44,9 @@ mod isolation_measured;
 mod isolation_names_alone;
 mod isolation_tenants;
 mod key_rotation;
+mod local_data;
 mod local_run;
+mod local_terminal;
 mod metrics;
 mod oauth_clients;
 mod openapi;
@@ -122,10 +125,13 @@ fn main() -> ExitCode {
         health::TESTS,
         metrics::TESTS,
         canary::TESTS,
+        demo_provider::TESTS,
         dispatching::TESTS,
         operational_events::TESTS,
         operator_lists::TESTS,
+        local_data::TESTS,
         local_run::TESTS,
+        local_terminal::TESTS,
         stand_ins::TESTS,
         slow_clients::TESTS,
         sweep::TESTS,

@@ -1,7 +1,7 @@
 //! The shape of the code: which crate may use which, that no files of one crate use each other in a circle, that
 //! endpoints are declared as template.yaml, openapi.yaml and the documents say, and that the documents are true of the
 //! code, and that alarms, dashboard and runbook name metrics that there are. Also what template.yaml must hold on AWS, how
-//! `make deploy` deploys it, how an update is taken back, and that what commands fetch is pinned.
+//! `make deploy` deploys it, how an update is taken back, that what commands fetch is pinned, and that the log is readable.
 
 mod circles;
 mod crates;
@@ -9,6 +9,7 @@ mod deploying;
 mod documents;
 mod endpoints;
 mod features;
+mod log_lines;
 mod metrics;
 mod releases;
 mod service_grants;

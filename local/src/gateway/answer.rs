@@ -22,6 +22,23 @@ struct Answer {
     is_base64_encoded: bool,
 }
 
+/// The kind of the Problem that a response is, for the terminal.
+#[derive(Clone)]
+pub struct ProblemShown(pub String);
+
+impl ProblemShown {
+    /// The kind in a body, if it has the form of one of ours: the last part of the member `type`.
+    fn of_body(body: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Typed {
+            r#type: String,
+        }
+        let typed: Typed = serde_json::from_slice(body).ok()?;
+        let kind = typed.r#type.rsplit('/').next()?;
+        kind.bytes().all(|letter| letter.is_ascii_lowercase() || letter == b'-').then(|| Self(kind.to_owned()))
+    }
+}
+
 /// An answer that is no response.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswerError {
@@ -40,8 +57,14 @@ pub fn to_response(answer: &[u8]) -> Result<Response, AnswerError> {
         Some(body) if answer.is_base64_encoded => BASE64_STANDARD.decode(body).map_err(AnswerError::Encoding)?,
         body => body.unwrap_or_default().into_bytes(),
     };
+    let status = StatusCode::from_u16(answer.status_code).map_err(http)?;
+    let is_error = status.is_client_error() || status.is_server_error();
+    let problem = is_error.then(|| ProblemShown::of_body(&body)).flatten();
     let mut response = Response::new(Body::from(body));
-    *response.status_mut() = StatusCode::from_u16(answer.status_code).map_err(http)?;
+    *response.status_mut() = status;
+    if let Some(problem) = problem {
+        response.extensions_mut().insert(problem);
+    }
     let single = answer.headers.iter().filter(|(name, _)| !answer.multi_value_headers.contains_key(*name));
     let several =
         answer.multi_value_headers.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
@@ -76,6 +99,24 @@ mod tests {
         assert_eq!(all("set-cookie"), ["c=1", "d=2"]);
         let body = axum::body::to_bytes(response.into_body(), 10).await.expect("a body");
         assert_eq!(body, "ü".as_bytes());
+    }
+
+    #[test]
+    fn an_error_names_the_kind_of_its_problem_and_nothing_else_does() {
+        let kind = |status: u16, body: &str| {
+            let answer = serde_json::json!({ "statusCode": status, "body": body }).to_string();
+            to_response(answer.as_bytes())
+                .expect("a response")
+                .extensions()
+                .get()
+                .map(|ProblemShown(kind)| kind.clone())
+        };
+        let problem = r#"{"type": "http://127.0.0.1:9000/problems/webhook-not-found", "detail": "hush"}"#;
+        assert_eq!(kind(404, problem), Some("webhook-not-found".to_owned()));
+        assert_eq!(kind(200, problem), None);
+        for other in ["", "{}", "text", r#"{"type": "hush/a secret"}"#, r#"{"type": 1}"#] {
+            assert_eq!(kind(500, other), None, "{other}");
+        }
     }
 
     #[test]

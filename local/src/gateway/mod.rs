@@ -8,7 +8,13 @@ mod event;
 mod refusal;
 mod routes;
 
-use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{extract::Request, response::Response};
 use base::{SharedClock, SharedRandom};
@@ -16,8 +22,11 @@ use http::request::Parts;
 use template::Template;
 use tokio::{net::TcpListener, time};
 
-use self::{refusal::Refusal, routes::Routes};
-use crate::invoke::Invoker;
+use self::{answer::ProblemShown, refusal::Refusal, routes::Routes};
+use crate::{
+    invoke::Invoker,
+    terminal::{Answered, Terminal},
+};
 
 /// API Gateway gives up on a request after this time.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -31,20 +40,21 @@ pub struct Gateway {
     routes: Routes,
     invoker: Invoker,
     base_url: String,
+    terminal: Terminal,
     clock: SharedClock,
     random: SharedRandom,
 }
 
 impl Gateway {
-    /// A gateway with the template's routes.
+    /// A gateway with the template's routes, which shows its requests on the terminal.
     pub fn new(
         template: &Template,
         invoker: Invoker,
         base_url: String,
-        clock: SharedClock,
-        random: SharedRandom,
+        terminal: Terminal,
+        (clock, random): (SharedClock, SharedRandom),
     ) -> Self {
-        Self { routes: Routes::new(template), invoker, base_url, clock, random }
+        Self { routes: Routes::new(template), invoker, base_url, terminal, clock, random }
     }
 
     /// Answers requests until `shutdown`, and then those that are under way.
@@ -60,12 +70,22 @@ impl Gateway {
 
     async fn handle(self: Arc<Self>, peer: SocketAddr, request: Request) -> Response {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        self.answer(peer, request).await.unwrap_or_else(|refusal| {
+        let begun = Instant::now();
+        let response = self.answer(peer, request).await.unwrap_or_else(|refusal| {
             if let Some(cause) = refusal.cause() {
                 tracing::warn!("{method} {path}: {cause}");
             }
             refusal.into_response(&self.base_url, &base::random::uuid(self.random.as_ref()))
-        })
+        });
+        let answered = Answered {
+            method: &method,
+            path: &path,
+            status: response.status(),
+            problem: response.extensions().get().map(|ProblemShown(kind)| kind.as_str()),
+            took: begun.elapsed(),
+        };
+        self.terminal.answered(self.clock.now(), &answered);
+        response
     }
 
     async fn answer(&self, peer: SocketAddr, request: Request) -> Result<Response, Refusal> {

@@ -8,6 +8,7 @@ use gate::{answer, endpoint::ErrorStyle, endpoints};
 use http::{HeaderValue, header::CONNECTION};
 use problem::Problem;
 
+use super::answer::ProblemShown;
 use crate::invoke::InvokeError;
 
 /// A Problem of the gateway's own.
@@ -31,7 +32,7 @@ impl Refusal {
     }
 
     pub fn timed_out(limit: Duration) -> Self {
-        Self::new(Problem::unavailable(format!("no answer within {limit:?}")))
+        Self::new(Problem::unavailable(format!("no answer within {} s", limit.as_secs())))
     }
 
     /// A failed invocation is an internal error, whatever its cause.
@@ -55,7 +56,10 @@ impl Refusal {
     }
 
     pub fn into_response(self, base_url: &str, request_id: &str) -> Response {
-        answer::of_problem(*self.problem, self.errors, base_url, request_id).map(Body::from)
+        let shown = ProblemShown(self.problem.kind.slug().to_owned());
+        let mut response = answer::of_problem(*self.problem, self.errors, base_url, request_id).map(Body::from);
+        response.extensions_mut().insert(shown);
+        response
     }
 }
 

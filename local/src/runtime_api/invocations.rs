@@ -125,7 +125,7 @@ impl Invocations {
         state.process += 1;
         state.polls.clear();
         let mut lost: Vec<_> = state.in_hand.drain().map(|(_, answer)| answer).collect();
-        if !state.started {
+        if !std::mem::take(&mut state.started) {
             // The process could not even start, and nor may the next one: waiting invocations fail, as on AWS.
             lost.extend(state.waiting.drain(..).map(|invocation| invocation.answer));
         }
@@ -134,6 +134,11 @@ impl Invocations {
             // A caller that has given up needs no answer.
             let _ = answer.send(Err(Failure::Died));
         }
+    }
+
+    /// Whether the present process has asked for an invocation.
+    pub fn has_started(&self) -> bool {
+        self.state().started
     }
 
     #[cfg(test)]

@@ -2,6 +2,8 @@
 //! answers pages in browsers, and takes no middleware. This module answers a well-formed request as that server does.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.LowLevelAPI.html>
 
+use std::sync::Arc;
+
 use axum::{
     Router,
     body::Bytes,
@@ -12,6 +14,8 @@ use axum::{
 };
 use dynoxide::{Database, DynoxideError};
 use serde::{Serialize, de::DeserializeOwned};
+
+use super::faults::Faults;
 
 /// DynamoDB's limit on a request.
 const MAX_REQUEST: usize = 16 * 1024 * 1024;
@@ -28,13 +32,18 @@ macro_rules! carry_out {
     };
 }
 
-/// A server of this database.
-pub fn router(database: Database) -> Router {
-    Router::new().route("/", post(call)).layer(DefaultBodyLimit::max(MAX_REQUEST)).with_state(database)
+/// A server of this database, whose faults are noted.
+pub fn router(database: Database, faults: Faults) -> Router {
+    let state = (database, Arc::new(faults));
+    Router::new().route("/", post(call)).layer(DefaultBodyLimit::max(MAX_REQUEST)).with_state(state)
 }
 
 /// The database works on the calling thread, which is one of the table's own runtime.
-async fn call(State(database): State<Database>, headers: HeaderMap, request: Bytes) -> Response {
+async fn call(
+    State((database, faults)): State<(Database, Arc<Faults>)>,
+    headers: HeaderMap,
+    request: Bytes,
+) -> Response {
     let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
     let operation = target.strip_prefix("DynamoDB_20120810.").unwrap_or_default();
     let outcome = carry_out!(database, operation, &request,
@@ -62,6 +71,7 @@ async fn call(State(database): State<Database>, headers: HeaderMap, request: Byt
     let (status, body) = match outcome {
         Some(Ok(body)) => (StatusCode::OK, body),
         Some(Err(error)) => {
+            faults.note(&error);
             (StatusCode::from_u16(error.status_code()).unwrap_or(StatusCode::BAD_REQUEST), error.to_json())
         }
         None => {
@@ -97,7 +107,8 @@ mod tests {
         let mut headers = HeaderMap::new();
         let target = format!("DynamoDB_20120810.{operation}");
         headers.insert("x-amz-target", target.parse().expect("a value"));
-        let answer = call(State(database.clone()), headers, request.to_owned().into()).await;
+        let state = State((database.clone(), Arc::new(Faults::new(None))));
+        let answer = call(state, headers, request.to_owned().into()).await;
         let status = answer.status();
         let body = to_bytes(answer.into_body(), MAX_REQUEST).await.expect("a whole answer");
         (status, serde_json::from_slice(&body).expect("JSON"))

@@ -1,14 +1,19 @@
 //! The table on disk: made as the template declares it, and given the indexes that a newer template adds.
 
 use std::{
+    error::Error,
     fs::{File, Permissions},
-    io,
+    io::{self, Read},
     os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    path::Path,
 };
 
-use dynoxide::Database;
+use dynoxide::{Database, DynoxideError};
+use rusqlite::ErrorCode;
 use serde_json::{Value, json};
 use template::Table;
+
+use crate::disk;
 
 /// The table's name; the emulator demands eleven characters or more.
 pub const TABLE_NAME: &str = "waypost-local";
@@ -16,9 +21,26 @@ pub const TABLE_NAME: &str = "waypost-local";
 /// Why the table on disk cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
-    /// The file cannot be opened, or is not a database.
-    #[error("the table's file cannot be used: {0}; `make clean-data` begins anew")]
-    Open(String),
+    /// The file is no database, or a damaged one.
+    #[error(
+        "the table {file} is damaged, or no table of this service: put a copy of it in its place, or begin anew with \
+         `make clean-data`, which removes the secrets as well"
+    )]
+    Damaged {
+        /// The table's file.
+        file: String,
+    },
+    /// The file cannot be opened for another reason.
+    #[error("the table {file} cannot be opened")]
+    Open {
+        /// The table's file.
+        file: String,
+        /// The file system's error, or the database's.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The database in memory cannot be made.
+    #[error("the table cannot be made in memory")]
+    Memory(#[source] Box<DynoxideError>),
     /// DynamoDB would not create the template's table.
     #[error("the table cannot be created: {0}")]
     Create(String),
@@ -41,31 +63,72 @@ fn make_private(file: &str) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(0o600))
 }
 
+/// Whether the file is empty, or begins as each database of SQLite does. dynoxide takes any other for an encrypted one, and
+/// advises as the author of a program.
+/// <https://www.sqlite.org/fileformat.html#the_database_header>
+fn is_database(file: &str) -> io::Result<bool> {
+    const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+    let mut beginning = Vec::with_capacity(MAGIC.len());
+    File::open(file)?.take(MAGIC.len() as u64).read_to_end(&mut beginning)?;
+    Ok(beginning.is_empty() || beginning == MAGIC)
+}
+
+/// Why the file could not be opened. SQLite calls some writes to a full disk an input or output error, so that the disk is asked.
+fn fault(file: &str, error: DynoxideError) -> SchemaError {
+    let code = match &error {
+        DynoxideError::SqliteError(error) => error.sqlite_error_code(),
+        _ => None,
+    };
+    let folder = Path::new(file).parent().unwrap_or(Path::new("."));
+    let file = file.to_owned();
+    match code {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => SchemaError::Damaged { file },
+        Some(ErrorCode::DiskFull) => refused(&file, io::ErrorKind::StorageFull.into()),
+        _ if disk::has_no_room(folder) => refused(&file, io::ErrorKind::StorageFull.into()),
+        _ => SchemaError::Open { file, source: error.into() },
+    }
+}
+
+/// The same for a file that the system refuses.
+fn refused(file: &str, error: io::Error) -> SchemaError {
+    SchemaError::Open { file: file.to_owned(), source: error.into() }
+}
+
 /// Opens the file, and makes in it the table that the template declares, or the indexes that its table lacks.
 pub fn open(file: &str, table: &Table) -> Result<Database, SchemaError> {
     let create = |error: &dyn std::fmt::Display| SchemaError::Create(error.to_string());
     // SQLite gives the files beside it, with the last writes, the same mode.
-    make_private(file).map_err(|error| SchemaError::Open(error.to_string()))?;
-    let database = Database::new(file).map_err(|error| SchemaError::Open(error.to_string()))?;
+    make_private(file).map_err(|error| refused(file, error))?;
+    if !is_database(file).map_err(|error| refused(file, error))? {
+        return Err(SchemaError::Damaged { file: file.to_owned() });
+    }
+    let database = Database::new(file).map_err(|error| fault(file, error))?;
     // This call sets SQLite's `synchronous` to NORMAL: a commit is written, and SQLite waits for the disk only when it merges
     // the log into the file. A killed process loses nothing, since the kernel has every commit. A failure of power or kernel
     // loses the last commits, and never the order or the form of the others. Waiting for the disk at each commit would cost
     // more than all the rest of a write.
-    database.disable_bulk_loading().map_err(|error| SchemaError::Open(error.to_string()))?;
+    database.disable_bulk_loading().map_err(|error| fault(file, error))?;
 
     let name = json!({ "TableName": TABLE_NAME });
     let describe = serde_json::from_value(name.clone()).map_err(|error| create(&error))?;
-    if let Ok(existing) = database.describe_table(describe) {
-        let existing = serde_json::to_value(existing).map_err(|error| create(&error))?;
-        let missing = missing_indexes(&existing["Table"], &table.definition).ok_or(SchemaError::Outdated)?;
-        missing.into_iter().try_for_each(|index| add_index(&database, index, &table.definition))?;
-        return Ok(database);
+    match database.describe_table(describe) {
+        Ok(existing) => {
+            let existing = serde_json::to_value(existing).map_err(|error| create(&error))?;
+            let missing = missing_indexes(&existing["Table"], &table.definition).ok_or(SchemaError::Outdated)?;
+            missing.into_iter().try_for_each(|index| add_index(&database, index, &table.definition))?;
+            return Ok(database);
+        }
+        Err(DynoxideError::ResourceNotFoundException(_)) => {}
+        Err(error) => return Err(fault(file, error)),
     }
 
     let mut definition = table.definition.clone();
     definition["TableName"] = json!(TABLE_NAME);
     let request = serde_json::from_value(definition).map_err(|error| create(&error))?;
-    database.create_table(request).map_err(|error| create(&error))?;
+    database.create_table(request).map_err(|error| match error {
+        error @ (DynoxideError::SqliteError(_) | DynoxideError::InternalServerError(_)) => fault(file, error),
+        error => create(&error),
+    })?;
     if let Some(attribute) = &table.expiry_attribute {
         let mut request = name;
         request["TimeToLiveSpecification"] = json!({ "AttributeName": attribute, "Enabled": true });
@@ -137,6 +200,42 @@ mod tests {
         other = two.clone();
         other["KeySchema"][0]["AttributeName"] = json!("key");
         assert_eq!(missing(&other, &two), None, "the keys are others");
+    }
+
+    /// What a start says of a table whose file has this content.
+    fn said_of(content: &[u8]) -> String {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("table.db");
+        std::fs::write(&file, content).expect("written");
+        let table = Table { logical_id: "Table".to_owned(), definition: definition(&["one"]), expiry_attribute: None };
+        open(&file.to_string_lossy(), &table).err().map(|error| base::logging::chain(&error)).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_damaged_table_is_called_so_without_the_advice_of_a_library() {
+        assert_eq!(said_of(b""), "", "a start was stopped before it wrote");
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("table.db");
+        let table = Table { logical_id: "Table".to_owned(), definition: definition(&["one"]), expiry_attribute: None };
+        drop(open(&file.to_string_lossy(), &table).expect("a new table"));
+        let whole = std::fs::read(&file).expect("readable");
+        // The header is whole, and the pages behind it are not.
+        let mut torn = whole.clone();
+        torn[100..].fill(0xa5);
+        for content in [b"not a database, but a text of more than a hundred bytes".repeat(3), b"S".to_vec(), torn] {
+            let said = said_of(&content);
+            assert!(said.contains("is damaged") && said.contains("put a copy of it in its place"), "{said}");
+            assert!(!said.contains("encrypt") && !said.contains("Database::"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_table_that_finds_no_room_is_not_called_damaged() {
+        let full = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL), None);
+        let error = fault("data/table.db", DynoxideError::SqliteError(full));
+        assert!(disk::is_cause_of(&error) && !error.to_string().contains("clean-data"), "{error}");
+        let said = refused("data/table.db", io::ErrorKind::PermissionDenied.into()).to_string();
+        assert!(said.contains("cannot be opened") && !said.contains("clean-data"), "{said}");
     }
 
     #[test]

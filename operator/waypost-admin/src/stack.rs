@@ -1,10 +1,8 @@
 //! Finding a stack on AWS by its name. Credentials and region are found as by every AWS tool.
 
-use aws_sdk_cloudformation::{
-    Client,
-    error::{DisplayErrorContext, ProvideErrorMetadata},
-};
+use aws_sdk_cloudformation::{Client, error::ProvideErrorMetadata};
 use operator::deployment::Stack;
+use storage::aws::CallError;
 
 /// CloudFormation's error code for a name that no stack has.
 /// <https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html>
@@ -49,8 +47,7 @@ pub async fn find(name: &str) -> Result<Stack, StackError> {
             (Some(UNKNOWN), reason) => {
                 StackError::NoStack { name, region, reason: reason.unwrap_or(UNKNOWN).to_owned() }
             }
-            (Some(code), Some(reason)) => StackError::Outputs { name, reason: format!("{code}: {reason}") },
-            _ => StackError::Outputs { name, reason: DisplayErrorContext(&error).to_string() },
+            _ => StackError::Outputs { name, reason: CallError::of(&error).to_string() },
         }
     })?;
     let stacks = described.stacks.unwrap_or_default();

@@ -6,6 +6,7 @@ use std::{
     error::Error,
     fmt::{self, Write as _},
     io::stdout,
+    str::FromStr,
 };
 
 use serde::ser::{Error as _, SerializeMap, Serializer as _};
@@ -37,26 +38,26 @@ pub const OWN_CRATES: [&str; 12] = [
     "webhooks",
 ];
 
-/// Starts logging to standard output, where Lambda collects it. A level that cannot be read counts as `info`.
+/// Starts logging to standard output, where Lambda collects it.
 ///
 /// The level is for this project's own crates. Other libraries log at `info` at most, since some of them write whole
 /// requests with every secret at lower levels.
-pub fn start(level: &str) {
+pub fn start(level: LogLevel) {
     // A second start in one process (two tests) keeps the first one's settings.
     drop(subscriber(level, stdout).try_init());
 }
 
-fn subscriber<W>(level: &str, writer: W) -> impl Subscriber + Send + Sync
+fn subscriber<W>(level: LogLevel, writer: W) -> impl Subscriber + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let own: LevelFilter = level.parse().unwrap_or(LevelFilter::INFO);
+    let own = level.filter();
     let others = own.min(LevelFilter::INFO);
     let wanted = move |line: &Metadata<'_>| match (line.is_span(), is_own(line)) {
         // A span says to which call a line belongs, at every level.
         (true, is_own) => is_own,
         (false, true) => *line.level() <= own,
-        (false, false) => *line.level() <= others,
+        (false, false) => *line.level() <= others && !is_repetition(line),
     };
     let lines = tracing_subscriber::fmt::layer().with_ansi(false).fmt_fields(JsonFields::new()).event_format(Lines);
     let filter = filter_fn(wanted).with_max_level_hint(own.max(LevelFilter::INFO));
@@ -125,6 +126,12 @@ fn is_own(line: &Metadata<'_>) -> bool {
     line.target().split("::").next().is_some_and(|name| OWN_CRATES.contains(&name))
 }
 
+/// Whether Lambda's runtime repeats an error of a handler, in a debug form: the function has logged it as a sentence. The
+/// runtime's line on a panic has a field of its own.
+fn is_repetition(line: &Metadata<'_>) -> bool {
+    line.target() == "lambda_runtime::layers::panic" && line.fields().field("error").is_none()
+}
+
 /// An error with everything that caused it, in one line: each `Display` says its own stage only.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
@@ -137,16 +144,58 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// How much is logged: `LOG_LEVEL`, one of `error`, `warn`, `info`, `debug`, `trace`.
-#[derive(Debug, Clone)]
+/// The least severity that is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogLevel {
+    /// Faults that an operator mends.
+    Error,
+    /// Also faults that mend themselves.
+    Warn,
+    /// Also each request and each attempt.
+    Info,
+    /// Also decisions within them.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl LogLevel {
+    fn filter(self) -> LevelFilter {
+        match self {
+            Self::Error => LevelFilter::ERROR,
+            Self::Warn => LevelFilter::WARN,
+            Self::Info => LevelFilter::INFO,
+            Self::Debug => LevelFilter::DEBUG,
+            Self::Trace => LevelFilter::TRACE,
+        }
+    }
+}
+
+impl FromStr for LogLevel {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.to_ascii_lowercase().as_str() {
+            "error" => Ok(Self::Error),
+            "warn" => Ok(Self::Warn),
+            "info" => Ok(Self::Info),
+            "debug" => Ok(Self::Debug),
+            "trace" => Ok(Self::Trace),
+            _ => Err("none of `error`, `warn`, `info`, `debug` and `trace`"),
+        }
+    }
+}
+
+/// How much is logged: `LOG_LEVEL`.
+#[derive(Debug, Clone, Copy)]
 pub struct LogSettings {
     /// `info` unless set.
-    pub level: String,
+    pub level: LogLevel,
 }
 
 impl FromEnvironment for LogSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
-        Some(Self { level: environment.parsed("LOG_LEVEL", "info".to_owned())? })
+        Some(Self { level: environment.parsed("LOG_LEVEL", LogLevel::Info)? })
     }
 }
 
@@ -158,6 +207,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::environment::read_from;
 
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<Vec<u8>>>);
@@ -176,6 +226,7 @@ mod tests {
     fn lines(level: &str, log: impl FnOnce()) -> Vec<Value> {
         let written = Written::default();
         let writer = written.clone();
+        let level = level.parse().expect("a level");
         tracing::subscriber::with_default(subscriber(level, move || writer.clone()), log);
         let bytes = written.0.lock().expect("no test panics while it writes").clone();
         let lines = String::from_utf8(bytes).expect("text");
@@ -245,7 +296,24 @@ mod tests {
         assert_eq!(logged("trace"), ["own trace", "own debug", "own info", "foreign info"]);
         assert_eq!(logged("debug"), ["own debug", "own info", "foreign info"]);
         assert_eq!(logged("info"), ["own info", "foreign info"]);
-        assert_eq!(logged("loud"), ["own info", "foreign info"]);
         assert!(logged("warn").is_empty());
+    }
+
+    #[test]
+    fn an_error_of_a_handler_is_not_repeated_in_a_debug_form_and_a_panic_is_logged() {
+        let lines = lines("info", || {
+            tracing::error!(target: "lambda_runtime::layers::panic", "\"an error\"");
+            tracing::error!(target: "lambda_runtime::layers::panic", error = "a panic", "user handler panicked");
+        });
+        assert_eq!(lines.iter().map(|line| &line["message"]).collect::<Vec<_>>(), ["user handler panicked"]);
+    }
+
+    #[test]
+    fn a_level_that_there_is_not_is_refused_with_those_that_there_are() {
+        let refused = read_from::<LogSettings>(|_| Some("loud".into())).expect_err("no level").0;
+        let said = "LOG_LEVEL is `loud`, which is none of `error`, `warn`, `info`, `debug` and `trace`";
+        assert_eq!(refused, [said]);
+        assert_eq!(read_from::<LogSettings>(|_| None).expect("the default").level, LogLevel::Info);
+        assert_eq!("WARN".parse(), Ok(LogLevel::Warn), "as other programs take it");
     }
 }

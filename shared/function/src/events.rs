@@ -93,7 +93,10 @@ where
         let span = logging::call_span(&context.request_id, &trace, lambda);
         match E::read(&payload, trace) {
             Ok(event) => handler(state, event).map(EventResult::into_response).instrument(span).boxed(),
-            Err(error) => future::ready(Err(error.into())).boxed(),
+            Err(error) => {
+                span.in_scope(|| tracing::error!(%error, "an event could not be read"));
+                future::ready(Err(error.into())).boxed()
+            }
         }
     })
 }

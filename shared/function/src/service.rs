@@ -54,7 +54,7 @@ impl Service {
     /// function; they are given back beside the service.
     pub async fn start<S: FromEnvironment>() -> Result<(Self, S), StartError> {
         let (log, aws, settings, own) = environment::read::<(LogSettings, AwsSettings, Settings, S)>()?;
-        logging::start(&log.level);
+        logging::start(log.level);
         let aws = Aws::new(aws);
         let table = Table::new(aws.dynamodb(), &settings.table_name);
         let clock: SharedClock = Arc::new(SystemClock);

@@ -175,13 +175,35 @@ fn log(problem: &Problem) {
     if problem.kind.status().is_server_error() {
         tracing::error!(kind, cause, "failed");
     } else {
-        tracing::info!(kind, cause, "refused");
+        tracing::info!(kind, fields = fields(problem), cause, "refused");
     }
+}
+
+/// The names of the values that were refused. Clients send members of names of their own, so that a line takes a few, and only
+/// short ones: a secret that stands in the place of a name is longer.
+fn fields(problem: &Problem) -> Option<String> {
+    const MOST: usize = 10;
+    const LONGEST: usize = 40;
+    let names: Vec<_> = problem.fields().take(MOST).map(|name| if name.len() > LONGEST { "…" } else { name }).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 #[cfg(test)]
 mod tests {
+    use problem::Violation;
+
     use super::*;
+
+    #[test]
+    fn a_refusal_names_its_fields_in_the_log_but_no_long_text_in_the_place_of_a_name() {
+        let violation = |field: &str| Violation { field: field.to_owned(), message: "hush".to_owned() };
+        let several =
+            Problem::invalid(vec![violation("eventUrl"), violation("eventList[2]"), violation(&"s".repeat(43))]);
+        assert_eq!(fields(&several).as_deref(), Some("eventUrl, eventList[2], …"));
+        assert_eq!(fields(&Problem::not_json()), None);
+        let many = Problem::invalid((0..99).map(|_| violation("a")).collect());
+        assert_eq!(fields(&many).map(|names| names.len()), Some(28));
+    }
 
     #[test]
     fn only_a_uuid_becomes_a_request_id() {

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use base::{Environment, FromEnvironment, environment::Switch};
+use base::{
+    Environment, FromEnvironment,
+    environment::{AtLeastOne, Switch},
+};
 use outbound::addresses::{AddressRules, Networks};
 
 use crate::StoreAddress;
@@ -18,7 +21,22 @@ pub struct GeoIpSettings {
     /// `TMPDIR`: where files may be put for a while.
     pub scratch: PathBuf,
     /// `AWS_LAMBDA_FUNCTION_MEMORY_SIZE`, in MB: databases are verified in memory.
-    pub memory: u64,
+    pub memory: u32,
+}
+
+/// From where geo-IP databases may be fetched: `GEO_IP_ALLOW_HTTP` and `DELIVERY_ALLOWED_NETWORKS`.
+#[derive(Debug, Clone)]
+pub struct FetchSettings {
+    /// Whereto a provider may lead.
+    pub rules: AddressRules,
+}
+
+impl FromEnvironment for FetchSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        let networks = environment.parsed("DELIVERY_ALLOWED_NETWORKS", Networks(Vec::new()));
+        let allow_http = environment.parsed("GEO_IP_ALLOW_HTTP", Switch(false));
+        Some(Self { rules: AddressRules { allowed_networks: networks?.0, allow_http: allow_http?.0 } })
+    }
 }
 
 impl FromEnvironment for GeoIpSettings {
@@ -26,11 +44,9 @@ impl FromEnvironment for GeoIpSettings {
         let store = environment.required("GEO_IP_STORE").and_then(|address| {
             address.parse().map_err(|error| environment.fault("GEO_IP_STORE", &address, &error)).ok()
         });
-        let networks = environment.parsed("DELIVERY_ALLOWED_NETWORKS", Networks(Vec::new()));
-        let allow_http = environment.parsed("GEO_IP_ALLOW_HTTP", Switch(false));
-        let memory = environment.parsed("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", 512);
-        let rules = AddressRules { allowed_networks: networks?.0, allow_http: allow_http?.0 };
+        let fetching = FetchSettings::from_environment(environment);
+        let memory = environment.parsed("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", AtLeastOne(512));
         let scratch = environment.optional("TMPDIR").unwrap_or_else(|| "/tmp".to_owned()).into();
-        Some(Self { store: store?, rules, scratch, memory: memory? })
+        Some(Self { store: store?, rules: fetching?.rules, scratch, memory: memory?.0 })
     }
 }

@@ -1,9 +1,12 @@
 //! How tokens are issued, and how the keys that sign them are rotated.
 
-use std::time::Duration;
+use std::{str::FromStr, time::Duration};
 
 use auth::signing::SigningAlgorithm;
-use base::{Environment, FromEnvironment, wait::Wait};
+use base::{
+    Environment, FromEnvironment,
+    wait::{Wait, WaitError},
+};
 
 /// How tokens are issued: `TOKEN_LIFETIME`.
 #[derive(Debug, Clone, Copy)]
@@ -14,12 +17,19 @@ pub struct TokenSettings {
 
 impl FromEnvironment for TokenSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
-        let lifetime = environment.parsed("TOKEN_LIFETIME", 3600)?;
-        if !(1..=86_400).contains(&lifetime) {
-            environment.fault("TOKEN_LIFETIME", &lifetime.to_string(), &"not a number of seconds from 1 to 86400");
-            return None;
-        }
-        Some(Self { lifetime })
+        Some(Self { lifetime: environment.parsed("TOKEN_LIFETIME", Lifetime(3600))?.0 })
+    }
+}
+
+/// Seconds that a token lives.
+struct Lifetime(u32);
+
+impl FromStr for Lifetime {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let seconds = text.parse().ok().filter(|seconds| (1..=86_400).contains(seconds));
+        seconds.map(Self).ok_or("not a whole number of seconds from 1 to 86400")
     }
 }
 
@@ -34,11 +44,36 @@ pub struct SigningSettings {
 
 impl FromEnvironment for SigningSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
-        // Twice as long as a function keeps the published keys that it verifies with.
-        const LEAD: Wait = Wait(Duration::from_secs(10 * 60));
         let algorithm = environment.parsed("SIGNING_ALGORITHM", SigningAlgorithm::default());
-        let lead = environment.parsed("SIGNING_KEY_LEAD", LEAD);
+        let lead = environment.parsed("SIGNING_KEY_LEAD", Lead(LEAST_LEAD));
         Some(Self { algorithm: algorithm?, lead: lead?.0 })
+    }
+}
+
+/// Twice as long as a function keeps the published keys that it verifies with.
+const LEAST_LEAD: Duration = Duration::from_secs(10 * 60);
+
+/// A lead that makes no valid token look like a forged one, or none at all, for tests.
+struct Lead(Duration);
+
+/// A text that is no lead.
+#[derive(Debug, thiserror::Error)]
+enum LeadError {
+    #[error(transparent)]
+    Wait(#[from] WaitError),
+    #[error(
+        "less than 10m: verifiers keep published keys for five minutes, and would refuse the tokens of a key that \
+         they do not know yet (`0s` is for tests)"
+    )]
+    Short,
+}
+
+impl FromStr for Lead {
+    type Err = LeadError;
+
+    fn from_str(text: &str) -> Result<Self, LeadError> {
+        let Wait(lead) = text.parse()?;
+        if lead.is_zero() || lead >= LEAST_LEAD { Ok(Self(lead)) } else { Err(LeadError::Short) }
     }
 }
 
@@ -61,13 +96,36 @@ mod tests {
     }
 
     #[test]
+    fn a_key_signs_no_sooner_than_all_verifiers_know_it_or_in_tests_at_once() {
+        for short in [|_: &str| Some("1m".into()), |_: &str| Some("599s".into())] as [fn(&str) -> Option<String>; 2] {
+            let error = read_from::<Alone>(short).expect_err("too short").to_string();
+            assert!(error.contains("SIGNING_KEY_LEAD is `") && error.contains("less than 10m"), "{error}");
+        }
+        let lead = |variable| read_from::<Alone>(variable).expect("long enough").0;
+        assert_eq!(lead(|_| Some("0s".into())), Duration::ZERO);
+        assert_eq!(lead(|_| Some("600s".into())), LEAST_LEAD);
+        assert_eq!(lead(|_| Some("1d".into())), Duration::from_secs(86_400));
+    }
+
+    /// The lead without the algorithm, since the variables of these tests all have one value.
+    #[derive(Debug)]
+    struct Alone(Duration);
+
+    impl FromEnvironment for Alone {
+        fn from_environment(environment: &mut Environment) -> Option<Self> {
+            environment.parsed("SIGNING_KEY_LEAD", Lead(LEAST_LEAD)).map(|lead| Self(lead.0))
+        }
+    }
+
+    #[test]
     fn a_token_lives_an_hour_unless_something_else_is_set_and_a_day_at_most() {
         assert_eq!(read_from::<TokenSettings>(|_| None).expect("the default").lifetime, 3600);
         let bad: [fn(&str) -> Option<String>; 3] =
             [|_| Some("0".into()), |_| Some("86401".into()), |_| Some("an hour".into())];
         for bad in bad {
             let error = read_from::<TokenSettings>(bad).expect_err("refused");
-            assert!(error.0[0].starts_with("TOKEN_LIFETIME"), "{error}");
+            let said = "`, which is not a whole number of seconds from 1 to 86400";
+            assert!(error.0[0].starts_with("TOKEN_LIFETIME is `") && error.0[0].ends_with(said), "{error}");
         }
     }
 }

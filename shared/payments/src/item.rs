@@ -50,8 +50,8 @@ pub struct ConnectionItem {
 /// An entry of the index `byDue`, which has the keys only.
 #[derive(Debug, Deserialize)]
 pub struct DueItem {
-    pk: String,
-    sk: String,
+    pub pk: String,
+    pub sk: String,
 }
 
 impl From<&StoredConnection> for ConnectionItem {

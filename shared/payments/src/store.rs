@@ -111,7 +111,7 @@ impl Connections {
         let connections = entries.iter().filter_map(|entry| {
             let due = entry.read();
             if due.is_none() {
-                tracing::error!(?entry, "skipped, since its key is no connection's");
+                tracing::error!(pk = entry.pk, sk = entry.sk, "skipped, since its key is no connection's");
             }
             due
         });

@@ -95,6 +95,12 @@ impl Problem {
         Self::invalid(vec![Violation { field: field.to_owned(), message: message.into() }])
     }
 
+    /// The names of the values that are not as they should be; none for another kind of problem.
+    pub fn fields(&self) -> impl Iterator<Item = &str> {
+        let violations = self.properties.get("violations").and_then(Value::as_array);
+        violations.into_iter().flatten().filter_map(|violation| violation["field"].as_str())
+    }
+
     /// The body is larger than the operation takes.
     pub fn too_large(what: &str, limit: usize) -> Self {
         Self::new(ProblemKind::PayloadTooLarge, format!("{what} is larger than the {limit} bytes that are allowed."))
@@ -161,6 +167,7 @@ mod tests {
         let violation = |field: &str| Violation { field: field.into(), message: "must be there".into() };
         let problem = Problem::invalid(vec![violation("name"), violation("eventUrl")]);
         assert_eq!(problem.properties["violations"][1]["field"], "eventUrl");
+        assert_eq!(problem.fields().collect::<Vec<_>>(), ["name", "eventUrl"]);
         assert!(problem.detail.starts_with("2 values"));
         assert_eq!(Problem::invalid(vec![violation("name")]).detail, "`name` must be there.");
     }

@@ -56,7 +56,7 @@ impl Stand {
             file?.write_all(geo_ip.to_string().as_bytes())?;
         }
         let mut command = Command::new("target/debug/local");
-        command.args(["--stop-with-parent", "--port", &free_port()?.to_string()]);
+        command.args(["--stop-with-parent", "--quiet", "--port", &free_port()?.to_string()]);
         command.arg("--data").arg(&data).arg("--binaries").arg(&binaries);
         if let Some(proxy) = setup.proxy {
             let port = free_port()?;

@@ -175,10 +175,15 @@ impl Bundle {
         .await;
     }
 
+    /// What `local` has shown so far.
+    pub fn output(&self) -> String {
+        fs::read_to_string(self.folder.path().join("output")).unwrap_or_default()
+    }
+
     /// Warnings and errors of the bundle and its functions.
     pub fn logs(&self) -> String {
         let mut report = String::from("\n--- output of `local`:\n");
-        report += &fs::read_to_string(self.folder.path().join("output")).unwrap_or_default();
+        report += &self.output();
         for entry in fs::read_dir(self.data().join("logs")).into_iter().flatten().flatten() {
             let log = fs::read(entry.path()).unwrap_or_default();
             let log = String::from_utf8_lossy(&log);
@@ -230,6 +235,8 @@ fn spawn(project: &Path, settings: &Settings, port: u16, folder: &Path, argument
         .args(arguments)
         .env("PORT", port.to_string())
         .env("DATA", folder.join("data"))
+        // A line for each request would hide what a failing test looks for.
+        .env("QUIET", "1")
         .envs(&settings.0)
         .stdin(Stdio::null())
         .stdout(out)
@@ -237,6 +244,20 @@ fn spawn(project: &Path, settings: &Settings, port: u16, folder: &Path, argument
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| format!("`local` does not start: {error}"))
+}
+
+/// Runs `local` with these variables until it ends by itself, as a failure and soon; what it says.
+pub async fn refused_start(variables: &[(&str, String)]) -> String {
+    let mut command = Command::new(local().expect("the shared bundle runs it"));
+    command
+        .args(["--project", &project().display().to_string()])
+        .envs(variables.iter().map(|(name, value)| (name, value)));
+    let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
+    let output = tokio::time::timeout(LONG, output).await.expect("it ends at once").expect("it can be run");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "it should not run: {said}");
+    assert!(!said.contains("panicked"), "{said}");
+    said
 }
 
 /// The program `local`, which lies where cargo put this one.

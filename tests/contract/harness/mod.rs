@@ -34,7 +34,7 @@ pub use api::{Api, ApiResponse, Call};
 pub use aws::{
     aws_authorization, aws_authorization_of, aws_variables, delete_secret, invocation, queue_url, secrets_manager,
 };
-pub use bundle::{Bundle, Settings, free_port, local, project};
+pub use bundle::{Bundle, Settings, free_port, local, project, refused_start};
 pub use bus::Bus;
 pub use clock::{now, time};
 pub use contract::Contract;

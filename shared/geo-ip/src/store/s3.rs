@@ -10,6 +10,7 @@ use aws_sdk_s3::{
     primitives::ByteStream,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
+use storage::aws::CallError;
 use tokio::{fs::File, io::AsyncWriteExt};
 
 use super::object::{Object, Put, Reading, StoreError, Swap, Tag};
@@ -32,6 +33,15 @@ where
 {
     let key = key.to_owned();
     move |error| StoreError::S3 { doing, key, source: Box::new(error) }
+}
+
+/// The same of a call that S3 refused or did not answer.
+fn refused<E>(doing: &'static str, key: &str) -> impl FnOnce(SdkError<E>) -> StoreError
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+{
+    let failed = failed(doing, key);
+    move |error| failed(CallError::of(&error))
 }
 
 /// The status of an answer that is none of success.
@@ -58,7 +68,7 @@ impl S3Store {
             Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => {
                 return Ok(Reading::Absent);
             }
-            Err(error) => return Err(failed("reading", key)(error)),
+            Err(error) => return Err(refused("reading", key)(error)),
         };
         let tag = Tag(answer.e_tag.unwrap_or_default());
         let content = answer.body.collect().await.map_err(failed("reading", key))?.to_vec();
@@ -70,7 +80,7 @@ impl S3Store {
         let mut answer = match request.send().await {
             Ok(answer) => answer,
             Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => return Ok(false),
-            Err(error) => return Err(failed("fetching", key)(error)),
+            Err(error) => return Err(refused("fetching", key)(error)),
         };
         let mut file = File::create(into).await.map_err(failed("fetching", key))?;
         while let Some(piece) = answer.body.try_next().await.map_err(failed("fetching", key))? {
@@ -89,10 +99,10 @@ impl S3Store {
             Ok(_) => return Ok(Put::Created),
             // 409: another writer is keeping the same at this moment.
             Err(error) if matches!(status(&error), Some(412 | 409)) => {}
-            Err(error) => return Err(failed("keeping", key)(error)),
+            Err(error) => return Err(refused("keeping", key)(error)),
         }
         let head = self.client.head_object().bucket(&self.bucket).key(self.key(key)).send();
-        let head = head.await.map_err(failed("looking at", key))?;
+        let head = head.await.map_err(refused("looking at", key))?;
         let same_size = head.content_length.and_then(|length| u64::try_from(length).ok()) == Some(size);
         let same_hash = head.metadata.and_then(|metadata| metadata.get(SHA256).cloned()).as_deref() == Some(sha256);
         if same_size && same_hash { Ok(Put::Exists) } else { Err(StoreError::Damaged(key.to_owned())) }
@@ -109,13 +119,13 @@ impl S3Store {
             Err(error) if matches!(status(&error), Some(412 | 409)) => Ok(Swap::Lost),
             // The object that was to be changed is gone.
             Err(error) if error.code() == Some("NoSuchKey") => Ok(Swap::Lost),
-            Err(error) => Err(failed("changing", key)(error)),
+            Err(error) => Err(refused("changing", key)(error)),
         }
     }
 
     pub(super) async fn remove(&self, key: &str) -> Result<(), StoreError> {
         let removed = self.client.delete_object().bucket(&self.bucket).key(self.key(key)).send().await;
-        removed.map(drop).map_err(failed("removing", key))
+        removed.map(drop).map_err(refused("removing", key))
     }
 
     pub(super) async fn list(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
@@ -133,7 +143,7 @@ impl S3Store {
 
     async fn pages(&self, prefix: &str) -> Result<Vec<ListObjectsV2Output>, StoreError> {
         let request = self.client.list_objects_v2().bucket(&self.bucket).prefix(self.key(prefix)).delimiter("/");
-        request.into_paginator().send().try_collect().await.map_err(failed("listing", prefix))
+        request.into_paginator().send().try_collect().await.map_err(refused("listing", prefix))
     }
 }
 

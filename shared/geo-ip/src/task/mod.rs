@@ -117,7 +117,7 @@ impl Task {
             environment,
             web: Web::within(settings.rules),
             scratch: settings.scratch,
-            largest: largest(settings.memory),
+            largest: largest(settings.memory.into()),
             clock: clock.clone(),
             random: random.clone(),
         };

@@ -2,6 +2,7 @@
 //! authenticates clients does not need the keys that sign tokens.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use base::refreshed::{Refreshed, Source};
 use storage::{SecretBytes, SecretError, Secrets};
@@ -14,6 +15,11 @@ pub const SECRET: &str = "client-secret-pepper";
 #[serde(deny_unknown_fields)]
 struct PepperSecret {
     pepper: SecretBytes,
+}
+
+/// Reads the pepper in a secret's value, for a check before any client needs it. The error names members and no value.
+pub fn read(secret: &Value) -> Result<SecretBytes, serde_json::Error> {
+    PepperSecret::deserialize(secret).map(|secret| secret.pepper)
 }
 
 /// The pepper in memory.

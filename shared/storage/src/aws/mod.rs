@@ -5,6 +5,10 @@
 //! fifty of the system's store, spares each cold start the reading of as many files, and the service a hundred and
 //! forty-five others' mistakes. <https://www.amazontrust.com/repository/>
 
+mod call_error;
+
+pub use call_error::CallError;
+
 use std::time::Duration;
 
 use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};

@@ -14,7 +14,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use zeroize::ZeroizeOnDrop;
 
-use crate::aws::Aws;
+use crate::aws::{Aws, CallError};
 use base::{Environment, FromEnvironment};
 use problem::Problem;
 
@@ -149,9 +149,9 @@ fn is_gone(error: &GetSecretValueError) -> bool {
 }
 
 /// The reason of an error for the log: never the answer itself, which could have the secret in it.
-fn reason<E: ProvideErrorMetadata>(error: &SdkError<E>) -> String {
+fn reason<E: ProvideErrorMetadata + std::error::Error + 'static>(error: &SdkError<E>) -> String {
     match error {
-        SdkError::ServiceError(service) => service.err().meta().to_string(),
+        SdkError::ServiceError(_) => CallError::of(error).to_string(),
         SdkError::TimeoutError(_) => "no answer in time".to_owned(),
         SdkError::DispatchFailure(_) => "no connection".to_owned(),
         SdkError::ResponseError(_) => "an answer that cannot be read".to_owned(),

@@ -115,7 +115,7 @@ impl SecretVersions {
         Ok(Some(Version { id, labels, value }))
     }
 
-    fn failure<E: ProvideErrorMetadata>(&self, error: &SdkError<E>) -> SecretError {
+    fn failure<E: ProvideErrorMetadata + std::error::Error + 'static>(&self, error: &SdkError<E>) -> SecretError {
         SecretError::Unavailable { name: self.name.clone(), reason: reason(error) }
     }
 }

@@ -6,6 +6,7 @@ use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata, SdkError};
 use problem::Problem;
 
 use super::key::Key;
+use crate::aws::CallError;
 
 /// A call of the table that failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -75,7 +76,7 @@ impl TableError {
                 SdkError::ConstructionFailure(_) => false,
                 _ => true,
             };
-            let source = Arc::new(error);
+            let source = Arc::new(CallError::of(&error));
             if passing { Self::Unavailable { doing, source } } else { Self::Refused { doing, source } }
         }
     }

@@ -130,11 +130,13 @@ fn log(claimed: &Claimed, attempt: &Attempt, next: Next) {
         deliveryId = %claimed.delivery().id,
         webhookId = %claimed.delivery().webhook_identifier,
         eventId = %claimed.event(),
+        eventType = claimed.delivery().r#type,
         attempt = attempt.attempt_number,
         httpStatus = attempt.http_status,
         error = attempt.error,
         durationMs = attempt.duration_ms,
-        next = ?next,
+        next = next.as_str(),
+        nextAttemptDate = next.retry_at().map(tracing::field::display),
         "attempted"
     );
 }

@@ -63,7 +63,7 @@ impl Inbox {
         let most = i32::try_from(most.clamp(1, MESSAGES_AT_ONCE)).unwrap_or(1);
         let request = self.client.receive_message().queue_url(&self.url).max_number_of_messages(most);
         let response = request.wait_time_seconds(WAIT_SECONDS).message_attribute_names("All").send().await;
-        let messages = response.map_err(QueueError::batch)?.messages.unwrap_or_default();
+        let messages = response.map_err(|error| QueueError::batch(&error))?.messages.unwrap_or_default();
         let received = messages.into_iter().filter_map(|message| {
             let attributes = message.message_attributes.unwrap_or_default();
             let attribute = |name: &str| attributes.get(name)?.string_value();
@@ -95,7 +95,7 @@ impl Calls for Deletions {
             DeleteMessageBatchRequestEntry::builder().id(number.to_string()).receipt_handle(receipt).build().ok()
         });
         let request = self.client.delete_message_batch().queue_url(&self.url).set_entries(Some(entries.collect()));
-        let deleted = request.send().await.map(drop).map_err(QueueError::batch);
+        let deleted = request.send().await.map(drop).map_err(|error| QueueError::batch(&error));
         vec![deleted; receipts.len()]
     }
 }

@@ -31,6 +31,14 @@ impl IndexGroup {
         }
     }
 
+    /// The word for it in the log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Recoverable => "recoverable",
+        }
+    }
+
     /// The partition of the index that has a webhook's deliveries of this group.
     pub fn key(self, webhook: &WebhookId) -> String {
         match self {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use aws_sdk_sqs::{
     Client,
-    error::{DisplayErrorContext, SdkError},
+    error::{ProvideErrorMetadata, SdkError},
     types::{MessageAttributeValue, SendMessageBatchRequestEntry},
 };
 use tokio::time::timeout;
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::notice::Notice;
 use base::gather::{Calls, Gather, Unanswered};
 use base::{Environment, FromEnvironment, Time, logging};
-use storage::aws::Aws;
+use storage::aws::{Aws, CallError};
 
 /// The longest delay of a message. A delivery that is due later waits in the table, where the sweep finds it.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-timers.html>
@@ -52,8 +52,8 @@ pub struct Queue {
 /// A call to a queue failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(super) enum QueueError {
-    #[error("the queue did not answer a call, or refused it: {0}")]
-    Batch(String),
+    #[error("the queue did not answer a call, or refused it")]
+    Batch(#[source] CallError),
     #[error("the queue did not take a message of a batch")]
     Message,
     #[error("the queue did not answer in time")]
@@ -63,8 +63,8 @@ pub(super) enum QueueError {
 }
 
 impl QueueError {
-    pub(super) fn batch<E: std::error::Error + 'static>(error: SdkError<E>) -> Self {
-        Self::Batch(DisplayErrorContext(&error).to_string())
+    pub(super) fn batch<E: ProvideErrorMetadata + std::error::Error + 'static>(error: &SdkError<E>) -> Self {
+        Self::Batch(CallError::of(error))
     }
 }
 
@@ -135,7 +135,7 @@ impl Calls for Messages {
                 let numbers = 0..notices.len();
                 numbers.map(|number| if taken(number) { Ok(()) } else { Err(QueueError::Message) }).collect()
             }
-            Err(error) => vec![Err(QueueError::batch(error)); notices.len()],
+            Err(error) => vec![Err(QueueError::batch(&error)); notices.len()],
         }
     }
 }

@@ -39,6 +39,16 @@ enum Step {
 }
 
 impl Step {
+    /// The word for it in the log.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Reopen => "reopen",
+            Self::AttemptNow => "attempt-now",
+            Self::Announce => "announce",
+            Self::Nothing => "nothing",
+        }
+    }
+
     fn of(head: &HeadItem, now: Time) -> Self {
         match head.claimable_at {
             None => Self::Reopen,
@@ -76,7 +86,7 @@ impl Resending {
             // In any lane: a dispatcher moves it to the lane of its webhook.
             self.queue.announce_in_time(Lane::Quick, notice, now, now).await;
         }
-        tracing::info!(deliveryId = %id, step = ?step, done, "asked for again");
+        tracing::info!(deliveryId = %id, step = step.as_str(), done, "asked for again");
         let left = match changed {
             None => Some(stored),
             Some(Written::Done(head) | Written::Lost(Some(head))) => stored.with_head(head),

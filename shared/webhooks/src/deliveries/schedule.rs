@@ -30,6 +30,26 @@ pub enum Next {
     Gone,
 }
 
+impl Next {
+    /// The word for it in the log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::RetryAt(_) => "retry",
+            Self::Exhausted => "exhausted",
+            Self::Gone => "gone",
+        }
+    }
+
+    /// When the next attempt is due, if there is one.
+    pub fn retry_at(self) -> Option<Time> {
+        match self {
+            Self::RetryAt(time) => Some(time),
+            _ => None,
+        }
+    }
+}
+
 impl Default for RetrySchedule {
     /// The contract's: 10 attempts over about 75 hours.
     fn default() -> Self {

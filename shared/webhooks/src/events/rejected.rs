@@ -3,13 +3,13 @@
 
 use std::borrow::Cow;
 
-use aws_sdk_sqs::{Client, error::DisplayErrorContext, types::MessageAttributeValue};
+use aws_sdk_sqs::{Client, types::MessageAttributeValue};
 use serde::Serialize;
 use serde_json::Value;
 
 use base::{Environment, FromEnvironment};
 use problem::{Problem, Violation};
-use storage::aws::Aws;
+use storage::aws::{Aws, CallError};
 
 /// The largest message that SQS takes, with its attributes: 1 MiB.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html>
@@ -96,7 +96,7 @@ impl RejectedEvents {
             let value = value.map_err(|error| NotTaken(error.to_string()))?;
             request = request.message_attributes(name, value);
         }
-        request.send().await.map_err(|error| NotTaken(DisplayErrorContext(&error).to_string()))?;
+        request.send().await.map_err(|error| NotTaken(CallError::of(&error).to_string()))?;
         Ok(())
     }
 }

@@ -1,28 +1,39 @@
 //! A payment provider to try things out with, beside a local service: `make demo-provider`.
 
-use std::process::ExitCode;
+use std::{error::Error, path::PathBuf, process::ExitCode};
 
 use clap::Parser;
 use doubles::provider::{Authentication, Entry, Kind, Providers, RequestOutcome, Setup};
+use operator::demo_provider;
 
 /// Serves the payment provider `demo` on 127.0.0.1 until Ctrl-C.
 #[derive(Parser)]
 struct Arguments {
-    /// The port.
-    #[arg(long, default_value_t = 9100)]
-    port: u16,
+    /// The port, which the service's secret takes over; else the one that the secret names.
+    #[arg(long)]
+    port: Option<u16>,
     /// The folder with the data of the service that is tried out.
     #[arg(long, default_value = ".local")]
-    data: String,
+    data: PathBuf,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let Arguments { port, data } = Arguments::parse();
+    let known = demo_provider::port(&data);
+    let port = port.or(known).unwrap_or(demo_provider::PORT);
     let demo = Setup { pkce: true, issuer: true, ..Setup::new("demo", "demo", Authentication::AnySecret) };
     match Providers::start(port, vec![demo], Some(log)).await {
         Ok(providers) => {
-            println!("{}", greeting(&providers.url("demo", "authorize"), &data));
+            if known != Some(port) {
+                if let Err(error) = demo_provider::move_to(&data, port).await {
+                    eprintln!("The service was not told of port {port}: {}", chain(&error));
+                    return ExitCode::FAILURE;
+                }
+                println!("The secret `{}` names port {port} now.", demo_provider::SECRET);
+                println!("A service that has asked at another port since its start asks here within five minutes.\n");
+            }
+            println!("{}", greeting(&providers.url("demo", "authorize"), &data.display().to_string()));
             std::future::pending().await
         }
         Err(error) => {
@@ -30,6 +41,12 @@ async fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| (*error).source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// What somebody who has just started it wants to paste.

@@ -31,8 +31,8 @@ pub(super) async fn work_through(
         async move { recover(deliveries, job, part, &id, now).await }
     };
     let made_due = count_done(page.found, recovered).await?;
-    let group = part.group();
-    tracing::info!(webhookId = %job.webhook, ?group, madeDue = made_due, lookedAt = page.looked_at, "recovered a page");
+    let group = part.group().as_str();
+    tracing::info!(webhookId = %job.webhook, group, madeDue = made_due, lookedAt = page.looked_at, "recovered a page");
     Ok((Piece::Next(Progress::Recovered { part, up_to: page.end }), made_due))
 }
 

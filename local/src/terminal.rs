@@ -1,0 +1,202 @@
+//! What `make run` shows of a running service: a short line for each request, each attempt, and each fault that a function
+//! logs. Queries, headers and bodies are not shown, since codes, states and tokens stand there.
+//!
+//! A thread writes, and nothing waits for it: lines that come faster than they can be written are counted and left out.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use anstyle::{AnsiColor, Style};
+use base::Time;
+use http::{Method, StatusCode};
+
+/// So many lines may wait to be written.
+const WAITING: usize = 1000;
+/// The longest segment of a path that is shown whole. Identifiers are shorter, and secrets longer, should one be there by mistake.
+const SEGMENT: usize = 40;
+/// So much of a longer one is shown.
+const BEGINNING: usize = 8;
+/// The most characters of a path that are shown.
+const PATH: usize = 160;
+
+/// Of parts that are looked at seldom.
+pub const DIM: Style = Style::new().dimmed();
+
+/// The terminal, or a file in its place. Colours are left out where it is none, and with `NO_COLOR`.
+#[derive(Clone)]
+pub struct Terminal {
+    /// None with `QUIET=1`.
+    lines: Option<SyncSender<String>>,
+    is_open: Arc<AtomicBool>,
+    left_out: Arc<AtomicU64>,
+}
+
+/// A request that was answered.
+pub struct Answered<'a> {
+    pub method: &'a Method,
+    /// Without the query.
+    pub path: &'a str,
+    pub status: StatusCode,
+    /// The kind of the Problem, if the answer is one.
+    pub problem: Option<&'a str>,
+    pub took: Duration,
+}
+
+impl Terminal {
+    /// A terminal that shows nothing yet, since a start's own requests would only confuse; with `quiet` it never does.
+    pub fn new(quiet: bool) -> Self {
+        let left_out = Arc::new(AtomicU64::new(0));
+        let lines = (!quiet).then(|| {
+            let (lines, waiting) = sync_channel(WAITING);
+            let left_out = Arc::clone(&left_out);
+            // Without a thread there are no lines, and the service runs all the same.
+            drop(thread::Builder::new().name("terminal".to_owned()).spawn(move || write(&waiting, &left_out)));
+            lines
+        });
+        Self { lines, is_open: Arc::default(), left_out }
+    }
+
+    /// Shows lines from now on.
+    pub fn open(&self) {
+        self.is_open.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether there is anything to show.
+    pub fn is_quiet(&self) -> bool {
+        self.lines.is_none()
+    }
+
+    /// Shows a request.
+    pub fn answered(&self, at: Time, answered: &Answered<'_>) {
+        if self.is_open.load(Ordering::Relaxed) && !self.is_quiet() {
+            self.show(request_line(at, answered));
+        }
+    }
+
+    /// Shows a line as it is.
+    pub fn show(&self, line: String) {
+        if let Some(lines) = &self.lines
+            && lines.try_send(line).is_err()
+        {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn write(lines: &Receiver<String>, left_out: &AtomicU64) {
+    for line in lines {
+        anstream::eprintln!("{line}");
+        match left_out.swap(0, Ordering::Relaxed) {
+            0 => {}
+            left_out => anstream::eprintln!("{DIM}… {left_out} lines more, which came too fast{DIM:#}"),
+        }
+    }
+}
+
+fn request_line(at: Time, answered: &Answered<'_>) -> String {
+    let Answered { method, path, status, problem, took } = answered;
+    let (clock, path, took) = (clock(&at.to_string()), shown_path(path), took.as_millis());
+    let colour = colour_of(Some(status.as_u16()));
+    let problem = problem.map(|kind| format!(" {colour}{kind}{colour:#}")).unwrap_or_default();
+    let status = status.as_u16();
+    format!(
+        "{DIM}{clock}{DIM:#} {:<6} {colour}{status}{colour:#} {path}{problem} {DIM}{took} ms{DIM:#}",
+        method.as_str()
+    )
+}
+
+/// The time of day of a date, in UTC as in the logs.
+pub fn clock(date: &str) -> String {
+    date.get(11..19).map(|time| format!("{time}Z")).unwrap_or_default()
+}
+
+/// Of a status, or of no answer at all.
+pub fn colour_of(status: Option<u16>) -> Style {
+    let colour = match status {
+        Some(200..=299) => AnsiColor::Green,
+        Some(300..=399) => AnsiColor::Cyan,
+        Some(400..=499) => AnsiColor::Yellow,
+        _ => AnsiColor::Red,
+    };
+    colour.on_default()
+}
+
+/// A path, which a stranger wrote: no character that a terminal obeys, and not too long.
+fn shown_path(path: &str) -> String {
+    let segments = path.split('/').map(|segment| match segment.chars().count() {
+        ..=SEGMENT => segment.to_owned(),
+        _ => segment.chars().take(BEGINNING).chain(['…']).collect(),
+    });
+    let path = segments.collect::<Vec<_>>().join("/");
+    let mut shown = plain(&path, PATH);
+    if path.chars().count() > PATH {
+        shown.push('…');
+    }
+    shown
+}
+
+/// So many characters of a text, without those that a terminal obeys.
+pub fn plain(text: &str, most: usize) -> String {
+    text.chars().take(most).map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+
+    const AT: Time = Time::from_millis(1_795_167_900_123);
+
+    fn line(method: &str, path: &str, status: u16, problem: Option<&str>) -> String {
+        let method: Method = method.parse().expect("a verb");
+        let status = StatusCode::from_u16(status).expect("a status");
+        let took = Duration::from_micros(12_900);
+        request_line(AT, &Answered { method: &method, path, status, problem, took })
+    }
+
+    #[test]
+    fn a_request_is_one_short_line() {
+        let shown = |method, path, status, problem| strip_str(&line(method, path, status, problem)).to_string();
+        assert_eq!(shown("GET", "/openapi.json", 200, None), "09:45:00Z GET    200 /openapi.json 12 ms");
+        assert_eq!(
+            shown("DELETE", "/api/managing-entity/a/webhook/whk_1", 404, Some("webhook-not-found")),
+            "09:45:00Z DELETE 404 /api/managing-entity/a/webhook/whk_1 webhook-not-found 12 ms"
+        );
+    }
+
+    #[test]
+    fn a_status_has_a_colour() {
+        let codes = |status| line("GET", "/", status, None).matches("\u{1b}[").count();
+        assert!(codes(200) > 2 && line("GET", "/", 200, None) != line("GET", "/", 500, None).replace("500", "200"));
+    }
+
+    #[test]
+    fn a_path_holds_no_secret_and_nothing_that_a_terminal_obeys() {
+        let secret = "s".repeat(43);
+        assert_eq!(shown_path(&format!("/oauth2/{secret}/end")), "/oauth2/ssssssss…/end");
+        assert_eq!(shown_path("/api/managing-entity/demo-hotel/webhook"), "/api/managing-entity/demo-hotel/webhook");
+        assert_eq!(shown_path("/a\u{1b}[2J\u{9b}\r\n"), "/a?[2J???");
+        let long = "/segment".repeat(1000);
+        assert_eq!(shown_path(&long).chars().count(), PATH + 1);
+    }
+
+    #[test]
+    fn a_quiet_terminal_has_no_lines_and_a_slow_one_holds_up_nothing() {
+        assert!(Terminal::new(true).is_quiet());
+        let (lines, waiting) = sync_channel(1);
+        let slow = Terminal { lines: Some(lines), is_open: Arc::default(), left_out: Arc::default() };
+        (0..3).for_each(|number| slow.show(number.to_string()));
+        assert_eq!(
+            (waiting.try_iter().collect::<Vec<_>>(), slow.left_out.load(Ordering::Relaxed)),
+            (vec!["0".into()], 2)
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! What `make run` shows while the service runs, and what it logs of its own start.
+
+use std::{fs, sync::Arc};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Behaviour, Bundle, Entity, LONG, Receiver, Settings, Suite, tests, until};
+
+tests![requests_attempts_and_faults_are_shown_without_what_is_secret, a_quiet_service_shows_no_requests];
+
+/// The lines of the audit trail that functions have written.
+fn trail(bundle: &Bundle) -> Vec<Value> {
+    let logs = fs::read_dir(bundle.data().join("logs")).expect("it is a folder").flatten();
+    let texts = logs.map(|log| fs::read_to_string(log.path()).expect("a log is text"));
+    let lines: Vec<Value> = texts
+        .flat_map(|text| text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect::<Vec<_>>())
+        .collect();
+    lines.into_iter().filter(|line| line["audit"].is_object()).collect()
+}
+
+async fn requests_attempts_and_faults_are_shown_without_what_is_secret(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("QUIET", "0")).await;
+    let trail: Vec<_> = trail(&bundle).into_iter().map(|line| line["audit"]["outcome"].clone()).collect();
+    assert!(trail.iter().all(|outcome| outcome == "done"), "no client was refused anything: {trail:?}");
+    assert!(!bundle.output().contains(" GET "), "the start's own requests are not shown: {}", bundle.output());
+
+    let (entity, receiver) = (Entity::new(&api, "shown".to_owned()).await, Receiver::start().await);
+    let endpoint = receiver.on("/hook?key=hush", [Behaviour::status(500), Behaviour::status(204)]);
+    let hook = entity.hook(&endpoint).await;
+    let delivery = entity.publish(json!({ "note": "hush" })).await;
+    entity.until_status(&delivery, &["delivered"]).await;
+    api.get("/nowhere?token=hush").expect(404).await;
+    api.get("/api/public/demo/oauth2/callback?code=hush&state=hush").send().await;
+    let refused = json!({ "name": 1, "eventUrl": endpoint, "eventList": [] });
+    entity.post("/webhook").json(&refused).expect(400).await;
+
+    let shown = until("both attempts on the terminal", LONG, async || {
+        let output = bundle.output();
+        output.contains(&format!("attempt 2 of {delivery}")).then_some(output)
+    });
+    let shown = shown.await;
+    for part in [
+        format!(" POST   201 {} ", entity.path("/webhook")),
+        format!(" POST   400 {} invalid-request ", entity.path("/webhook")),
+        " GET    404 /nowhere ".to_owned(),
+        " /api/public/demo/oauth2/callback ".to_owned(),
+        format!(" ->     500 booking.created, attempt 1 of {delivery} "),
+        ", again at ".to_owned(),
+        format!(" ->     204 booking.created, attempt 2 of {delivery} "),
+    ] {
+        assert!(shown.contains(&part), "no line has `{part}`: {shown}");
+    }
+    assert!(!shown.contains("hush") && !shown.contains(&hook.secret), "{shown}");
+    assert!(!shown.contains('\u{1b}'), "a file has no colours: {shown}");
+
+    let log = fs::read_to_string(bundle.data().join("logs/create-webhook.log")).expect("it has been asked");
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let refusal = lines.into_iter().find(|line| line["kind"] == "invalid-request").expect("it has refused one");
+    assert_eq!((&refusal["message"], &refusal["fields"]), (&json!("refused"), &json!("name")), "{refusal}");
+}
+
+async fn a_quiet_service_shows_no_requests(suite: Arc<Suite>) {
+    suite.api.get("/openapi.json").expect(200).await;
+    let shown = suite.bundle().output();
+    assert!(shown.contains("Waypost answers at") && !shown.contains("/openapi.json 200"), "{shown}");
+    assert!(!shown.contains(" GET    200"), "{shown}");
+}
