@@ -46,6 +46,7 @@ mod metrics;
 mod oauth_clients;
 mod openapi;
 mod operational_events;
+mod pages;
 mod payments;
 mod payments_callback;
 mod payments_failures;
@@ -135,6 +136,7 @@ fn main() -> ExitCode {
         payments_callback::TESTS,
         payments_start::TESTS,
         payments_replacing::TESTS,
+        pages::TESTS,
         payments::TESTS,
         ingest::TESTS,
         publish::TESTS,

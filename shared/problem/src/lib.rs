@@ -1,11 +1,13 @@
 #![doc = include_str!("../README.md")]
 
+pub mod explanation;
 pub mod json_body;
 pub mod kind;
 mod problem;
 pub mod query;
 mod violation;
 
+pub use explanation::{Explanation, Link};
 pub use json_body::{JsonBody, Members, Violations, nothing_said};
 pub use kind::ProblemKind;
 pub use problem::Problem;
