@@ -2,7 +2,7 @@
 
 use function::{Service, StartError};
 use functions_edge::with_addresses;
-use gate::{Reply, endpoints, page};
+use gate::{endpoints, page};
 
 const CONTENT: &str = include_str!(concat!(env!("OUT_DIR"), "/reference.html"));
 
