@@ -24,6 +24,7 @@ mod crash_points;
 mod deliveries;
 mod delivery_list;
 mod dispatching;
+mod event_shown;
 mod events;
 mod forged_tokens;
 mod former_data;
@@ -47,6 +48,7 @@ mod oauth_clients;
 mod openapi;
 mod operational_events;
 mod pages;
+mod pauses;
 mod payments;
 mod payments_callback;
 mod payments_failures;
@@ -124,6 +126,7 @@ fn main() -> ExitCode {
         stand_ins::TESTS,
         slow_clients::TESTS,
         sweep::TESTS,
+        pauses::TESTS,
         recover::TESTS,
         resend::TESTS,
         receivers::TESTS,
@@ -162,6 +165,7 @@ fn main() -> ExitCode {
         forged_tokens::TESTS,
         former_data::TESTS,
         audit::TESTS,
+        event_shown::TESTS,
         events::TESTS,
         geo_ip::TESTS,
         sam::TESTS,

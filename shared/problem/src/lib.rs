@@ -3,6 +3,7 @@
 pub mod explanation;
 pub mod json_body;
 pub mod kind;
+pub mod overlap;
 mod problem;
 pub mod query;
 mod violation;

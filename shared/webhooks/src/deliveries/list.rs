@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::try_join_all;
 use serde::Serialize;
 
 use super::{
@@ -10,6 +11,7 @@ use super::{
     delivery::Delivery,
     error::DeliveryError,
     filters::Filters,
+    item::HeadItem,
     store::Deliveries,
 };
 use auth::AuthorizedEntity;
@@ -78,6 +80,7 @@ impl Listing {
         };
         let stretch = stretch(filters, self.clock.now() - self.retention, behind.as_ref());
         let (items, end) = self.deliveries.page(entity, filters, stretch, *limit).await?;
+        let items = self.deliveries.with_waits(items, self.clock.now()).await?;
         let next_cursor = match end {
             Some(end) => Some(cursor::write(&end, &*self.rings.get().await?, &*self.random, entity.id(), filters)),
             None => None,
@@ -107,6 +110,11 @@ fn limit(text: &str) -> Option<usize> {
 fn stretch(filters: &Filters, oldest: Time, behind: Option<&ListPosition>) -> Stretch {
     let from = filters.created_from.map_or(oldest, |from| from.max(oldest));
     let stretch = filters.created_to.map_or_else(|| Stretch::since(from), |to| Stretch::between(from, to));
+    // The deliveries of one event are read alone.
+    let stretch = match &filters.event {
+        Some(event) => stretch.within(Stretch::of_event(event)),
+        None => stretch,
+    };
     match behind {
         Some(position) => stretch.before(position),
         None => stretch,
@@ -114,6 +122,26 @@ fn stretch(filters: &Filters, oldest: Time, behind: Option<&ListPosition>) -> St
 }
 
 impl Deliveries {
+    /// Says of each delivery that waits what it waits for. The index does not know that, so that an attempt need not
+    /// write it there: the heads of the open deliveries of a page are read instead.
+    async fn with_waits(&self, items: Vec<Delivery>, now: Time) -> Result<Vec<Delivery>, TableError> {
+        let waits = items.iter().map(|item| async {
+            // The index may lag behind: what is said must be of the time that is shown.
+            let is_as_shown = |head: &HeadItem| head.delivery().next_attempt_date == item.next_attempt_date;
+            match item.next_attempt_date {
+                None => Ok(None),
+                Some(_) => match self.head(&item.id).await {
+                    Ok(head) => Ok(head.filter(is_as_shown).and_then(|head| head.waiting_for(now))),
+                    // A delivery that cannot be read holds up no other.
+                    Err(TableError::Item { .. }) => Ok(None),
+                    Err(error) => Err(error),
+                },
+            }
+        });
+        let waits = try_join_all(waits).await?;
+        Ok(items.into_iter().zip(waits).map(|(item, waiting_for)| Delivery { waiting_for, ..item }).collect())
+    }
+
     /// The newest deliveries of a stretch that pass the filters: as many as are asked for, or fewer when there are no
     /// more or too few among those that are read. With them comes the position behind which the next page begins, if there
     /// may be one.
@@ -150,6 +178,7 @@ impl Deliveries {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::{EventId, testing::CountingRandom};
 
     #[test]
     fn a_limit_is_a_number_from_1_to_100() {
@@ -169,5 +198,15 @@ mod tests {
         assert_eq!(stretch(&from(late), early, None), Stretch::since(late));
         let to = Filters { created_to: Some(early), ..Filters::default() };
         assert!(stretch(&to, late, None).is_empty());
+    }
+
+    #[test]
+    fn of_one_event_no_more_than_its_millisecond_is_read() {
+        let (early, late) = (Time::from_millis(1_000), Time::from_millis(2_000));
+        let event = EventId::new(late, &CountingRandom::default());
+        let of_event = Filters { event: Some(event.clone()), ..Filters::default() };
+        assert_eq!(stretch(&of_event, early, None), Stretch::of_event(&event));
+        assert!(stretch(&Filters { created_to: Some(late), ..of_event.clone() }, early, None).is_empty());
+        assert!(stretch(&of_event, late + Duration::from_millis(1), None).is_empty(), "past its retention");
     }
 }

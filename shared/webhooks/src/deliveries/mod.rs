@@ -2,6 +2,7 @@
 //!
 //! The table is the truth; the queue only says "look now". So a message that is lost, repeated or late costs time only.
 
+mod admission;
 mod attempt;
 pub mod by_entity;
 mod by_webhook;
@@ -21,6 +22,7 @@ mod lease_times;
 pub mod list;
 mod meter;
 pub mod notice;
+mod of_event;
 pub mod queue;
 pub mod recover;
 mod reopen;
@@ -32,6 +34,7 @@ pub(crate) mod signature;
 mod slots;
 mod store;
 pub mod sweep;
+mod waiting;
 
 pub use delivery::{Delivery, Status};
 pub use error::DeliveryError;
