@@ -1,6 +1,9 @@
-//! Turns openapi.yaml into JSON, so that the function starts with nothing to parse.
+//! Turns openapi.yaml into JSON, the API reference and the uses of each kind of Problem, so that functions start with nothing
+//! to parse.
 
-use std::{env, fs, path::Path};
+use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
+
+use reference::ProblemUse;
 
 const DOCUMENT: &str = "../../openapi.yaml";
 
@@ -8,7 +11,19 @@ const DOCUMENT: &str = "../../openapi.yaml";
 fn main() {
     println!("cargo::rerun-if-changed={DOCUMENT}");
     let yaml = fs::read_to_string(DOCUMENT).expect("openapi.yaml stands at the root of the workspace");
-    let json = template::yaml_to_json(&yaml).expect("openapi.yaml is YAML");
+    let document = template::yaml_to_json(&yaml).expect("openapi.yaml is YAML");
     let out = env::var("OUT_DIR").expect("cargo says where generated code goes");
-    fs::write(Path::new(&out).join("openapi.json"), json.to_string()).expect("cargo's own folder can be written");
+    let write = |name, text| fs::write(Path::new(&out).join(name), text).expect("cargo's own folder can be written");
+    write("openapi.json", document.to_string());
+    write("reference.html", reference::content(&document));
+    write("problem_uses.rs", table(&reference::problem_uses(&document)));
+}
+
+/// The uses as a Rust expression: kind, example, operations.
+fn table(uses: &BTreeMap<String, ProblemUse>) -> String {
+    let mut code = String::from("&[\n");
+    for (kind, ProblemUse { example, operations }) in uses {
+        writeln!(code, "    ({kind:?}, {example:?}, &{operations:?}),").expect("a String takes all");
+    }
+    code + "]"
 }

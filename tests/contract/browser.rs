@@ -8,9 +8,16 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use crate::harness::{Entity, LONG, Process, Suite, descendants, free_port, project, tests, until, until_gone};
+use crate::harness::{
+    Entity, LONG, Process, Suite, descendants, free_port, hash_of, project, state_of, tests, until, until_gone,
+};
 
-tests![on demand: a_person_who_allows_lands_on_a_page_that_says_connected, a_person_who_declines_is_told_so];
+tests![on demand:
+    a_person_who_allows_lands_on_a_page_that_says_connected,
+    a_person_who_declines_is_told_so,
+    a_person_whose_link_has_expired_is_told_so_in_words,
+    the_reference_and_the_problems_are_read_with_their_style_and_lead_to_each_other,
+];
 
 /// Where Debian has the driver.
 const DRIVER: &str = "/usr/bin/chromedriver";
@@ -85,6 +92,14 @@ impl Browser {
         let id = body.as_object().and_then(|members| members.values().next()).and_then(Value::as_str);
         let text = self.get(&format!("/element/{}/text", id.expect("a page has a body"))).await;
         text.as_str().expect("a text is one").to_owned()
+    }
+
+    /// The width that the style of all pages gives them; a browser that refuses the style has none.
+    async fn width_of_page(&self) -> String {
+        let body = self.post("/element", json!({ "using": "css selector", "value": "body" })).await;
+        let id = body.as_object().and_then(|members| members.values().next()).and_then(Value::as_str);
+        let width = self.get(&format!("/element/{}/css/max-width", id.expect("a page has a body"))).await;
+        width.as_str().expect("a width is a text").to_owned()
     }
 
     async fn screenshot(&self, name: &str) {
@@ -164,5 +179,49 @@ async fn a_person_who_declines_is_told_so(suite: Arc<Suite>) {
     browser.screenshot("denied.png").await;
     assert!(words.contains("sim-pkce") && words.to_lowercase().contains("not connected"), "{words}");
     assert!(entity.connections().await.is_empty());
+    browser.close().await;
+}
+
+async fn a_person_whose_link_has_expired_is_told_so_in_words(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let address = entity.authorization_url("sim-pkce").await;
+    let browser = Browser::open().await;
+    browser.go(&address).await;
+    browser.until_at("/oauth2/start").await;
+    browser.click("Go on to sim-pkce").await;
+    browser.until_at("/authorize").await;
+    let key = format!("STATE#{}", hash_of(&state_of(&address)));
+    assert!(
+        suite.table().set(&key, "STATE", "expiresDate", "2026-01-01T00:00:00.000Z").await,
+        "its end is brought forward"
+    );
+    browser.click("Allow").await;
+    let words = browser.until_at("/oauth2/callback").await;
+    browser.screenshot("expired.png").await;
+    for part in ["This link has expired", "sim-pkce", &entity.id, "ask for a new link"] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    assert!(!words.contains('{'), "{words}");
+    assert_eq!(browser.width_of_page().await, "704px");
+    browser.close().await;
+}
+
+async fn the_reference_and_the_problems_are_read_with_their_style_and_lead_to_each_other(suite: Arc<Suite>) {
+    let (browser, base) = (Browser::open().await, suite.api.base_url());
+    browser.go(&format!("{base}/")).await;
+    let words = browser.until_at(base).await;
+    browser.screenshot("reference.png").await;
+    assert!(words.contains("Publish an event") && words.contains("Introduction"), "{words}");
+    browser.click("all kinds of Problems").await;
+    browser.until_at("/problems").await;
+    browser.screenshot("problems.png").await;
+    browser.click("webhook-limit").await;
+    let words = browser.until_at("/problems/webhook-limit").await;
+    browser.screenshot("problem.png").await;
+    assert!(words.contains("Example") && words.contains("Create a webhook"), "{words}");
+    assert_eq!(browser.width_of_page().await, "704px");
+    browser.click("Create a webhook").await;
+    browser.until_at("/#createWebhook").await;
+    browser.screenshot("operation.png").await;
     browser.close().await;
 }

@@ -52,6 +52,7 @@ mod oauth_clients;
 mod openapi;
 mod operational_events;
 mod operator_lists;
+mod pages;
 mod pauses;
 mod payments;
 mod payments_callback;
@@ -149,6 +150,7 @@ fn main() -> ExitCode {
         payments_callback::TESTS,
         payments_start::TESTS,
         payments_replacing::TESTS,
+        pages::TESTS,
         payments::TESTS,
         ingest::TESTS,
         publish::TESTS,

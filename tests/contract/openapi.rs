@@ -9,12 +9,13 @@ use std::{
 use serde_json::Value;
 use template::Template;
 
-use crate::harness::{Suite, project, tests};
+use crate::harness::{NO_HEAD, Suite, project, tests};
 
 tests![
     the_document_that_is_served_is_openapi_yaml,
     the_document_is_found_where_the_contract_says,
     openapi_yaml_has_exactly_the_routes_that_are_deployed,
+    head_is_deployed_beside_each_get_that_does_not_act,
     every_operation_declares_what_any_operation_can_answer,
     the_operations_of_the_specification_declare_every_status_that_it_lists,
     links_lead_to_operations_with_parameters_that_these_have_and_what_they_take_is_in_the_answer,
@@ -44,11 +45,24 @@ async fn the_document_is_found_where_the_contract_says(suite: Arc<Suite>) {
 async fn openapi_yaml_has_exactly_the_routes_that_are_deployed(suite: Arc<Suite>) {
     let template = fs::read_to_string(project().join("template.yaml")).expect("the project has a template.yaml");
     let template = Template::parse(&template).expect("template.yaml is a template");
-    let deployed: BTreeSet<(String, String)> =
-        template.routes().into_iter().map(|route| (route.path, route.method)).collect();
+    let routes = template.routes().into_iter().filter(|route| route.method != "HEAD");
+    let deployed: BTreeSet<(String, String)> = routes.map(|route| (route.path, route.method)).collect();
     let documented: BTreeSet<(String, String)> =
         suite.contract.operations().into_iter().map(|operation| (operation.path, operation.method)).collect();
     assert_eq!(documented, deployed);
+}
+
+/// The document says so once, for all.
+async fn head_is_deployed_beside_each_get_that_does_not_act(_: Arc<Suite>) {
+    let template = fs::read_to_string(project().join("template.yaml")).expect("the project has a template.yaml");
+    let template = Template::parse(&template).expect("template.yaml is a template");
+    let of = |verb: &str| -> BTreeSet<(String, String)> {
+        let routes = template.routes().into_iter().filter(|route| route.method == verb);
+        routes.map(|route| (route.path, route.function)).collect()
+    };
+    let mut gets = of("GET");
+    gets.retain(|(path, _)| path != NO_HEAD);
+    assert_eq!(of("HEAD"), gets);
 }
 
 async fn every_operation_declares_what_any_operation_can_answer(suite: Arc<Suite>) {

@@ -9,6 +9,8 @@ use crate::harness::{Suite, tests};
 
 tests![
     every_kind_of_problem_has_a_page,
+    a_page_shows_an_example_and_leads_to_the_operations_and_back,
+    the_list_leads_to_every_page,
     a_kind_that_does_not_exist_has_none,
     the_type_of_a_problem_leads_to_its_page,
     every_page_promises_that_it_stands_in_no_frame,
@@ -35,6 +37,36 @@ async fn every_kind_of_problem_has_a_page(suite: Arc<Suite>) {
     }
 }
 
+async fn a_page_shows_an_example_and_leads_to_the_operations_and_back(suite: Arc<Suite>) {
+    let (base, reference) = (suite.api.base_url(), suite.api.get("/").expect(200).await.text());
+    for kind in suite.contract.problem_kinds() {
+        let page = suite.api.get(format!("/problems/{kind}")).expect(200).await.text();
+        let (words, rest) = page.split_once("<pre><code>").expect("an example");
+        let (example, links) = rest.split_once("</code></pre>").expect("it ends");
+        // The example is what is sent, backticks in its sentences included.
+        assert!(!words.contains('`') && !links.contains('`') && !page.contains("waypost.example"), "{page}");
+        let example = example.replace("&quot;", "\"").replace("&#39;", "'").replace("&lt;", "<");
+        let example: Value =
+            serde_json::from_str(&example.replace("&gt;", ">").replace("&amp;", "&")).expect("it is JSON");
+        assert_eq!(example["type"], format!("{base}/problems/{kind}"));
+        for (start, what) in [("/#", "operation"), ("/problems\"", "list"), ("/\"", "reference")] {
+            assert!(page.contains(&format!("<a href=\"{base}{start}")), "{kind} leads to no {what}: {page}");
+        }
+        for rest in page.split(&format!("<a href=\"{base}/#")).skip(1) {
+            let operation = rest.split('"').next().unwrap_or_default();
+            assert!(reference.contains(&format!(" id=\"{operation}\"")), "{kind} leads to {operation}");
+        }
+    }
+}
+
+async fn the_list_leads_to_every_page(suite: Arc<Suite>) {
+    let list = suite.api.get("/problems").expect(200).await.text();
+    let base = suite.api.base_url();
+    for kind in suite.contract.problem_kinds() {
+        assert!(list.contains(&format!("<a href=\"{base}/problems/{kind}\">")), "{kind}");
+    }
+}
+
 async fn a_kind_that_does_not_exist_has_none(suite: Arc<Suite>) {
     for kind in ["nothing", "NOT-FOUND", "not-found.html", "%3Cscript%3E", "..%2F..%2Fetc%2Fpasswd"] {
         suite.api.get(format!("/problems/{kind}")).refused(404, "not-found").await;
@@ -57,16 +89,21 @@ async fn every_page_promises_that_it_stands_in_no_frame(suite: Arc<Suite>) {
     for operation in suite.contract.operations() {
         let declared = &document["paths"][&operation.path][operation.method.to_lowercase()]["responses"];
         for (status, response) in declared.as_object().into_iter().flatten() {
+            let response = suite.contract.resolved(response);
             if response.pointer("/content/text~1html").is_some() {
                 for header in ["Content-Security-Policy", "Referrer-Policy", "X-Content-Type-Options"] {
                     assert!(response["headers"].get(header).is_some(), "{} {status} lacks {header}", operation.id);
                 }
-                pages.push(operation.id.clone());
+                // Errors that are pages are those of pages, and of the routes that there are not.
+                if status == "200" {
+                    pages.push(operation.id.clone());
+                }
             }
         }
     }
     pages.sort();
-    assert_eq!(pages, ["problemPage", "providerOutcome", "providerStart"], "a new page needs a test that opens it");
-    let policy = &document["components"]["headers"]["Content-Security-Policy"]["schema"]["const"];
+    let expected = ["problemList", "problemPage", "providerOutcome", "providerStart", "reference"];
+    assert_eq!(pages, expected, "a new page needs a test that opens it");
+    let policy = &document["components"]["headers"]["Content-Security-Policy"]["schema"]["pattern"];
     assert!(policy.as_str().is_some_and(|policy| policy.contains("frame-ancestors 'none'")), "{policy}");
 }

@@ -13,7 +13,6 @@ tests![
 async fn a_path_that_does_not_exist_is_not_found(suite: Arc<Suite>) {
     let token = suite.api.token(Application::Platform, "").await;
     for path in [
-        "/",
         "/api",
         "/api/",
         "/api/managing-entity",
@@ -33,7 +32,6 @@ async fn a_path_that_does_not_exist_is_not_found(suite: Arc<Suite>) {
         "/oauth2/token/",
         "/openapi.yaml",
         "/openapi.json/",
-        "/problems",
         "/problems/",
         "/problems/not-found/more",
         "/.well-known/openid-configuration",

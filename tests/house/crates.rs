@@ -14,7 +14,7 @@ const DOMAINS: [&str; 4] = ["geo-ip", "issuer", "payments", "webhooks"];
 /// The crates of ours that a crate may use in production.
 fn allowed(name: &str) -> Vec<&'static str> {
     match name {
-        "base" | "template" | "sandbox" => vec![],
+        "base" | "template" | "reference" | "sandbox" => vec![],
         "rights" => vec!["template"],
         "problem" => vec!["base"],
         "storage" | "outbound" => vec!["base", "problem"],

@@ -6,6 +6,7 @@ use http::header::{COOKIE, LOCATION};
 use payments::{ProviderName, browser::Browser};
 use problem::Problem;
 
+pub mod failure_page;
 pub mod outcome_page;
 pub mod start_page;
 

@@ -4,94 +4,112 @@ use gate::{
     Reply,
     page::{self, escaped},
 };
-use payments::{AuthorizationOutcome, builtin, outcome_address::OutcomePage};
+use payments::{AuthorizationOutcome, ProviderName, builtin, outcome_address::OutcomePage};
 
 /// The page.
 pub fn reply(page: &OutcomePage<'_>) -> Reply {
     page::reply(html(page)).uncached()
 }
 
-fn html(&OutcomePage { provider, outcome, proven }: &OutcomePage<'_>) -> String {
+fn html(&OutcomePage { provider, proven }: &OutcomePage<'_>) -> String {
+    let Some(arrival) = proven else { return unproven(provider) };
     let name = escaped(builtin::label(provider));
-    let strong = |text: &str| format!(" <strong>{}</strong>", escaped(text));
-    let account = proven.and_then(|arrival| arrival.account).map(strong).unwrap_or_default();
-    let entity = proven.map(|arrival| strong(arrival.entity));
-    let to = entity.as_ref().map(|entity| format!(" to{entity}")).unwrap_or_default();
-    let (title, text) = match outcome {
-        Some(AuthorizationOutcome::Connected) => (
+    let strong = |text: &str| format!("<strong>{}</strong>", escaped(text));
+    let entity = strong(arrival.entity);
+    let account = arrival.account.map(|account| format!(" {}", strong(account))).unwrap_or_default();
+    let (title, text) = match arrival.outcome {
+        AuthorizationOutcome::Connected => (
             "Connected",
-            format!("Your account{account} at <strong>{name}</strong> is connected{to}. You can close this page."),
+            format!(
+                "Your account{account} at <strong>{name}</strong> is connected to {entity}. You can close this page."
+            ),
         ),
-        Some(AuthorizationOutcome::Denied) => (
+        AuthorizationOutcome::Denied => (
             "Not connected",
             format!(
-                "You did not give the permission at <strong>{name}</strong>, so nothing was connected{to}. \
+                "You did not give the permission at <strong>{name}</strong>, so nothing was connected to {entity}. \
                  You can connect again whenever you like."
             ),
         ),
-        Some(AuthorizationOutcome::Failed) => (
+        AuthorizationOutcome::Failed => (
             "Not connected",
             format!(
-                "<strong>{name}</strong> could not give the permission, so nothing was connected{to}. \
+                "<strong>{name}</strong> could not give the permission, so nothing was connected to {entity}. \
                  Try again in a while; if it keeps failing, ask the provider's support."
             ),
         ),
-        Some(AuthorizationOutcome::OtherAccount) => (
+        AuthorizationOutcome::OtherAccount => (
             "Not connected",
             format!(
-                "Your account{account} at <strong>{name}</strong> was not connected, since{who} is connected to another account \
+                "Your account{account} at <strong>{name}</strong> was not connected, since {entity} is connected to another account \
                  there, which stays. To put this account in its place, connect again and say that it may replace the other. \
-                 If the settings of this account still show the access, withdraw it there.",
-                who = entity.as_deref().unwrap_or(" the managing entity")
-            ),
-        ),
-        None => (
-            "Payment provider",
-            format!(
-                "You came back from <strong>{name}</strong>. The list of connections says whether it is connected."
+                 If the settings of this account still show the access, withdraw it there."
             ),
         ),
     };
     page::html(title, &format!("<p>{text}</p>\n"))
 }
 
+/// The page for an address that nothing proves: typed, sent by somebody, or opened again later. It repeats nothing of the
+/// address but the name of a provider that is built in.
+fn unproven(provider: &ProviderName) -> String {
+    let name = builtin::find(provider).map_or("your payment provider", |known| &known.label);
+    page::html(
+        "Payment provider",
+        &format!(
+            "<p>This page tells how a connection ended only to the browser that came back from the provider, and only for \
+             some minutes. Whether <strong>{}</strong> is connected, the list of connections says.</p>\n",
+            escaped(name)
+        ),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use payments::{ProviderName, outcome_address::Arrival};
+    use payments::outcome_address::Arrival;
 
-    fn stripe() -> ProviderName {
-        ProviderName::parse("stripe").expect("a name")
+    fn name(text: &str) -> ProviderName {
+        ProviderName::parse(text).expect("a name")
+    }
+
+    fn page(provider: &ProviderName, outcome: AuthorizationOutcome, account: Option<&str>) -> String {
+        let arrival = Arrival { provider, outcome, entity: "demo-hotel", account };
+        html(&OutcomePage { provider, proven: Some(arrival) })
     }
 
     #[test]
-    fn the_page_says_each_outcome_and_none_without_one() {
-        let provider = stripe();
-        let page = |outcome| html(&OutcomePage { provider: &provider, outcome, proven: None });
+    fn the_page_says_each_outcome_that_is_proven() {
+        let stripe = name("stripe");
         for (outcome, sentence) in [
-            (AuthorizationOutcome::Connected, "<strong>Stripe</strong> is connected"),
+            (AuthorizationOutcome::Connected, "<strong>Stripe</strong> is connected to <strong>demo-hotel</strong>"),
             (AuthorizationOutcome::Denied, "You did not give the permission"),
             (AuthorizationOutcome::Failed, "could not give the permission"),
             (AuthorizationOutcome::OtherAccount, "is connected to another account"),
         ] {
-            assert!(page(Some(outcome)).contains(sentence), "{sentence}");
+            assert!(page(&stripe, outcome, None).contains(sentence), "{sentence}");
         }
-        let none = page(None);
-        assert!(none.contains("You came back from") && !none.contains("</strong> is connected"));
     }
 
     #[test]
-    fn a_proven_entity_and_account_are_named_and_never_become_markup() {
-        let provider = stripe();
+    fn an_address_that_nothing_proves_tells_no_outcome() {
+        let page = |text: &str| html(&OutcomePage { provider: &name(text), proven: None });
+        let known = page("stripe");
+        assert!(known.contains("<strong>Stripe</strong>") && known.contains("list of connections"), "{known}");
+        for word in ["Connected", "is connected to", "Not connected", "permission"] {
+            assert!(!known.contains(word), "{word}: {known}");
+        }
+        assert!(!page("call-0900-for-help").contains("0900"), "a name that is not built in may be a stranger's words");
+    }
+
+    #[test]
+    fn entity_and_account_never_become_markup() {
+        let stripe = name("stripe");
         for outcome in AuthorizationOutcome::ALL {
-            let arrival = Arrival { provider: &provider, outcome, entity: "demo-hotel", account: Some("<i>acct_1") };
-            let proven = OutcomePage { provider: &provider, outcome: Some(outcome), proven: Some(arrival) };
-            let page = html(&proven);
+            let page = page(&stripe, outcome, Some("<i>acct_1"));
             assert!(page.contains("<strong>demo-hotel</strong>") && !page.contains("<i>"), "{page}");
             let names_account = matches!(outcome, AuthorizationOutcome::Connected | AuthorizationOutcome::OtherAccount);
             assert_eq!(page.contains("<strong>&lt;i&gt;acct_1</strong>"), names_account, "{page}");
-            let unproven = html(&OutcomePage { proven: None, ..proven });
-            assert!(!page.contains("  ") && !unproven.contains("  "), "{page}");
         }
     }
 }

@@ -33,8 +33,19 @@ use crate::{
 
 /// The crates whose lines follow `LOG_LEVEL`: the libraries of this project. A test of the workspace keeps the list
 /// complete.
-pub const OWN_CRATES: [&str; 12] = [
-    "auth", "base", "template", "function", "gate", "geo_ip", "issuer", "outbound", "payments", "problem", "storage",
+pub const OWN_CRATES: [&str; 13] = [
+    "auth",
+    "base",
+    "template",
+    "function",
+    "gate",
+    "geo_ip",
+    "issuer",
+    "outbound",
+    "payments",
+    "problem",
+    "reference",
+    "storage",
     "webhooks",
 ];
 

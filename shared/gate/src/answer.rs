@@ -2,12 +2,12 @@
 
 use http::{
     HeaderName, HeaderValue, Response,
-    header::{CACHE_CONTROL, CONTENT_TYPE, PRAGMA, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS},
+    header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, PRAGMA, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS},
 };
 use problem::{Problem, ProblemKind};
 use serde_json::{Map, Value};
 
-use crate::{Reply, SERVICE_VERSION, SERVICE_VERSION_HEADER, endpoint::ErrorStyle, oauth_error};
+use crate::{Reply, SERVICE_VERSION, SERVICE_VERSION_HEADER, endpoint::ErrorStyle, error_page, oauth_error, page};
 
 /// The answer of a handler.
 pub(crate) fn of_reply(reply: Reply, request_id: &str) -> Response<String> {
@@ -29,14 +29,27 @@ pub fn of_problem(problem: Problem, style: ErrorStyle, base_url: &str, request_i
     }
     let plain_json = empty || style == ErrorStyle::OAuth;
     let content_type = if plain_json { "application/json" } else { "application/problem+json" };
-    let mut response = Response::new(Value::from(body).to_string());
+    let mut response = error(problem, content_type, Value::from(body).to_string(), request_id);
+    if style == ErrorStyle::OAuth {
+        response.headers_mut().insert(PRAGMA, HeaderValue::from_static("no-cache")); // RFC 6749 §5.1
+    }
+    response
+}
+
+/// The answer for a Problem as a page for a person.
+pub(crate) fn of_problem_as_page(problem: Problem, base_url: &str, request_id: &str) -> Response<String> {
+    let html = error_page::html(&problem, base_url, request_id);
+    let mut response = error(problem, page::MEDIA_TYPE, html, request_id);
+    response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(page::POLICY));
+    response
+}
+
+fn error(problem: Problem, content_type: &'static str, body: String, request_id: &str) -> Response<String> {
+    let mut response = Response::new(body);
     *response.status_mut() = problem.kind.status();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if style == ErrorStyle::OAuth {
-        headers.insert(PRAGMA, HeaderValue::from_static("no-cache")); // RFC 6749 §5.1
-    }
     for (name, value) in problem.headers {
         headers.append(name, value);
     }

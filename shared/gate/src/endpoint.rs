@@ -29,6 +29,10 @@ pub struct Declaration {
     pub takes_json: bool,
     /// The form of its errors.
     pub errors: ErrorStyle,
+    /// Whether people open it with a browser. Its errors are pages then, for clients that prefer these.
+    pub opened_by_people: bool,
+    /// Whether scripts of every origin may read its answers.
+    pub any_origin: bool,
     /// How long a request may take. The function's own limit is longer.
     pub deadline: Duration,
     /// The name of its requests in the audit trail, if it is audited.
@@ -112,6 +116,8 @@ impl<C> Endpoint<C> {
             publishes: false,
             takes_json: false,
             errors,
+            opened_by_people: false,
+            any_origin: false,
             deadline: DEADLINE,
             audited: None,
         })
@@ -153,6 +159,21 @@ impl<C> Endpoint<C> {
     /// The same with `{}` as the body of a 500.
     pub const fn with_empty_internal_errors(self) -> Self {
         Self::declaring(Declaration { errors: ErrorStyle::EmptyInternalError, ..self.declaration })
+    }
+
+    /// The same with errors as pages, where the client prefers these to JSON.
+    pub const fn opened_by_people(self) -> Self {
+        Self::declaring(Declaration { opened_by_people: true, ..self.declaration })
+    }
+
+    /// The same for scripts of every origin.
+    ///
+    /// # Panics
+    /// When the endpoint is not public: its answers are for the bearer of the token. Endpoints are constants, so that
+    /// this is an error of the compiler.
+    pub const fn readable_from_any_origin(self) -> Self {
+        assert!(!self.declaration.access.reads_tokens(), "only what is public may be read from every origin");
+        Self::declaring(Declaration { any_origin: true, ..self.declaration })
     }
 
     /// The same with a deadline of so many seconds, for an endpoint that waits for another server.

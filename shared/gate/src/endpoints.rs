@@ -27,8 +27,8 @@ endpoints! {
     TOKEN: Call = "token", Endpoint::public().with_oauth_errors().audited(Action::IssueToken);
     REVOKE_TOKEN: Call = "revoke-token", Endpoint::public().with_oauth_errors().audited(Action::RevokeToken);
     INTROSPECT_TOKEN: Call = "introspect-token", Endpoint::public().with_oauth_errors().audited(Action::IntrospectToken);
-    TOKEN_METADATA: Call = "token-metadata", Endpoint::public();
-    TOKEN_KEYS: Call = "token-keys", Endpoint::public();
+    TOKEN_METADATA: Call = "token-metadata", Endpoint::public().readable_from_any_origin();
+    TOKEN_KEYS: Call = "token-keys", Endpoint::public().readable_from_any_origin();
 
     // Applications.
     CREATE_APPLICATION: EntityCall = "create-application",
@@ -72,11 +72,11 @@ endpoints! {
     /// The provider has 10 s of the deadline, and a refresh that is under way 5 s.
     DISCONNECT_PROVIDER: EntityCall = "disconnect-provider", Endpoint::needs(PaymentRemove).with_deadline(25);
     LIST_CONNECTIONS: EntityCall = "list-connections", Endpoint::needs(PaymentRead);
-    PROVIDER_START: Call = "provider-start", Endpoint::public();
+    PROVIDER_START: Call = "provider-start", Endpoint::public().opened_by_people();
     /// The deadline is a second more than a callback takes at most (`payments::callback::LIMIT`).
     PROVIDER_CALLBACK: Call = "provider-callback",
-        Endpoint::optional_token(PaymentWrite).with_empty_internal_errors().with_deadline(27);
-    PROVIDER_OUTCOME: Call = "provider-outcome", Endpoint::public();
+        Endpoint::optional_token(PaymentWrite).with_empty_internal_errors().with_deadline(27).opened_by_people();
+    PROVIDER_OUTCOME: Call = "provider-outcome", Endpoint::public().opened_by_people();
 
     // The geo-IP databases.
     /// Providers of databases are slow. The deadline is below the API's limit of 30 s.
@@ -88,9 +88,10 @@ endpoints! {
     CANARY_RECEIVER: Call = "canary-receiver", Endpoint::public();
 
     // The API as a whole.
-    OPENAPI: Call = "openapi", Endpoint::public();
-    PROBLEM_PAGE: Call = "problem-page", Endpoint::public();
-    FALLBACK: Call = "fallback", Endpoint::public();
+    REFERENCE: Call = "reference", Endpoint::public().opened_by_people();
+    OPENAPI: Call = "openapi", Endpoint::public().readable_from_any_origin();
+    PROBLEM_PAGE: Call = "problem-page", Endpoint::public().opened_by_people();
+    FALLBACK: Call = "fallback", Endpoint::public().opened_by_people();
 }
 
 /// The declaration of a function's endpoint.

@@ -6,13 +6,16 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures::{FutureExt, future::BoxFuture};
-use http::{Response, header::AUTHORIZATION};
+use http::{
+    HeaderValue, Response,
+    header::{ACCESS_CONTROL_ALLOW_ORIGIN, AUTHORIZATION, VARY},
+};
 use lambda_http::{Body, Request, RequestExt};
 use tokio::time::timeout;
 use tracing::Instrument;
 
 use crate::{
-    Call, Reply, answer, call, checks,
+    Call, Reply, accept, answer, call, checks,
     endpoint::{Access, Declaration},
 };
 use auth::{AuthorizedEntity, Claims, EntityId, Verifier};
@@ -54,6 +57,7 @@ impl Gate {
         async {
             let (method, path) = (request.method().clone(), request.raw_http_path().to_owned());
             let notes = notes_of(&request, &request_id);
+            let as_page = self.endpoint.opened_by_people && accept::prefers_page(request.headers());
             let admitted = AssertUnwindSafe(self.admit(request, &request_id, trace, &notes)).catch_unwind();
             let outcome = match timeout(self.endpoint.deadline, admitted).await {
                 Ok(Ok(outcome)) => outcome,
@@ -63,13 +67,16 @@ impl Gate {
             if let Some(action) = self.endpoint.audited {
                 self.audit(action, &outcome, &notes);
             }
-            let response = match outcome {
+            let mut response = match outcome {
                 Ok(reply) => answer::of_reply(reply, &request_id),
                 Err(problem) => {
                     log(&problem);
-                    answer::of_problem(problem, self.endpoint.errors, &self.base_url, &request_id)
+                    self.error(problem, as_page, &request_id)
                 }
             };
+            if self.endpoint.any_origin {
+                response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+            }
             if response.status().is_server_error() {
                 self.count_server_error();
             }
@@ -136,6 +143,19 @@ impl Gate {
     fn request_id(&self, request: &Request) -> String {
         let id = request.lambda_context_ref().map(|context| context.request_id.as_str()).unwrap_or_default();
         if is_uuid(id) { id.to_owned() } else { random::uuid(&*self.random) }
+    }
+
+    /// The answer for a Problem, in the form that the client prefers where the endpoint has two.
+    fn error(&self, problem: Problem, as_page: bool, request_id: &str) -> Response<String> {
+        let mut response = if as_page {
+            answer::of_problem_as_page(problem, &self.base_url, request_id)
+        } else {
+            answer::of_problem(problem, self.endpoint.errors, &self.base_url, request_id)
+        };
+        if self.endpoint.opened_by_people {
+            response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+        }
+        response
     }
 
     /// Counts an answer that says that the service failed, so that the update that brought the fault is taken back.

@@ -2,15 +2,16 @@
 // Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
 #![recursion_limit = "256"]
 
+mod accept;
 pub mod answer;
 pub mod call;
 mod checks;
 pub mod endpoint;
 pub mod endpoints;
+mod error_page;
 pub mod gate;
 pub mod oauth_error;
 pub mod page;
-pub mod problem_page;
 pub mod reply;
 pub mod routes;
 

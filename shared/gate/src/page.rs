@@ -4,13 +4,19 @@ use http::header::CONTENT_SECURITY_POLICY;
 
 use crate::Reply;
 
-/// The browser loads, runs, sends and frames nothing but the style in the page.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
+/// The style of every page.
+const STYLE: &str = include_str!("page.css");
+
+/// The browser loads, runs, sends and frames nothing but the style in the page, which it knows by its hash.
+pub const POLICY: &str = "default-src 'none'; style-src 'sha256-5fMxDvFapnUefYyMI/PQJZGstRrHj8pQo6/TwfBm+n8='; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'";
 
+/// The media type of pages.
+pub(crate) const MEDIA_TYPE: &str = "text/html; charset=utf-8";
+
 /// A page as a reply.
-pub fn reply(html: String) -> Reply {
-    Reply::ok_text("text/html; charset=utf-8", html).with_header(CONTENT_SECURITY_POLICY, POLICY)
+pub fn reply(html: impl Into<String>) -> Reply {
+    Reply::ok_text(MEDIA_TYPE, html).with_header(CONTENT_SECURITY_POLICY, POLICY)
 }
 
 /// A page with this title, as a text, and this content, as HTML.
@@ -19,8 +25,7 @@ pub fn html(title: &str, content: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
-         <style>body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 40rem; margin: 3rem auto; padding: 0 1rem }}</style>\n\
-         </head>\n<body>\n<main>\n<h1>{title}</h1>\n{content}</main>\n</body>\n</html>\n"
+         <style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{content}</main>\n</body>\n</html>\n"
     )
 }
 
@@ -40,9 +45,37 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
+/// A text of the service's own as HTML: what stands between backticks is code. A backtick without a second one stays.
+pub fn prose(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, code, after)) = first_code(rest) {
+        html += &format!("{}<code>{}</code>", escaped(before), escaped(code));
+        rest = after;
+    }
+    html + &escaped(rest)
+}
+
+/// The first code in a text, between what stands before and after it.
+fn first_code(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = text.split_once('`')?;
+    let (code, after) = rest.split_once('`')?;
+    Some((before, code, after))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use aws_lc_rs::digest;
+    use base64::{Engine, prelude::BASE64_STANDARD};
+
+    #[test]
+    fn the_policy_allows_the_style_of_the_pages_and_no_other() {
+        let hash = BASE64_STANDARD.encode(digest::digest(&digest::SHA256, STYLE.as_bytes()));
+        assert!(POLICY.contains(&format!("style-src 'sha256-{hash}';")), "the hash of page.css is now {hash}");
+        assert!(!POLICY.contains("unsafe") && !STYLE.contains("url("), "{POLICY}");
+        assert!(html("x", "").contains(&format!("<style>{STYLE}</style>")));
+    }
 
     #[test]
     fn a_text_never_becomes_markup() {
@@ -51,5 +84,12 @@ mod tests {
             "&lt;a href=&quot;x&quot; id=&#39;y&#39;&gt;&amp;amp;&lt;/a&gt;"
         );
         assert!(html("<script>", "").contains("<title>&lt;script&gt;</title>"));
+        assert_eq!(prose("<b> `<i>` & `"), "&lt;b&gt; <code>&lt;i&gt;</code> &amp; `");
+    }
+
+    #[test]
+    fn code_stands_in_no_backticks() {
+        assert_eq!(prose("Send `a` or `{\"b\": 1}`."), "Send <code>a</code> or <code>{&quot;b&quot;: 1}</code>.");
+        assert_eq!(prose("nothing"), "nothing");
     }
 }

@@ -28,7 +28,7 @@ use crate::{
     item::StoredConnection,
     outcome_address::{Arrival, AuthorizationOutcome},
     panel::PanelSettings,
-    pending::{PendingAuthorization, PendingAuthorizations},
+    pending::{Ended, PendingAuthorization, PendingAuthorizations},
     provider::{Provider, ProviderName},
     providers::{ProviderError, Providers},
     schedule::refresh_at,
@@ -36,7 +36,7 @@ use crate::{
     store::Connections,
     tokens::ProviderTokens,
 };
-use auth::{AuthorizedEntity, Claims, refusal};
+use auth::{AuthorizedEntity, Claims, EntityId, refusal};
 use base::metric::{Metrics, Name, Number};
 use base::{ConnectionId, SharedClock, SharedRandom, logging, pause, random};
 use outbound::AddressRules;
@@ -79,12 +79,24 @@ pub struct Answered {
     pub address: String,
 }
 
+/// A callback that failed, and what its browser may be told of it.
+#[derive(Debug)]
+pub struct CallbackFailure {
+    /// Why it failed.
+    pub error: CallbackError,
+    /// The managing entity, where the browser is the one that went on from the start page.
+    pub entity: Option<EntityId>,
+}
+
 /// Why a callback failed, by the stage at which it ended.
 #[derive(Debug, thiserror::Error)]
 pub enum CallbackError {
-    /// The state is unknown, used or expired, or made for another provider or browser.
+    /// The state is unknown, or made for another provider or browser.
     #[error("the state is not good for this provider and browser")]
     InvalidState,
+    /// The state is this browser's, and not good any more.
+    #[error("the state has ended ({0:?})")]
+    Ended(Ended),
     /// A token came along that does not cover the managing entity that asked.
     #[error("the token does not cover the managing entity")]
     EntityNotCovered,
@@ -118,7 +130,7 @@ impl CallbackError {
     /// The outcome in the metric: a fault of the link or the caller, or one of ours or the provider's.
     const fn outcome(&self) -> &'static str {
         match self {
-            Self::InvalidState | Self::EntityNotCovered => "refused",
+            Self::InvalidState | Self::Ended(_) | Self::EntityNotCovered => "refused",
             Self::Read(_)
             | Self::Provider(_)
             | Self::Seal(_)
@@ -134,7 +146,8 @@ impl CallbackError {
 impl From<CallbackError> for Problem {
     fn from(error: CallbackError) -> Self {
         match error {
-            CallbackError::InvalidState => invalid_state(),
+            // The answer to a program is the same for each, so that a stranger's learns nothing from it.
+            CallbackError::InvalidState | CallbackError::Ended(_) => invalid_state(),
             CallbackError::EntityNotCovered => refusal::entity_not_covered(),
             CallbackError::Read(error) => error.into(),
             CallbackError::Provider(error) => error.into(),
@@ -146,6 +159,19 @@ impl From<CallbackError> for Problem {
             }
         }
     }
+}
+
+impl From<CallbackError> for CallbackFailure {
+    fn from(error: CallbackError) -> Self {
+        Self { error, entity: None }
+    }
+}
+
+/// A browser that came back with the state that it had gone on with.
+struct Returned {
+    state: State,
+    pending: PendingAuthorization,
+    browser: Browser,
 }
 
 impl Callback {
@@ -181,11 +207,19 @@ impl Callback {
         query: &CallbackQuery<'_>,
         browser: Option<Browser>,
         token: Option<&Claims>,
-    ) -> Result<Answered, CallbackError> {
-        let taken = self.finish(name, query, browser, token).await;
+    ) -> Result<Answered, CallbackFailure> {
+        let began = Instant::now();
+        let taken = match self.recognise(name, query, browser, token).await {
+            Ok(returned) => {
+                let entity = returned.pending.entity.clone();
+                let finished = self.finish(name, query, returned, began).await;
+                finished.map_err(|error| CallbackFailure { error, entity: Some(entity) })
+            }
+            Err(failure) => Err(failure),
+        };
         let outcome = match &taken {
             Ok(answered) => answered.outcome.as_str(),
-            Err(error) => error.outcome(),
+            Err(failure) => failure.error.outcome(),
         };
         let numbers = [Number::count(Name::Callbacks, 1)];
         let at = self.clock.now();
@@ -193,22 +227,39 @@ impl Callback {
         taken
     }
 
-    async fn finish(
+    /// The authorization of the browser that came back. A stranger's browser does not spend the state, so that it can be
+    /// used against neither side, and is told nothing of it.
+    async fn recognise(
         &self,
         name: &ProviderName,
         query: &CallbackQuery<'_>,
         browser: Option<Browser>,
         token: Option<&Claims>,
-    ) -> Result<Answered, CallbackError> {
-        let began = Instant::now();
+    ) -> Result<Returned, CallbackFailure> {
         let state = State::parse(query.state).ok_or(CallbackError::InvalidState)?;
-        let found = self.pending.find(&state, name, self.clock.now()).await.map_err(CallbackError::Read)?;
+        let found = self.pending.find(&state, name).await.map_err(CallbackError::Read)?;
         let pending = found.ok_or(CallbackError::InvalidState)?;
-        if token.is_some_and(|claims| !claims.entities.cover(pending.entity.as_str())) {
-            return Err(CallbackError::EntityNotCovered);
+        let browser = browser.filter(|browser| pending.is_of(browser));
+        if let Some(why) = pending.ended(self.clock.now()) {
+            return Err(match browser {
+                Some(_) => CallbackFailure { error: CallbackError::Ended(why), entity: Some(pending.entity) },
+                None => CallbackError::InvalidState.into(),
+            });
         }
-        // A stranger's browser does not spend the state, so that it can be used against neither side.
-        let browser = browser.filter(|browser| pending.is_of(browser)).ok_or(CallbackError::InvalidState)?;
+        if token.is_some_and(|claims| !claims.entities.cover(pending.entity.as_str())) {
+            return Err(CallbackError::EntityNotCovered.into());
+        }
+        let browser = browser.ok_or(CallbackError::InvalidState)?;
+        Ok(Returned { state, pending, browser })
+    }
+
+    async fn finish(
+        &self,
+        name: &ProviderName,
+        query: &CallbackQuery<'_>,
+        Returned { state, pending, browser }: Returned,
+        began: Instant,
+    ) -> Result<Answered, CallbackError> {
         // A provider that was taken away in the meantime has no valid state either.
         let provider = self.providers.find(name).await?.ok_or(CallbackError::InvalidState)?;
         if !provider.can_answer_as(query.issuer) {
@@ -280,7 +331,8 @@ impl Callback {
         let spent = timeout(SPENDING, self.pending.spend(state, provider, &by, self.clock.now())).await;
         match spent.map_err(|_| CallbackError::Late)?.map_err(CallbackError::Spend)? {
             Written::Done(()) => Ok(()),
-            Written::Lost(_) => Err(CallbackError::InvalidState),
+            // Another request with the same state was quicker.
+            Written::Lost(_) => Err(CallbackError::Ended(Ended::Spent)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Why a connection was not made or removed, or a person not sent on to a provider.
 
-use crate::{providers::ProviderError, state::invalid_state};
+use crate::{pending::Ended, providers::ProviderError, state::invalid_state};
+use auth::EntityId;
 use problem::{Problem, ProblemKind};
 use storage::{SealError, TableError};
 
@@ -22,9 +23,17 @@ pub enum ConnectionError {
     /// A refresh holds the connection.
     #[error("a refresh holds the connection for longer than it was waited for")]
     Busy,
-    /// There is no such state: it never was, was used, is over, or is of another provider.
+    /// There is no such state: it never was, is long over, or is of another provider.
     #[error("the state is not good for this provider")]
     InvalidState,
+    /// There is such a state, and it is not good any more.
+    #[error("the state has ended")]
+    Ended {
+        /// Why it is not good.
+        why: Ended,
+        /// The managing entity that asked for the connection.
+        entity: EntityId,
+    },
     /// The address that leads on is none.
     #[error("the address that leads on could not be read")]
     Address(#[from] url::ParseError),
@@ -55,7 +64,7 @@ impl From<ConnectionError> for Problem {
                               to connect in its place, with the same account or another one.";
                 Self::new(ProblemKind::ConnectionExists, detail).with_property("account", account)
             }
-            ConnectionError::InvalidState => invalid_state(),
+            ConnectionError::InvalidState | ConnectionError::Ended { .. } => invalid_state(),
             ConnectionError::Busy => Self::unavailable(error),
             ConnectionError::Address(_) => Self::internal(error),
             ConnectionError::Provider(error) => error.into(),

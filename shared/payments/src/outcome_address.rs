@@ -1,7 +1,8 @@
 //! The address of the page for a person who comes back from a provider, and the facts that the page may show.
 //!
-//! The address holds the outcome, and a tag that only the browser's own cookie makes. Without that proof the page names
-//! no entity and no account, so that a stranger cannot put words of theirs on a page of ours.
+//! The address holds the outcome, and a tag that the callback made of it with the browser's own cookie. The page believes
+//! the tag and not the address: without that proof it tells no outcome and names no entity and no account, so that an
+//! address that anybody made up says nothing on a page of ours.
 
 use form_urlencoded::Serializer;
 
@@ -55,11 +56,9 @@ pub struct Arrival<'a> {
 /// The facts that the page may show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutcomePage<'a> {
-    /// The provider.
+    /// The provider that the address names.
     pub provider: &'a ProviderName,
-    /// The outcome, if the address has one.
-    pub outcome: Option<AuthorizationOutcome>,
-    /// The same with entity and account, if the browser proves that they were said to it.
+    /// The return that the address tells of, if the browser proves that it happened.
     pub proven: Option<Arrival<'a>>,
 }
 
@@ -98,7 +97,7 @@ impl<'a> OutcomePage<'a> {
         let tag = one("proof").unwrap_or_default();
         let proven =
             arrival.filter(|arrival| browser.is_some_and(|browser| browser.has_tagged(&arrival.tagged_text(), tag)));
-        Self { provider, outcome, proven }
+        Self { provider, proven }
     }
 }
 
@@ -133,23 +132,29 @@ mod tests {
             let names: Vec<_> = said.iter().map(|(name, _)| name.as_str()).collect();
             assert_eq!(names, ["outcome", "entity", "account", "proof"]);
             assert_eq!(said[0].1, outcome.as_str());
-            let proven = OutcomePage { provider: &provider, outcome: Some(outcome), proven: Some(arrival) };
+            let proven = OutcomePage { provider: &provider, proven: Some(arrival) };
             assert_eq!(read(&provider, &said, Some(&browser)), proven);
             let unproven = OutcomePage { proven: None, ..proven };
             assert_eq!(read(&provider, &said, None), unproven);
             assert_eq!(read(&provider, &said, Some(&Browser::new(&SystemRandom))), unproven);
-            said[1].1 = "other-hotel".to_owned();
-            assert_eq!(read(&provider, &said, Some(&browser)).proven, None);
+            for (place, value) in [(1, "other-hotel"), (0, "connected"), (0, "denied")] {
+                let before = said[place].1.clone();
+                if before != value {
+                    said[place].1 = value.to_owned();
+                    assert_eq!(read(&provider, &said, Some(&browser)).proven, None, "{value}");
+                }
+                said[place].1 = before;
+            }
         }
     }
 
     #[test]
-    fn an_unknown_outcome_says_nothing() {
+    fn an_outcome_that_is_unknown_or_not_proven_says_nothing() {
         let provider = stripe();
-        for unknown in ["", "Connected", "<script>", "connected "] {
+        for unknown in ["", "Connected", "<script>", "connected ", "connected", "failed"] {
             let said = [("outcome".to_owned(), unknown.to_owned())];
             let page = read(&provider, &said, None);
-            assert_eq!(page, OutcomePage { provider: &provider, outcome: None, proven: None });
+            assert_eq!(page, OutcomePage { provider: &provider, proven: None });
         }
     }
 }

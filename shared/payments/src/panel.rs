@@ -8,6 +8,8 @@ use url::Url;
 pub struct PanelSettings {
     /// The admin panel's address, perhaps with a path, without a slash at its end.
     pub address: String,
+    /// Whether it is our own page, which has nothing that people could go back to.
+    pub is_own: bool,
 }
 
 impl FromEnvironment for PanelSettings {
@@ -19,10 +21,10 @@ impl FromEnvironment for PanelSettings {
                     let wanted = "not an address such as https://panel.example.com/admin, without a query or fragment";
                     environment.fault("ADMIN_PANEL_URL", &value, &wanted);
                 }
-                address.map(|address| Self { address })
+                address.map(|address| Self { address, is_own: false })
             }
             // That it is missing is a fault of the settings that every function has.
-            None => Some(Self { address: format!("{}/panel", environment.optional("BASE_URL")?) }),
+            None => Some(Self { address: format!("{}/panel", environment.optional("BASE_URL")?), is_own: true }),
         }
     }
 }
@@ -43,12 +45,14 @@ mod tests {
     #[test]
     fn the_panel_is_our_own_where_nothing_else_is_set() {
         let own = read_from::<PanelSettings>(|name| (name == "BASE_URL").then(|| "https://api.example.com".into()));
-        assert_eq!(own.expect("the default").address, "https://api.example.com/panel");
+        let own = own.expect("the default");
+        assert_eq!((own.address.as_str(), own.is_own), ("https://api.example.com/panel", true));
         let set = read_from::<PanelSettings>(|name| match name {
             "ADMIN_PANEL_URL" => Some("https://Panel.example.com:8443/admin/".into()),
             _ => None,
         });
-        assert_eq!(set.expect("set").address, "https://panel.example.com:8443/admin");
+        let set = set.expect("set");
+        assert_eq!((set.address.as_str(), set.is_own), ("https://panel.example.com:8443/admin", false));
     }
 
     #[test]

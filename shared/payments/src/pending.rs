@@ -67,7 +67,24 @@ pub struct Predecessor {
     pub status: ConnectionStatus,
 }
 
+/// Why an authorization can no longer go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Its state was spent.
+    Spent,
+    /// Its state's time is over.
+    Expired,
+}
+
 impl PendingAuthorization {
+    /// Why it can no longer go on; `None` while its state is good.
+    pub fn ended(&self, now: Time) -> Option<Ended> {
+        if self.spent_by.is_some() {
+            return Some(Ended::Spent);
+        }
+        (now >= self.expires_date).then_some(Ended::Expired)
+    }
+
     /// Whether this is the browser that went on from the start page.
     pub fn is_of(&self, browser: &Browser) -> bool {
         self.browser.as_ref().is_some_and(|hash| *hash == browser.hash())
@@ -114,19 +131,15 @@ impl PendingAuthorizations {
         self.0.write(Put::item(&PendingItem::new(state, pending), DOING)?, DOING).await.map(drop)
     }
 
-    /// The authorization of a state that is good for this provider now. The state stays as it is.
+    /// The authorization of a state for this provider, for as long as the table has it; it may have
+    /// [ended](PendingAuthorization::ended). The state stays as it is.
     pub async fn find(
         &self,
         state: &State,
         provider: &ProviderName,
-        now: Time,
     ) -> Result<Option<PendingAuthorization>, TableError> {
         let item: Option<PendingItem> = self.0.get(key(state), true, "reading an authorization").await?;
-        let pending = item.map(|item| item.pending);
-        let good = |pending: &PendingAuthorization| {
-            pending.provider == *provider && now < pending.expires_date && pending.spent_by.is_none()
-        };
-        Ok(pending.filter(good))
+        Ok(item.map(|item| item.pending).filter(|pending| pending.provider == *provider))
     }
 
     /// Binds a state to a browser, in the place of one that it was bound to before. Lost when the state is not good any
@@ -192,6 +205,19 @@ mod tests {
         assert!(!item.contains(state.expose()) && item.contains(&state.hash()));
         assert!(item.contains("1795172100"), "ten minutes and an hour: {item}");
         assert!(!format!("{state:?}").contains(state.expose()));
+    }
+
+    #[test]
+    fn an_authorization_ends_when_its_state_is_spent_or_its_time_is_over() {
+        let item = serde_json::json!({
+            "entity": "demo-hotel", "provider": "square", "expiresDate": "2026-11-20T09:55:00.123Z",
+        });
+        let mut pending: PendingAuthorization = serde_json::from_value(item).expect("an authorization");
+        let end = pending.expires_date;
+        let before = Time::from_millis(end.as_millis() - 1);
+        assert_eq!((pending.ended(before), pending.ended(end)), (None, Some(Ended::Expired)));
+        pending.spent_by = Some("try".into());
+        assert_eq!((pending.ended(before), pending.ended(end)), (Some(Ended::Spent), Some(Ended::Spent)));
     }
 
     #[test]

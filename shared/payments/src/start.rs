@@ -96,8 +96,11 @@ impl Start {
         browser: Option<Browser>,
     ) -> Result<Opened, ConnectionError> {
         let state = State::parse(query.state).ok_or(ConnectionError::InvalidState)?;
-        let found = self.pending.find(&state, provider, self.clock.now()).await?;
-        let pending = found.ok_or(ConnectionError::InvalidState)?;
+        let pending = self.pending.find(&state, provider).await?.ok_or(ConnectionError::InvalidState)?;
+        // Who has the state has seen whose connection it was to be: the page said it.
+        if let Some(why) = pending.ended(self.clock.now()) {
+            return Err(ConnectionError::Ended { why, entity: pending.entity });
+        }
         let onward = pending.onward.clone().ok_or(ConnectionError::InvalidState)?;
         match (query.tag, &browser) {
             (Some(tag), Some(browser)) if browser.has_tagged(&tagged_text(&state), tag) => {

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod explanation;
 pub mod json_body;
 pub mod kind;
 pub mod overlap;
@@ -7,6 +8,7 @@ mod problem;
 pub mod query;
 mod violation;
 
+pub use explanation::{Explanation, Link};
 pub use json_body::{JsonBody, Members, Violations, nothing_said};
 pub use kind::ProblemKind;
 pub use problem::Problem;

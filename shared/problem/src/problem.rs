@@ -11,7 +11,7 @@ use http::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{ProblemKind, violation::Violation};
+use crate::{Explanation, ProblemKind, violation::Violation};
 
 /// How long a client is asked to wait when a dependency is out of reach, in seconds.
 const RETRY_AFTER_SECONDS: u16 = 5;
@@ -27,6 +27,8 @@ pub struct Problem {
     pub properties: Map<String, Value>,
     /// Headers that belong to the answer.
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The same for a person, where the texts of its kind do not say enough.
+    pub explanation: Option<Box<Explanation>>,
     /// For the log only.
     pub cause: Option<Box<dyn Error + Send + Sync>>,
 }
@@ -34,7 +36,14 @@ pub struct Problem {
 impl Problem {
     /// A problem of this kind.
     pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), properties: Map::new(), headers: Vec::new(), cause: None }
+        Self {
+            kind,
+            detail: detail.into(),
+            properties: Map::new(),
+            headers: Vec::new(),
+            explanation: None,
+            cause: None,
+        }
     }
 
     /// Adds a header.
@@ -52,6 +61,12 @@ impl Problem {
     /// Adds a property.
     pub fn with_property(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.properties.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Adds the words of its page.
+    pub fn explained(mut self, explanation: Explanation) -> Self {
+        self.explanation = Some(Box::new(explanation));
         self
     }
 

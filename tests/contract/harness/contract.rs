@@ -15,6 +15,8 @@ use super::project;
 
 /// The verbs that a path of an OpenAPI document can have.
 const VERBS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
+/// The one path whose GET has no HEAD beside it, since it acts.
+pub const NO_HEAD: &str = "/api/public/{provider}/oauth2/callback";
 /// Where the answers of unknown paths and verbs are declared, which no operation can list.
 const UNKNOWN_PATH: &str = "#/components/responses/NotFound";
 const UNKNOWN_VERB: &str = "#/components/responses/MethodNotAllowed";
@@ -65,10 +67,14 @@ impl Contract {
         operations
     }
 
-    /// The verbs of a path, in capitals.
+    /// The verbs of a path, in capitals. HEAD, which the document does not list, stands beside GET.
     pub fn verbs(&self, path: &str) -> BTreeSet<String> {
-        let operations = self.operations().into_iter();
-        operations.filter(|operation| operation.path == path).map(|operation| operation.method).collect()
+        let operations = self.operations().into_iter().filter(|operation| operation.path == path);
+        let mut verbs: BTreeSet<String> = operations.map(|operation| operation.method).collect();
+        if verbs.contains("GET") && path != NO_HEAD {
+            verbs.insert("HEAD".to_owned());
+        }
+        verbs
     }
 
     /// Every kind of problem that a response names in the pattern of its `type`.
@@ -116,7 +122,8 @@ impl Contract {
                 Err(format!("{status} on a path that openapi.yaml does not have"))
             };
         };
-        let Some(operation) = item.get(method.as_str().to_ascii_lowercase()) else {
+        let verb = if *method == Method::HEAD && template != NO_HEAD { Method::GET } else { method.clone() };
+        let Some(operation) = item.get(verb.as_str().to_ascii_lowercase()) else {
             return if status == 405 {
                 Ok(self.at(UNKNOWN_VERB))
             } else {

@@ -37,7 +37,7 @@ pub use aws::{
 pub use bundle::{Bundle, Settings, free_port, local, project, refused_start};
 pub use bus::Bus;
 pub use clock::{now, time};
-pub use contract::Contract;
+pub use contract::{Contract, NO_HEAD};
 pub use doubles::{AwsCall, Behaviour, Held, Interposer, LONG, Moment, Received, Receiver, UpdateServer, until};
 pub use entity::{Entity, Hook};
 pub use forge::Forge;

@@ -1,16 +1,24 @@
-//! GET /problems/{kind}: the page that a Problem's `type` resolves to.
+//! GET /problems/{kind} and GET /problems: the page that a Problem's `type` leads to, and the list of these pages.
 
 use function::{Service, StartError};
-use gate::{Call, Reply, endpoints, page, problem_page};
+use functions_edge::problem_page;
+use gate::{Call, Reply, endpoints, page};
 use problem::{Problem, ProblemKind};
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    service.serve(endpoints::PROBLEM_PAGE, (), show).await
+    let base_url = service.settings().base_url.clone();
+    service.serve(endpoints::PROBLEM_PAGE, base_url, show).await
 }
 
-async fn show(_: &(), call: Call) -> Result<Reply, Problem> {
-    let kind = ProblemKind::of_slug(call.path("kind")).ok_or_else(|| Problem::no_route(call.whole_path()))?;
-    Ok(page::reply(problem_page::html(kind)).cacheable(3600))
+async fn show(base_url: &String, call: Call) -> Result<Reply, Problem> {
+    let html = match call.path("kind") {
+        "" => problem_page::list(base_url),
+        slug => {
+            let kind = ProblemKind::of_slug(slug).ok_or_else(|| Problem::no_route(call.whole_path()))?;
+            problem_page::of_kind(kind, base_url)
+        }
+    };
+    Ok(page::reply(html).cacheable(3600))
 }

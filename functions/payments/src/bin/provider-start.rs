@@ -2,7 +2,7 @@
 //! provider.
 
 use function::{Service, StartError};
-use functions_payments::{browser, provider, redirect, start_page};
+use functions_payments::{browser, failure_page, provider, redirect, start_page};
 use gate::{Call, Reply, endpoints};
 use payments::{
     ConnectionError, PendingAuthorizations,
@@ -20,8 +20,11 @@ async fn main() -> Result<(), StartError> {
 
 async fn open(start: &Start, call: Call) -> Result<Reply, Problem> {
     let query = StartQuery::read(|name| call.query(name))?;
-    let provider = provider(&call).ok_or(ConnectionError::InvalidState)?;
-    match start.open(&provider, &query, browser(&call)).await? {
+    let opened = match provider(&call) {
+        Some(provider) => start.open(&provider, &query, browser(&call)).await,
+        None => Err(ConnectionError::InvalidState),
+    };
+    match opened.map_err(|error| failure_page::of_start(error, &call))? {
         Opened::Page(page) => start_page::reply(&page),
         Opened::GoOn(address) => redirect(&address),
     }

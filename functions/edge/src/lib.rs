@@ -1,0 +1,11 @@
+#![doc = include_str!("../README.md")]
+
+use function::Settings;
+
+pub mod problem_page;
+
+/// A text that was made of openapi.yaml, with this deployment's addresses. The document names hosts that do not exist.
+pub fn with_addresses(text: &str, settings: &Settings) -> String {
+    text.replace("https://auth.waypost.example", &settings.auth_url)
+        .replace("https://api.waypost.example", &settings.base_url)
+}

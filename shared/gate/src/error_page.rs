@@ -1,0 +1,89 @@
+//! The page for a person who meets an error: the same Problem in words, with the same status.
+
+use problem::Problem;
+
+use crate::page::{self, escaped, prose};
+
+/// The page of a Problem: its explanation, or the texts of its kind with links for those who write programs.
+pub(crate) fn html(problem: &Problem, base_url: &str, request_id: &str) -> String {
+    let mut content = String::new();
+    let title = match &problem.explanation {
+        Some(explanation) => {
+            for paragraph in &explanation.paragraphs {
+                content += &format!("<p>{}</p>\n", prose(paragraph));
+            }
+            if let Some(link) = &explanation.link {
+                content += &format!("<p><a href=\"{}\">{}</a></p>\n", escaped(&link.address), escaped(&link.text));
+            }
+            &explanation.title
+        }
+        None => {
+            let (base_url, slug) = (escaped(base_url), problem.kind.slug());
+            content += &format!(
+                "<p>{}</p>\n<p><a href=\"{base_url}/problems/{slug}\">What this means</a> · \
+                 <a href=\"{base_url}/\">API reference</a></p>\n",
+                prose(&problem.detail)
+            );
+            problem.kind.title()
+        }
+    };
+    content += &format!(
+        "<p><small>HTTP status {}. If you ask for help, tell the request: <code>{}</code></small></p>\n",
+        problem.kind.status().as_u16(),
+        escaped(request_id)
+    );
+    page::html(title, &content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use problem::{Explanation, Link, ProblemKind};
+
+    const REQUEST: &str = "0193f6d2-1c9e-7cc3-98c4-dc0c0c07398f";
+
+    fn of(problem: &Problem) -> String {
+        html(problem, "https://api.example.com", REQUEST)
+    }
+
+    #[test]
+    fn a_page_says_what_the_problem_says_and_where_to_read_on() {
+        let page = of(&Problem::no_route("/<script>"));
+        for part in [
+            "No route has the path <code>/&lt;script&gt;</code>",
+            "<h1>There is nothing at this address</h1>",
+            "href=\"https://api.example.com/problems/not-found\"",
+            "href=\"https://api.example.com/\"",
+            "HTTP status 404.",
+            REQUEST,
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+    }
+
+    #[test]
+    fn an_explanation_takes_the_place_of_the_texts_for_programs_and_is_escaped() {
+        let explanation = Explanation {
+            title: "It <failed>".into(),
+            paragraphs: vec!["For <b>hotel</b>.".into(), "Try again.".into()],
+            link: Some(Link { address: "https://panel.example.com/?a&\"".into(), text: "To <the> panel".into() }),
+        };
+        let page = of(&Problem::internal("hunter2").explained(explanation));
+        for part in [
+            "<h1>It &lt;failed&gt;</h1>",
+            "<p>For &lt;b&gt;hotel&lt;/b&gt;.</p>\n<p>Try again.</p>",
+            "<a href=\"https://panel.example.com/?a&amp;&quot;\">To &lt;the&gt; panel</a>",
+            "HTTP status 500.",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        assert!(!page.contains("hunter2") && !page.contains("unforeseen") && !page.contains("/problems/"), "{page}");
+    }
+
+    #[test]
+    fn every_kind_has_an_error_page_without_backticks() {
+        for kind in ProblemKind::ALL {
+            assert!(!of(&Problem::new(*kind, "Send `a`.")).contains('`'), "{}", kind.slug());
+        }
+    }
+}

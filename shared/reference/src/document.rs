@@ -1,0 +1,109 @@
+//! Looking things up in the document.
+
+use serde_json::{Map, Value};
+
+/// The verbs of a path, in the order in which a reader looks for them.
+const VERBS: [&str; 6] = ["get", "post", "put", "patch", "delete", "head"];
+
+/// One operation: something that a client asks of the service, or that the service asks of an endpoint.
+pub struct Operation<'a> {
+    /// Its name, and its anchor in the reference.
+    pub id: &'a str,
+    /// The verb, in capitals.
+    pub verb: String,
+    /// The address, with parameters in braces; absent where the endpoint is the client's.
+    pub address: Option<String>,
+    /// Its declaration.
+    pub declared: &'a Value,
+    /// The parameters of its path and its own.
+    pub parameters: Vec<&'a Value>,
+}
+
+impl<'a> Operation<'a> {
+    /// What it does, in a few words.
+    pub fn summary(&self) -> &'a str {
+        text(self.declared, "summary").unwrap_or(self.id)
+    }
+
+    fn has_tag(&self, name: &str) -> bool {
+        list(self.declared, "tags").first().is_some_and(|tag| tag == name)
+    }
+}
+
+/// The text of a member.
+pub fn text<'a>(value: &'a Value, member: &str) -> Option<&'a str> {
+    value.get(member).and_then(Value::as_str)
+}
+
+/// The elements of a member that is a list.
+pub fn list<'a>(value: &'a Value, member: &str) -> &'a [Value] {
+    value.get(member).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The members of a member that is an object.
+pub fn members<'a>(value: &'a Value, member: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+    value
+        .get(member)
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::iter)
+        .map(|(name, value)| (name.as_str(), value))
+}
+
+/// The value that a `$ref` leads to, or the value itself.
+///
+/// # Panics
+/// When the reference leads nowhere: the build stops then, and tests read the same document.
+pub fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    match text(value, "$ref") {
+        Some(reference) => {
+            let target = document.pointer(reference.trim_start_matches('#'));
+            resolved(document, target.unwrap_or_else(|| panic!("openapi.yaml has no {reference}")))
+        }
+        None => value,
+    }
+}
+
+/// The address of a server, with the defaults of its variables.
+pub fn server(value: &Value) -> Option<String> {
+    let server = list(value, "servers").first()?;
+    let address = text(server, "url")?.to_owned();
+    Some(members(server, "variables").fold(address, |address, (name, variable)| {
+        address.replace(&format!("{{{name}}}"), text(variable, "default").unwrap_or_default())
+    }))
+}
+
+/// Every operation, those of clients' endpoints included.
+pub fn operations(document: &Value) -> Vec<Operation<'_>> {
+    let base = server(document).unwrap_or_default();
+    let ours = members(document, "paths").map(|(path, item)| {
+        let server = server(item).unwrap_or_else(|| base.clone());
+        (Some(format!("{server}{path}")), item)
+    });
+    let theirs = members(document, "webhooks").map(|(_, item)| (None, item));
+    ours.chain(theirs)
+        .flat_map(|(address, item)| {
+            VERBS.iter().filter_map(move |verb| {
+                let declared = item.get(verb)?;
+                let parameters = list(item, "parameters").iter().chain(list(declared, "parameters"));
+                Some(Operation {
+                    id: text(declared, "operationId")?,
+                    verb: verb.to_uppercase(),
+                    address: address.clone(),
+                    declared,
+                    parameters: parameters.map(|parameter| resolved(document, parameter)).collect(),
+                })
+            })
+        })
+        .collect()
+}
+
+/// The tags with their operations, in the order of the tags; within one, by what is read, made, changed and removed.
+pub fn by_tag(document: &Value) -> Vec<(&str, &Value, Vec<Operation<'_>>)> {
+    let tags = list(document, "tags").iter().filter_map(|tag| Some((text(tag, "name")?, tag)));
+    tags.map(|(name, tag)| {
+        let of_tag = operations(document).into_iter().filter(|operation| operation.has_tag(name)).collect();
+        (name, tag, of_tag)
+    })
+    .collect()
+}

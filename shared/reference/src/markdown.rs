@@ -1,0 +1,81 @@
+//! Descriptions as HTML.
+
+use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark_escape::escape_html;
+
+/// A description as paragraphs, lists and tables. Its headings stand two levels lower, below those of the page.
+pub fn block(text: &str) -> String {
+    let options = Options::ENABLE_TABLES;
+    let mut written = String::new();
+    html::push_html(&mut written, Parser::new_ext(text, options).map(harmless));
+    written
+}
+
+/// A description within a line: the same, without the paragraph around a single one.
+pub fn inline(text: &str) -> String {
+    let html = block(text);
+    let single = html.trim().strip_prefix("<p>").and_then(|html| html.strip_suffix("</p>"));
+    single.filter(|html| !html.contains("<p>")).unwrap_or(html.trim()).to_owned()
+}
+
+/// A text as it stands in HTML, in an attribute between double quotes too.
+pub fn escaped(text: &str) -> String {
+    let mut written = String::with_capacity(text.len());
+    // Writing to a String cannot fail.
+    let _ = escape_html(&mut written, text);
+    written
+}
+
+/// HTML becomes the text that it is, and an image its words.
+fn harmless(event: Event<'_>) -> Event<'_> {
+    match event {
+        Event::Html(html) | Event::InlineHtml(html) => Event::Text(html),
+        Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => Event::Text(CowStr::Borrowed("")),
+        Event::Start(Tag::Link { dest_url, .. }) if !leads_somewhere(&dest_url) => Event::Text(CowStr::Borrowed("")),
+        Event::Start(Tag::Heading { level, id, classes, attrs }) => {
+            Event::Start(Tag::Heading { level: lower(level), id, classes, attrs })
+        }
+        Event::End(TagEnd::Heading(level)) => Event::End(TagEnd::Heading(lower(level))),
+        other => other,
+    }
+}
+
+/// Whether a link's address is one that a page should lead to.
+fn leads_somewhere(address: &str) -> bool {
+    ["https://", "http://", "#", "/"].iter().any(|start| address.starts_with(start))
+}
+
+fn lower(level: HeadingLevel) -> HeadingLevel {
+    match level {
+        HeadingLevel::H1 => HeadingLevel::H3,
+        HeadingLevel::H2 => HeadingLevel::H3,
+        HeadingLevel::H3 => HeadingLevel::H4,
+        _ => HeadingLevel::H5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_lists_tables_code_and_links_are_written() {
+        let html = block("## A\n\nSee [it](https://a.example) and `b`.\n\n- one\n\n| h |\n|---|\n| c |\n");
+        for part in
+            ["<h3>A</h3>", "<a href=\"https://a.example\">it</a>", "<code>b</code>", "<li>one</li>", "<td>c</td>"]
+        {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+        assert_eq!(inline("`a` and b."), "<code>a</code> and b.");
+        assert!(inline("a\n\nb").contains("<p>b</p>"));
+    }
+
+    #[test]
+    fn html_in_a_description_stays_text() {
+        let html = block("<script>alert(1)</script>\n\na <b onclick=\"x\">b</b> ![i](https://a.example/i.png)");
+        assert!(!html.contains("<script") && !html.contains("<b") && !html.contains("<img"), "{html}");
+        assert!(html.contains("&lt;script&gt;"), "{html}");
+        assert!(!block("[x](javascript:alert(1))").contains("href"));
+        assert_eq!(escaped("<a b=\"c\">&"), "&lt;a b=&quot;c&quot;&gt;&amp;");
+    }
+}

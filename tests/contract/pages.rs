@@ -1,0 +1,199 @@
+//! People in front of a browser: errors in plain words where `Accept` prefers a page, the API reference, HEAD, and scripts of
+//! other origins. Programs get what they always got.
+
+use std::sync::Arc;
+
+use doubles::provider::PROVIDERS_WORDS;
+
+use crate::harness::{ApiResponse, Call, Choice, Suite, Visit, hash_of, tests};
+
+tests![
+    an_expired_link_is_told_in_words_to_the_browser_that_it_was_made_for,
+    a_used_link_is_told_in_words_to_the_browser_that_used_it,
+    a_failed_exchange_is_told_in_words_and_a_program_gets_an_empty_object,
+    a_stranger_is_told_neither_entity_nor_provider,
+    a_start_page_that_is_over_says_whose_it_was,
+    a_page_is_for_those_alone_who_prefer_one,
+    an_outcome_is_told_by_what_happened_and_not_by_the_address,
+    the_reference_has_every_operation_and_leads_to_the_problems,
+    every_get_but_the_callback_answers_head_with_the_same_headers_and_no_body,
+    scripts_of_other_origins_read_the_contract_the_keys_and_the_metadata_alone,
+];
+
+/// What Firefox sends when a person follows a link.
+const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+
+/// The answer to a browser: a page, of a request that may not be kept.
+async fn page(call: Call, status: u16) -> ApiResponse {
+    let answer = call.header("accept", BROWSER).expect(status).await;
+    assert_eq!(answer.header("content-type"), "text/html; charset=utf-8", "{}", answer.exchange);
+    assert_eq!(answer.header("vary"), "Accept", "{}", answer.exchange);
+    assert_eq!(answer.header("cache-control"), "no-store", "{}", answer.exchange);
+    assert!(!answer.header("content-security-policy").contains("unsafe"), "{}", answer.exchange);
+    let html = answer.text();
+    assert!(html.starts_with("<!DOCTYPE html>") && !html.contains("<script") && !html.contains('`'), "{html}");
+    assert!(html.contains(answer.header("x-request-id")), "support can find the request: {html}");
+    answer
+}
+
+fn says(answer: &ApiResponse, parts: &[&str]) {
+    let html = answer.text();
+    for part in parts {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+}
+
+async fn expire(suite: &Suite, visit: &Visit) {
+    let key = format!("STATE#{}", hash_of(&visit.state));
+    assert!(
+        suite.table().set(&key, "STATE", "expiresDate", "2026-01-01T00:00:00.000Z").await,
+        "its end is brought forward"
+    );
+}
+
+async fn an_expired_link_is_told_in_words_to_the_browser_that_it_was_made_for(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let visit = entity.visit("square", Choice::ALLOW).await;
+    expire(&suite, &visit).await;
+    let answer = page(visit.callback(), 400).await;
+    says(&answer, &["This link has expired", &entity.id, "Square", "ten minutes", "ask for a new link"]);
+    let problem = visit.callback().refused(400, "invalid-state").await;
+    assert!(!problem.to_string().contains(&entity.id), "a program learns no more than before: {problem}");
+    assert_eq!(suite.providers().exchanges(visit.code()), []);
+}
+
+async fn a_used_link_is_told_in_words_to_the_browser_that_used_it(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let visit = entity.link("sim-basic", Choice::ALLOW).await;
+    let answer = page(visit.callback(), 400).await;
+    says(&answer, &["used already", &entity.id, "sim-basic", "list of connections"]);
+    assert_eq!(suite.providers().exchanges(visit.code()).len(), 1, "a page that is reloaded exchanges nothing");
+    // Another browser with the same address.
+    let stranger = suite.entity().await.visit("sim-basic", Choice::ALLOW).await;
+    let answer = page(stranger.at(visit.back.path(suite.api.base_url())), 400).await;
+    assert!(!answer.text().contains(&entity.id), "{}", answer.exchange);
+}
+
+async fn a_failed_exchange_is_told_in_words_and_a_program_gets_an_empty_object(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let fails = async || entity.visit("square", Choice::leading_to("fail-invalid_grant")).await;
+    let answer = page(fails().await.callback(), 500).await;
+    says(&answer, &["Not connected", "Square did not complete the connection", &entity.id, "Begin again"]);
+    assert!(!answer.text().contains(PROVIDERS_WORDS), "{}", answer.exchange);
+    for accept in ["*/*", "application/json", "application/json, text/html;q=0.9"] {
+        let answer = fails().await.callback().header("accept", accept).expect(500).await;
+        assert_eq!(answer.body, b"{}", "{accept}: {}", answer.exchange);
+        assert_eq!(answer.header("vary"), "Accept", "a cache must keep the two apart");
+    }
+    assert!(entity.connections().await.is_empty());
+}
+
+async fn a_stranger_is_told_neither_entity_nor_provider(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let visit = entity.visit("sim-basic", Choice::ALLOW).await;
+    let path = visit.back.path(suite.api.base_url());
+    let unknown = format!("/api/public/sim-basic/oauth2/callback?code=c&state={}", "A".repeat(43));
+    let invented = format!("/api/public/call-0900-for-help/oauth2/callback?code=c&state={}", visit.state);
+    for call in [suite.api.get(path), visit.at(unknown), visit.at(invented)] {
+        let answer = page(call, 400).await;
+        says(&answer, &["This link is not valid", "ask for a new link"]);
+        assert!(!answer.text().contains(&entity.id) && !answer.text().contains("0900"), "{}", answer.exchange);
+    }
+    visit.arrive("connected").await;
+}
+
+async fn a_start_page_that_is_over_says_whose_it_was(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let visit = entity.visit("square", Choice::ALLOW).await;
+    let start = format!("/api/public/square/oauth2/start?state={}", visit.state);
+    expire(&suite, &visit).await;
+    says(&page(suite.api.get(&start), 400).await, &["This link has expired", &entity.id, "Square"]);
+    suite.api.get(&start).refused(400, "invalid-state").await;
+    let unknown = format!("/api/public/square/oauth2/start?state={}", "A".repeat(43));
+    says(&page(suite.api.get(unknown), 400).await, &["This link is not valid"]);
+}
+
+async fn a_page_is_for_those_alone_who_prefer_one(suite: Arc<Suite>) {
+    says(&page(suite.api.get("/api/public/square/oauth2/callback"), 400).await, &["/problems/invalid-request"]);
+    let nowhere = page(suite.api.get("/nowhere/%3Cb%3E"), 404).await;
+    says(&nowhere, &["There is nothing at this address", "/problems/not-found", "&lt;b&gt;"]);
+    assert_eq!(page(suite.api.post("/oauth2/jwks"), 405).await.header("allow"), "GET, HEAD");
+    for accept in ["", "*/*", "application/json", "text/html, application/json", "text/html;q=0, */*", "text/html;q=x"]
+    {
+        suite.api.get("/nowhere").header("accept", accept).refused(404, "not-found").await;
+    }
+    // An interface of programs has one form, whoever asks.
+    let answer = suite.api.get("/api/managing-entity/demo-hotel/webhook/list").header("accept", BROWSER);
+    assert_eq!(answer.expect(401).await.header("content-type"), "application/problem+json");
+}
+
+async fn an_outcome_is_told_by_what_happened_and_not_by_the_address(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let (visit, declined) =
+        (entity.visit("sim-basic", Choice::ALLOW).await, entity.visit("square", Choice::DENY).await);
+    let path = |location: &str| location.strip_prefix(suite.api.base_url()).expect("our own panel").to_owned();
+    let connected = path(visit.arrive("connected").await.header("location"));
+    let denied = path(declined.arrive("denied").await.header("location"));
+    says(&visit.at(&connected).expect(200).await, &["<h1>Connected</h1>", &entity.id, &visit.account]);
+    says(&declined.at(&denied).expect(200).await, &["<h1>Not connected</h1>", "You did not give the permission"]);
+    // Typed, sent to somebody else, or with another outcome in the address, it says that nothing is known.
+    let swapped = denied.replace("outcome=denied", "outcome=connected");
+    let typed = "/panel/provider/square?outcome=connected".to_owned();
+    for call in [suite.api.get(&connected), declined.at(&connected), declined.at(swapped), declined.at(typed)] {
+        let answer = call.expect(200).await;
+        let html = answer.text();
+        assert!(!html.contains("onnected</h1>") && !html.contains("is connected to"), "{}", answer.exchange);
+        says(&answer, &["list of connections"]);
+    }
+}
+
+async fn the_reference_has_every_operation_and_leads_to_the_problems(suite: Arc<Suite>) {
+    let answer = suite.api.get("/").expect(200).await;
+    let html = answer.text();
+    for operation in suite.contract.operations() {
+        assert!(html.contains(&format!("<article id=\"{}\">", operation.id)), "{}", operation.id);
+    }
+    let base = suite.api.base_url();
+    says(&answer, &[&format!("<a href=\"{base}/openapi.json\">"), &format!("<a href=\"{base}/problems\">")]);
+    assert!(!html.contains("waypost.example"), "the deployment's own addresses stand there");
+    let policy = answer.header("content-security-policy");
+    assert!(!policy.contains("unsafe") && !policy.contains("script-src"), "{policy}");
+}
+
+async fn every_get_but_the_callback_answers_head_with_the_same_headers_and_no_body(suite: Arc<Suite>) {
+    for path in ["/", "/openapi.json", "/problems", "/problems/not-found", "/oauth2/jwks", "/panel/provider/square"] {
+        let (get, head) = (suite.api.get(path).expect(200).await, suite.api.call("HEAD", path).expect(200).await);
+        assert!(head.body.is_empty() && !get.body.is_empty(), "{}", head.exchange);
+        for name in ["content-type", "cache-control", "content-security-policy", "content-length"] {
+            assert_eq!(head.header(name), get.header(name), "{path}: {name}");
+        }
+    }
+    let entity = suite.entity().await;
+    let list = entity.get("/webhook/list").expect(200).await;
+    let head = entity.call("HEAD", "/webhook/list").expect(200).await;
+    assert_eq!(head.header("content-length"), list.header("content-length"));
+    suite.api.call("HEAD", entity.path("/webhook/list")).expect(401).await;
+    // The callback's GET acts. HEAD is refused, and acts as little as it should.
+    let visit = entity.visit("sim-basic", Choice::ALLOW).await;
+    let head = suite.api.call("HEAD", visit.back.path(suite.api.base_url())).header("cookie", &visit.cookie);
+    assert_eq!(head.expect(405).await.header("allow"), "GET");
+    visit.arrive("connected").await;
+}
+
+async fn scripts_of_other_origins_read_the_contract_the_keys_and_the_metadata_alone(suite: Arc<Suite>) {
+    let mut open = Vec::new();
+    for operation in suite.contract.operations().into_iter().filter(|operation| operation.method == "GET") {
+        let path = operation.path.replace("{kind}", "not-found").replace(['{', '}'], "x");
+        let answer = suite.api.get(path).header("origin", "https://elsewhere.example").send().await;
+        match answer.header("access-control-allow-origin") {
+            "" => {}
+            origin => {
+                assert_eq!(origin, "*", "{}", answer.exchange);
+                assert_eq!(answer.header("access-control-allow-credentials"), "", "{}", answer.exchange);
+                open.push(operation.path);
+            }
+        }
+    }
+    open.sort();
+    assert_eq!(open, ["/.well-known/oauth-authorization-server", "/oauth2/jwks", "/openapi.json"]);
+}
