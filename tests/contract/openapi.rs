@@ -183,6 +183,7 @@ async fn what_is_made_can_be_followed_to_where_it_is_shown_changed_and_removed(s
             "createApplication",
             vec!["showApplication", "removeApplication", "addApplicationSecret", "addApplicationKey"],
         ),
+        ("createApplication", vec!["changeApplication"]),
         ("addApplicationSecret", vec!["showApplication", "removeApplicationSecret"]),
         ("addApplicationKey", vec!["showApplication", "removeApplicationKey"]),
         ("connectProvider", vec!["listConnections", "disconnectProvider"]),

@@ -79,6 +79,7 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
                 404.into()
             }
             "show-application"
+            | "change-application"
             | "remove-application"
             | "add-application-secret"
             | "remove-application-secret"

@@ -44,6 +44,8 @@ actions! {
     IntrospectToken = "token.introspect",
     /// An application is registered.
     CreateApplication = "application.create",
+    /// An application is changed.
+    ChangeApplication = "application.change",
     /// An application is removed.
     RemoveApplication = "application.remove",
     /// An application gets a secret.

@@ -9,7 +9,7 @@ use super::{
     endpoint::{KeptEndpoint, SealContext},
     secret::RevealedSecret,
 };
-use auth::EntityId;
+use auth::{EntityId, OwnerView};
 use base::{Time, WebhookId};
 
 /// A subscription of an endpoint, as the table has it.
@@ -65,10 +65,13 @@ pub struct WebhookView {
     pub id: WebhookId,
     last_update: Time,
     name: String,
-    owner_identifier: EntityId,
+    #[serde(flatten)]
+    owner: OwnerView,
     /// Shown once, when the webhook is registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     signing_secret: Option<RevealedSecret>,
+    /// The owner once more, under the name that published clients read.
+    user_identifier: EntityId,
     version: u64,
 }
 
@@ -91,8 +94,9 @@ impl Webhook {
             id: self.id.clone(),
             last_update: self.last_update,
             name: self.name.clone(),
-            owner_identifier: self.owner_identifier.clone(),
+            owner: OwnerView::of(&self.owner_identifier),
             signing_secret: None,
+            user_identifier: self.owner_identifier.clone(),
             version: self.version,
         }
     }
