@@ -3,7 +3,7 @@
 use function::{Service, StartError};
 use functions_webhooks::webhook_id;
 use gate::{EntityCall, Reply, endpoints};
-use problem::{Problem, nothing_said};
+use problem::{Problem, overlap::overlap};
 use storage::KeyRings;
 use webhooks::subscriptions::{Webhooks, rotate::Rotation};
 
@@ -20,6 +20,6 @@ async fn main() -> Result<(), StartError> {
 }
 
 async fn rotate(rotation: &Rotation, call: EntityCall) -> Result<Reply, Problem> {
-    nothing_said(&call.body)?;
-    Ok(Reply::ok(&rotation.rotate(&call.entity, &webhook_id(&call)?).await?)?.uncached())
+    let overlap = overlap(&call.body)?;
+    Ok(Reply::ok(&rotation.rotate(&call.entity, &webhook_id(&call)?, overlap).await?)?.uncached())
 }

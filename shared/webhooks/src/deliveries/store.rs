@@ -24,7 +24,7 @@ use storage::table::{Change, Page, PageEnd, Put, Query, Table, TableError, Writt
 #[derive(Debug, Clone)]
 pub struct Deliveries {
     pub(super) table: Table,
-    events: Events,
+    pub(super) events: Events,
 }
 
 /// A delivery as it was read, with its event and its whole attempt history.
