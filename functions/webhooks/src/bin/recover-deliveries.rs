@@ -1,4 +1,5 @@
-//! POST …/webhook/{webhookIdentifier}/recover: has the failed and cancelled deliveries of a range attempted again.
+//! POST …/webhook/{webhookIdentifier}/recover: has the failed, cancelled and waiting deliveries of a range attempted
+//! again.
 
 use function::{Service, StartError};
 use functions_webhooks::webhook_id;
@@ -7,11 +8,11 @@ use problem::Problem;
 use webhooks::{
     deliveries::{
         Deliveries,
-        jobs::Jobs,
-        recover::{Recovery, RecoveryRange},
+        jobs::{Jobs, RecoveryScope},
+        recover::Recovery,
         schedule::ScheduleSettings,
     },
-    subscriptions::Webhooks,
+    subscriptions::{Webhooks, resume::Pauses},
 };
 
 #[tokio::main]
@@ -20,6 +21,7 @@ async fn main() -> Result<(), StartError> {
     let recovery = Recovery {
         deliveries: Deliveries::new(service.table()),
         webhooks: Webhooks::new(service.table()),
+        pauses: Pauses::new(&service.table()),
         jobs: Jobs::new(service.table()),
         retention: schedule.retention,
     };
@@ -27,6 +29,6 @@ async fn main() -> Result<(), StartError> {
 }
 
 async fn recover(recovery: &Recovery, call: EntityCall) -> Result<Reply, Problem> {
-    let range = RecoveryRange::read(&call.body, call.now)?;
-    Reply::accepted(&recovery.recover(&call.entity, &webhook_id(&call)?, range, call.now).await?)
+    let scope = RecoveryScope::read(&call.body, call.now)?;
+    Reply::accepted(&recovery.recover(&call.entity, &webhook_id(&call)?, scope, call.now).await?)
 }

@@ -17,19 +17,45 @@ use storage::table::{Change, TableError, Written, absent, is, more};
 const REOPENING: &str = "reopening a delivery";
 const CANCELLING: &str = "cancelling a delivery";
 
-/// A final delivery becomes open, with a fresh schedule that begins now; it is the sweep's from `due` on. It is kept as
-/// long as before, so a delivery whose retention is over stays as it is.
-fn reopening(seen: &Delivery, now: Time, due: Time) -> Change {
+/// Who has a delivery attempted again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asker {
+    /// A person asked for this delivery. The attempt does not wait for a breaker, and the caller announces it.
+    Person,
+    /// A job makes many due, and the sweep announces them.
+    Job,
+}
+
+impl Asker {
+    /// From when on the sweep announces a delivery that is due now.
+    fn due(self, now: Time) -> Time {
+        match self {
+            Self::Person => now + GRACE,
+            Self::Job => now,
+        }
+    }
+
+    /// When a person asked.
+    fn asked_at(self, now: Time) -> Option<Time> {
+        (self == Self::Person).then_some(now)
+    }
+}
+
+/// A final delivery becomes open, with a fresh schedule that begins now. It is kept as long as before, so a delivery
+/// whose retention is over stays as it is.
+fn reopening(seen: &Delivery, asker: Asker, now: Time) -> Change {
     Change::of(head_key(&seen.id))
         .set("status", Status::Pending.as_str())
         .set("scheduleBase", seen.attempt_count)
         .set("nextAttemptDate", now)
         .set("claimableAt", now)
         .set("dueShard", due_shard(&seen.id))
-        .set("dueAt", due)
+        .set("dueAt", asker.due(now))
         .set("sweeps", 0_u32)
         .set("lastUpdate", now)
+        .set_or_remove("askedAt", asker.asked_at(now))
         .remove("putOff")
+        .remove("waitingFor")
         .remove("webhookKey")
         .only_if(is("status", seen.status.as_str()))
         .only_if(is("attemptCount", seen.attempt_count))
@@ -38,15 +64,17 @@ fn reopening(seen: &Delivery, now: Time, due: Time) -> Change {
 
 /// An open delivery's next attempt becomes due now, and the time that the schedule had for it is remembered. An attempt
 /// that was put off is the schedule's own, so it has no such time.
-fn attempt_now(seen: &HeadItem, now: Time) -> Change {
+fn attempt_now(seen: &HeadItem, asker: Asker, now: Time) -> Change {
     let scheduled = seen.delivery.next_attempt_date.filter(|_| seen.resume_at.is_none() && !seen.put_off);
     let change = Change::of((seen.pk.clone(), HEAD.to_owned()))
         .set_some("resumeAt", scheduled)
         .set("nextAttemptDate", now)
         .set("claimableAt", now)
-        .set("dueAt", now + GRACE)
+        .set("dueAt", asker.due(now))
         .set("sweeps", 0_u32)
         .set("lastUpdate", now)
+        .set_or_remove("askedAt", asker.asked_at(now))
+        .remove("webhookKey")
         .only_if(is("attemptCount", seen.delivery.attempt_count))
         .only_if(more("expiresAt", now.as_seconds()))
         .only_if(absent("lease"));
@@ -56,17 +84,22 @@ fn attempt_now(seen: &HeadItem, now: Time) -> Change {
 impl Deliveries {
     /// Gives a final delivery a fresh schedule; the caller announces it. Lost when it is not as it was read.
     pub(super) async fn reopen(&self, seen: &Delivery, now: Time) -> Result<Written<HeadItem>, TableError> {
-        self.table.write_together_and_read(reopening(seen, now, now + GRACE), REOPENING).await
+        self.table.write_together_and_read(reopening(seen, Asker::Person, now), REOPENING).await
     }
 
     /// The same; the sweep announces it.
     pub(super) async fn reopen_for_sweep(&self, seen: &Delivery, now: Time) -> Result<Written<()>, TableError> {
-        self.table.write_together(reopening(seen, now, now), REOPENING).await
+        self.table.write_together(reopening(seen, Asker::Job, now), REOPENING).await
     }
 
     /// Makes the next attempt of an open delivery due now; the caller announces it. Lost when it is not as it was read.
     pub(super) async fn hasten(&self, seen: &HeadItem, now: Time) -> Result<Written<HeadItem>, TableError> {
-        self.table.write_together_and_read(attempt_now(seen, now), REOPENING).await
+        self.table.write_together_and_read(attempt_now(seen, Asker::Person, now), REOPENING).await
+    }
+
+    /// The same; the sweep announces it.
+    pub(super) async fn hasten_for_sweep(&self, seen: &HeadItem, now: Time) -> Result<Written<()>, TableError> {
+        self.table.write_together(attempt_now(seen, Asker::Job, now), REOPENING).await
     }
 
     /// Ends a delivery that waits for a removed webhook. Lost when it is claimed at this moment: its worker ends it.
@@ -116,9 +149,15 @@ mod tests {
             head.delivery.next_attempt_date = Some(LATER);
             head
         };
-        let resumes = |head: &HeadItem| format!("{:?}", attempt_now(head, NOW)).contains("resumeAt");
+        let resumes = |head: &HeadItem| format!("{:?}", attempt_now(head, Asker::Person, NOW)).contains("resumeAt");
         assert!(resumes(&waiting()));
         assert!(!resumes(&HeadItem { put_off: true, ..waiting() }), "it is itself the attempt of the schedule");
         assert!(!resumes(&HeadItem { resume_at: Some(LATER), ..waiting() }), "what is remembered stays");
+    }
+
+    #[test]
+    fn what_a_person_asked_for_is_announced_at_once_and_what_a_job_makes_due_by_the_sweep() {
+        assert_eq!((Asker::Person.due(NOW), Asker::Person.asked_at(NOW)), (NOW + GRACE, Some(NOW)));
+        assert_eq!((Asker::Job.due(NOW), Asker::Job.asked_at(NOW)), (NOW, None), "many attempts do not pass a breaker");
     }
 }

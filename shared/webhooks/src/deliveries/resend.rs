@@ -83,7 +83,7 @@ impl Resending {
             Some(Written::Lost(None)) => None,
         };
         match left {
-            Some(left) => Ok(left.into()),
+            Some(left) => Ok(left.whole(now)),
             // An attempt was recorded since the delivery was read, or the delivery is gone.
             None => self.deliveries.with_attempts(entity, id, self.clock.now()).await?.ok_or(DeliveryError::NotFound),
         }
