@@ -20,6 +20,8 @@ tests![
     every_violation_is_reported_at_once,
     the_parts_of_an_application_have_bounds,
     an_application_with_all_that_may_be_gets_a_token_that_is_accepted,
+    an_application_gets_another_name_as_long_as_it_is_as_it_was_read,
+    an_application_without_scopes_is_made_by_a_published_client_alone,
     an_application_that_removes_itself_is_asked_to_confirm,
     a_removal_is_not_refused_because_of_a_change_meanwhile,
     an_entity_may_make_so_many_credentials_in_an_hour_and_remove_any_number,
@@ -217,6 +219,45 @@ async fn an_application_with_all_that_may_be_gets_a_token_that_is_accepted(suite
     let application = made_with(&entity, body).await;
     let token = token(&suite.api, &application.id, &application.secret).await;
     suite.api.get(entity.path("/application/list")).bearer(&token).expect(200).await;
+}
+
+async fn an_application_gets_another_name_as_long_as_it_is_as_it_was_read(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let application = made(&entity).await;
+    let change = |body: Value| entity.call("PATCH", &of(&application, "")).json(&body);
+    let changed = change(json!({ "name": "Night audit", "version": 1 })).expect(200).await.json();
+    assert_eq!((&changed["name"], &changed["version"]), (&json!("Night audit"), &json!(2)));
+    assert!(text(&changed, "lastUpdate") >= text(&changed, "createdDate"), "{changed}");
+    assert_eq!(shown(&entity, &application).await, changed);
+    let problem = change(json!({ "name": "Late", "version": 1 })).refused(409, "version-conflict").await;
+    assert_eq!(problem["properties"]["currentVersion"], 2);
+    assert_eq!(change(json!({ "version": 2 })).expect(200).await.json(), changed, "nothing was to be changed");
+    let problem = change(json!({ "name": "", "scopes": ["mcp.read"] })).refused(400, "invalid-request").await;
+    assert_eq!(violations(&problem), ["name", "scopes"]);
+    let less = forged(&suite, "account.write", &[&entity.id]);
+    let change = api.call("PATCH", entity.path(&of(&application, ""))).bearer(&less).json(&json!({ "name": "Mine" }));
+    change.refused(403, "insufficient-scope").await;
+    assert!(accepted(api, &application.id, &application.secret).await);
+}
+
+async fn an_application_without_scopes_is_made_by_a_published_client_alone(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let scope = "account.write booking.read";
+    let token = forged(&suite, scope, &[&entity.id]);
+    let make = |body: Value| api.post(entity.path("/application")).bearer(&token).json(&body);
+    let problem = make(json!({ "name": "n", "ownerIdentifier": entity.id })).refused(400, "invalid-request").await;
+    assert_eq!(violations(&problem), ["scopes"]);
+    let published = json!({
+        "name": "n", "ownerIdentifier": entity.id, "ownerName": "The hotel", "ownerType": "COMPANY",
+        "redirectUris": ["https://client.example.com/"],
+    });
+    let application = make(published.clone()).expect(201).await.json();
+    assert_eq!(application["scopes"], json!(scope.split(' ').collect::<Vec<_>>()), "those of the token, and no others");
+    assert_eq!(application["managingEntities"], json!([entity.id]));
+    let mut of_another = published;
+    of_another["ownerIdentifier"] = "another".into();
+    let problem = make(of_another).refused(400, "invalid-request").await;
+    assert_eq!(violations(&problem), ["ownerIdentifier"]);
 }
 
 /// A tool that followed links once removed the very application that it was given.

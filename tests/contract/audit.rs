@@ -126,6 +126,9 @@ async fn a_change_of_an_application_stands_in_the_trail(suite: Arc<Suite>) {
     let refused = api.post(format!("{me}/application")).bearer(&token).json(&beyond).expect(403).await;
     let trail = line(&suite, "create-application", &refused).await;
     assert_eq!((&trail["audit"]["reason"], &trail["audit"]["client"]), (&json!("insufficient-scope"), &json!(client)));
+    let renamed = api.call("PATCH", format!("{me}/application/{id}")).bearer(&token);
+    let renamed = renamed.json(&json!({ "name": "Renamed" })).expect(200).await;
+    says(&line(&suite, "change-application", &renamed).await, &expected("application.change", "done"));
     let removed = api.call("DELETE", format!("{me}/application/{id}")).bearer(&token).expect(200).await;
     says(&line(&suite, "remove-application", &removed).await, &expected("application.remove", "done"));
     // What the gate itself refuses stands there too.

@@ -34,6 +34,7 @@ const TABLE: &[Row] = &[
     ("createApplication", Some(application), 201),
     ("listApplications", None, 200),
     ("showApplication", None, 404),
+    ("changeApplication", Some(nothing), 404),
     ("removeApplication", None, 404),
     ("addApplicationSecret", Some(nothing), 404),
     ("removeApplicationSecret", None, 404),

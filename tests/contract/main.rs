@@ -18,6 +18,7 @@ mod browser;
 mod canary;
 mod checks;
 mod client_authentication;
+mod clients;
 mod crash;
 mod crash_at_length;
 mod crash_points;
@@ -169,6 +170,7 @@ fn main() -> ExitCode {
         bodies::TESTS,
         oauth_clients::TESTS,
         client_authentication::TESTS,
+        clients::TESTS,
         guesses::TESTS,
         token::TESTS,
         traces::TESTS,

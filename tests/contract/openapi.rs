@@ -24,6 +24,11 @@ tests![
     every_example_is_as_its_schema_says,
     every_response_of_an_error_has_an_example,
     no_component_is_declared_and_not_used,
+    every_problem_is_declared_with_its_kinds,
+    no_schema_is_composed_in_a_way_that_generators_drop,
+    answers_take_members_of_later_releases,
+    no_member_of_a_request_has_a_default_that_generators_ask_for,
+    objects_whose_members_are_free_say_so,
 ];
 
 async fn the_document_that_is_served_is_openapi_yaml(suite: Arc<Suite>) {
@@ -193,6 +198,7 @@ async fn what_is_made_can_be_followed_to_where_it_is_shown_changed_and_removed(s
             "createApplication",
             vec!["showApplication", "removeApplication", "addApplicationSecret", "addApplicationKey"],
         ),
+        ("createApplication", vec!["changeApplication"]),
         ("addApplicationSecret", vec!["showApplication", "removeApplicationSecret"]),
         ("addApplicationKey", vec!["showApplication", "removeApplicationKey"]),
         ("connectProvider", vec!["listConnections", "disconnectProvider"]),
@@ -273,5 +279,120 @@ async fn no_component_is_declared_and_not_used(suite: Arc<Suite>) {
         for name in components.as_object().expect("components have names").keys() {
             assert!(used.contains(format!("#/components/{kind}/{name}").as_str()), "{kind}/{name} is never used");
         }
+    }
+}
+
+async fn every_problem_is_declared_with_its_kinds(suite: Arc<Suite>) {
+    let responses = suite.contract.document["components"]["responses"].as_object().expect("there are responses");
+    for (name, response) in responses {
+        for (_, content) in response["content"].as_object().into_iter().flatten() {
+            let is_problem = content["schema"]["$ref"]
+                .as_str()
+                .is_some_and(|schema| schema.ends_with("/Problem") || schema.ends_with("/TokenError"));
+            let kinds = content["x-problem-kinds"].as_array().map(Vec::len);
+            assert_eq!(kinds.is_some_and(|kinds| kinds > 0), is_problem, "{name}");
+        }
+    }
+}
+
+/// Calls for every schema of the document with the place where it stands: those of components, parameters, bodies and
+/// answers, and the schemas in them.
+fn each_schema<'a>(value: &'a Value, place: &str, is_schema: bool, found: &mut Vec<(String, &'a Value)>) {
+    if is_schema {
+        found.push((place.to_owned(), value));
+    }
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members.iter().filter(|(name, _)| !["example", "examples"].contains(&name.as_str())) {
+                let place = format!("{place}/{name}");
+                match name.as_str() {
+                    "properties" | "schemas" => {
+                        for (name, schema) in member.as_object().into_iter().flatten() {
+                            each_schema(schema, &format!("{place}/{name}"), true, found);
+                        }
+                    }
+                    _ => {
+                        let is_schema = ["schema", "items", "additionalProperties"].contains(&name.as_str());
+                        each_schema(member, &place, is_schema, found);
+                    }
+                }
+            }
+        }
+        Value::Array(elements) => {
+            for (position, element) in elements.iter().enumerate() {
+                each_schema(element, &format!("{place}/{position}"), false, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn schemas(suite: &Suite) -> Vec<(String, &Value)> {
+    let mut found = Vec::new();
+    each_schema(&suite.contract.document, "", false, &mut found);
+    assert!(found.len() > 300, "{}", found.len());
+    found
+}
+
+/// What parts of the document lead to: the schemas of requests, or those of answers.
+fn reached<'a>(suite: &'a Suite, part: &str) -> BTreeSet<&'a str> {
+    let operations = suite.contract.operations();
+    let mut reached = BTreeSet::new();
+    for operation in &operations {
+        references(&declared(suite, &operation.id)[part], &mut reached);
+    }
+    loop {
+        let mut further = reached.clone();
+        for reference in &reached {
+            let component = suite.contract.document.pointer(reference.trim_start_matches('#'));
+            references(component.expect("a reference leads somewhere"), &mut further);
+        }
+        if further.len() == reached.len() {
+            return reached;
+        }
+        reached = further;
+    }
+}
+
+/// The schemas that stand in one of these components.
+fn schemas_of<'a>(suite: &'a Suite, components: &BTreeSet<&str>) -> Vec<(String, &'a Value)> {
+    let mut found = Vec::new();
+    for reference in components.iter().filter(|reference| reference.starts_with("#/components/schemas/")) {
+        let schema = suite.contract.document.pointer(reference.trim_start_matches('#')).expect("it was found before");
+        each_schema(schema, reference, true, &mut found);
+    }
+    found
+}
+
+async fn no_schema_is_composed_in_a_way_that_generators_drop(suite: Arc<Suite>) {
+    for (place, schema) in schemas(&suite) {
+        for composition in ["allOf", "oneOf"] {
+            assert!(schema.get(composition).is_none(), "{place} has {composition}: list the members instead");
+        }
+    }
+}
+
+async fn answers_take_members_of_later_releases(suite: Arc<Suite>) {
+    let of_answers = reached(&suite, "responses");
+    assert!(of_answers.len() > 50, "{}", of_answers.len());
+    for (place, schema) in schemas_of(&suite, &of_answers) {
+        let is_closed = ["additionalProperties", "unevaluatedProperties"].iter().any(|name| schema[name] == false);
+        assert!(!is_closed, "{place} is closed: a client that is made of it refuses what a later release adds");
+    }
+}
+
+async fn no_member_of_a_request_has_a_default_that_generators_ask_for(suite: Arc<Suite>) {
+    for (place, schema) in schemas_of(&suite, &reached(&suite, "requestBody")) {
+        for (name, member) in schema["properties"].as_object().into_iter().flatten() {
+            assert!(member.get("default").is_none(), "{place}/{name} has a default: say it in the description");
+        }
+    }
+}
+
+async fn objects_whose_members_are_free_say_so(suite: Arc<Suite>) {
+    for (place, schema) in schemas(&suite).iter().filter(|(_, schema)| schema["type"] == "object") {
+        let says =
+            ["properties", "additionalProperties", "maxProperties"].iter().any(|name| schema.get(name).is_some());
+        assert!(says, "{place} says nothing of its members, which generators take for none");
     }
 }

@@ -83,6 +83,7 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
             | "test-webhook"
             | "resume-webhook" => 404.into(),
             "show-application"
+            | "change-application"
             | "remove-application"
             | "add-application-secret"
             | "remove-application-secret"

@@ -25,6 +25,26 @@ impl EntityId {
     }
 }
 
+/// The type of every owner, in the words of published clients, which know users, companies and accounts.
+const OWNER_TYPE: &str = "COMPANY";
+
+/// The owner of a webhook or an application, as their answers tell it. Published clients ask for a name and a type; the
+/// service knows the identifier alone.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnerView {
+    owner_identifier: EntityId,
+    owner_name: EntityId,
+    owner_type: &'static str,
+}
+
+impl OwnerView {
+    /// This owner.
+    pub fn of(owner: &EntityId) -> Self {
+        Self { owner_identifier: owner.clone(), owner_name: owner.clone(), owner_type: OWNER_TYPE }
+    }
+}
+
 /// A managing entity for which the caller may act. The stores take this type, so that code without
 /// the check does not compile.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,7 +11,7 @@ pub mod signing;
 pub mod token;
 pub mod verifier;
 
-pub use entity::{AuthorizedEntity, Entities, EntityId, NotAnEntity};
+pub use entity::{AuthorizedEntity, Entities, EntityId, NotAnEntity, OwnerView};
 pub use scope::{Scope, Scopes, UnknownScope};
 pub use token::{Audience, Claims, TokenFault};
 pub use verifier::{Unverified, Verifier};

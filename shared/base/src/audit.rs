@@ -44,7 +44,7 @@ actions! {
     IntrospectToken = "token.introspect",
     /// An application is registered.
     CreateApplication = "application.create",
-    /// An application is given a right, or loses it.
+    /// An application is changed: its name, or its right to publish.
     ChangeApplication = "application.change",
     /// An application is removed.
     RemoveApplication = "application.remove",

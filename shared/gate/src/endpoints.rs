@@ -35,6 +35,8 @@ endpoints! {
         Endpoint::needs(AccountWrite).taking_json().audited(Action::CreateApplication);
     LIST_APPLICATIONS: EntityCall = "list-applications", Endpoint::needs(AccountRead);
     SHOW_APPLICATION: EntityCall = "show-application", Endpoint::needs(AccountRead);
+    CHANGE_APPLICATION: EntityCall = "change-application",
+        Endpoint::needs(AccountWrite).taking_json().audited(Action::ChangeApplication);
     REMOVE_APPLICATION: EntityCall = "remove-application",
         Endpoint::needs(AccountRemove).audited(Action::RemoveApplication);
     ADD_APPLICATION_SECRET: EntityCall = "add-application-secret",

@@ -152,6 +152,7 @@ impl Problem {
     pub fn body(&self, base_url: &str, request_id: &str) -> Map<String, Value> {
         let mut body = Map::new();
         body.insert("type".into(), format!("{base_url}/problems/{}", self.kind.slug()).into());
+        body.insert("kind".into(), self.kind.slug().into());
         body.insert("title".into(), self.kind.title().into());
         body.insert("status".into(), self.kind.status().as_u16().into());
         body.insert("detail".into(), self.detail.clone().into());
@@ -170,6 +171,7 @@ mod tests {
         let problem = Problem::internal("the password is hunter2");
         let body = Value::from(problem.body("https://api.example.com", "0193f6d2-1c9e-7cc3-98c4-dc0c0c07398f"));
         assert_eq!(body["type"], "https://api.example.com/problems/internal-error");
+        assert_eq!(body["kind"], "internal-error");
         assert_eq!(body["status"], 500);
         assert_eq!(body["instance"], "urn:uuid:0193f6d2-1c9e-7cc3-98c4-dc0c0c07398f");
         assert_eq!(body["properties"], json!({}));

@@ -178,8 +178,7 @@ impl Call {
     pub async fn refused(self, status: u16, kind: &str) -> Value {
         let answer = self.expect(status).await;
         let problem = answer.json();
-        let of_kind = problem["type"].as_str().is_some_and(|url| url.ends_with(&format!("/problems/{kind}")));
-        assert!(of_kind, "expected {kind}: {}", answer.exchange);
+        assert!(problem["kind"] == kind, "expected {kind}: {}", answer.exchange);
         problem
     }
 

@@ -77,17 +77,11 @@ impl Contract {
         verbs
     }
 
-    /// Every kind of problem that a response names in the pattern of its `type`.
+    /// Every kind of problem that an answer can be of.
     pub fn problem_kinds(&self) -> BTreeSet<String> {
-        let mut patterns = Vec::new();
-        collect_type_patterns(&self.document, &mut patterns);
-        patterns
-            .iter()
-            .filter_map(|pattern| pattern.strip_prefix("/problems/")?.strip_suffix('$'))
-            .filter(|kinds| !kinds.starts_with('['))
-            .flat_map(|kinds| kinds.trim_matches(['(', ')']).split('|'))
-            .map(str::to_owned)
-            .collect()
+        let mut kinds = BTreeSet::new();
+        collect_problem_kinds(&self.document, &mut kinds);
+        kinds
     }
 
     /// What the document does not allow in this answer; nothing, if all is well.
@@ -166,12 +160,17 @@ impl Contract {
             return if body.is_empty() { vec!["the body is empty".to_owned()] } else { vec![] };
         }
         match serde_json::from_slice(body) {
-            Ok(body) => self.schema_faults(&declared["schema"], &body, "body"),
+            Ok(body) => {
+                let mut faults = self.schema_faults(&declared["schema"], &body, "body");
+                faults.extend(kind_fault(declared, &body));
+                faults
+            }
             Err(error) => vec![format!("the body is not JSON: {error}")],
         }
     }
 
-    /// The faults of a value by a schema of the document.
+    /// The faults of a value by a schema of the document. A member that the schema does not have is one: clients ignore it,
+    /// and so may the document not.
     pub fn schema_faults(&self, schema: &Value, value: &Value, what: &str) -> Vec<String> {
         let validator = self.validator(schema);
         validator.iter_errors(value).map(|error| format!("{what}{}: {error}", error.instance_path())).collect()
@@ -184,6 +183,7 @@ impl Contract {
         let made = validators.entry(key).or_insert_with(|| {
             let mut whole = schema.clone();
             whole["components"] = self.document["components"].clone();
+            close(&mut whole);
             let validator = jsonschema::draft202012::options().should_validate_formats(true).build(&whole);
             Arc::new(
                 validator.unwrap_or_else(|error| panic!("openapi.yaml has a schema that is none: {error}: {schema}")),
@@ -220,15 +220,39 @@ fn literalness(template: &str) -> Vec<bool> {
     template.split('/').map(|segment| segment.starts_with('{')).collect()
 }
 
-fn collect_type_patterns(value: &Value, found: &mut Vec<String>) {
+/// The kinds of Problem that content is declared with, if it is a Problem's.
+fn declared_kinds(content: &Value) -> Option<impl Iterator<Item = &str>> {
+    Some(content.get("x-problem-kinds")?.as_array()?.iter().filter_map(Value::as_str))
+}
+
+fn kind_fault(content: &Value, body: &Value) -> Option<String> {
+    let kind = body["kind"].as_str().unwrap_or_default();
+    let unknown = declared_kinds(content).is_some_and(|mut kinds| !kinds.any(|declared| declared == kind));
+    unknown.then(|| format!("x-problem-kinds does not list {kind}"))
+}
+
+fn collect_problem_kinds(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(members) => {
-            if let Some(pattern) = value.pointer("/type/pattern").and_then(Value::as_str) {
-                found.push(pattern.to_owned());
-            }
-            members.values().for_each(|member| collect_type_patterns(member, found));
+            found.extend(declared_kinds(value).into_iter().flatten().map(str::to_owned));
+            members.values().for_each(|member| collect_problem_kinds(member, found));
         }
-        Value::Array(items) => items.iter().for_each(|item| collect_type_patterns(item, found)),
+        Value::Array(items) => items.iter().for_each(|item| collect_problem_kinds(item, found)),
+        _ => {}
+    }
+}
+
+/// Has each object of a schema refuse members that it does not list, unless it says what they are. The document leaves its
+/// answers open, so that generated clients take the members of later releases.
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if members.get("type") == Some(&"object".into()) && members.contains_key("properties") {
+                members.entry("additionalProperties").or_insert(false.into());
+            }
+            members.values_mut().for_each(close);
+        }
+        Value::Array(items) => items.iter_mut().for_each(close),
         _ => {}
     }
 }

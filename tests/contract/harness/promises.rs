@@ -49,17 +49,21 @@ fn problem_faults(base_url: &str, status: u16, request_id: &str, body: &Value, f
     let mut members: Vec<&str> = body.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
     members.retain(|name| !name.starts_with("error"));
     members.sort_unstable();
-    if members != ["detail", "instance", "properties", "status", "title", "type"] {
+    if members != ["detail", "instance", "kind", "properties", "status", "title", "type"] {
         faults.push(format!("a Problem has other members: {members:?}"));
     }
     if body["status"] != status {
         faults.push("a Problem's status is not the response's".to_owned());
     }
+    if body["kind"] == "invalid-request" && body.pointer("/properties/violations/0").is_none() {
+        faults.push("a Problem does not say what is invalid".to_owned());
+    }
     if body["instance"] != format!("urn:uuid:{request_id}") {
         faults.push("a Problem's instance is not the request's id".to_owned());
     }
-    if !body["type"].as_str().is_some_and(|url| url.starts_with(&format!("{base_url}/problems/"))) {
-        faults.push("a Problem's type is not an address of this service".to_owned());
+    let page = format!("{base_url}/problems/{}", body["kind"].as_str().unwrap_or_default());
+    if body["type"] != page {
+        faults.push("a Problem's type is not the page of its kind at this service".to_owned());
     }
 }
 

@@ -14,7 +14,8 @@ async fn main() -> Result<(), StartError> {
 }
 
 async fn create(registration: &Registration, call: EntityCall) -> Result<Reply, Problem> {
-    let new = NewApplication::read(&call.body, call.entity.id(), call.now)?;
-    let created = registration.create(&caller(&call)?, new, &call.notes, call.now).await?;
+    let caller = caller(&call)?;
+    let new = NewApplication::read(&call.body, call.entity.id(), caller.scopes(), call.now)?;
+    let created = registration.create(&caller, new, &call.notes, call.now).await?;
     Reply::created(&created.view(call.now), &call.address_of("application", &created.application.client_id))
 }

@@ -33,6 +33,11 @@ impl<'a> Caller<'a> {
         self.entity().is_none_or(|entity| application.owner.as_ref() == Some(entity.id()))
     }
 
+    /// The scopes that the caller can give an application.
+    pub fn scopes(&self) -> Scopes {
+        self.0.map_or(Scopes::ALL, |(_, token)| token.scopes)
+    }
+
     /// Fails unless the token has all these scopes for all these entities, and the right to publish
     /// if that is among the rights. Every entity, `*`, is covered only by a token for every entity.
     pub fn check(&self, scopes: Scopes, entities: &Entities, may_publish: bool) -> Result<(), ApplicationError> {

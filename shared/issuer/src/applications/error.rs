@@ -97,7 +97,7 @@ impl From<ApplicationError> for Problem {
             }
             ApplicationError::Changed(current) => {
                 let detail = format!(
-                    "The application was changed by somebody else at this very moment, and its version is {current} by now; \
+                    "The application was changed by somebody else meanwhile, and its version is {current} by now; \
                      nothing was done. Look at it again, and repeat the request if it is still wanted."
                 );
                 Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)

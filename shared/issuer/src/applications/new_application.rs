@@ -9,6 +9,7 @@ use super::{
     application::Application,
     client_key::{ClientKey, MAX_KEYS},
     client_secret::{self, ClientSecret},
+    published,
 };
 use auth::{Entities, EntityId, NotAnEntity, Scope, Scopes};
 use base::{Random, Time, random};
@@ -63,11 +64,15 @@ impl NewApplication {
         keys.saturating_add(self.with_secret.into())
     }
 
-    /// Reads what an owner asks for at this moment.
-    pub fn read(body: &[u8], owner: &EntityId, now: Time) -> Result<Self, Problem> {
+    /// Reads what an owner asks for at this moment, with a token of these scopes. They are the
+    /// application's where a published client asks, which has no word for them.
+    pub fn read(body: &[u8], owner: &EntityId, of_token: Scopes, now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let name = body.required("name", "a text that people know the application by");
-        let wanted_scopes = body.required("scopes", "a list of scopes");
+        let is_published = published::take(&mut body, owner);
+        let scopes_are = "a list of scopes";
+        let wanted_scopes: Option<Vec<String>> =
+            if is_published { body.optional("scopes", scopes_are) } else { body.required("scopes", scopes_are) };
         let wanted_entities = body.optional("managingEntities", "a list of identifiers of managing entities");
         let may_publish = body.optional("mayPublish", "true or false").unwrap_or(false);
         let keys = body.optional("publicKeys", "a list of public keys, each a JSON Web Key");
@@ -75,7 +80,10 @@ impl NewApplication {
 
         let violations = &mut body.violations;
         let name = name.and_then(|text: String| violations.note("name", checked_name(&text)));
-        let scopes = wanted_scopes.map(|list: Vec<String>| scopes(&list, violations));
+        let scopes = match wanted_scopes {
+            Some(list) => Some(scopes(&list, violations)),
+            None => is_published.then_some(of_token),
+        };
         let wanted_entities = wanted_entities.unwrap_or_else(|| vec![owner.to_string()]);
         let entities = entities(wanted_entities, violations);
         let keys = keys.map(|list: Vec<Value>| public_keys(&list, now, violations)).unwrap_or_default();

@@ -32,11 +32,16 @@ const MAX_ENDED: usize = 6;
 pub struct AddedSecret {
     /// The application.
     pub client_id: String,
+    /// The application once more, under the name that published clients read.
+    pub id: String,
     /// The secret's identifier.
     pub secret_id: ClientSecretId,
     /// The secret.
     #[serde(serialize_with = "exposed")]
     pub client_secret: SecretText,
+    /// The secret once more, under the name that published clients read.
+    #[serde(serialize_with = "exposed")]
+    pub secret_key: SecretText,
     /// When the secret ends that was accepted until now, if one was.
     #[serde(rename = "previousSecretExpiresDate", skip_serializing_if = "Option::is_none")]
     pub previous_ends: Option<Time>,
@@ -72,7 +77,15 @@ impl Registration {
         match self.applications.leave(&application, &left, now).await? {
             Written::Lost(_) => Err(self.applications.lost(caller, client_id, notes).await),
             Written::Done(()) => {
-                Ok(AddedSecret { client_id: application.client_id, secret_id, client_secret, previous_ends })
+                let (id, secret_key) = (application.client_id.clone(), client_secret.clone());
+                Ok(AddedSecret {
+                    client_id: application.client_id,
+                    id,
+                    secret_id,
+                    client_secret,
+                    secret_key,
+                    previous_ends,
+                })
             }
         }
     }

@@ -14,7 +14,8 @@ use auth::{AuthorizedEntity, Entities, EntityId, Scopes, revocations};
 use base::Time;
 use storage::SecretBytes;
 use storage::table::{
-    Change, Delete, Key, Put, Query, Scan, Table, TableError, Transaction, Value, Written, absent, exists, is, less,
+    Change, Condition, Delete, Key, Put, Query, Scan, Table, TableError, Transaction, Value, Written, absent, exists,
+    is, less,
 };
 
 /// The sort key of every application.
@@ -127,6 +128,12 @@ impl Applications {
         self.0.write_all(Transaction::new().with_all(revoked).with(change), DOING).await
     }
 
+    /// Gives the application this name, if it is still as it was read.
+    pub(super) async fn set_name(&self, read: &Application, name: &str, now: Time) -> Result<Written<()>, TableError> {
+        let change = revision(read, is("name", name), now).set("name", name);
+        self.0.write(change, "renaming an application").await
+    }
+
     /// Gives the application the right to publish or takes it, if it is still as it was read. Taking
     /// the right revokes the tokens that have it.
     pub(super) async fn set_publishing(
@@ -136,13 +143,7 @@ impl Applications {
         now: Time,
     ) -> Result<Written<()>, TableError> {
         const DOING: &str = "changing an application's right to publish";
-        let next = read.version + 1;
-        let repeated = is("version", next).and(is("mayPublish", may_publish)).and(is("lastUpdate", now));
-        let change = Change::of(key(&read.client_id))
-            .set("mayPublish", may_publish)
-            .set("version", next)
-            .set("lastUpdate", now)
-            .only_if(is("version", read.version).or(repeated));
+        let change = revision(read, is("mayPublish", may_publish), now).set("mayPublish", may_publish);
         let revoked = if may_publish { None } else { Some(revocations::of_issued_tokens(&read.client_id, now)?) };
         self.0.write_all(Transaction::new().with_all(revoked).with(change), DOING).await
     }
@@ -170,9 +171,19 @@ impl Applications {
     }
 }
 
-/// The change of an application's credentials. Its condition also holds when this very change was
-/// written before: the SDK sends it again when an answer is lost, and its own first write must not
-/// look like another change.
+/// A change of an application that is still as it was read. Its condition also holds when this very
+/// change was written before, which `written` tells: the SDK sends it again when an answer is lost,
+/// and its own first write must not look like another change.
+fn revision(read: &Application, written: Condition, now: Time) -> Change {
+    let next = read.version + 1;
+    let repeated = is("version", next).and(is("lastUpdate", now)).and(written);
+    Change::of(key(&read.client_id))
+        .set("version", next)
+        .set("lastUpdate", now)
+        .only_if(is("version", read.version).or(repeated))
+}
+
+/// The change of an application's credentials.
 fn credential_change(
     read: &Application,
     left: &RemainingCredentials,
@@ -180,17 +191,8 @@ fn credential_change(
     doing: &'static str,
 ) -> Result<Change, TableError> {
     let (secrets, keys) = (Value::of(&left.secrets, doing)?, Value::of(&left.keys, doing)?);
-    let next = read.version + 1;
-    let repeated = is("version", next)
-        .and(is("secrets", secrets.clone()))
-        .and(is("keys", keys.clone()))
-        .and(is("lastUpdate", now));
-    let change = Change::of(key(&read.client_id))
-        .set("secrets", secrets)
-        .set("keys", keys)
-        .set("version", next)
-        .set("lastUpdate", now)
-        .only_if(is("version", read.version).or(repeated));
+    let written = is("secrets", secrets.clone()).and(is("keys", keys.clone()));
+    let change = revision(read, written, now).set("secrets", secrets).set("keys", keys);
     let days = days_of_removed(&read.last_used, left);
     Ok(days.fold(change, |change, credential| change.remove(("lastUsed", credential))))
 }

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::{application::Application, client_key::ClientKey, client_secret::ClientSecret};
-use auth::{Entities, EntityId};
+use auth::{Entities, OwnerView};
 use base::{ClientSecretId, Time};
 use storage::SecretText;
 
@@ -20,16 +20,21 @@ pub fn exposed<S: Serializer>(secret: &SecretText, serializer: S) -> Result<S::O
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationView<'a> {
     client_id: &'a str,
+    /// The client identifier once more, under the name that published clients read.
+    id: &'a str,
     /// Shown once, in the answer that makes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     client_secret: Option<&'a str>,
+    /// The secret once more, under the name that published clients read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret_key: Option<&'a str>,
     created_date: Time,
     last_update: Time,
     managing_entities: &'a Entities,
     may_publish: bool,
     name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    owner_identifier: Option<&'a EntityId>,
+    #[serde(flatten)]
+    owner: Option<OwnerView>,
     public_keys: Vec<KeyView<'a>>,
     scopes: Vec<&'static str>,
     secrets: Vec<SecretView<'a>>,
@@ -64,13 +69,15 @@ impl Application {
     pub fn view<'a>(&'a self, now: Time, client_secret: Option<&'a SecretText>) -> ApplicationView<'a> {
         ApplicationView {
             client_id: &self.client_id,
+            id: &self.client_id,
             client_secret: client_secret.map(SecretText::expose),
+            secret_key: client_secret.map(SecretText::expose),
             created_date: self.created_date,
             last_update: self.last_update,
             managing_entities: &self.entities,
             may_publish: self.may_publish,
             name: &self.name,
-            owner_identifier: self.owner.as_ref(),
+            owner: self.owner.as_ref().map(OwnerView::of),
             public_keys: self.keys.iter().map(|key| KeyView::of(key, &self.last_used)).collect(),
             scopes: self.scopes.iter().map(|scope| scope.as_str()).collect(),
             secrets: self.kept_secrets(now).map(|secret| SecretView::of(secret, &self.last_used)).collect(),

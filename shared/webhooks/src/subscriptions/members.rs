@@ -59,12 +59,19 @@ impl TryFrom<serde_json::Map<String, serde_json::Value>> for Reference {
     }
 }
 
+/// Besides the identifier, what clients send that were published for other platforms of this kind.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[expect(dead_code, reason = "clients send it, and nothing depends on it")]
 struct EntityReference {
     identifier: String,
-    #[expect(dead_code, reason = "clients send it, and nothing depends on it")]
     name: Option<String>,
+    r#type: Option<String>,
+    sub_type: Option<String>,
+    url_name: Option<String>,
+    image_identifier: Option<String>,
+    price_lookup_key: Option<String>,
+    metadata: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 impl About {
@@ -162,7 +169,8 @@ mod tests {
         let members = read(
             About::New,
             r#"{"name":"n","eventUrl":"https://example.com/","eventList":["booking.created","booking.created"],
-                "entity":{"identifier":"demo-hotel","name":"Demo"}}"#,
+                "entity":{"identifier":"demo-hotel","name":"Demo","type":"COMPANY","subType":"HOTEL","urlName":"demo",
+                          "imageIdentifier":"i","priceLookupKey":"STARTER_MONTHLY","metadata":{"a":[1]}}}"#,
         );
         let members = members.expect("good");
         assert_eq!(members.event_list.as_deref(), Some(&["booking.created".to_owned()][..]));

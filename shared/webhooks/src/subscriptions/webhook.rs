@@ -10,7 +10,7 @@ use super::{
     standing::Standing,
 };
 use crate::events::group;
-use auth::EntityId;
+use auth::{EntityId, OwnerView};
 use base::{Time, WebhookId};
 
 /// A subscription of an endpoint, as the table has it.
@@ -70,13 +70,16 @@ pub struct WebhookView {
     pub id: WebhookId,
     last_update: Time,
     name: String,
-    owner_identifier: EntityId,
+    #[serde(flatten)]
+    owner: OwnerView,
     /// Absent unless a secret signs that was replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_secret_expires_date: Option<Time>,
     /// Shown once, when the webhook is registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     signing_secret: Option<RevealedSecret>,
+    /// The owner once more, under the name that published clients read.
+    user_identifier: EntityId,
     version: u64,
 }
 
@@ -101,9 +104,10 @@ impl Webhook {
             id: self.id.clone(),
             last_update: self.last_update,
             name: self.name.clone(),
-            owner_identifier: self.owner_identifier.clone(),
+            owner: OwnerView::of(&self.owner_identifier),
             previous_secret_expires_date: self.previous_secret_ends.filter(|end| now < *end),
             signing_secret: None,
+            user_identifier: self.owner_identifier.clone(),
             version: self.version,
         }
     }

@@ -1,0 +1,87 @@
+//! Giving an application another name.
+
+use std::num::NonZeroU64;
+
+use super::{
+    application::Application, caller::Caller, error::ApplicationError, new_application::checked_name, published,
+    store::Applications,
+};
+use auth::EntityId;
+use base::{Time, audit::Notes};
+use problem::{JsonBody, Problem};
+use storage::Written;
+
+/// A change as an application's owner asks for it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Renaming {
+    /// The new name; the old one stays without it.
+    name: Option<String>,
+    /// The version that was read, if the owner says it.
+    version: Option<u64>,
+}
+
+impl Renaming {
+    /// Reads and checks a request's body.
+    pub fn read(body: &[u8], owner: &EntityId) -> Result<Self, Problem> {
+        let mut body = JsonBody::read(body)?;
+        let name = body.optional("name", "a text that people know the application by");
+        let name = name.and_then(|text: String| body.violations.note("name", checked_name(&text)));
+        let version = body.optional::<NonZeroU64>("version", "the version that was read, an integer of at least 1");
+        published::take(&mut body, owner);
+        body.finish()?;
+        Ok(Self { name, version: version.map(NonZeroU64::get) })
+    }
+}
+
+impl Applications {
+    /// Gives an application another name, and returns the application with it.
+    pub async fn rename(
+        &self,
+        caller: &Caller<'_>,
+        client_id: &str,
+        renaming: Renaming,
+        notes: &Notes,
+        now: Time,
+    ) -> Result<Application, ApplicationError> {
+        let mut application = self.show(caller, client_id, notes).await?;
+        caller.check_of(&application)?;
+        if renaming.version.is_some_and(|version| version != application.version) {
+            return Err(ApplicationError::Changed(application.version));
+        }
+        let Some(name) = renaming.name else { return Ok(application) };
+        match self.set_name(&application, &name, now).await? {
+            Written::Lost(_) => Err(self.lost(caller, client_id, notes).await),
+            Written::Done(()) => {
+                (application.name, application.last_update) = (name, now);
+                application.version += 1;
+                Ok(application)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &str) -> Result<Renaming, Problem> {
+        Renaming::read(body.as_bytes(), &EntityId::parse("demo-hotel").expect("an entity"))
+    }
+
+    #[test]
+    fn a_change_may_be_empty_and_may_say_the_owner_once_more() {
+        assert_eq!(read("{}").expect("good"), Renaming { name: None, version: None });
+        let published = r#"{"name":"n","version":3,"ownerIdentifier":"demo-hotel","ownerName":"Demo","ownerType":"COMPANY",
+                            "redirectUris":["https://example.com/"]}"#;
+        assert_eq!(read(published).expect("good"), Renaming { name: Some("n".into()), version: Some(3) });
+    }
+
+    #[test]
+    fn every_violation_of_a_change_is_listed() {
+        let body = r#"{"name":" ","version":0,"ownerIdentifier":"other","ownerType":1,"scopes":[]}"#;
+        let problem = read(body).expect_err("refused");
+        let fields: Vec<_> = problem.properties["violations"].as_array().into_iter().flatten().collect();
+        let fields: Vec<_> = fields.iter().filter_map(|violation| violation["field"].as_str()).collect();
+        assert_eq!(fields, ["name", "version", "ownerType", "ownerIdentifier", "scopes"]);
+    }
+}

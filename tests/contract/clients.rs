@@ -1,0 +1,97 @@
+//! Clients that nobody wrote for this service: those that generators make of its document, and one that was published for
+//! another platform of this kind.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Application, Behaviour, Entity, Receiver, Suite, node, python, tests};
+
+tests![
+    a_client_in_typescript_that_is_generated_compiles_and_sees_what_happens,
+    a_client_in_python_that_is_generated_compiles_and_sees_what_happens,
+    a_published_client_manages_webhooks_once_its_paths_are_rewritten,
+    a_published_client_manages_applications_once_its_paths_are_rewritten,
+];
+
+/// What a script has to know, to act for the entity as the platform's application.
+async fn settings(suite: &Suite, entity: &Entity, event_url: &str) -> Value {
+    let api = &suite.api;
+    let (id, secret) = Application::Platform.variables();
+    json!({
+        "address": api.address(),
+        "document": format!("{}/openapi.json", api.address()),
+        "clientId": api.env[id],
+        "clientSecret": api.env[secret],
+        "token": api.token(Application::Platform, "").await,
+        "entity": entity.id,
+        "eventUrl": event_url,
+    })
+}
+
+/// Has a generated client get a token, make a webhook, publish an event for it, look at the delivery, and be refused.
+async fn sees_what_happens(suite: &Suite, run: impl AsyncFnOnce(&Value) -> Value) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let settings = settings(suite, &entity, &receiver.on("/generated", [Behaviour::status(204)])).await;
+    let seen = run(&settings).await;
+    let received = receiver.until("/generated", 1).await.remove(0).json();
+    assert_eq!(received["data"], json!({ "booking": { "nights": 3 } }));
+    assert_eq!(seen["data"], received["data"]);
+    assert_eq!(seen["refusedToken"], json!(["invalid_client", "invalid-client"]));
+    assert_eq!(seen["enabled"], true);
+    assert_eq!(seen["delivery"], json!(["delivered", seen["webhook"], 204]));
+    assert_eq!(seen["attempts"], json!([204]));
+    assert_eq!(seen["problem"], json!([400, "invalid-request", ["type"]]));
+}
+
+async fn a_client_in_typescript_that_is_generated_compiles_and_sees_what_happens(suite: Arc<Suite>) {
+    sees_what_happens(&suite, async |settings| node("generated_client.js", settings).await).await;
+}
+
+async fn a_client_in_python_that_is_generated_compiles_and_sees_what_happens(suite: Arc<Suite>) {
+    sees_what_happens(&suite, async |settings| python("generated_client.py", settings).await).await;
+}
+
+/// What the published client reads while it manages things of this kind, each in all ways that it has.
+async fn managed(suite: &Suite, entity: &Entity, things: &str) -> Value {
+    let settings = settings(suite, entity, "https://receiver.example.com/hook").await;
+    let mut seen = python("published_client.py", &json!({ "things": things, "settings": settings })).await;
+    assert_eq!(seen["removed"]["success"], true);
+    seen["removed"] = seen["removed"]["id"].take();
+    seen
+}
+
+/// The owner as the published client has it.
+fn owned_by(entity: &Entity, seen: &Value) {
+    let owner = ["ownerIdentifier", "ownerName", "ownerType"].map(|name| &seen[name]);
+    assert_eq!(owner, [&json!(entity.id), &json!(entity.id), &json!("COMPANY")], "{seen}");
+}
+
+async fn a_published_client_manages_webhooks_once_its_paths_are_rewritten(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let seen = managed(&suite, &entity, "webhooks").await;
+    let catalogue = entity.get("/webhook/event/list").expect(200).await.json();
+    assert_eq!(seen["events"], catalogue);
+    let made = &seen["made"];
+    owned_by(&entity, made);
+    assert_eq!((&made["name"], &made["version"]), (&json!("Published"), &json!(1)));
+    assert_eq!((&made["eventList"], &made["userIdentifier"]), (&json!(["booking.created"]), &json!(entity.id)));
+    assert_eq!((&seen["loaded"], &seen["listed"]), (made, &json!([made])));
+    assert_eq!((&seen["changed"]["name"], &seen["changed"]["version"]), (&json!("Changed"), &json!(2)));
+    assert_eq!(seen["ofAnother"], "invalid-request");
+    assert_eq!((&seen["removed"], &seen["gone"]), (&made["id"], &json!("webhook-not-found")));
+}
+
+async fn a_published_client_manages_applications_once_its_paths_are_rewritten(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let seen = managed(&suite, &entity, "applications").await;
+    let (made, loaded) = (&seen["made"], &seen["loaded"]);
+    owned_by(&entity, made);
+    owned_by(&entity, loaded);
+    assert_eq!((&made["name"], &made["id"]), (&json!("Published"), &made["clientId"]));
+    assert_eq!((&loaded["id"], &seen["listed"]), (&made["id"], &json!([loaded])));
+    assert_eq!((&seen["changed"]["name"], &seen["changed"]["id"]), (&json!("Changed"), &made["id"]));
+    assert_eq!(seen["revoked"]["clientId"], made["clientId"]);
+    assert_ne!(seen["revoked"]["secretKey"], made["secretKey"]);
+    assert_eq!((&seen["removed"], &seen["gone"]), (&made["id"], &json!("application-not-found")));
+}

@@ -1,0 +1,83 @@
+"""What users of a generated client do: token, webhook, publish, show, and a publication that is refused."""
+
+import time
+from base64 import b64encode
+from typing import Any
+
+from waypost_client import AuthenticatedClient
+from waypost_client.api.deliveries import show_delivery
+from waypost_client.api.events import publish_event
+from waypost_client.api.tokens import token
+from waypost_client.api.webhooks import create_webhook
+from waypost_client.models import (
+    Delivery,
+    DeliveryStatus,
+    Problem,
+    Published,
+    PublishRequest,
+    PublishRequestData,
+    Token,
+    TokenError,
+    TokenRequest,
+    WebhookCreated,
+    WebhookRequest,
+)
+from waypost_client.types import Unset
+
+LONGEST = 60.0
+
+
+def delivered(client: AuthenticatedClient, entity: str, identifier: str) -> Delivery:
+    """The delivery, once it has arrived."""
+    end = time.monotonic() + LONGEST
+    while True:
+        shown = show_delivery.sync(entity, identifier, client=client)
+        assert isinstance(shown, Delivery), shown
+        if shown.status is DeliveryStatus.DELIVERED or time.monotonic() > end:
+            return shown
+        time.sleep(0.05)
+
+
+def use(settings: dict[str, str]) -> dict[str, Any]:
+    """What the client sees, in its own words."""
+    address, entity = settings["address"], settings["entity"]
+
+    def authenticated(credential: str, scheme: str) -> AuthenticatedClient:
+        # No proxy of the environment stands between.
+        return AuthenticatedClient(address, credential, prefix=scheme, httpx_args={"trust_env": False})
+
+    def asked(secret: str) -> Any:
+        credentials = b64encode(f"{settings['clientId']}:{secret}".encode()).decode()
+        request = TokenRequest(grant_type="client_credentials")
+        return token.sync(client=authenticated(credentials, "Basic"), body=request)
+
+    refused, granted = asked("wrong"), asked(settings["clientSecret"])
+    assert isinstance(refused, TokenError) and isinstance(granted, Token), (refused, granted)
+    client = authenticated(granted.access_token, "Bearer")
+
+    # `enabled` has a default, and is not asked for.
+    request = WebhookRequest(name="Generated", event_url=settings["eventUrl"], event_list=["booking.created"])
+    webhook = create_webhook.sync(entity, client=client, body=request)
+    assert isinstance(webhook, WebhookCreated), webhook
+
+    data = PublishRequestData.from_dict({"booking": {"nights": 3}})
+    published = publish_event.sync(
+        entity, client=client, body=PublishRequest(type_="booking.created", data=data)
+    )
+    assert isinstance(published, Published), published
+    delivery = delivered(client, entity, published.deliveries[0].delivery_identifier)
+
+    problem = publish_event.sync(entity, client=client, body=PublishRequest(type_="booking.creatd", data=data))
+    assert isinstance(problem, Problem), problem
+    violations = problem.properties.violations
+    assert not isinstance(violations, Unset), problem
+
+    return {
+        "refusedToken": [refused.error.value, refused.kind],
+        "enabled": webhook.enabled,
+        "webhook": webhook.id,
+        "delivery": [delivery.status.value, delivery.webhook_identifier, delivery.last_http_status],
+        "attempts": [attempt.http_status for attempt in delivery.attempts],
+        "data": delivery.event.data.to_dict(),
+        "problem": [problem.status, problem.kind, [violation.field for violation in violations]],
+    }

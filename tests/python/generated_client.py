@@ -1,0 +1,33 @@
+"""Makes a client of the served document with openapi-python-client, checks it and its use with mypy, and uses it: how the
+bundle is reached comes in as JSON, what the client saw goes out."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+USE = Path(__file__).parent / "generated" / "use.py"
+
+
+def run(*command, **options):
+    """Runs a program of the environment; what it complains of is the reason of a failure."""
+    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, check=False, **options)
+    if done.returncode:
+        sys.exit(f"{command[0]} fails:\n{done.stdout}{done.stderr}")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    settings, made = json.load(sys.stdin), Path(folder)
+    # Without the formatter, which would write for the Python that it is told of and not for this one.
+    (made / "settings.yaml").write_text("post_hooks: []\n")
+    generate = ["--url", settings["document"], "--output-path", made / "waypost_client", "--meta", "none"]
+    run("openapi_python_client", "generate", *generate, "--config", made / "settings.yaml", "--fail-on-warning")
+    # A library of the generator's choice has no types.
+    checks = ["--disable-error-code", "import-untyped", "--check-untyped-defs", "--cache-dir", made / "checked"]
+    run("mypy", *checks, made / "waypost_client", USE, env={**os.environ, "MYPYPATH": folder})
+    sys.path[:0] = [folder, str(USE.parent)]
+    from use import use
+
+    json.dump(use(settings), sys.stdout)
