@@ -21,7 +21,7 @@ use issuer::{
     },
     oauth::pepper::{Pepper, PepperSource},
 };
-use storage::{Allowances, SecretError, SecretText, Secrets, Table};
+use storage::{Allowances, Answers, KeyRings, SecretError, SecretText, Secrets, Table};
 
 const OPERATOR: Caller<'static> = Caller::of_operator();
 
@@ -29,6 +29,7 @@ const OPERATOR: Caller<'static> = Caller::of_operator();
 pub struct OperatorsApplications {
     applications: Applications,
     allowances: Allowances,
+    answers: Answers,
     secrets: Secrets,
     environment: String,
 }
@@ -92,9 +93,11 @@ impl OperatorsApplications {
 
     /// The applications in this table, of the deployment of this name with these secrets.
     pub fn new(table: &Table, secrets: Secrets, environment: &str) -> Self {
+        let rings = KeyRings::new(secrets.clone(), Arc::new(SystemClock));
         Self {
             applications: Applications::new(table.clone()),
             allowances: Allowances::new(table.clone()),
+            answers: Answers::sealed(table.clone(), rings, Arc::new(SystemRandom)),
             secrets,
             environment: environment.to_owned(),
         }
@@ -165,6 +168,7 @@ impl OperatorsApplications {
         Registration {
             applications: self.applications.clone(),
             allowances: self.allowances.clone(),
+            answers: self.answers.clone(),
             pepper: Pepper::new(PepperSource(self.secrets.clone()), Arc::new(SystemClock)),
             random: Arc::new(SystemRandom),
         }

@@ -34,6 +34,7 @@ mod geo_ip_providers;
 mod guesses;
 mod harness;
 mod health;
+mod idempotency;
 mod ingest;
 mod introspection;
 mod isolation;
@@ -125,6 +126,7 @@ fn main() -> ExitCode {
         sweep::TESTS,
         recover::TESTS,
         resend::TESTS,
+        idempotency::TESTS,
         receivers::TESTS,
         receivers_broken::TESTS,
         retries::TESTS,

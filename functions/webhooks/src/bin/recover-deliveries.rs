@@ -1,9 +1,10 @@
 //! POST …/webhook/{webhookIdentifier}/recover: has the failed and cancelled deliveries of a range attempted again.
 
-use function::{Service, StartError};
+use function::{Service, StartError, once};
 use functions_webhooks::webhook_id;
 use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
+use storage::Answers;
 use webhooks::{
     deliveries::{
         Deliveries,
@@ -21,6 +22,7 @@ async fn main() -> Result<(), StartError> {
         deliveries: Deliveries::new(service.table()),
         webhooks: Webhooks::new(service.table()),
         jobs: Jobs::new(service.table()),
+        answers: Answers::new(service.table()),
         retention: schedule.retention,
     };
     service.serve(endpoints::RECOVER_DELIVERIES, recovery, recover).await
@@ -28,5 +30,7 @@ async fn main() -> Result<(), StartError> {
 
 async fn recover(recovery: &Recovery, call: EntityCall) -> Result<Reply, Problem> {
     let range = RecoveryRange::read(&call.body, call.now)?;
-    Reply::accepted(&recovery.recover(&call.entity, &webhook_id(&call)?, range, call.now).await?)
+    let (webhook, once) = (webhook_id(&call)?, once(&call)?);
+    let recovered = recovery.recover(&call.entity, &webhook, range, once.as_ref(), call.now).await?;
+    Ok(Reply::accepted(&recovered)?.replayed(recovered.is_repeated()))
 }

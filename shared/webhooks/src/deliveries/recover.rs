@@ -10,7 +10,7 @@ use crate::subscriptions::Webhooks;
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
 use problem::{JsonBody, Problem};
-use storage::TableError;
+use storage::{Answered, Answers, Once, TableError};
 
 /// The most deliveries that are counted, which takes a few calls of the table. Deliveries beyond it are recovered, too.
 const MAX_COUNT: usize = 10_000;
@@ -25,6 +25,8 @@ pub struct Recovery {
     pub webhooks: Webhooks,
     /// The jobs that recover them.
     pub jobs: Jobs,
+    /// Repeats the answer for an idempotency key.
+    pub answers: Answers,
     /// Older deliveries count as gone, though the table may still have them for days.
     pub retention: Duration,
 }
@@ -45,12 +47,24 @@ pub struct Recovered {
 }
 
 impl Recovery {
-    /// Has the failed and cancelled deliveries of a range attempted again, and counts them.
+    /// Has the failed and cancelled deliveries of a range attempted again, once for an idempotency key, and counts them.
     pub async fn recover(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
+        range: RecoveryRange,
+        once: Option<&Once>,
+        now: Time,
+    ) -> Result<Answered<Recovered>, DeliveryError> {
+        self.answers.once(once, now, self.begin(entity, webhook, range, once, now)).await
+    }
+
+    async fn begin(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
         RecoveryRange { since, until }: RecoveryRange,
+        once: Option<&Once>,
         now: Time,
     ) -> Result<Recovered, DeliveryError> {
         let since = since.max(now - self.retention);
@@ -58,8 +72,11 @@ impl Recovery {
         let mut ranges = self.jobs.ranges(webhook).await?;
         ranges.ask(since, until)?;
         let recovered = self.count(webhook, ranges.left_between(since, until)).await?;
+        let record = self.answers.record(once, &recovered, webhook, now).await?;
         if recovered.count > 0 {
-            self.jobs.recover(entity, webhook, (since, until), now).await?;
+            self.jobs.recover(entity, webhook, (since, until), record, now).await?;
+        } else {
+            self.jobs.nothing_to_recover(record).await?;
         }
         tracing::info!(webhookId = %webhook, count = recovered.count, "asked to recover");
         Ok(recovered)

@@ -12,7 +12,8 @@ use super::{
     store::Deliveries,
 };
 use base::{DeliveryId, Time, WebhookId};
-use storage::table::{Change, TableError, Written, absent, is, more};
+use storage::table::{Change, TableError, Transaction, Written, absent, is, more};
+use storage::{OnceError, Record};
 
 const REOPENING: &str = "reopening a delivery";
 const CANCELLING: &str = "cancelling a delivery";
@@ -36,9 +37,14 @@ fn reopening(seen: &Delivery, now: Time, due: Time) -> Change {
         .only_if(more("expiresAt", now.as_seconds()))
 }
 
+/// A final delivery gets a fresh schedule; the caller announces it.
+pub(super) fn reopening_now(seen: &Delivery, now: Time) -> Change {
+    reopening(seen, now, now + GRACE)
+}
+
 /// An open delivery's next attempt becomes due now, and the time that the schedule had for it is remembered. An attempt
 /// that was put off is the schedule's own, so it has no such time.
-fn attempt_now(seen: &HeadItem, now: Time) -> Change {
+pub(super) fn attempt_now(seen: &HeadItem, now: Time) -> Change {
     let scheduled = seen.delivery.next_attempt_date.filter(|_| seen.resume_at.is_none() && !seen.put_off);
     let change = Change::of((seen.pk.clone(), HEAD.to_owned()))
         .set_some("resumeAt", scheduled)
@@ -54,19 +60,31 @@ fn attempt_now(seen: &HeadItem, now: Time) -> Change {
 }
 
 impl Deliveries {
-    /// Gives a final delivery a fresh schedule; the caller announces it. Lost when it is not as it was read.
-    pub(super) async fn reopen(&self, seen: &Delivery, now: Time) -> Result<Written<HeadItem>, TableError> {
-        self.table.write_together_and_read(reopening(seen, now, now + GRACE), REOPENING).await
+    /// Makes a change with which a delivery is sent again, together with the record of the request for it; the caller
+    /// announces the delivery. The head comes back only where there is no record. Lost when it is not as it was read;
+    /// the record is written even then, since the change that came first counts.
+    pub(super) async fn ask_again(
+        &self,
+        change: Option<Change>,
+        record: Option<Record>,
+    ) -> Result<Option<Written<Option<HeadItem>>>, OnceError> {
+        let Some(change) = change else {
+            self.table.write_recorded(Transaction::new(), record, REOPENING).await?;
+            return Ok(None);
+        };
+        if record.is_none() {
+            return Ok(Some(self.table.write_together_and_read(change, REOPENING).await?.map(Some)));
+        }
+        let written = self.table.write_recorded(Transaction::new().with(change), record.clone(), REOPENING).await?;
+        if !written.is_done() {
+            self.table.write_recorded(Transaction::new(), record, REOPENING).await?;
+        }
+        Ok(Some(written.map(|()| None)))
     }
 
-    /// The same; the sweep announces it.
+    /// Gives a final delivery a fresh schedule; the sweep announces it. Lost when it is not as it was read.
     pub(super) async fn reopen_for_sweep(&self, seen: &Delivery, now: Time) -> Result<Written<()>, TableError> {
         self.table.write_together(reopening(seen, now, now), REOPENING).await
-    }
-
-    /// Makes the next attempt of an open delivery due now; the caller announces it. Lost when it is not as it was read.
-    pub(super) async fn hasten(&self, seen: &HeadItem, now: Time) -> Result<Written<HeadItem>, TableError> {
-        self.table.write_together_and_read(attempt_now(seen, now), REOPENING).await
     }
 
     /// Ends a delivery that waits for a removed webhook. Lost when it is claimed at this moment: its worker ends it.

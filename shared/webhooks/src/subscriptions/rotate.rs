@@ -16,7 +16,7 @@ use super::{
 };
 use auth::AuthorizedEntity;
 use base::{SharedClock, SharedRandom, Time, WebhookId};
-use storage::KeyRings;
+use storage::{Answered, Answers, KeyRings, Once};
 
 /// How long a secret signs after it was replaced.
 pub const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
@@ -28,6 +28,8 @@ const TRIES: usize = 2 * MAX_LIVE;
 pub struct Rotation {
     /// The webhooks that exist.
     pub webhooks: Webhooks,
+    /// Repeats the answer for an idempotency key.
+    pub answers: Answers,
     /// Seals the secrets.
     pub rings: KeyRings,
     /// Gives the beginning of the overlap.
@@ -45,8 +47,22 @@ pub struct Rotated {
 }
 
 impl Rotation {
-    /// Replaces a webhook's signing secret.
-    pub async fn rotate(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<Rotated, WebhookError> {
+    /// Replaces a webhook's signing secret, once for an idempotency key.
+    pub async fn rotate(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &WebhookId,
+        once: Option<&Once>,
+    ) -> Result<Answered<Rotated>, WebhookError> {
+        self.answers.once(once, self.clock.now(), self.replace(entity, id, once)).await
+    }
+
+    async fn replace(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &WebhookId,
+        once: Option<&Once>,
+    ) -> Result<Rotated, WebhookError> {
         for _ in 0..TRIES {
             let found = self.webhooks.find(entity, id).await?.ok_or(WebhookError::NotFound)?;
             let now = self.clock.now();
@@ -54,10 +70,11 @@ impl Rotation {
             let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), id);
             let secrets = replaced(&found.secrets, sealed, now)?;
             let change = revision::secrets(&found, &secrets, now)?;
-            if self.webhooks.change(entity, id, change).await?.is_done() {
+            let rotated = Rotated { signing_secret: secret.reveal(), previous_secret_expires_date: now + OVERLAP };
+            let record = self.answers.record(once, &rotated, id, now).await?;
+            if self.webhooks.change_once(change, record).await?.is_done() {
                 tracing::info!(webhookId = %id, entity = %entity.id(), live = secrets.len(), "replaced a signing secret");
-                let (signing_secret, previous_secret_expires_date) = (secret.reveal(), now + OVERLAP);
-                return Ok(Rotated { signing_secret, previous_secret_expires_date });
+                return Ok(rotated);
             }
         }
         Err(WebhookError::NeverStill)

@@ -8,7 +8,8 @@ use super::{
 use crate::deliveries::error::DeliveryError;
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
-use storage::table::{Delete, Put, Table, TableError, Written, is, is_new};
+use storage::table::{Delete, Put, Table, TableError, Transaction, Written, is, is_new};
+use storage::{OnceError, Record};
 
 /// How often a write is tried again when others meet it.
 pub(super) const TRIES: usize = 20;
@@ -48,12 +49,13 @@ impl Jobs {
     }
 
     /// Has a range of a webhook's failed and cancelled deliveries recovered; a range that is being recovered already is
-    /// not begun again.
+    /// not begun again. The record of the request for it, if that has an idempotency key, is written with the job.
     pub(in crate::deliveries) async fn recover(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         (since, until): (Time, Time),
+        record: Option<Record>,
         now: Time,
     ) -> Result<(), DeliveryError> {
         self.ask_for_turn(entity.id(), now).await?;
@@ -64,29 +66,45 @@ impl Jobs {
             let Work::Recover(ranges) = &mut item.work else {
                 return Err(TableError::Missing("the ranges of a recovery").into());
             };
-            if !ranges.ask(since, until)? || self.write(&mut item).await?.is_done() {
+            if !ranges.ask(since, until)? {
+                return Ok(self.nothing_to_recover(record).await?);
+            }
+            let write = Transaction::new().with(item.next()?);
+            if self.0.write_recorded(write, record.clone(), WRITING).await?.is_done() {
                 return Ok(());
             }
         }
         Err(TableError::code(WRITING, "TransactionConflict").into())
     }
 
+    /// Writes the record of a request to recover for which there is nothing to do.
+    pub(in crate::deliveries) async fn nothing_to_recover(&self, record: Option<Record>) -> Result<(), OnceError> {
+        self.0.write_recorded(Transaction::new(), record, WRITING).await.map(drop)
+    }
+
     pub(super) async fn get(&self, pk: &str, sk: &str) -> Result<Option<JobItem>, TableError> {
         self.0.get((pk.to_owned(), sk.to_owned()), true, TAKING).await
     }
 
-    /// Writes an item; lost when the table has another version than was read. Version 0 is an item that is not there
-    /// yet.
+    /// Writes an item; lost when the table has another version than was read.
     pub(super) async fn write(&self, item: &mut JobItem) -> Result<Written<()>, TableError> {
-        let read = item.version;
-        item.version += 1;
-        let unchanged = if read == 0 { is_new() } else { is("version", read) };
-        self.0.write(Put::item(item, WRITING)?.only_if(unchanged), WRITING).await
+        self.0.write(item.next()?, WRITING).await
     }
 
     /// Removes an item; lost when the table has another version than was read.
     pub(super) async fn remove(&self, item: &JobItem) -> Result<Written<()>, TableError> {
         let delete = Delete::of((item.pk.clone(), item.sk.clone())).only_if(is("version", item.version));
         self.0.write(delete, REMOVING).await
+    }
+}
+
+impl JobItem {
+    /// The write of the item's next version, on condition that the table has the version that was read. Version 0 is an
+    /// item that is not there yet.
+    fn next(&mut self) -> Result<Put, TableError> {
+        let read = self.version;
+        self.version += 1;
+        let unchanged = if read == 0 { is_new() } else { is("version", read) };
+        Ok(Put::item(self, WRITING)?.only_if(unchanged))
     }
 }
