@@ -215,7 +215,8 @@ async fn a_repeated_request_gets_the_first_answer_and_makes_nothing_new(suite: A
         if wanted != Wanted::Key && wanted != Wanted::ClientSecret {
             let other = asked.call(&entity, "other").expect(asked.status).await;
             assert!(!is_replayed(&other) && other.text() != first.text(), "{wanted:?}: {}", other.exchange);
-            assert_eq!(asked.count(&entity).await, before + 2, "{wanted:?}");
+            // So many signing secrets may live at once that a further one may end another.
+            assert!(wanted == Wanted::SigningSecret || asked.count(&entity).await == before + 2, "{wanted:?}");
         }
     }
 }

@@ -37,14 +37,9 @@ fn reopening(seen: &Delivery, now: Time, due: Time) -> Change {
         .only_if(more("expiresAt", now.as_seconds()))
 }
 
-/// A final delivery gets a fresh schedule; the caller announces it.
-pub(super) fn reopening_now(seen: &Delivery, now: Time) -> Change {
-    reopening(seen, now, now + GRACE)
-}
-
 /// An open delivery's next attempt becomes due now, and the time that the schedule had for it is remembered. An attempt
 /// that was put off is the schedule's own, so it has no such time.
-pub(super) fn attempt_now(seen: &HeadItem, now: Time) -> Change {
+fn attempt_now(seen: &HeadItem, now: Time) -> Change {
     let scheduled = seen.delivery.next_attempt_date.filter(|_| seen.resume_at.is_none() && !seen.put_off);
     let change = Change::of((seen.pk.clone(), HEAD.to_owned()))
         .set_some("resumeAt", scheduled)
@@ -60,31 +55,47 @@ pub(super) fn attempt_now(seen: &HeadItem, now: Time) -> Change {
 }
 
 impl Deliveries {
-    /// Makes a change with which a delivery is sent again, together with the record of the request for it; the caller
-    /// announces the delivery. The head comes back only where there is no record. Lost when it is not as it was read;
-    /// the record is written even then, since the change that came first counts.
-    pub(super) async fn ask_again(
+    /// Gives a final delivery a fresh schedule; the caller announces it. Lost when it is not as it was read.
+    pub(super) async fn reopen(
         &self,
-        change: Option<Change>,
+        seen: &Delivery,
         record: Option<Record>,
-    ) -> Result<Option<Written<Option<HeadItem>>>, OnceError> {
-        let Some(change) = change else {
-            self.table.write_recorded(Transaction::new(), record, REOPENING).await?;
-            return Ok(None);
-        };
+        now: Time,
+    ) -> Result<Written<Option<HeadItem>>, OnceError> {
+        self.ask_again(reopening(seen, now, now + GRACE), record).await
+    }
+
+    /// The same; the sweep announces it.
+    pub(super) async fn reopen_for_sweep(&self, seen: &Delivery, now: Time) -> Result<Written<()>, TableError> {
+        self.table.write_together(reopening(seen, now, now), REOPENING).await
+    }
+
+    /// Makes the next attempt of an open delivery due now; the caller announces it. Lost when it is not as it was read.
+    pub(super) async fn hasten(
+        &self,
+        seen: &HeadItem,
+        record: Option<Record>,
+        now: Time,
+    ) -> Result<Written<Option<HeadItem>>, OnceError> {
+        self.ask_again(attempt_now(seen, now), record).await
+    }
+
+    /// Makes a change that somebody asked for, together with the record of the request. The head is read back only where
+    /// there is no record. Where the change is lost, the one that came first counts, so that the record is written.
+    async fn ask_again(&self, change: Change, record: Option<Record>) -> Result<Written<Option<HeadItem>>, OnceError> {
         if record.is_none() {
-            return Ok(Some(self.table.write_together_and_read(change, REOPENING).await?.map(Some)));
+            return Ok(self.table.write_together_and_read(change, REOPENING).await?.map(Some));
         }
         let written = self.table.write_recorded(Transaction::new().with(change), record.clone(), REOPENING).await?;
         if !written.is_done() {
-            self.table.write_recorded(Transaction::new(), record, REOPENING).await?;
+            self.leave_as_is(record).await?;
         }
-        Ok(Some(written.map(|()| None)))
+        Ok(written.map(|()| None))
     }
 
-    /// Gives a final delivery a fresh schedule; the sweep announces it. Lost when it is not as it was read.
-    pub(super) async fn reopen_for_sweep(&self, seen: &Delivery, now: Time) -> Result<Written<()>, TableError> {
-        self.table.write_together(reopening(seen, now, now), REOPENING).await
+    /// Writes the record of a request that changes nothing.
+    pub(super) async fn leave_as_is(&self, record: Option<Record>) -> Result<(), OnceError> {
+        self.table.write_recorded(Transaction::new(), record, REOPENING).await.map(drop)
     }
 
     /// Ends a delivery that waits for a removed webhook. Lost when it is claimed at this moment: its worker ends it.

@@ -6,7 +6,6 @@ use super::{
     item::HeadItem,
     notice::Notice,
     queue::{Lane, Queue},
-    reopen::{attempt_now, reopening_now},
     store::Deliveries,
 };
 use crate::subscriptions::{WebhookError, Webhooks};
@@ -100,13 +99,15 @@ impl Resending {
         }
         let now = self.clock.now();
         let step = Step::of(head, now);
-        let change = match step {
-            Step::Reopen => Some(reopening_now(&head.delivery, now)),
-            Step::AttemptNow => Some(attempt_now(head, now)),
-            Step::Announce | Step::Nothing => None,
-        };
         let record = self.answers.record(once, &(), id, now).await?;
-        let changed = self.deliveries.ask_again(change, record).await?;
+        let changed = match step {
+            Step::Reopen => Some(self.deliveries.reopen(&head.delivery, record, now).await?),
+            Step::AttemptNow => Some(self.deliveries.hasten(head, record, now).await?),
+            Step::Announce | Step::Nothing => {
+                self.deliveries.leave_as_is(record).await?;
+                None
+            }
+        };
         let done = changed.as_ref().is_some_and(Written::is_done);
         if done || step == Step::Announce {
             let notice = Notice::of(&head.delivery, head.delivery.attempt_count.saturating_add(1));

@@ -69,7 +69,7 @@ impl Jobs {
             if !ranges.ask(since, until)? {
                 return Ok(self.nothing_to_recover(record).await?);
             }
-            let write = Transaction::new().with(item.next()?);
+            let write = Transaction::new().with(next_version(&mut item)?);
             if self.0.write_recorded(write, record.clone(), WRITING).await?.is_done() {
                 return Ok(());
             }
@@ -86,9 +86,10 @@ impl Jobs {
         self.0.get((pk.to_owned(), sk.to_owned()), true, TAKING).await
     }
 
-    /// Writes an item; lost when the table has another version than was read.
+    /// Writes an item; lost when the table has another version than was read. Version 0 is an item that is not there
+    /// yet.
     pub(super) async fn write(&self, item: &mut JobItem) -> Result<Written<()>, TableError> {
-        self.0.write(item.next()?, WRITING).await
+        self.0.write(next_version(item)?, WRITING).await
     }
 
     /// Removes an item; lost when the table has another version than was read.
@@ -98,13 +99,9 @@ impl Jobs {
     }
 }
 
-impl JobItem {
-    /// The write of the item's next version, on condition that the table has the version that was read. Version 0 is an
-    /// item that is not there yet.
-    fn next(&mut self) -> Result<Put, TableError> {
-        let read = self.version;
-        self.version += 1;
-        let unchanged = if read == 0 { is_new() } else { is("version", read) };
-        Ok(Put::item(self, WRITING)?.only_if(unchanged))
-    }
+/// The write of an item on condition of the version that was read.
+fn next_version(item: &mut JobItem) -> Result<Put, TableError> {
+    let read = item.version;
+    item.version += 1;
+    Ok(Put::item(item, WRITING)?.only_if(if read == 0 { is_new() } else { is("version", read) }))
 }
