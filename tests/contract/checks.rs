@@ -15,7 +15,8 @@ tests![
 
 /// The values of the paths' parameters: identifiers that are well-formed and that no delivery, webhook, application, secret or
 /// key has, and a payment provider that the tests' bundles have.
-const PARAMETERS: [(&str, &str); 6] = [
+const PARAMETERS: [(&str, &str); 7] = [
+    ("{eventIdentifier}", "evt_00000000000000000000000000"),
     ("{deliveryIdentifier}", "dlv_00000000000000000000000000"),
     ("{webhookIdentifier}", "whk_00000000000000000000000000"),
     ("{clientId}", "app0000000000000000000000"),
@@ -46,8 +47,10 @@ const TABLE: &[Row] = &[
     ("changeWebhook", Some(nothing), 404),
     ("removeWebhook", None, 404),
     ("rotateWebhookSecret", Some(nothing), 404),
+    ("endPreviousSecret", None, 404),
     ("testWebhook", Some(nothing), 404),
     ("webhookStats", None, 404),
+    ("showEvent", None, 404),
     ("showDelivery", None, 404),
     ("listDeliveries", None, 200),
     ("resendDelivery", Some(nothing), 404),

@@ -7,13 +7,15 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::harness::{Receiver, Suite, tests};
+use crate::harness::{Entity, Receiver, Suite, tests};
 
 tests![
     the_catalogue_is_complete_and_without_doubles,
     the_catalogue_covers_every_area,
     the_catalogue_is_the_same_for_every_entity_and_every_time,
     every_type_of_the_catalogue_can_be_published_but_the_services_own,
+    a_webhook_for_a_group_gets_its_types_and_no_others,
+    an_unknown_type_is_answered_with_its_name_what_it_may_have_meant_and_where_all_types_are,
 ];
 
 async fn catalogue(suite: &Suite) -> Vec<Value> {
@@ -80,4 +82,69 @@ async fn every_type_of_the_catalogue_can_be_published_but_the_services_own(suite
     let wanting = json!({ "name": "own", "eventUrl": receiver.url("/"), "eventList": own });
     entity.hook_with(wanting).await;
     assert_eq!(own.len(), 7, "{own:?}");
+}
+
+/// The webhooks that get an event of this type, in the order of their identifiers.
+async fn subscribers(entity: &Entity, kind: &str) -> Vec<String> {
+    let published = entity.publish_of_type(kind, json!({})).await.json();
+    let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so");
+    let webhook = |delivery: &Value| delivery["webhookIdentifier"].as_str().expect("openapi.yaml says so").to_owned();
+    let mut webhooks: Vec<_> = deliveries.iter().map(webhook).collect();
+    webhooks.sort_unstable();
+    webhooks
+}
+
+async fn a_webhook_for_a_group_gets_its_types_and_no_others(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = async |list: Value| {
+        let wanting = json!({ "name": "group", "eventUrl": receiver.url("/"), "eventList": list });
+        entity.hook_with(wanting).await
+    };
+    let bookings = hook(json!(["booking.*", "booking.created", "payee.updated"])).await;
+    let notes = hook(json!(["booking.note.*"])).await;
+    assert_eq!(bookings.json["eventList"], json!(["booking.*", "booking.created", "payee.updated"]), "as it was given");
+    for (kind, expected) in [
+        ("booking.created", vec![&bookings]),
+        ("booking.note.added", vec![&bookings, &notes]),
+        ("payee.updated", vec![&bookings]),
+        ("payee.created", vec![]),
+        ("inventory.booking_window.updated", vec![]),
+    ] {
+        let expected: Vec<_> = expected.iter().map(|hook| hook.id.clone()).collect();
+        assert_eq!(subscribers(&entity, kind).await, expected, "{kind}");
+    }
+    entity.changed(&notes.id, json!({ "eventList": ["payee.*"] })).await;
+    assert_eq!(entity.webhook(&notes.id).await["eventList"], json!(["payee.*"]));
+    assert_eq!(subscribers(&entity, "payee.created").await, [notes.id.clone()]);
+    assert_eq!(subscribers(&entity, "booking.note.added").await, [bookings.id]);
+}
+
+async fn an_unknown_type_is_answered_with_its_name_what_it_may_have_meant_and_where_all_types_are(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let wanting = |kind: &str| json!({ "name": "x", "eventUrl": "https://hooks.example.com/", "eventList": [kind] });
+    for (kind, meant) in
+        [("booking.create", "booking.created"), ("bookings.*", "booking.*"), ("booking", "booking.*"), ("*", "")]
+    {
+        let problem = entity.post("/webhook").json(&wanting(kind)).refused(400, "invalid-request").await;
+        let detail = problem["detail"].as_str().expect("openapi.yaml says so");
+        assert!(detail.starts_with("`eventList[0]`") && detail.contains(&format!("`{kind}`")), "{detail}");
+        assert!(detail.contains(meant), "{detail}");
+        let address = entity.path("/webhook/event/list");
+        assert!(detail.contains(&address), "{detail}");
+        entity.api().get(address).expect(401).await;
+    }
+    let published = json!({ "type": "booking.create", "data": {} });
+    let publishing = entity.post("/webhook/event").json(&published).refused(400, "invalid-request").await;
+    let listing = entity.get("/webhook/delivery/list?type=booking.create").refused(400, "invalid-request").await;
+    for problem in [publishing, listing] {
+        let detail = problem["detail"].as_str().expect("openapi.yaml says so");
+        assert!(detail.contains("`booking.create` is none; near it: booking.created"), "{detail}");
+    }
+    // A group stands for types that are wanted, and an event is of one type.
+    for call in [
+        entity.post("/webhook/event").json(&json!({ "type": "booking.*", "data": {} })),
+        entity.get("/webhook/delivery/list?type=booking.*"),
+    ] {
+        call.refused(400, "invalid-request").await;
+    }
 }

@@ -56,6 +56,14 @@ async fn the_webhooks_deliveries_and_applications_of_the_first_release_are_there
             assert_eq!(json!(attempts), delivery["attemptCount"], "{delivery}");
         }
     }
+    // Its events are shown, each with one delivery for each webhook that wanted it.
+    let first = facts["deliveries"]["delivered"][0].as_str().expect("a text");
+    let event = entity.delivery(first).await["event"].clone();
+    let path = format!("/webhook/event/{}", event["id"].as_str().expect("openapi.yaml says so"));
+    let shown = entity.get(&path).expect(200).await.json();
+    assert_eq!(shown["data"], event["data"]);
+    let deliveries = shown["deliveries"].as_array().expect("openapi.yaml says so");
+    assert!(deliveries.iter().any(|delivery| delivery["id"] == first), "{shown:#}");
     bundle.cut_power().await;
 }
 

@@ -24,6 +24,7 @@ mod crash_points;
 mod deliveries;
 mod delivery_list;
 mod dispatching;
+mod event_shown;
 mod events;
 mod forged_tokens;
 mod former_data;
@@ -162,6 +163,7 @@ fn main() -> ExitCode {
         forged_tokens::TESTS,
         former_data::TESTS,
         audit::TESTS,
+        event_shown::TESTS,
         events::TESTS,
         geo_ip::TESTS,
         sam::TESTS,

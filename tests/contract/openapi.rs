@@ -171,7 +171,8 @@ async fn what_is_made_can_be_followed_to_where_it_is_shown_changed_and_removed(s
     for (from, targets) in [
         ("createWebhook", vec!["showWebhook", "changeWebhook", "removeWebhook", "rotateWebhookSecret", "testWebhook"]),
         ("createWebhook", vec!["recoverDeliveries", "webhookStats", "listDeliveries"]),
-        ("publishEvent", vec!["showDelivery", "resendDelivery"]),
+        ("rotateWebhookSecret", vec!["endPreviousSecret"]),
+        ("publishEvent", vec!["showEvent", "showDelivery", "resendDelivery"]),
         ("testWebhook", vec!["showDelivery", "resendDelivery"]),
         ("listDeliveries", vec!["showDelivery", "resendDelivery", "listDeliveries"]),
         (

@@ -27,7 +27,7 @@ async fn a_path_that_does_not_exist_is_not_found(suite: Arc<Suite>) {
         "/api/managing-entity/demo-hotel/Webhook/list",
         "/api/managing-entity/demo-hotel/webhook%2Flist",
         "/api/managing-entity/demo-hotel/webhook/delivery/",
-        "/api/managing-entity/demo-hotel/webhook/event/lists",
+        "/api/managing-entity/demo-hotel/webhook/event/list/more",
         "/oauth2",
         "/oauth2/Token",
         "/oauth2/token/",

@@ -78,6 +78,7 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
             "show-webhook" | "change-webhook" | "remove-webhook" | "rotate-webhook-secret" | "test-webhook" => {
                 404.into()
             }
+            "end-previous-secret" | "show-event" => 404.into(),
             "show-application"
             | "remove-application"
             | "add-application-secret"

@@ -98,6 +98,7 @@ async fn a_missing_and_a_foreign_webhook_look_missing_to_every_operation(suite: 
             entity.change(id, &json!({})),
             entity.remove(id),
             entity.rotate(id),
+            entity.end_previous_secret(id),
             entity.test(id),
         ] {
             call.refused(404, "webhook-not-found").await;
@@ -349,15 +350,15 @@ async fn changes_at_once_without_a_version_are_all_made_and_lose_no_secret(suite
 async fn a_change_and_a_new_secret_at_once_are_both_made(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    let (secrets, changed) = tokio::join!(
-        join_all((0..3).map(|_| entity.new_secret(&hook.id))),
+    let (secret, changed) = tokio::join!(
+        entity.new_secret(&hook.id),
         join_all((0..20).map(|number| entity.changed(&hook.id, json!({ "name": format!("number {number}") })))),
     );
     assert_eq!(changed.len(), 20);
     assert_eq!(entity.webhook(&hook.id).await["version"], 21);
     entity.publish(json!({})).await;
     let received = receiver.until("/", 1).await.remove(0);
-    for secret in secrets.iter().chain([&hook.secret]) {
+    for secret in [&secret, &hook.secret] {
         assert!(is_signed_by(&received, secret), "a secret was lost");
     }
 }

@@ -1,13 +1,16 @@
-//! Replacing a webhook's signing secret: the old one and the new one both sign for a day.
+//! Replacing a webhook's signing secret: the old one and the new one both sign for a day, or for as long as the owner
+//! wants, and the old one ends at once when the owner says so.
 
 use std::{collections::HashSet, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use futures::future::join_all;
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::harness::{
-    ApiResponse, Behaviour, Entity, Received, Receiver, Suite, is_signed_by, now, python, secret_of, tests, time,
+use crate::{
+    harness::{Behaviour, Entity, Hook, Received, Receiver, Suite, is_signed_by, now, python, secret_of, tests, time},
+    webhooks::fields,
 };
 
 tests![
@@ -15,9 +18,13 @@ tests![
     both_signatures_verify_in_the_standard_library,
     a_secret_is_shown_once_and_never_again,
     a_new_secret_changes_when_the_webhook_was_changed_and_not_its_version,
-    at_most_five_secrets_sign_at_once,
-    of_twenty_rotations_at_once_as_many_are_made_as_there_is_room_for,
-    a_secret_that_has_ended_signs_nothing_and_makes_room,
+    a_rotation_while_two_secrets_sign_ends_the_older_one_at_once,
+    of_rotations_at_once_the_last_two_secrets_sign,
+    a_secret_that_has_ended_signs_nothing,
+    secrets_that_the_release_before_let_sign_go_on_until_they_end,
+    the_owner_says_how_long_the_old_secret_signs,
+    the_previous_secret_is_ended_at_once_and_the_webhook_says_so,
+    only_the_owner_ends_a_secret,
     a_rotation_needs_no_body,
 ];
 
@@ -45,13 +52,6 @@ async fn a_new_secret_signs_at_once_and_the_old_one_signs_beside_it(suite: Arc<S
     let received = delivered(&entity, &receiver).await;
     assert!(is_signed_by(&received, &new) && is_signed_by(&received, &hook.secret));
     assert_eq!(signatures(&received), 2);
-
-    let newest = entity.new_secret(&hook.id).await;
-    let received = delivered(&entity, &receiver).await;
-    for secret in [&newest, &new, &hook.secret] {
-        assert!(is_signed_by(&received, secret));
-    }
-    assert_eq!(signatures(&received), 3);
 }
 
 async fn both_signatures_verify_in_the_standard_library(suite: Arc<Suite>) {
@@ -92,7 +92,8 @@ async fn a_secret_is_shown_once_and_never_again(suite: Arc<Suite>) {
         let key = secret.trim_start_matches("whsec_");
         assert!(texts.iter().all(|text| !text.contains(key)), "a secret was shown again");
     }
-    assert!(texts[1..].iter().all(|text| !text.contains("ecret")), "{texts:#?}");
+    let of_secrets = |text: &str| text.replace("previousSecretExpiresDate", "").contains("ecret");
+    assert!(!texts[1..].iter().any(|text| of_secrets(text)), "{texts:#?}");
     // The table has it sealed only.
     for item in suite.table().scan().await {
         let item = item.to_string();
@@ -108,78 +109,137 @@ async fn a_new_secret_changes_when_the_webhook_was_changed_and_not_its_version(s
     let mut after = entity.webhook(&hook.id).await;
     assert!(time(&after["lastUpdate"]) > time(&before["lastUpdate"]));
     after["lastUpdate"] = before["lastUpdate"].clone();
+    after.as_object_mut().expect("openapi.yaml says so").remove("previousSecretExpiresDate");
     assert_eq!(after, before);
     // So a client that read the webhook before can change it.
     assert_eq!(entity.changed(&hook.id, json!({ "name": "n", "version": 1 })).await["version"], 2);
 }
 
-/// Fails unless the answer to one secret too many has the time at which there is room.
-fn says_when_there_is_room(problem: &Value) {
-    let properties = &problem["properties"];
-    assert_eq!(properties["limit"], 5);
-    let ends = time(&properties["oldestEndsDate"]).as_second() - now();
-    assert!((86_300..=86_400).contains(&ends), "the oldest ends in {ends} s");
-    let end = properties["oldestEndsDate"].as_str().expect("a time");
-    assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(end)), "{problem:#}");
+/// In how many seconds the webhook says that its previous secret ends, if it says so; alone and in the list.
+async fn previous_ends_in(entity: &Entity, hook: &Hook) -> Option<i64> {
+    let (shown, listed) = (entity.webhook(&hook.id).await, entity.listed(hook).await);
+    let end = shown.get("previousSecretExpiresDate").cloned();
+    assert_eq!(listed.get("previousSecretExpiresDate").cloned(), end);
+    end.map(|end| time(&end).as_second() - now())
 }
 
-async fn at_most_five_secrets_sign_at_once(suite: Arc<Suite>) {
+async fn a_rotation_while_two_secrets_sign_ends_the_older_one_at_once(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let (second, third) = (entity.new_secret(&hook.id).await, entity.new_secret(&hook.id).await);
+    let received = delivered(&entity, &receiver).await;
+    let signed = [&hook.secret, &second, &third].map(|secret| is_signed_by(&received, secret));
+    assert_eq!((signed, signatures(&received)), ([false, true, true], 2));
+}
+
+async fn of_rotations_at_once_the_last_two_secrets_sign(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let answers = join_all((0..5).map(|_| entity.rotate(&hook.id).expect(200))).await;
+    let secrets: Vec<String> = answers.iter().map(secret_of).collect();
+    let received = delivered(&entity, &receiver).await;
+    let signing = secrets.iter().filter(|secret| is_signed_by(&received, secret)).count();
+    assert_eq!((signing, signatures(&received)), (2, 2), "what signs was shown");
+}
+
+/// The item of a webhook, as the table has it.
+async fn item_of(suite: &Suite, entity: &Entity, hook: &Hook) -> Value {
+    let (partition, sort) = (format!("ENT#{}", entity.id), format!("WHK#{}", hook.id));
+    suite.table().item(&partition, &sort).await.expect("the webhook is there")
+}
+
+async fn a_secret_that_has_ended_signs_nothing(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let new = entity.new_secret(&hook.id).await;
+    // As if the overlap was over.
+    let mut item = item_of(&suite, &entity, &hook).await;
+    item["signingSecrets"]["L"][1]["M"]["expiresDate"]["S"] = "2026-01-01T00:00:00.000Z".into();
+    suite.table().put(item).await;
+    assert_eq!(previous_ends_in(&entity, &hook).await, None);
+    let received = delivered(&entity, &receiver).await;
+    let signed = [&hook.secret, &new].map(|secret| is_signed_by(&received, secret));
+    assert_eq!((signed, signatures(&received)), ([false, true], 1));
+}
+
+async fn secrets_that_the_release_before_let_sign_go_on_until_they_end(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let mut secrets = vec![hook.secret.clone()];
-    for _ in 0..4 {
-        secrets.push(entity.new_secret(&hook.id).await);
-    }
-    says_when_there_is_room(&entity.rotate(&hook.id).refused(409, "signing-secret-limit").await);
-    let received = delivered(&entity, &receiver).await;
-    assert!(secrets.iter().all(|secret| is_signed_by(&received, secret)));
-    assert_eq!(signatures(&received), 5);
-}
-
-async fn of_twenty_rotations_at_once_as_many_are_made_as_there_is_room_for(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
-    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    let answers = join_all((0..20).map(|_| entity.rotate(&hook.id).send())).await;
-    let (made, refused): (Vec<&ApiResponse>, Vec<&ApiResponse>) =
-        answers.iter().partition(|answer| answer.status == 200);
-    assert_eq!(made.len(), 4, "one secret there is, and five there may be");
-    for answer in refused {
-        assert_eq!(answer.status, 409, "{}", answer.exchange);
-        says_when_there_is_room(&answer.json());
-    }
-    let received = delivered(&entity, &receiver).await;
-    for secret in made.into_iter().map(secret_of).chain([hook.secret]) {
-        assert!(is_signed_by(&received, &secret), "a secret that was shown is lost");
-    }
-    assert_eq!(signatures(&received), 5);
-}
-
-async fn a_secret_that_has_ended_signs_nothing_and_makes_room(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
-    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    let mut secrets = vec![hook.secret.clone()];
-    for _ in 0..4 {
-        secrets.push(entity.new_secret(&hook.id).await);
-    }
-    // The two oldest end, as if a day had passed since they were replaced.
-    let (table, partition) = (suite.table(), format!("ENT#{}", entity.id));
-    let mut item = table.item(&partition, &format!("WHK#{}", hook.id)).await.expect("the webhook is there");
-    for sealed in item["signingSecrets"]["L"].as_array_mut().expect("a list").iter_mut().skip(3) {
-        sealed["M"]["expiresDate"]["S"] = "2026-01-01T00:00:00.000Z".into();
-    }
-    table.put(item).await;
-    let received = delivered(&entity, &receiver).await;
-    let signed: Vec<bool> = secrets.iter().map(|secret| is_signed_by(&received, secret)).collect();
-    assert_eq!(signed, [false, false, true, true, true]);
-    assert_eq!(signatures(&received), 3);
-
+    let sealed = async || item_of(&suite, &entity, &hook).await["signingSecrets"]["L"][0].clone();
+    let mut list = vec![sealed().await];
     for _ in 0..2 {
         secrets.push(entity.new_secret(&hook.id).await);
+        list.insert(0, sealed().await);
     }
-    says_when_there_is_room(&entity.rotate(&hook.id).refused(409, "signing-secret-limit").await);
+    for (position, hours) in [(1, 20), (2, 10)] {
+        let end = Timestamp::from_second(now() + hours * 3_600).expect("a time");
+        list[position]["M"]["expiresDate"] = json!({ "S": format!("{end:.3}") });
+    }
+    let mut item = item_of(&suite, &entity, &hook).await;
+    item["signingSecrets"]["L"] = list.into();
+    suite.table().put(item).await;
     let received = delivered(&entity, &receiver).await;
-    let signed: Vec<bool> = secrets.iter().map(|secret| is_signed_by(&received, secret)).collect();
-    assert_eq!(signed, [false, false, true, true, true, true, true]);
+    assert!(secrets.iter().all(|secret| is_signed_by(&received, secret)) && signatures(&received) == 3);
+    let ends = previous_ends_in(&entity, &hook).await;
+    assert!(ends.is_some_and(|ends| (71_900..=72_000).contains(&ends)), "the last of the ends: {ends:?}");
+    entity.end_previous_secret(&hook.id).expect(200).await;
+    let received = delivered(&entity, &receiver).await;
+    assert!(is_signed_by(&received, &secrets[2]) && signatures(&received) == 1);
+}
+
+async fn the_owner_says_how_long_the_old_secret_signs(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    assert_eq!(previous_ends_in(&entity, &hook).await, None);
+    for (body, seconds) in [(json!({}), 86_400), (json!({ "overlapSeconds": 604_800 }), 604_800)] {
+        let answer = entity.rotate(&hook.id).json(&body).expect(200).await.json();
+        let until = time(&answer["previousSecretExpiresDate"]).as_second() - now();
+        let ends = previous_ends_in(&entity, &hook).await.expect("one signs beside the new one");
+        for ends in [until, ends] {
+            assert!((seconds - 60..=seconds).contains(&ends), "{body}: the old secret ends in {ends} s");
+        }
+    }
+    let answer = entity.rotate(&hook.id).json(&json!({ "overlapSeconds": 0 })).expect(200).await;
+    assert!(time(&answer.json()["previousSecretExpiresDate"]).as_second() <= now());
+    assert_eq!(previous_ends_in(&entity, &hook).await, None);
+    let received = delivered(&entity, &receiver).await;
+    assert!(is_signed_by(&received, &secret_of(&answer)) && signatures(&received) == 1);
+    for bad in [json!(604_801), json!(-1), json!(1.5), json!("60"), Value::Null] {
+        let call = entity.rotate(&hook.id).json(&json!({ "overlapSeconds": bad }));
+        assert_eq!(fields(&call.refused(400, "invalid-request").await), ["overlapSeconds"], "{bad}");
+    }
+}
+
+async fn the_previous_secret_is_ended_at_once_and_the_webhook_says_so(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let new = entity.new_secret(&hook.id).await;
+    assert!(previous_ends_in(&entity, &hook).await.is_some());
+    let before = entity.webhook(&hook.id).await;
+    let ended = entity.end_previous_secret(&hook.id).expect(200).await.json();
+    assert_eq!((&ended["id"], &ended["success"]), (&json!(hook.id), &json!(true)));
+    let after = entity.webhook(&hook.id).await;
+    assert!(after.get("previousSecretExpiresDate").is_none(), "{after:#}");
+    assert!(after["version"] == before["version"] && time(&after["lastUpdate"]) > time(&before["lastUpdate"]));
+    let received = delivered(&entity, &receiver).await;
+    let signed = [&hook.secret, &new].map(|secret| is_signed_by(&received, secret));
+    assert_eq!((signed, signatures(&received)), ([false, true], 1));
+    // Asked for again, as after a lost answer, it changes nothing and says so.
+    let again = entity.end_previous_secret(&hook.id).expect(200).await.json();
+    assert!(again["success"] == true && again["message"] != ended["message"], "{again:#}");
+    assert_eq!(entity.webhook(&hook.id).await, after);
+    assert!(is_signed_by(&delivered(&entity, &receiver).await, &new));
+}
+
+async fn only_the_owner_ends_a_secret(suite: Arc<Suite>) {
+    let (entity, stranger) = (suite.entity().await, suite.entity().await);
+    let hook = entity.hook("http://127.0.0.1:9/").await;
+    entity.new_secret(&hook.id).await;
+    for id in [hook.id.as_str(), "whk_00000000000000000000000000", "nothing"] {
+        stranger.end_previous_secret(id).refused(404, "webhook-not-found").await;
+    }
+    assert!(previous_ends_in(&entity, &hook).await.is_some());
 }
 
 async fn a_rotation_needs_no_body(suite: Arc<Suite>) {
@@ -187,7 +247,7 @@ async fn a_rotation_needs_no_body(suite: Arc<Suite>) {
     let hook = entity.hook("http://127.0.0.1:9/").await;
     entity.rotate(&hook.id).json(&json!({})).expect(200).await;
     entity.rotate(&hook.id).body("application/json", "").expect(200).await;
-    for body in [r#"{"signingSecret":"whsec_AAAA"}"#, r#"{"overlapSeconds":0}"#, "[]", "null", "{"] {
+    for body in [r#"{"signingSecret":"whsec_AAAA"}"#, "[]", "null", "{"] {
         entity.rotate(&hook.id).body("application/json", body).refused(400, "invalid-request").await;
     }
     entity.rotate(&hook.id).body("text/plain", "{}").refused(415, "unsupported-media-type").await;

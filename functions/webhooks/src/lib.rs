@@ -3,7 +3,7 @@
 pub mod bus;
 pub mod messages;
 
-use base::{DeliveryId, WebhookId};
+use base::{DeliveryId, EventId, WebhookId};
 use function::Service;
 use gate::Call;
 use problem::Problem;
@@ -31,6 +31,14 @@ pub fn webhook_id(call: &Call) -> Result<WebhookId, Problem> {
 /// 404 for a text that cannot be an identifier: no delivery has it.
 pub fn delivery_id(call: &Call) -> Result<DeliveryId, Problem> {
     DeliveryId::parse(call.path("deliveryIdentifier")).ok_or_else(|| DeliveryError::NotFound.into())
+}
+
+/// The event's identifier in the path.
+///
+/// # Errors
+/// 404 for a text that cannot be an identifier: no event has it.
+pub fn event_id(call: &Call) -> Result<EventId, Problem> {
+    EventId::parse(call.path("eventIdentifier")).ok_or_else(|| DeliveryError::EventNotFound.into())
 }
 
 /// A publisher with these settings.

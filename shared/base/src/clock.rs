@@ -61,9 +61,9 @@ impl Time {
         self.to_string().chars().take(10).collect()
     }
 
-    /// The time that a client wrote: RFC 3339 with a `T`, a `Z` or an offset, and nothing finer than milliseconds, so
-    /// that none is lost. A time before the first that can be reckoned with is that one, and one after the last the
-    /// last: clients write such for "ever" and "never".
+    /// The time that a client wrote: RFC 3339 with a `T`, and a `Z` or an offset. What is finer than milliseconds is cut
+    /// off, since the standard forms of Python, Java and Go are finer. A time before the first that can be reckoned with
+    /// is that one, and one after the last the last: clients write such for "ever" and "never".
     pub fn of_client(text: &str) -> Option<Self> {
         let (moment, rest) = text.split_at_checked(19)?;
         let form = moment.bytes().zip(*b"0000-00-00T00:00:00").all(|(byte, model)| match model {
@@ -72,9 +72,9 @@ impl Time {
         });
         let zone = rest.trim_start_matches(|letter: char| letter == '.' || letter.is_ascii_digit());
         let fraction = rest.strip_suffix(zone)?;
-        let fraction = fraction.is_empty() || (2..=4).contains(&fraction.len()) && fraction.rfind('.') == Some(0);
+        let is_fraction = fraction.is_empty() || fraction.len() > 1 && fraction.rfind('.') == Some(0);
         let zoned = zone == "Z" || zone.len() == 6 && zone.starts_with(['+', '-']) && zone.get(3..4) == Some(":");
-        if !(form && fraction && zoned) {
+        if !(form && is_fraction && zoned) {
             return None;
         }
         moment.parse::<DateTime>().ok()?;
@@ -82,7 +82,12 @@ impl Time {
             let zone_exists = format!("2000-01-01T00:00:00{zone}").parse::<Timestamp>().is_ok();
             (zone_exists && moment >= "9999-12-29").then_some(LAST)
         };
-        text.parse().ok().or_else(never).map(|time: Self| time.clamp(FIRST, LAST))
+        let to_the_millisecond = &fraction[..fraction.len().min(4)];
+        format!("{moment}{to_the_millisecond}{zone}")
+            .parse()
+            .ok()
+            .or_else(never)
+            .map(|time: Self| time.clamp(FIRST, LAST))
     }
 
     /// How long it is from `earlier` to this moment; zero when `earlier` is in fact later.
@@ -168,11 +173,19 @@ mod tests {
     }
 
     #[test]
-    fn a_client_writes_a_time_in_rfc_3339_and_no_finer_than_we_keep_it() {
+    fn a_client_writes_a_time_in_rfc_3339_and_what_is_finer_than_milliseconds_is_cut_off() {
         let time = Time::from_millis(1_795_167_900_120);
-        for text in ["2026-11-20T09:45:00.12Z", "2026-11-20T09:45:00.120Z", "2026-11-20T11:15:00.120+01:30"] {
+        for text in [
+            "2026-11-20T09:45:00.12Z",
+            "2026-11-20T09:45:00.120Z",
+            "2026-11-20T11:15:00.120+01:30",
+            "2026-11-20T09:45:00.120999+00:00",
+            "2026-11-20T09:45:00.120999999Z",
+            "2026-11-20T09:45:00.12099999999999999999Z",
+        ] {
             assert_eq!(Time::of_client(text), Some(time), "{text}");
         }
+        assert_eq!(Time::of_client("1969-12-31T23:59:59.9999Z"), Some(Time::from_millis(-1)), "cut, and not rounded");
         assert_eq!(Time::of_client("2026-11-20T04:45:00-05:00"), Some(Time::from_millis(1_795_167_900_000)));
         let never = Time::of_client("9999-12-31T23:59:59.999Z").expect("a time");
         assert!(never > time && never.to_string().starts_with("9999-12-30"));
@@ -184,7 +197,8 @@ mod tests {
             "2026-11-20 09:45:00Z",
             "2026-11-20t09:45:00z",
             "2026-11-20T09:45:00.Z",
-            "2026-11-20T09:45:00.1234Z",
+            "2026-11-20T09:45:00.1234",
+            "2026-11-20T09:45:00..1234Z",
             "2026-11-20T09:45:00.1.2Z",
             "2026-11-20T09:45:00,120Z",
             "2026-11-20T09:45:00+0100",
@@ -235,7 +249,7 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_time_a_client_writes_can_be_written_and_read_back(
-            text in "(000[0-4]|[12][0-9]{3}|999[5-9])-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\\.[0-9]{1,3})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])",
+            text in "(000[0-4]|[12][0-9]{3}|999[5-9])-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\\.[0-9]{1,12})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])",
         ) {
             // Only a day that its month does not have is refused.
             let civil = text[..19].parse::<DateTime>().is_ok();

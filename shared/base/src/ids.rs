@@ -61,6 +61,15 @@ identifiers! {
     ClientSecretId = "sec_";
 }
 
+impl EventId {
+    /// The time of the event, which the identifier begins with.
+    pub fn time(&self) -> Time {
+        let digit = |letter| ALPHABET.iter().position(|known| *known == letter).unwrap_or_default();
+        let digits = self.0.bytes().skip(Self::PREFIX.len()).take(10).map(digit);
+        Time::from_millis(digits.fold(0, |millis, digit| millis << 5 | digit as i64))
+    }
+}
+
 impl DeliveryId {
     /// The delivery of this event to this webhook. Always the same one, so that publishing an event again
     /// cannot make a second delivery of it.
@@ -103,6 +112,11 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_identifier_of_an_event_tells_its_time(millis in 0i64..1 << 48) {
+            prop_assert_eq!(EventId::new(Time::from_millis(millis), &SystemRandom).time(), Time::from_millis(millis));
+        }
+
         #[test]
         fn identifiers_sort_by_time(a in 0i64..1 << 47, b in 0i64..1 << 47) {
             let (x, y) = (EventId::new(Time::from_millis(a), &SystemRandom), EventId::new(Time::from_millis(b), &SystemRandom));

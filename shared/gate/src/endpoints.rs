@@ -53,12 +53,14 @@ endpoints! {
     CHANGE_WEBHOOK: EntityCall = "change-webhook", Endpoint::needs(IntegrationsWrite).taking_json();
     REMOVE_WEBHOOK: EntityCall = "remove-webhook", Endpoint::needs(IntegrationsRemove);
     ROTATE_WEBHOOK_SECRET: EntityCall = "rotate-webhook-secret", Endpoint::needs(IntegrationsWrite).taking_json();
+    END_PREVIOUS_SECRET: EntityCall = "end-previous-secret", Endpoint::needs(IntegrationsRemove);
     TEST_WEBHOOK: EntityCall = "test-webhook", Endpoint::needs(IntegrationsWrite).taking_json();
     WEBHOOK_STATS: EntityCall = "webhook-stats", Endpoint::needs(IntegrationsRead);
 
     // Events and their deliveries.
     LIST_EVENTS: EntityCall = "list-events", Endpoint::needs(IntegrationsRead);
     PUBLISH_EVENT: EntityCall = "publish-event", Endpoint::needs(IntegrationsWrite).taking_json();
+    SHOW_EVENT: EntityCall = "show-event", Endpoint::needs(IntegrationsRead);
     LIST_DELIVERIES: EntityCall = "list-deliveries", Endpoint::needs(IntegrationsRead);
     SHOW_DELIVERY: EntityCall = "show-delivery", Endpoint::needs(IntegrationsRead);
     RESEND_DELIVERY: EntityCall = "resend-delivery", Endpoint::needs(IntegrationsWrite).taking_json();

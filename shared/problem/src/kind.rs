@@ -61,6 +61,8 @@ kinds! {
         "Send the body as JSON in UTF-8 with the header `Content-Type: application/json`.";
     InvalidRequest = "invalid-request", BAD_REQUEST, "The request has invalid values",
         "One or more values of the path, the query or the body are missing, malformed or unknown. `properties.violations` lists every one of them with its field and what it should be. Members that the operation does not know are refused as well, so that a misspelt name is never silently lost.";
+    EventNotFound = "event-not-found", NOT_FOUND, "There is no such event",
+        "The managing entity has no event with this identifier, it is older than the time for which events are kept, or no webhook wanted it when it was published: such an event is not kept.";
     WebhookNotFound = "webhook-not-found", NOT_FOUND, "There is no such webhook",
         "The managing entity has no webhook with this identifier. Its webhooks are listed at …/webhook/list.";
     ApplicationNotFound = "application-not-found", NOT_FOUND, "There is no such application",
@@ -93,8 +95,6 @@ kinds! {
         "When an application, a secret or a key is removed, every function has to know for a day that its tokens have ended. Removing is never refused, so a managing entity may make a limited number of them in an hour, all its applications together. Make more after the time in the Retry-After header.";
     ConfirmationRequired = "confirmation-required", CONFLICT, "The application would end its own access",
         "The request would remove the very application whose access token came with it, or its last secret or key. Whoever looks after applications with it could do so no longer, and if no other application of the managing entity may, only the operator of the service could help. Nothing was done. If it is meant, send the request again with `?confirm=true`.";
-    SigningSecretLimit = "signing-secret-limit", CONFLICT, "The webhook has as many signing secrets as it may have",
-        "A secret that was replaced goes on signing for a day beside its successor, so that no delivery is unsigned meanwhile. A webhook may have a limited number of them at once, which the detail names. Replace the secret again when the oldest has ended; `properties.oldestEndsDate` says when that is.";
     WebhookRemoved = "webhook-removed", CONFLICT, "The webhook was removed",
         "A delivery goes to the webhook that it was made for. That webhook was removed, so that the delivery cannot be sent again; its history can still be read. Publish the event again if another webhook is to get it.";
     AttemptLimit = "attempt-limit", CONFLICT, "The delivery has had as many attempts as it may have",

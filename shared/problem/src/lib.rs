@@ -2,6 +2,7 @@
 
 pub mod json_body;
 pub mod kind;
+pub mod overlap;
 mod problem;
 pub mod query;
 mod violation;

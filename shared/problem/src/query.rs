@@ -34,6 +34,23 @@ impl<'a> Query<'a> {
         }
     }
 
+    /// A parameter that may be absent, come several times, and name several values with commas between them. Each value
+    /// is in the list once; `what` says what each must be.
+    pub fn list<T: PartialEq>(&mut self, name: &str, what: &str, read: impl Fn(&'a str) -> Option<T>) -> Vec<T> {
+        let mut list = Vec::new();
+        for text in self.parameters.remove(name).into_iter().flatten().flat_map(|value| value.split(',')) {
+            match read(text) {
+                Some(value) if list.contains(&value) => {}
+                Some(value) => list.push(value),
+                None => {
+                    self.violations.add(name, format!("must be {what}"));
+                    return Vec::new();
+                }
+            }
+        }
+        list
+    }
+
     /// A parameter that was not taken is unknown, and a violation; all violations become a Problem.
     pub fn finish(mut self) -> Result<(), Problem> {
         for name in self.parameters.into_keys() {
@@ -56,6 +73,17 @@ mod tests {
         let violations = problem.properties["violations"].as_array().expect("a list").clone();
         let fields: Vec<_> = violations.iter().map(|violation| violation["field"].as_str().expect("a field")).collect();
         assert_eq!(fields, ["b", "c", "d", "B"]);
+    }
+
+    #[test]
+    fn a_list_comes_in_parts_or_with_commas_and_has_each_value_once() {
+        let mut query =
+            Query::new([("a", "1,2"), ("b", "1"), ("a", "3"), ("a", "2,1"), ("c", "1,"), ("d", ""), ("e", "1,x,y")]);
+        let mut numbers = |name| query.list(name, "numbers", |text| text.parse::<u8>().ok());
+        assert_eq!(["a", "b", "absent"].map(&mut numbers), [vec![1, 2, 3], vec![1], vec![]]);
+        assert!(["c", "d", "e"].map(&mut numbers).iter().all(Vec::is_empty));
+        let problem = query.finish().expect_err("violations");
+        assert_eq!(problem.properties["violations"].as_array().map(Vec::len), Some(3), "one for each parameter");
     }
 
     #[test]

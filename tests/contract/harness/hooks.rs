@@ -35,6 +35,11 @@ impl Entity {
         secret_of(&self.rotate(id).expect(200).await)
     }
 
+    /// A request to end the secret that the present one has replaced.
+    pub fn end_previous_secret(&self, id: &str) -> Call {
+        self.call("DELETE", &format!("/webhook/{id}/secret"))
+    }
+
     /// A request for a test event.
     pub fn test(&self, id: &str) -> Call {
         self.post(&format!("/webhook/{id}/test"))

@@ -3,8 +3,8 @@
 use function::{Service, StartError, once};
 use functions_applications::{caller, client_id, registration};
 use gate::{EntityCall, Reply, endpoints};
-use issuer::applications::{register::Registration, secrets};
-use problem::Problem;
+use issuer::applications::register::Registration;
+use problem::{Problem, overlap::overlap};
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
@@ -14,7 +14,7 @@ async fn main() -> Result<(), StartError> {
 }
 
 async fn add(registration: &Registration, call: EntityCall) -> Result<Reply, Problem> {
-    let overlap = secrets::overlap(&call.body)?;
+    let overlap = overlap(&call.body)?;
     let (caller, client_id, once) = (caller(&call)?, client_id(&call), once(&call)?);
     let added = registration.add_secret_once(&caller, client_id, overlap, once.as_ref(), &call.notes, call.now).await?;
     Ok(Reply::ok(&added)?.uncached().replayed(added.is_repeated()))

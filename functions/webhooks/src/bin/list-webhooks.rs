@@ -12,5 +12,5 @@ async fn main() -> Result<(), StartError> {
 }
 
 async fn list(showing: &Showing, call: EntityCall) -> Result<Reply, Problem> {
-    Reply::ok(&showing.all(&call.entity).await?)
+    Reply::ok(&showing.all(&call.entity, call.now).await?)
 }

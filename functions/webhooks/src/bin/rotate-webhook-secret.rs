@@ -3,7 +3,7 @@
 use function::{Service, StartError, once};
 use functions_webhooks::webhook_id;
 use gate::{EntityCall, Reply, endpoints};
-use problem::{Problem, nothing_said};
+use problem::{Problem, overlap::overlap};
 use storage::{Answers, KeyRings};
 use webhooks::subscriptions::{Webhooks, rotate::Rotation};
 
@@ -22,7 +22,7 @@ async fn main() -> Result<(), StartError> {
 }
 
 async fn rotate(rotation: &Rotation, call: EntityCall) -> Result<Reply, Problem> {
-    nothing_said(&call.body)?;
-    let rotated = rotation.rotate(&call.entity, &webhook_id(&call)?, once(&call)?.as_ref()).await?;
+    let overlap = overlap(&call.body)?;
+    let rotated = rotation.rotate(&call.entity, &webhook_id(&call)?, overlap, once(&call)?.as_ref()).await?;
     Ok(Reply::ok(&rotated)?.uncached().replayed(rotated.is_repeated()))
 }

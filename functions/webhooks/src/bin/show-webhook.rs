@@ -13,5 +13,5 @@ async fn main() -> Result<(), StartError> {
 }
 
 async fn show(showing: &Showing, call: EntityCall) -> Result<Reply, Problem> {
-    Reply::ok(&showing.one(&call.entity, &webhook_id(&call)?).await?)
+    Reply::ok(&showing.one(&call.entity, &webhook_id(&call)?, call.now).await?)
 }

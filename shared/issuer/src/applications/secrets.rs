@@ -20,16 +20,11 @@ use super::{
     view::exposed,
 };
 use base::{ClientSecretId, Time, audit::Notes};
-use problem::{JsonBody, Problem};
 use storage::{Answered, Once, SecretText, Written};
 
 /// How many that have ended are kept when a new one is added, so that the item of an application
 /// stays small.
 const MAX_ENDED: usize = 6;
-/// For how long the old secret is accepted beside the new one, unless its owner says otherwise.
-const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest that may be said, in seconds: seven days.
-const MAX_OVERLAP: u32 = 7 * 24 * 60 * 60;
 
 /// A new secret, which is shown this once.
 #[derive(Debug, Serialize)]
@@ -113,21 +108,6 @@ impl Registration {
             Written::Done(()) => Ok(added),
         }
     }
-}
-
-/// Reads for how long the previous secret is to be accepted beside the new one.
-pub fn overlap(body: &[u8]) -> Result<Duration, Problem> {
-    if body.trim_ascii().is_empty() {
-        return Ok(OVERLAP);
-    }
-    let mut body = JsonBody::read(body)?;
-    let wanted = format!("a number of seconds, an integer from 0 to {MAX_OVERLAP}");
-    let seconds = body.optional::<u32>("overlapSeconds", &wanted);
-    if seconds.is_some_and(|seconds| seconds > MAX_OVERLAP) {
-        body.violations.add("overlapSeconds", format!("must be {wanted}"));
-    }
-    body.finish()?;
-    Ok(seconds.map_or(OVERLAP, |seconds| Duration::from_secs(seconds.into())))
 }
 
 /// The credentials with a new secret in the first place. The previous one ends after the overlap,

@@ -26,27 +26,6 @@ fn application(secrets: Vec<ClientSecret>) -> Application {
     Application { secrets, ..new.with("app".into(), None, after(0)) }
 }
 
-#[test]
-fn an_overlap_is_a_day_unless_its_owner_says_otherwise() {
-    for (body, seconds) in [
-        ("", 86_400),
-        (" ", 86_400),
-        ("{}", 86_400),
-        (r#"{"overlapSeconds":0}"#, 0),
-        (r#"{"overlapSeconds":604800}"#, 604_800),
-    ] {
-        assert_eq!(overlap(body.as_bytes()).expect(body).as_secs(), seconds, "{body}");
-    }
-    for bad in ["604801", "-1", "1.5", "1e3", "null", "\"1\"", "99999999999"] {
-        let body = format!(r#"{{"overlapSeconds":{bad}}}"#);
-        let problem = overlap(body.as_bytes()).expect_err(bad);
-        assert_eq!(problem.properties["violations"][0]["field"], "overlapSeconds", "{bad}");
-    }
-    for bad in ["[]", "null", r#"{"overlap":1}"#] {
-        assert!(overlap(bad.as_bytes()).is_err(), "{bad}");
-    }
-}
-
 /// The secrets once a new one was added, which there is room for.
 fn added(secrets: &[ClientSecret], text: &str, overlap: Duration, now: Time) -> Vec<ClientSecret> {
     rotated(secrets, text, overlap, now).expect("room").left.secrets

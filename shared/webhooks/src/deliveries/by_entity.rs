@@ -4,13 +4,15 @@
 //! is a text just before and a text just after each. A page can begin there, even if deliveries were added or removed
 //! meanwhile.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::{delivery::Delivery, filters::Filters, store::Deliveries};
 use auth::EntityId;
-use base::{DeliveryId, Time};
+use base::{DeliveryId, EventId, Time};
 use storage::table;
-use storage::table::{Query, TableError, is};
+use storage::table::{Condition, Query, TableError, is};
 
 const LOOKING: &str = "looking through an entity's deliveries";
 
@@ -62,6 +64,11 @@ impl Stretch {
     pub fn between(from: Time, to: Time) -> Self {
         // A key is longer than its time and so sorts after it: the first bound is in, the second is out.
         Self { from: from.to_string(), to: to.to_string() }
+    }
+
+    /// The millisecond in which the deliveries of an event were made.
+    pub fn of_event(event: &EventId) -> Self {
+        Self::between(event.time(), event.time() + Duration::from_millis(1))
     }
 
     /// Deliveries that were made at this time or later.
@@ -130,15 +137,17 @@ impl Deliveries {
         }
         // A delivery that cannot be read holds up no other.
         let query = query(entity, stretch, filters).newest_first().limit(limit).skipping_unreadable();
-        let (page, looked_at) = self.table.page_looked_at(query, LOOKING).await?;
-        Ok(Page { found: page.entries, looked_at, end: position_of_end(page.next)? })
+        let (page, looked_at) = self.table.page_looked_at::<Delivery>(query, LOOKING).await?;
+        let found = page.entries.into_iter().filter(|delivery| filters.is_of_event(delivery)).collect();
+        Ok(Page { found, looked_at, end: position_of_end(page.next)? })
     }
 }
 
 fn query(entity: &EntityId, stretch: &Stretch, filters: &Filters) -> Query {
     let query = stretch.narrow(Query::index("byEntity", "entityKey", format!("ENT#{entity}")));
+    let status = filters.statuses.iter().map(|status| is("status", status.as_str())).reduce(Condition::or);
     let filters = [
-        filters.status.map(|status| is("status", status.as_str())),
+        status,
         filters.kind.map(|kind| is("type", kind)),
         filters.webhook.as_ref().map(|webhook| is("webhookIdentifier", webhook.as_str())),
     ];
@@ -189,6 +198,15 @@ pub(super) mod tests {
             assert_eq!(ListPosition::parse(text), None, "{text}");
         }
         assert_eq!(ListPosition::parse(&format!("{}!", position.as_str())), None);
+    }
+
+    #[test]
+    fn the_deliveries_of_an_event_stand_within_its_millisecond() {
+        let random = CountingRandom::default();
+        let stretch = Stretch::of_event(&EventId::new(Time::from_millis(5_000), &random));
+        for (millis, inside) in [(4_999, false), (5_000, true), (5_001, false)] {
+            assert_eq!(stretch.holds(&position_at(millis, &random)), inside, "{millis}");
+        }
     }
 
     proptest! {

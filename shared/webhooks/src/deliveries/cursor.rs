@@ -72,7 +72,7 @@ mod tests {
     }
 
     fn failed() -> Filters {
-        Filters { status: Some(Status::Failed), ..Filters::default() }
+        Filters { statuses: vec![Status::Failed], ..Filters::default() }
     }
 
     fn position() -> ListPosition {

@@ -15,6 +15,9 @@ pub enum DeliveryError {
     /// The entity has no such delivery; another entity's looks the same.
     #[error("the entity has no such delivery")]
     NotFound,
+    /// The entity has no such event, or none that is kept; another entity's looks the same.
+    #[error("the entity has no such event")]
+    EventNotFound,
     /// Its webhook was removed, so that it cannot be sent.
     #[error("the webhook of the delivery was removed")]
     WebhookRemoved,
@@ -47,6 +50,11 @@ impl From<DeliveryError> for Problem {
             DeliveryError::NotFound => {
                 let detail = "This managing entity has no delivery with the identifier in the path, or no longer.";
                 Self::new(ProblemKind::DeliveryNotFound, detail)
+            }
+            DeliveryError::EventNotFound => {
+                let detail = "This managing entity has no event with the identifier in the path, or no longer; an event \
+                    that no webhook wanted is not kept.";
+                Self::new(ProblemKind::EventNotFound, detail)
             }
             DeliveryError::WebhookRemoved => {
                 let detail = "The webhook of this delivery was removed; it cannot be sent again.";

@@ -1,55 +1,69 @@
 //! The filters of a list of deliveries, as the query says them.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
-use super::delivery::Status;
-use crate::events::catalogue;
-use base::{Time, WebhookId};
+use super::delivery::{Delivery, Status};
+use crate::events::{catalogue, unknown};
+use base::{DeliveryId, EventId, Time, WebhookId};
 use problem::Query;
 
 /// The filters of a list; an absent filter lets everything through.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filters {
-    /// Their state.
-    pub status: Option<Status>,
+    /// Their states: one of these. None lets every state through.
+    pub statuses: Vec<Status>,
     /// The type of their event.
     pub kind: Option<&'static str>,
     /// The webhook that they go to.
     pub webhook: Option<WebhookId>,
+    /// Their event.
+    pub event: Option<EventId>,
     /// Made at this time or later.
     pub created_from: Option<Time>,
     /// Made before this time.
     pub created_to: Option<Time>,
 }
 
-const TIME: &str = "a time in RFC 3339 with no more than milliseconds, such as 2026-11-20T09:45:00.123Z";
+const TIME: &str = "a time in RFC 3339, in UTC or with an offset, such as 2026-11-20T09:45:00.123Z";
 
 impl Filters {
     /// Takes the filters from a query, which notes their violations.
     pub fn take(query: &mut Query<'_>) -> Self {
-        let status = query.optional("status", "pending, delivered, retrying, failed or cancelled", Status::parse);
-        let kind = query.optional("type", "the key of an event type of the catalogue", |text| {
-            catalogue::find(text).map(|found| found.value)
+        let states = "pending, delivered, retrying, failed or cancelled, or several of these with commas between them";
+        let statuses = query.list("status", states, Status::parse);
+        let kind = query.optional("type", "one text", Some).and_then(|text| {
+            let found = catalogue::find(text).map(|found| found.value);
+            query.violations.note("type", found.ok_or_else(|| unknown::no_type(text)))
         });
         let webhook = query.optional("webhookIdentifier", "the identifier of a webhook", WebhookId::parse);
+        let event = query.optional("eventIdentifier", "the identifier of an event", EventId::parse);
         let created_from = query.optional("createdFrom", TIME, Time::of_client);
         let created_to = query.optional("createdTo", TIME, Time::of_client);
         if created_from.zip(created_to).is_some_and(|(from, to)| from > to) {
             query.violations.add("createdTo", "must not be before createdFrom");
         }
-        Self { status, kind, webhook, created_from, created_to }
+        Self { statuses, kind, webhook, event, created_from, created_to }
+    }
+
+    /// Whether a delivery is of the event that is asked for.
+    pub(super) fn is_of_event(&self, delivery: &Delivery) -> bool {
+        let is_of = |event| DeliveryId::of(event, &delivery.webhook_identifier) == delivery.id;
+        self.event.as_ref().is_none_or(is_of)
     }
 }
 
 /// The same text for the same filters, and another for others.
 impl fmt::Display for Filters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // None of the values can have a `;`.
-        let Self { status, kind, webhook, created_from, created_to } = self;
-        let (status, kind) = (status.map_or("", Status::as_str), kind.unwrap_or_default());
+        // None of the values can have a `;` or a `,`.
+        let Self { statuses, kind, webhook, event, created_from, created_to } = self;
+        let statuses = BTreeSet::from_iter(statuses.iter().map(|status| status.as_str()));
+        let (statuses, kind) = (Vec::from_iter(statuses).join(","), kind.unwrap_or_default());
         let webhook = webhook.as_ref().map_or("", WebhookId::as_str);
         let [from, to] = [created_from, created_to].map(|time| time.map(|time| time.to_string()).unwrap_or_default());
-        write!(f, "{status};{kind};{webhook};{from};{to}")
+        write!(f, "{statuses};{kind};{webhook};{from};{to}")?;
+        // Former releases know no such filter: their cursors are good for the lists without it.
+        event.as_ref().map_or(Ok(()), |event| write!(f, ";{event}"))
     }
 }
 
@@ -58,6 +72,7 @@ mod tests {
     use super::*;
 
     const WEBHOOK: &str = "whk_01m74zy5eva3kj3s4w04zg1hhc";
+    const EVENT: &str = "evt_01m7w5gmev7xwvpyt3bc2k45jh";
 
     fn read(pairs: &[(&'static str, &'static str)]) -> Result<Filters, Vec<String>> {
         let mut query = Query::new(pairs.iter().copied());
@@ -68,9 +83,11 @@ mod tests {
     #[test]
     fn every_filter_is_read() {
         let filters = read(&[
-            ("status", "failed"),
+            ("status", "failed,retrying"),
             ("type", "booking.created"),
+            ("status", "pending"),
             ("webhookIdentifier", WEBHOOK),
+            ("eventIdentifier", EVENT),
             ("createdFrom", "2026-11-20T09:45:00Z"),
             ("createdTo", "2026-11-20T09:45:00.000Z"),
         ])
@@ -79,9 +96,10 @@ mod tests {
         assert_eq!(
             filters,
             Filters {
-                status: Some(Status::Failed),
+                statuses: vec![Status::Failed, Status::Retrying, Status::Pending],
                 kind: Some("booking.created"),
                 webhook: WebhookId::parse(WEBHOOK),
+                event: EventId::parse(EVENT),
                 created_from: Some(moment),
                 created_to: Some(moment),
             }
@@ -94,7 +112,11 @@ mod tests {
         for (name, value) in [
             ("status", "Failed"),
             ("status", ""),
-            ("status", "failed,delivered"),
+            ("status", "failed,"),
+            ("status", "failed, delivered"),
+            ("status", "failed,nope"),
+            ("eventIdentifier", ""),
+            ("eventIdentifier", WEBHOOK),
             ("type", "booking"),
             ("type", ""),
             ("webhookIdentifier", "whk_"),
@@ -107,7 +129,8 @@ mod tests {
         }
         let swapped = [("createdFrom", "2026-11-20T09:45:00.001Z"), ("createdTo", "2026-11-20T09:45:00Z")];
         assert_eq!(read(&swapped), Err(vec!["createdTo".to_owned()]));
-        assert_eq!(read(&[("status", "failed"), ("status", "failed")]), Err(vec!["status".to_owned()]));
+        let event = ("eventIdentifier", EVENT);
+        assert_eq!(read(&[event, event]), Err(vec!["eventIdentifier".to_owned()]));
     }
 
     #[test]
@@ -118,14 +141,19 @@ mod tests {
             &[("status", "pending")],
             &[("type", "booking.created")],
             &[("webhookIdentifier", WEBHOOK)],
+            &[("eventIdentifier", EVENT)],
+            &[("status", "failed,pending")],
             &[("createdFrom", "2026-11-20T09:45:00Z")],
             &[("createdTo", "2026-11-20T09:45:00Z")],
             &[("createdFrom", "2026-11-20T09:45:00Z"), ("createdTo", "2026-11-20T09:45:00Z")],
         ];
-        let texts: std::collections::BTreeSet<_> =
-            all.iter().map(|pairs| read(pairs).expect("read").to_string()).collect();
+        let texts: BTreeSet<_> = all.iter().map(|pairs| read(pairs).expect("read").to_string()).collect();
         assert_eq!(texts.len(), all.len());
         let spelt = [("createdFrom", "2026-11-20T09:45:00.000Z")];
-        assert_eq!(read(&spelt).expect("read").to_string(), read(all[5]).expect("read").to_string());
+        assert_eq!(read(&spelt).expect("read").to_string(), read(all[7]).expect("read").to_string());
+        let reordered = [("status", "pending"), ("status", "failed,pending")];
+        assert_eq!(read(&reordered).expect("read").to_string(), read(all[6]).expect("read").to_string());
+        // As former releases wrote it, so that cursors of theirs go on.
+        assert_eq!(read(all[1]).expect("read").to_string(), "failed;;;;");
     }
 }

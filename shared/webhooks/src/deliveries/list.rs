@@ -107,6 +107,11 @@ fn limit(text: &str) -> Option<usize> {
 fn stretch(filters: &Filters, oldest: Time, behind: Option<&ListPosition>) -> Stretch {
     let from = filters.created_from.map_or(oldest, |from| from.max(oldest));
     let stretch = filters.created_to.map_or_else(|| Stretch::since(from), |to| Stretch::between(from, to));
+    // The deliveries of one event are read alone.
+    let stretch = match &filters.event {
+        Some(event) => stretch.within(Stretch::of_event(event)),
+        None => stretch,
+    };
     match behind {
         Some(position) => stretch.before(position),
         None => stretch,
@@ -150,6 +155,7 @@ impl Deliveries {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::{EventId, testing::CountingRandom};
 
     #[test]
     fn a_limit_is_a_number_from_1_to_100() {
@@ -169,5 +175,15 @@ mod tests {
         assert_eq!(stretch(&from(late), early, None), Stretch::since(late));
         let to = Filters { created_to: Some(early), ..Filters::default() };
         assert!(stretch(&to, late, None).is_empty());
+    }
+
+    #[test]
+    fn of_one_event_no_more_than_its_millisecond_is_read() {
+        let (early, late) = (Time::from_millis(1_000), Time::from_millis(2_000));
+        let event = EventId::new(late, &CountingRandom::default());
+        let of_event = Filters { event: Some(event.clone()), ..Filters::default() };
+        assert_eq!(stretch(&of_event, early, None), Stretch::of_event(&event));
+        assert!(stretch(&Filters { created_to: Some(late), ..of_event.clone() }, early, None).is_empty());
+        assert!(stretch(&of_event, late + Duration::from_millis(1), None).is_empty(), "past its retention");
     }
 }

@@ -21,6 +21,7 @@ mod lease_times;
 pub mod list;
 mod meter;
 pub mod notice;
+mod of_event;
 pub mod queue;
 pub mod recover;
 mod reopen;

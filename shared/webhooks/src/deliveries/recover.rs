@@ -15,7 +15,7 @@ use storage::{Answered, Answers, Once, TableError};
 /// The most deliveries that are counted, which takes a few calls of the table. Deliveries beyond it are recovered, too.
 const MAX_COUNT: usize = 10_000;
 
-const TIME: &str = "must be a time in RFC 3339 with no more than milliseconds, such as 2026-11-20T09:45:00.123Z";
+const TIME: &str = "must be a time in RFC 3339, in UTC or with an offset, such as 2026-11-20T09:45:00.123Z";
 
 /// Recovers deliveries.
 pub struct Recovery {

@@ -26,7 +26,7 @@ const OPENING: &str = "opening deliveries";
 #[derive(Debug, Clone)]
 pub struct Deliveries {
     pub(super) table: Table,
-    events: Events,
+    pub(super) events: Events,
 }
 
 /// A delivery as it was read, with its event and its whole attempt history.

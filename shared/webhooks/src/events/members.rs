@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use super::{
     catalogue::{self, EventType, Source},
     event::{Event, TooLarge},
+    unknown,
 };
 use auth::EntityId;
 use base::{EventId, Time};
@@ -29,9 +30,11 @@ impl Content<'_> {
 pub(super) fn kind(body: &mut JsonBody<'_>) -> Option<&'static EventType> {
     let kind = body.required::<String>("type", "the key of an event type, such as booking.created")?;
     let found = match catalogue::find(&kind) {
-        None => Err("must be the key of an event type of the catalogue; it is listed at …/webhook/event/list"),
+        None => Err(unknown::no_type(&kind)),
         Some(EventType { source: Source::Service, .. }) => {
-            Err("is a type that only the service itself publishes; subscribe to it, and publish under another type")
+            let why =
+                "is a type that only the service itself publishes; subscribe to it, and publish under another type";
+            Err(why.to_owned())
         }
         Some(found) => Ok(found),
     };

@@ -3,6 +3,7 @@
 pub mod catalogue;
 mod counts;
 pub mod event;
+pub(crate) mod group;
 pub mod ingest;
 mod members;
 pub mod new_event;
@@ -12,6 +13,7 @@ pub mod publish;
 pub mod rejected;
 pub mod share;
 pub mod store;
+pub(crate) mod unknown;
 
 pub use catalogue::EventType;
 pub use event::Event;

@@ -40,6 +40,14 @@ pub(crate) struct StoredEvent {
     /// The span in which it was published. An event that was published in none has a trace by its identifier, so that
     /// all attempts to deliver it are of one.
     pub(crate) trace: Trace,
+    expires_at: i64,
+}
+
+impl StoredEvent {
+    /// Whether the event is within its retention.
+    pub(crate) fn is_kept(&self, now: Time) -> bool {
+        self.expires_at > now.as_seconds()
+    }
 }
 
 /// The publication of an idempotency key: enough to do the same again and to answer the same.
@@ -90,9 +98,9 @@ impl Events {
 
     pub(crate) async fn find(&self, event: &EventId) -> Result<Option<StoredEvent>, TableError> {
         let item: Option<BodyItem> = self.0.read(body_key(event), "reading an event").await?;
-        Ok(item.map(|BodyItem { body, traceparent, tracestate, .. }| {
+        Ok(item.map(|BodyItem { body, traceparent, tracestate, expires_at, .. }| {
             let trace = Trace::read(traceparent.as_deref(), tracestate.as_deref());
-            StoredEvent { body, trace: trace.unwrap_or_else(|| Trace::named(event.as_str())) }
+            StoredEvent { body, trace: trace.unwrap_or_else(|| Trace::named(event.as_str())), expires_at }
         }))
     }
 

@@ -60,11 +60,11 @@ impl Changing {
                 return Err(WebhookError::VersionConflict(read.version));
             }
             if change.members.is_empty() {
-                return Ok(self.showing.read(entity, &read).await?);
+                return Ok(self.showing.read(entity, &read, self.clock.now()).await?);
             }
             if let Written::Done(changed) = self.write(entity, &read, change).await? {
                 tracing::info!(webhookId = %id, entity = %entity.id(), version = changed.version, "changed a webhook");
-                return Ok(self.showing.read(entity, &changed).await?);
+                return Ok(self.showing.read(entity, &changed, self.clock.now()).await?);
             }
         }
         Err(WebhookError::NeverStill)

@@ -1,13 +1,10 @@
 //! Why a use case of webhooks was not done, for every one of them.
 
-use base::Time;
 use problem::{Problem, ProblemKind, Violation};
 use storage::{OnceError, SealError, TableError};
 
 /// How many webhooks an entity may have: every publication reads them all, and one answer lists them.
 pub const MAX_WEBHOOKS: usize = 200;
-/// How many signing secrets may sign at once: each makes every delivery longer.
-pub const MAX_LIVE: usize = 5;
 
 /// Why a webhook was not shown, made, changed, removed or sent to.
 #[derive(Debug, thiserror::Error)]
@@ -21,9 +18,6 @@ pub enum WebhookError {
     /// The entity has as many webhooks as it may have.
     #[error("the entity has {MAX_WEBHOOKS} webhooks already")]
     TooMany,
-    /// As many signing secrets as may be are live until this time.
-    #[error("the webhook has {MAX_LIVE} live signing secrets until {0}")]
-    TooManySecrets(Time),
     /// The change is of another version than this, which the webhook has now.
     #[error("the webhook's version is {0} by now")]
     VersionConflict(u64),
@@ -58,13 +52,6 @@ impl From<WebhookError> for Problem {
             WebhookError::TooMany => {
                 let detail = format!("A managing entity may have {MAX_WEBHOOKS} webhooks; remove one first.");
                 Self::new(ProblemKind::WebhookLimit, detail).with_property("limit", MAX_WEBHOOKS)
-            }
-            WebhookError::TooManySecrets(oldest_ends) => {
-                let detail =
-                    format!("The webhook has {MAX_LIVE} live signing secrets; the oldest ends at {oldest_ends}.");
-                Self::new(ProblemKind::SigningSecretLimit, detail)
-                    .with_property("limit", MAX_LIVE)
-                    .with_property("oldestEndsDate", oldest_ends.to_string())
             }
             WebhookError::VersionConflict(current) => {
                 let detail = format!(

@@ -5,12 +5,14 @@ use std::fmt;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{endpoint::Part, masked::Headers};
-use crate::events::catalogue;
+use crate::events::{catalogue, group, unknown};
 use auth::EntityId;
 use outbound::AddressRules;
 use problem::{JsonBody, Violations};
 
 const MAX_NAME_LENGTH: usize = 200;
+/// How many unknown types are compared with the whole catalogue, which takes a millisecond each.
+const MAX_COMPARED: usize = 10;
 
 /// The members of a webhook in a body; a member that is not there is absent.
 #[derive(Default, Clone, PartialEq, Eq)]
@@ -19,7 +21,7 @@ pub struct Members {
     pub enabled: Option<bool>,
     /// In a change perhaps with masks for kept values.
     pub event_url: Option<String>,
-    /// Each type once.
+    /// Each type and each group once, as they were given.
     pub event_list: Option<Vec<String>>,
     /// In a change perhaps with masks as well.
     pub headers: Option<Headers>,
@@ -89,7 +91,8 @@ impl Members {
         let name: Option<String> = about.member(body, "name", "a text that people know the webhook by");
         let enabled = body.optional("enabled", "true or false");
         let event_url: Option<String> = about.member(body, "eventUrl", "the address of the endpoint");
-        let event_list = about.member(body, "eventList", "a list of event types; an empty one means every type");
+        let event_list =
+            about.member(body, "eventList", "a list of event types and groups of them; an empty one means every type");
         let headers = body.optional_texts("headers", "an object of texts by header name");
         let reference: Option<Reference> = body.optional("entity", "an object with identifier and name");
 
@@ -98,7 +101,7 @@ impl Members {
             violations.add("name", format!("must have 1 to {MAX_NAME_LENGTH} characters and no control characters"));
         }
         about.check(event_url.as_ref(), rules, violations);
-        let event_list = event_list.map(|list| known_types(list, violations));
+        let event_list = event_list.map(|list| known_types(list, entity, violations));
         about.check(headers.as_ref(), rules, violations);
         if reference.is_some_and(|Reference(reference)| reference.identifier != entity.as_str()) {
             violations.add("entity.identifier", "must be the managing entity of the path, or be left out");
@@ -116,18 +119,23 @@ fn is_name(text: &str) -> bool {
     !text.trim().is_empty() && text.chars().count() <= MAX_NAME_LENGTH && !text.chars().any(char::is_control)
 }
 
-/// The types of the list, each once; unknown types are violations.
-fn known_types(list: Vec<String>, violations: &mut Violations) -> Vec<String> {
-    let mut known = Vec::<String>::new();
+/// The types and groups of the list, each once; unknown ones are violations.
+fn known_types(list: Vec<String>, entity: &EntityId, violations: &mut Violations) -> Vec<String> {
+    let (mut known, mut compared) = (Vec::<String>::new(), 0);
     if list.len() > catalogue::all().len() {
         violations.add("eventList", "must not be longer than the catalogue; an empty list means every type");
         return known;
     }
     for (position, value) in list.into_iter().enumerate() {
-        if catalogue::find(&value).is_none() {
-            violations.add(format!("eventList[{position}]"), "must be the key of an event type of the catalogue");
-        } else if !known.contains(&value) {
-            known.push(value);
+        if catalogue::find(&value).is_some() || group::exists(&value) {
+            if !known.contains(&value) {
+                known.push(value);
+            }
+        } else if compared < MAX_COMPARED {
+            compared += 1;
+            violations.add(format!("eventList[{position}]"), unknown::no_type_or_group(&value, entity));
+        } else {
+            violations.add(format!("eventList[{position}]"), "is neither a type nor a group of the catalogue");
         }
     }
     known
@@ -159,6 +167,29 @@ mod tests {
         let members = members.expect("good");
         assert_eq!(members.event_list.as_deref(), Some(&["booking.created".to_owned()][..]));
         assert!(members.enabled.is_none() && members.headers.is_none());
+    }
+
+    #[test]
+    fn a_group_is_kept_as_it_was_given_and_not_as_the_types_that_it_has_today() {
+        let body = r#"{"eventList":["booking.*","booking.created","payment.connection.*","booking.*"]}"#;
+        let members = read(About::Existing, body).expect("good");
+        let kept = members.event_list.expect("given");
+        assert_eq!(kept, ["booking.*", "booking.created", "payment.connection.*"]);
+    }
+
+    #[test]
+    fn an_unknown_type_is_named_with_what_it_may_have_meant_and_a_list_full_of_them_costs_little() {
+        let message = |problem: &Problem, position: usize| {
+            let message = problem.properties["violations"][position]["message"].as_str();
+            message.expect("a message").to_owned()
+        };
+        let problem = read(About::Existing, r#"{"eventList":["booking.create"]}"#).expect_err("refused");
+        assert!(message(&problem, 0).contains("`booking.create` is none; near it: booking.created"));
+        assert!(message(&problem, 0).contains("/api/managing-entity/demo-hotel/webhook/event/list"));
+        let many = vec!["\"booking.create\""; 100].join(",");
+        let problem = read(About::Existing, &format!(r#"{{"eventList":[{many}]}}"#)).expect_err("refused");
+        assert!(message(&problem, MAX_COMPARED - 1).contains("near it"));
+        assert!(!message(&problem, MAX_COMPARED).contains("near it"));
     }
 
     #[test]

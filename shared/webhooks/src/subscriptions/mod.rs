@@ -4,6 +4,7 @@ pub mod announcing;
 pub mod breaker;
 pub mod change;
 pub(crate) mod disable;
+pub mod end_secret;
 pub mod endpoint;
 pub mod error;
 pub(crate) mod headers;

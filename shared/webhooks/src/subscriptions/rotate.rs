@@ -1,15 +1,16 @@
 //! Rotating a signing secret, without a moment in which a receiver cannot verify a delivery.
 //!
-//! The new secret signs at once. The former secret goes on signing beside it for a day, so that an endpoint finds a
-//! signature that it can verify with either. The webhook's version stays: it guards the members that a change sets, and
-//! a new secret makes no change obsolete.
+//! The new secret signs at once. The former secret goes on signing beside it for as long as the owner wants, so that an
+//! endpoint finds a signature that it can verify with either. Two secrets sign at most: where two do already, the older
+//! of them ends with the rotation. The webhook's version stays: it guards the members that a change sets, and a new
+//! secret makes no change obsolete.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::{
-    error::{MAX_LIVE, WebhookError},
+    error::WebhookError,
     revision,
     secret::{RevealedSecret, SealedSecret, SigningSecret},
     store::Webhooks,
@@ -18,11 +19,9 @@ use auth::AuthorizedEntity;
 use base::{SharedClock, SharedRandom, Time, WebhookId};
 use storage::{Answered, Answers, KeyRings, Once};
 
-/// How long a secret signs after it was replaced.
-pub const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often a rotation is tried. It loses only to another rotation, of which no more than [`MAX_LIVE`] succeed, or to
-/// the sealing of the secrets with a new key.
-const TRIES: usize = 2 * MAX_LIVE;
+/// How often a change of the secrets is tried. It is lost only to another one of the same moment, or to the sealing of
+/// the secrets with a new key.
+pub(super) const TRIES: usize = 10;
 
 /// Rotates signing secrets.
 pub struct Rotation {
@@ -43,24 +42,28 @@ pub struct Rotation {
 #[serde(rename_all = "camelCase")]
 pub struct Rotated {
     signing_secret: RevealedSecret,
+    /// The moment of the rotation, if there is no overlap.
     previous_secret_expires_date: Time,
 }
 
 impl Rotation {
-    /// Replaces a webhook's signing secret, once for an idempotency key.
+    /// Replaces a webhook's signing secret, once for an idempotency key. The former one signs beside it for as long as the
+    /// overlap.
     pub async fn rotate(
         &self,
         entity: &AuthorizedEntity,
         id: &WebhookId,
+        overlap: Duration,
         once: Option<&Once>,
     ) -> Result<Answered<Rotated>, WebhookError> {
-        self.answers.once(once, self.clock.now(), self.replace(entity, id, once)).await
+        self.answers.once(once, self.clock.now(), self.replace(entity, id, overlap, once)).await
     }
 
     async fn replace(
         &self,
         entity: &AuthorizedEntity,
         id: &WebhookId,
+        overlap: Duration,
         once: Option<&Once>,
     ) -> Result<Rotated, WebhookError> {
         for _ in 0..TRIES {
@@ -68,9 +71,10 @@ impl Rotation {
             let now = self.clock.now();
             let secret = SigningSecret::new(&*self.random);
             let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), id);
-            let secrets = replaced(&found.secrets, sealed, now)?;
+            let end = now + overlap;
+            let secrets = replaced(&found.secrets, sealed, end, now);
             let change = revision::secrets(&found, &secrets, now)?;
-            let rotated = Rotated { signing_secret: secret.reveal(), previous_secret_expires_date: now + OVERLAP };
+            let rotated = Rotated { signing_secret: secret.reveal(), previous_secret_expires_date: end };
             let record = self.answers.record(once, &rotated, id, now).await?;
             if self.webhooks.change_once(change, record).await?.is_done() {
                 tracing::info!(webhookId = %id, entity = %entity.id(), live = secrets.len(), "replaced a signing secret");
@@ -81,18 +85,11 @@ impl Rotation {
     }
 }
 
-/// The secrets with a new one in the first place. The others end a day from now or at their earlier end; secrets that
-/// have ended are left out.
-fn replaced(old: &[SealedSecret], sealed: String, now: Time) -> Result<Vec<SealedSecret>, WebhookError> {
-    let live = old.iter().filter(|secret| secret.is_live(now)).map(|secret| {
-        let end = secret.expires_date.map_or(now + OVERLAP, |end| end.min(now + OVERLAP));
-        SealedSecret { sealed: secret.sealed.clone(), expires_date: Some(end) }
-    });
-    let secrets: Vec<_> = [SealedSecret { sealed, expires_date: None }].into_iter().chain(live).collect();
-    match secrets.iter().filter_map(|secret| secret.expires_date).min() {
-        Some(oldest_ends) if secrets.len() > MAX_LIVE => Err(WebhookError::TooManySecrets(oldest_ends)),
-        _ => Ok(secrets),
-    }
+/// The secrets with a new one in the first place, and behind it the one that it replaces, if that is to sign for longer.
+fn replaced(old: &[SealedSecret], sealed: String, end: Time, now: Time) -> Vec<SealedSecret> {
+    let new = SealedSecret { sealed, expires_date: None };
+    let former = old.first().map(|former| SealedSecret { sealed: former.sealed.clone(), expires_date: Some(end) });
+    [new].into_iter().chain(former.filter(|former| former.is_live(now))).collect()
 }
 
 #[cfg(test)]
@@ -108,52 +105,46 @@ mod tests {
         SealedSecret { sealed: name.into(), expires_date: end }
     }
 
+    fn rotated(old: &[SealedSecret], name: &str, overlap: u64, hour: u64) -> Vec<SealedSecret> {
+        replaced(old, name.into(), after(hour + overlap), after(hour))
+    }
+
     #[test]
-    fn the_new_secret_comes_first_and_the_old_ones_end_a_day_later_or_when_they_would_have() {
-        let once = replaced(&[secret("a", None)], "b".into(), after(0)).expect("room");
+    fn the_new_secret_comes_first_and_the_former_one_ends_after_the_overlap() {
+        let once = rotated(&[secret("a", None)], "b", 24, 0);
         assert_eq!(once, [secret("b", None), secret("a", Some(after(24)))]);
-        let twice = replaced(&once, "c".into(), after(1)).expect("room");
-        assert_eq!(twice, [secret("c", None), secret("b", Some(after(25))), secret("a", Some(after(24)))]);
+        let later = rotated(&once, "c", 168, 30);
+        assert_eq!(later, [secret("c", None), secret("b", Some(after(198)))]);
     }
 
     #[test]
-    fn a_secret_that_has_ended_is_gone_at_that_very_moment() {
-        let old = [secret("b", None), secret("a", Some(after(24)))];
-        assert_eq!(replaced(&old, "c".into(), after(24)).expect("room").len(), 2);
+    fn a_rotation_while_two_sign_ends_the_older_one_at_once() {
+        let two = [secret("b", None), secret("a", Some(after(24)))];
+        assert_eq!(rotated(&two, "c", 24, 1), [secret("c", None), secret("b", Some(after(25)))]);
+        // The release before let five sign.
+        let five = [secret("e", None), secret("d", Some(after(24))), secret("c", Some(after(23)))];
+        assert_eq!(rotated(&five, "f", 24, 1), [secret("f", None), secret("e", Some(after(25)))]);
     }
 
     #[test]
-    fn a_secret_too_many_is_refused_with_the_time_at_which_there_is_room() {
-        let mut secrets = vec![secret("0", None)];
-        for hour in 1..MAX_LIVE as u64 {
-            secrets = replaced(&secrets, hour.to_string(), after(hour)).expect("room");
-        }
-        assert_eq!(secrets.len(), MAX_LIVE);
-        let refused = replaced(&secrets, "x".into(), after(6));
-        assert!(matches!(refused, Err(WebhookError::TooManySecrets(end)) if end == after(25)), "{refused:?}");
-        assert!(replaced(&secrets, "x".into(), after(25)).is_ok());
+    fn without_an_overlap_the_former_secret_ends_at_that_very_moment() {
+        let two = [secret("b", None), secret("a", Some(after(24)))];
+        assert_eq!(rotated(&two, "c", 0, 1), [secret("c", None)]);
     }
 
     proptest! {
         #[test]
-        fn a_replaced_secret_signs_for_a_day_more_and_never_more_than_five_sign(
-            pauses in proptest::collection::vec(0u64..40, 1..30)
+        fn never_more_than_two_secrets_sign_and_the_former_one_signs_for_the_overlap(
+            steps in proptest::collection::vec((0u64..40, 0u64..168), 1..30)
         ) {
             let (mut secrets, mut hour) = (vec![secret("0", None)], 0);
-            for (number, pause) in pauses.into_iter().enumerate() {
+            for (number, (pause, overlap)) in steps.into_iter().enumerate() {
                 hour += pause;
                 let former = secrets[0].sealed.clone();
-                match replaced(&secrets, format!("{}", number + 1), after(hour)) {
-                    Ok(now_on) => {
-                        prop_assert!(now_on.len() <= MAX_LIVE && now_on[0].expires_date.is_none());
-                        prop_assert!(now_on[1..].iter().all(|old| old.is_live(after(hour))));
-                        let former = now_on.iter().find(|secret| secret.sealed == former).expect("it still signs");
-                        prop_assert_eq!(former.expires_date, Some(after(hour + 24)));
-                        secrets = now_on;
-                    }
-                    Err(WebhookError::TooManySecrets(end)) => prop_assert!(end > after(hour) && end <= after(hour + 24)),
-                    Err(other) => panic!("{other}"),
-                }
+                secrets = rotated(&secrets, &format!("{}", number + 1), overlap, hour);
+                prop_assert!(secrets.len() <= 2 && secrets[0].expires_date.is_none());
+                let kept = secrets.get(1).map(|kept| (kept.sealed.clone(), kept.expires_date));
+                prop_assert_eq!(kept, (overlap > 0).then(|| (former, Some(after(hour + overlap)))));
             }
         }
     }

@@ -33,15 +33,15 @@ impl Showing {
     }
 
     /// Shows a webhook.
-    pub async fn one(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<WebhookView, WebhookError> {
+    pub async fn one(&self, entity: &AuthorizedEntity, id: &WebhookId, now: Time) -> Result<WebhookView, WebhookError> {
         let (found, health) = tokio::try_join!(self.webhooks.find(entity, id), self.healths.find(entity, id))?;
-        Ok(found.ok_or(WebhookError::NotFound)?.webhook.view(health_of(health.as_ref())))
+        Ok(found.ok_or(WebhookError::NotFound)?.webhook.view(health_of(health.as_ref()), now))
     }
 
     /// Shows all webhooks of an entity, the oldest first.
-    pub async fn all(&self, entity: &AuthorizedEntity) -> Result<Vec<WebhookView>, WebhookError> {
+    pub async fn all(&self, entity: &AuthorizedEntity, now: Time) -> Result<Vec<WebhookView>, WebhookError> {
         let (found, healths) = tokio::try_join!(self.webhooks.of(entity), self.healths.of(entity))?;
-        Ok(found.iter().map(|webhook| webhook.view(health_of(healths.get(&webhook.id)))).collect())
+        Ok(found.iter().map(|webhook| webhook.view(health_of(healths.get(&webhook.id)), now)).collect())
     }
 
     /// Shows the statistics of a webhook's attempts.
@@ -56,9 +56,14 @@ impl Showing {
     }
 
     /// Shows a webhook that was read before.
-    pub(super) async fn read(&self, entity: &AuthorizedEntity, webhook: &Webhook) -> Result<WebhookView, TableError> {
+    pub(super) async fn read(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &Webhook,
+        now: Time,
+    ) -> Result<WebhookView, TableError> {
         let health = self.healths.find(entity, &webhook.id).await?;
-        Ok(webhook.view(health_of(health.as_ref())))
+        Ok(webhook.view(health_of(health.as_ref()), now))
     }
 }
 

@@ -28,6 +28,14 @@ struct WebhookItem {
     signing_secrets: Vec<SealedSecret>,
 }
 
+impl From<WebhookItem> for Webhook {
+    fn from(WebhookItem { webhook, signing_secrets, .. }: WebhookItem) -> Self {
+        // The release before let several former secrets sign; the last end is that of all.
+        let previous_secret_ends = signing_secrets.iter().filter_map(|secret| secret.expires_date).max();
+        Self { previous_secret_ends, ..webhook }
+    }
+}
+
 /// A webhook with its signing secrets.
 #[derive(Debug)]
 pub(crate) struct SigningWebhook {
@@ -85,7 +93,7 @@ impl Webhooks {
     pub(crate) async fn of(&self, entity: &AuthorizedEntity) -> Result<Vec<Webhook>, TableError> {
         const DOING: &str = "reading an entity's webhooks";
         let items: Vec<WebhookItem> = self.0.shared_partition(partition(entity.id()), PREFIX, DOING).await?;
-        Ok(items.into_iter().map(|item| item.webhook).collect())
+        Ok(items.into_iter().map(Webhook::from).collect())
     }
 
     pub(crate) async fn find(
@@ -95,8 +103,8 @@ impl Webhooks {
     ) -> Result<Option<SigningWebhook>, TableError> {
         let item: Option<WebhookItem> = self.0.read(key(entity.id(), webhook), "reading a webhook").await?;
         Ok(item.map(|item| SigningWebhook {
-            webhook: in_its_place(item.webhook, entity, webhook),
-            secrets: item.signing_secrets,
+            secrets: item.signing_secrets.clone(),
+            webhook: in_its_place(item.into(), entity, webhook),
         }))
     }
 
@@ -115,7 +123,7 @@ impl Webhooks {
         change: Change,
     ) -> Result<Written<Webhook>, TableError> {
         let changed: Written<WebhookItem> = self.0.write_and_read(change, "changing a webhook").await?;
-        Ok(changed.map(|item| in_its_place(item.webhook, entity, webhook)))
+        Ok(changed.map(|item| in_its_place(item.into(), entity, webhook)))
     }
 
     /// Changes a webhook, with the record of the request for it if that has an idempotency key. Lost as [`Self::change`].

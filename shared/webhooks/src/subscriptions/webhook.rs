@@ -9,6 +9,7 @@ use super::{
     endpoint::{KeptEndpoint, SealContext},
     secret::RevealedSecret,
 };
+use crate::events::group;
 use auth::EntityId;
 use base::{Time, WebhookId};
 
@@ -21,7 +22,7 @@ pub struct Webhook {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) disabled_reason: Option<String>,
     pub(crate) enabled: bool,
-    /// It wants every type, if the list is empty.
+    /// The types, and the groups of types, that it wants; it wants every type, if the list is empty.
     pub(crate) event_list: Vec<String>,
     #[serde(flatten)]
     pub(crate) endpoint: KeptEndpoint,
@@ -30,6 +31,9 @@ pub struct Webhook {
     pub(crate) last_update: Time,
     pub(crate) name: String,
     pub(crate) owner_identifier: EntityId,
+    /// When the signing secret ends, or ended, that the present one has replaced. Not written: it is read from the secrets.
+    #[serde(skip)]
+    pub(crate) previous_secret_ends: Option<Time>,
     /// Until when it counts as slow: see [`super::pace`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) slow_until: Option<Time>,
@@ -66,6 +70,9 @@ pub struct WebhookView {
     last_update: Time,
     name: String,
     owner_identifier: EntityId,
+    /// Absent unless a secret signs that was replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous_secret_expires_date: Option<Time>,
     /// Shown once, when the webhook is registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     signing_secret: Option<RevealedSecret>,
@@ -75,11 +82,13 @@ pub struct WebhookView {
 impl Webhook {
     /// Whether it wants events of this type.
     pub fn wants(&self, kind: &str) -> bool {
-        self.enabled && (self.event_list.is_empty() || self.event_list.iter().any(|wanted| wanted == kind))
+        self.enabled
+            && (self.event_list.is_empty()
+                || self.event_list.iter().any(|wanted| wanted == kind || group::has(wanted, kind)))
     }
 
-    /// The webhook as its owner sees it, without a secret.
-    pub fn view(&self, health: Health) -> WebhookView {
+    /// The webhook as its owner sees it at this moment, without a secret.
+    pub fn view(&self, health: Health, now: Time) -> WebhookView {
         WebhookView {
             created_date: self.created_date,
             disabled_reason: self.disabled_reason.clone(),
@@ -92,6 +101,7 @@ impl Webhook {
             last_update: self.last_update,
             name: self.name.clone(),
             owner_identifier: self.owner_identifier.clone(),
+            previous_secret_expires_date: self.previous_secret_ends.filter(|end| now < *end),
             signing_secret: None,
             version: self.version,
         }
@@ -132,8 +142,34 @@ pub(super) mod tests {
             last_update: now,
             name: "n".into(),
             owner_identifier: EntityId::parse("demo-hotel").expect("an entity"),
+            previous_secret_ends: None,
             slow_until: None,
             version: 7,
+        }
+    }
+
+    #[test]
+    fn a_webhook_wants_its_types_and_those_of_its_groups_also_types_that_are_new() {
+        let wanting = |list: &[&str]| Webhook {
+            enabled: true,
+            event_list: list.iter().copied().map(str::to_owned).collect(),
+            ..webhook()
+        };
+        let some = wanting(&["payment.received", "booking.*"]);
+        for (kind, wanted) in [
+            ("payment.received", true),
+            ("booking.created", true),
+            ("booking.note.added", true),
+            ("booking.added_to_the_catalogue_later", true),
+            ("payment.refunded", false),
+            ("bookings.created", false),
+        ] {
+            assert_eq!(some.wants(kind), wanted, "{kind}");
+            assert!(wanting(&[]).wants(kind));
+            assert!(
+                !Webhook { enabled: false, ..wanting(&["booking.*"]) }.wants(kind),
+                "a disabled webhook wants nothing"
+            );
         }
     }
 }

@@ -1,0 +1,22 @@
+//! DELETE …/webhook/{webhookIdentifier}/secret: ends the signing secret that the present one has replaced, at once.
+
+use function::{Service, StartError};
+use functions_webhooks::webhook_id;
+use gate::{EntityCall, Reply, endpoints};
+use problem::Problem;
+use webhooks::subscriptions::{Webhooks, end_secret::PreviousSecret};
+
+#[tokio::main]
+async fn main() -> Result<(), StartError> {
+    let (service, ()) = Service::start().await?;
+    service.serve(endpoints::END_PREVIOUS_SECRET, Webhooks::new(service.table()), end).await
+}
+
+async fn end(webhooks: &Webhooks, call: EntityCall) -> Result<Reply, Problem> {
+    let id = webhook_id(&call)?;
+    let message = match webhooks.end_previous_secret(&call.entity, &id, call.now).await? {
+        PreviousSecret::Ended => "The previous signing secret has ended; the present one alone signs from now on.",
+        PreviousSecret::Absent => "There was no previous signing secret; the present one alone signs already.",
+    };
+    Reply::removed(&id, message)
+}

@@ -1,0 +1,51 @@
+//! For how long a former secret is good beside the new one that replaces it, as the request for the new one says.
+
+use std::time::Duration;
+
+use crate::{JsonBody, Problem};
+
+/// Unless the request says otherwise: a day.
+const DEFAULT: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest that a request may say, in seconds: seven days.
+const MAX: u32 = 7 * 24 * 60 * 60;
+
+/// Reads the overlap from a body, whose only member it may be. No body says nothing.
+pub fn overlap(body: &[u8]) -> Result<Duration, Problem> {
+    if body.trim_ascii().is_empty() {
+        return Ok(DEFAULT);
+    }
+    let mut body = JsonBody::read(body)?;
+    let wanted = format!("a number of seconds, an integer from 0 to {MAX}");
+    let seconds = body.optional::<u32>("overlapSeconds", &wanted);
+    if seconds.is_some_and(|seconds| seconds > MAX) {
+        body.violations.add("overlapSeconds", format!("must be {wanted}"));
+    }
+    body.finish()?;
+    Ok(seconds.map_or(DEFAULT, |seconds| Duration::from_secs(seconds.into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overlap_is_a_day_unless_its_owner_says_otherwise() {
+        for (body, seconds) in [
+            ("", 86_400),
+            (" ", 86_400),
+            ("{}", 86_400),
+            (r#"{"overlapSeconds":0}"#, 0),
+            (r#"{"overlapSeconds":604800}"#, 604_800),
+        ] {
+            assert_eq!(overlap(body.as_bytes()).expect(body).as_secs(), seconds, "{body}");
+        }
+        for bad in ["604801", "-1", "1.5", "1e3", "null", "\"1\"", "99999999999"] {
+            let body = format!(r#"{{"overlapSeconds":{bad}}}"#);
+            let problem = overlap(body.as_bytes()).expect_err(bad);
+            assert_eq!(problem.properties["violations"][0]["field"], "overlapSeconds", "{bad}");
+        }
+        for bad in ["[]", "null", r#"{"overlap":1}"#] {
+            assert!(overlap(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+}
