@@ -49,6 +49,7 @@ const TABLE: &[Row] = &[
     ("rotateWebhookSecret", Some(nothing), 404),
     ("endPreviousSecret", None, 404),
     ("testWebhook", Some(nothing), 404),
+    ("resumeWebhook", Some(nothing), 404),
     ("webhookStats", None, 404),
     ("showEvent", None, 404),
     ("showDelivery", None, 404),

@@ -48,6 +48,7 @@ mod metrics;
 mod oauth_clients;
 mod openapi;
 mod operational_events;
+mod pauses;
 mod payments;
 mod payments_callback;
 mod payments_failures;
@@ -125,6 +126,7 @@ fn main() -> ExitCode {
         stand_ins::TESTS,
         slow_clients::TESTS,
         sweep::TESTS,
+        pauses::TESTS,
         recover::TESTS,
         resend::TESTS,
         idempotency::TESTS,

@@ -170,7 +170,7 @@ async fn what_is_made_can_be_followed_to_where_it_is_shown_changed_and_removed(s
     let links = links(&suite);
     for (from, targets) in [
         ("createWebhook", vec!["showWebhook", "changeWebhook", "removeWebhook", "rotateWebhookSecret", "testWebhook"]),
-        ("createWebhook", vec!["recoverDeliveries", "webhookStats", "listDeliveries"]),
+        ("createWebhook", vec!["resumeWebhook", "recoverDeliveries", "webhookStats", "listDeliveries"]),
         ("rotateWebhookSecret", vec!["endPreviousSecret"]),
         ("publishEvent", vec!["showEvent", "showDelivery", "resendDelivery"]),
         ("testWebhook", vec!["showDelivery", "resendDelivery"]),

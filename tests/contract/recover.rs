@@ -1,4 +1,5 @@
-//! Recovering: all failed and cancelled deliveries of a range, in the background, each once, also if the sweep is killed.
+//! Recovering: all failed, cancelled and waiting deliveries of a range, in the background, each once, also if the sweep
+//! is killed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +18,11 @@ use crate::{
 tests![
     thousands_are_recovered_each_once_although_the_work_is_killed_in_the_middle,
     a_range_holds_its_beginning_and_not_its_end,
-    only_failed_deliveries_are_recovered,
+    failed_deliveries_alone_are_recovered_when_no_others_are_included,
+    after_an_outage_what_waits_is_delivered_at_once,
+    what_waits_and_fails_again_keeps_its_place_in_the_schedule,
+    thousands_that_wait_are_recovered_each_once_although_the_work_is_killed_in_the_middle,
+    a_recovery_of_nothing_says_why,
     deliveries_that_a_disabled_webhook_has_cancelled_are_recovered_when_it_is_enabled_again,
     deliveries_with_too_many_attempts_or_past_their_retention_are_neither_counted_nor_recovered,
     every_bad_range_is_refused_with_its_field,
@@ -148,7 +153,7 @@ async fn a_range_holds_its_beginning_and_not_its_end(suite: Arc<Suite>) {
     until("there is nothing left", LONG, async || (recover(&entity, &hook, &first).await == 0).then_some(())).await;
 }
 
-async fn only_failed_deliveries_are_recovered(suite: Arc<Suite>) {
+async fn failed_deliveries_alone_are_recovered_when_no_others_are_included(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let later = Behaviour::answer(429, &[("Retry-After", "600")], "");
     let failing = vec![Behaviour::status(500); 3];
@@ -161,11 +166,119 @@ async fn only_failed_deliveries_are_recovered(suite: Arc<Suite>) {
         ids.push(id);
     }
     receiver.on("/", [Behaviour::status(200)]);
-    assert_eq!(recover(&entity, &hook, &json!({ "since": "2020-01-01T00:00:00Z" })).await, 1);
+    let range = json!({ "since": "2020-01-01T00:00:00Z", "include": "failed" });
+    let answer = recovery(&entity, &hook, &range).expect(202).await.json();
+    assert_eq!(answer, json!({ "count": 1, "countIsExact": true, "failed": 1, "waiting": 0 }));
     let recovered = entity.until_status(&ids[2], &["delivered"]).await;
     assert_eq!(recovered["attemptCount"], 4);
     assert_eq!(entity.delivery(&ids[0]).await["attemptCount"], 1);
     assert_eq!(entity.delivery(&ids[1]).await["status"], "retrying");
+
+    let range = json!({ "since": "2020-01-01T00:00:00Z", "include": "waiting" });
+    let answer = recovery(&entity, &hook, &range).expect(202).await.json();
+    assert_eq!(answer, json!({ "count": 1, "countIsExact": true, "failed": 0, "waiting": 1 }));
+    assert_eq!(entity.until_status(&ids[1], &["delivered"]).await["attemptCount"], 2);
+    assert_eq!(receiver.received("/").len(), 7);
+}
+
+/// Hours of an outage in seconds: the endpoint does not answer, the schedule has long waits, and the breaker is open.
+async fn after_an_outage_what_waits_is_delivered_at_once(suite: Arc<Suite>) {
+    let settings = Settings::default().with("RETRY_SCHEDULE", "0s,1h,1h").with("BREAKER_THRESHOLD", "3");
+    let settings = settings.with("BREAKER_OPEN", "10m");
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    let (entity, receiver) = (Entity::new(&api, "outage".to_owned()).await, Receiver::start().await);
+    let hook = hook_for(&entity, "booking.created", &receiver.on("/", [Behaviour::close()])).await;
+    let mut ids = publish(&entity, "booking.created", 3).await;
+    for id in &ids {
+        entity.until_delivery(id, "waits for its schedule", |delivery| delivery["waitingFor"] == "schedule").await;
+    }
+    until("the webhook is paused", LONG, async || {
+        (entity.webhook(&hook.id).await["deliveryState"] == "paused").then_some(())
+    })
+    .await;
+    ids.extend(publish(&entity, "booking.created", 2).await);
+    for id in &ids[3..] {
+        entity.until_delivery(id, "waits for the breaker", |delivery| delivery["waitingFor"] == "breaker").await;
+    }
+    assert_eq!(count(&entity, &hook, "failed").await, 0, "nothing has failed yet");
+
+    receiver.on("/", [Behaviour::status(200)]);
+    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    let answer = recovery(&entity, &hook, &range).expect(202).await.json();
+    assert_eq!(answer, json!({ "count": 5, "countIsExact": true, "failed": 0, "waiting": 5 }));
+    for (number, id) in ids.iter().enumerate() {
+        let delivered = entity.until_status(id, &["delivered"]).await;
+        assert_eq!(delivered["attemptCount"], if number < 3 { 2 } else { 1 }, "{delivered:#}");
+    }
+    until("nothing is left", LONG, async || (recover(&entity, &hook, &range).await == 0).then_some(())).await;
+    assert_eq!(receiver.received("/").len(), 8);
+    assert_eq!(entity.webhook(&hook.id).await["deliveryState"], "active");
+    assert!(bundle.stop().await.success());
+}
+
+async fn what_waits_and_fails_again_keeps_its_place_in_the_schedule(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let later = Behaviour::answer(429, &[("Retry-After", "600")], "");
+    let hook = hook_for(&entity, "booking.created", &receiver.on("/", [later, Behaviour::status(500)])).await;
+    let id = entity.publish(json!({})).await;
+    let waiting = entity.until_status(&id, &["retrying"]).await;
+    assert_eq!(recover(&entity, &hook, &json!({ "since": "2020-01-01T00:00:00Z" })).await, 1);
+    let again = entity.until_delivery(&id, "is attempted in between", |delivery| delivery["attemptCount"] == 2).await;
+    assert_eq!((&again["status"], &again["waitingFor"]), (&json!("retrying"), &json!("schedule")), "{again:#}");
+    assert_eq!(again["nextAttemptDate"], waiting["nextAttemptDate"]);
+}
+
+async fn thousands_that_wait_are_recovered_each_once_although_the_work_is_killed_in_the_middle(suite: Arc<Suite>) {
+    const MANY: usize = 1_500;
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let (entity, receiver) = (Entity::new(&api, "recover".to_owned()).await, Receiver::start().await);
+    let later = Behaviour::answer(429, &[("Retry-After", "36000")], "");
+    let hook = hook_for(&entity, "booking.created", &receiver.on("/", [later])).await;
+    publish(&entity, "booking.created", MANY).await;
+    until_count(&entity, &hook, "retrying", MANY).await;
+    receiver.on("/", [Behaviour::status(200)]);
+
+    let range = json!({ "since": "2020-01-01T00:00:00Z", "include": "waiting" });
+    assert_eq!(recover(&entity, &hook, &range).await, MANY as u64);
+    let sweep = bundle.process("sweep-deliveries").await;
+    let mut killed = false;
+    until("all are recovered", 2 * LONG, async || {
+        let left = recover(&entity, &hook, &range).await;
+        if left < MANY as u64 && left > 0 && !killed {
+            sweep.kill();
+            killed = true;
+        }
+        (left == 0).then_some(())
+    })
+    .await;
+    assert!(killed, "it was over too soon to be killed");
+    until_count(&entity, &hook, "delivered", MANY).await;
+    let mut received = BTreeMap::<String, usize>::new();
+    for request in receiver.received("/") {
+        *received.entry(request.header("service-delivery-id").to_owned()).or_default() += 1;
+    }
+    let other: BTreeMap<_, _> = received.iter().filter(|(_, times)| **times != 2).collect();
+    assert!(received.len() == MANY && other.is_empty(), "each is sent exactly once more: {other:?}");
+    assert!(bundle.stop().await.success());
+}
+
+async fn a_recovery_of_nothing_says_why(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let later = Behaviour::answer(429, &[("Retry-After", "600")], "");
+    let hook = hook_for(&entity, "booking.created", &receiver.on("/", [later])).await;
+    let said = async |range: Value| {
+        let answer = recovery(&entity, &hook, &range).expect(202).await.json();
+        assert_eq!((&answer["count"], &answer["failed"], &answer["waiting"]), (&json!(0), &json!(0), &json!(0)));
+        answer["message"].as_str().expect("a recovery of nothing says why").to_owned()
+    };
+    let range = json!({ "since": "2020-01-01T00:00:00Z", "until": "2020-01-02T00:00:00Z" });
+    let message = said(range).await;
+    assert!(message.contains("before 2020-01-02T00:00:00.000Z has failed") && message.contains("waits"), "{message}");
+    let id = entity.publish(json!({})).await;
+    entity.until_status(&id, &["retrying"]).await;
+    let message = said(json!({ "since": "2020-01-01T00:00:00Z", "include": "failed" })).await;
+    assert!(message.contains("include waiting ones"), "{message}");
+    assert_eq!(entity.delivery(&id).await["attemptCount"], 1);
 }
 
 async fn deliveries_that_a_disabled_webhook_has_cancelled_are_recovered_when_it_is_enabled_again(suite: Arc<Suite>) {
@@ -241,6 +354,8 @@ async fn every_bad_range_is_refused_with_its_field(suite: Arc<Suite>) {
         (json!({ "since": "2026-01-01T00:00:00Z", "until": "2025-12-31T23:59:59.999Z" }), "until"),
         (json!({ "since": "2026-01-01T00:00:00Z", "until": "" }), "until"),
         (json!({ "since": "2026-01-01T00:00:00Z", "status": "failed" }), "status"),
+        (json!({ "since": "2026-01-01T00:00:00Z", "include": "delivered" }), "include"),
+        (json!({ "since": "2026-01-01T00:00:00Z", "include": null }), "include"),
     ] {
         let problem = recovery(&entity, &hook, &range).refused(400, "invalid-request").await;
         assert_eq!(fields(&problem), [field], "{range}");

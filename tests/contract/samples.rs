@@ -75,10 +75,13 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
             // What is in the sample is no delivery, application, connection or state of this bundle's.
             "show-delivery" | "webhook-stats" | "disconnect-provider" | "fallback" => 404.into(),
             "resend-delivery" | "recover-deliveries" => 404.into(),
-            "show-webhook" | "change-webhook" | "remove-webhook" | "rotate-webhook-secret" | "test-webhook" => {
-                404.into()
-            }
             "end-previous-secret" | "show-event" => 404.into(),
+            "show-webhook"
+            | "change-webhook"
+            | "remove-webhook"
+            | "rotate-webhook-secret"
+            | "test-webhook"
+            | "resume-webhook" => 404.into(),
             "show-application"
             | "remove-application"
             | "add-application-secret"

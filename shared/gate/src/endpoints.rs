@@ -55,6 +55,7 @@ endpoints! {
     ROTATE_WEBHOOK_SECRET: EntityCall = "rotate-webhook-secret", Endpoint::needs(IntegrationsWrite).taking_json();
     END_PREVIOUS_SECRET: EntityCall = "end-previous-secret", Endpoint::needs(IntegrationsRemove);
     TEST_WEBHOOK: EntityCall = "test-webhook", Endpoint::needs(IntegrationsWrite).taking_json();
+    RESUME_WEBHOOK: EntityCall = "resume-webhook", Endpoint::needs(IntegrationsWrite).taking_json();
     WEBHOOK_STATS: EntityCall = "webhook-stats", Endpoint::needs(IntegrationsRead);
 
     // Events and their deliveries.

@@ -7,6 +7,7 @@ use problem::Problem;
 use storage::KeyRings;
 use webhooks::subscriptions::{
     change::{Changing, WebhookChange},
+    resume::Pauses,
     show::Showing,
 };
 
@@ -15,6 +16,7 @@ async fn main() -> Result<(), StartError> {
     let (service, (secrets, rules)) = Service::start().await?;
     let changing = Changing {
         showing: Showing::new(&service.table()),
+        pauses: Pauses::new(&service.table()),
         rules,
         rings: KeyRings::new(service.secrets(secrets), service.clock()), // not warm: most changes seal nothing
         clock: service.clock(),

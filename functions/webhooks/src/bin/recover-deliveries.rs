@@ -1,4 +1,5 @@
-//! POST …/webhook/{webhookIdentifier}/recover: has the failed and cancelled deliveries of a range attempted again.
+//! POST …/webhook/{webhookIdentifier}/recover: has the failed, cancelled and waiting deliveries of a range attempted
+//! again.
 
 use function::{Service, StartError, once};
 use functions_webhooks::webhook_id;
@@ -8,11 +9,11 @@ use storage::Answers;
 use webhooks::{
     deliveries::{
         Deliveries,
-        jobs::Jobs,
-        recover::{Recovery, RecoveryRange},
+        jobs::{Jobs, RecoveryScope},
+        recover::Recovery,
         schedule::ScheduleSettings,
     },
-    subscriptions::Webhooks,
+    subscriptions::{Webhooks, resume::Pauses},
 };
 
 #[tokio::main]
@@ -21,6 +22,7 @@ async fn main() -> Result<(), StartError> {
     let recovery = Recovery {
         deliveries: Deliveries::new(service.table()),
         webhooks: Webhooks::new(service.table()),
+        pauses: Pauses::new(&service.table()),
         jobs: Jobs::new(service.table()),
         answers: Answers::new(service.table()),
         retention: schedule.retention,
@@ -29,8 +31,8 @@ async fn main() -> Result<(), StartError> {
 }
 
 async fn recover(recovery: &Recovery, call: EntityCall) -> Result<Reply, Problem> {
-    let range = RecoveryRange::read(&call.body, call.now)?;
+    let scope = RecoveryScope::read(&call.body, call.now)?;
     let (webhook, once) = (webhook_id(&call)?, once(&call)?);
-    let recovered = recovery.recover(&call.entity, &webhook, range, once.as_ref(), call.now).await?;
+    let recovered = recovery.recover(&call.entity, &webhook, scope, once.as_ref(), call.now).await?;
     Ok(Reply::accepted(&recovered)?.replayed(recovered.is_repeated()))
 }

@@ -59,6 +59,13 @@ pub struct Stretch {
     to: String,
 }
 
+impl Default for Stretch {
+    /// No deliveries.
+    fn default() -> Self {
+        Self::nothing()
+    }
+}
+
 impl Stretch {
     /// Deliveries that were made at this time or later, and before that time.
     pub fn between(from: Time, to: Time) -> Self {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{
     attempt::Attempt,
-    delivery::{Delivery, Status},
+    delivery::{Delivery, Status, WaitingFor},
     index_group::IndexGroup,
     item::{AttemptItem, HEAD, HeadItem, head_key},
     lease_times::{GRACE, LEASE},
@@ -20,6 +20,10 @@ use storage::table::{Change, Put, TableError, Transaction, Value, Write, Written
 
 /// How much earlier than its time an attempt may be claimed: the clocks of two machines may differ so much.
 const CLOCK_SKEW: Duration = Duration::from_secs(1);
+
+/// For how long an attempt that a person asked for does not wait for the end of a breaker's pause. After that it waits
+/// like any other, so that a thousand such requests do not look at a silent endpoint's breaker again and again.
+const ASKED_FOR: Duration = Duration::from_secs(2 * 60);
 
 const CLAIMING: &str = "claiming an attempt";
 const RECORDING: &str = "recording an attempt";
@@ -55,6 +59,11 @@ impl Claimed {
     /// When the schedule goes on, if this attempt was asked for by hand in between.
     pub(super) fn resumes_at(&self) -> Option<Time> {
         self.head.resume_at
+    }
+
+    /// Whether a person asked for this attempt just now.
+    pub(super) fn is_asked_for(&self, now: Time) -> bool {
+        self.head.asked_at.is_some_and(|asked| now < asked + ASKED_FOR)
     }
 }
 
@@ -144,9 +153,16 @@ impl Deliveries {
     }
 
     /// Gives a claim back without an attempt: nothing is counted, and the delivery waits until then.
-    pub(super) async fn put_off(&self, claimed: &Claimed, until: Time, now: Time) -> Result<(), TableError> {
-        let resume_at = claimed.head.resume_at;
-        let ending = Ending { next: Some(until), resume_at, put_off: true, ..Ending::untried(claimed, now) };
+    pub(super) async fn put_off(
+        &self,
+        claimed: &Claimed,
+        until: Time,
+        waiting_for: Option<WaitingFor>,
+        now: Time,
+    ) -> Result<(), TableError> {
+        let HeadItem { resume_at, asked_at, .. } = claimed.head;
+        let waits = Ending { next: Some(until), resume_at, put_off: true, ..Ending::untried(claimed, now) };
+        let ending = Ending { asked_at, waiting_for, ..waits };
         self.table.write_together(ending.change(claimed), ENDING).await.map(drop)
     }
 
@@ -177,6 +193,8 @@ struct Ending {
     next: Option<Time>,
     resume_at: Option<Time>,
     put_off: bool,
+    asked_at: Option<Time>,
+    waiting_for: Option<WaitingFor>,
     now: Time,
 }
 
@@ -192,6 +210,8 @@ impl Ending {
             next: None,
             resume_at: None,
             put_off: false,
+            asked_at: None,
+            waiting_for: None,
             now,
         }
     }
@@ -218,7 +238,11 @@ impl Ending {
 
     /// The change of the head, on condition that the claim still holds.
     fn change(&self, claimed: &Claimed) -> Change {
-        let group = IndexGroup::of(self.status, self.attempt_count, self.next, self.now);
+        let group = match self.waiting_for {
+            // However short the wait is: the deliveries that wait for a breaker must be found when it closes.
+            Some(_) => Some(IndexGroup::Waiting),
+            None => IndexGroup::of(self.status, self.attempt_count, self.next, self.now),
+        };
         let group = group.map(|group| group.key(&claimed.delivery().webhook_identifier));
         let change = Change::of((claimed.head.pk.clone(), HEAD.to_owned()))
             .only_if(is("lease", claimed.lease.as_str()))
@@ -231,6 +255,8 @@ impl Ending {
             .set_or_remove("resumeAt", self.resume_at)
             .set_or_remove("webhookKey", group)
             .set_or_remove("putOff", self.put_off.then_some(true))
+            .set_or_remove("askedAt", self.asked_at)
+            .set_or_remove("waitingFor", self.waiting_for.map(WaitingFor::as_str))
             .set_or_remove("nextAttemptDate", self.next)
             .set_or_remove("claimableAt", self.next);
         match self.next {

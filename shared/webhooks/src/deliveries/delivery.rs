@@ -47,6 +47,29 @@ impl Status {
     }
 }
 
+/// What an open delivery waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WaitingFor {
+    /// For an attempt that shows that its webhook's endpoint answers again.
+    Breaker,
+    /// It is due, and so much else is under way that there is no slot for it.
+    Limit,
+    /// For the time of its next attempt.
+    Schedule,
+}
+
+impl WaitingFor {
+    /// The name on the wire and in the table.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Breaker => "breaker",
+            Self::Limit => "limit",
+            Self::Schedule => "schedule",
+        }
+    }
+}
+
 /// A delivery, without its event and attempts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -75,6 +98,10 @@ pub struct Delivery {
     /// values.
     #[serde(deserialize_with = "masked_url")]
     pub url: String,
+    /// What it waits for. The table keeps [`WaitingFor::Breaker`] alone: the others follow from times, so that they
+    /// cost no write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<WaitingFor>,
     /// The webhook.
     pub webhook_identifier: WebhookId,
 }
@@ -104,7 +131,8 @@ mod tests {
 
     #[test]
     fn the_most_and_largest_attempts_fit_into_one_answer() {
-        /// The largest answer of a function (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
+        /// The largest answer of a function
+        /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;
         /// The longest schedule that can be set, begun when one more attempt would have been too many.
         const LONGEST_SCHEDULE: u32 = 100;
@@ -127,6 +155,7 @@ mod tests {
             status: Status::Failed,
             r#type: "booking.created".to_owned(),
             url: "\"".repeat(2_048),
+            waiting_for: Some(WaitingFor::Schedule),
             webhook_identifier: WebhookId::new(now, &random),
         };
         let attempts = (1..MAX_ATTEMPTS + LONGEST_SCHEDULE).map(|number| Attempt::of(number, now, now, &outcome));

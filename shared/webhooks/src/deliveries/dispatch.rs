@@ -9,8 +9,10 @@ use std::time::Duration;
 use tracing::Instrument;
 
 use super::{
+    admission::{Admission, admit},
     claim::Claimed,
     counting::{self, Tried},
+    delivery::WaitingFor,
     inbox::Inbox,
     lease_times::GRACE,
     meter::Meter,
@@ -22,17 +24,12 @@ use super::{
 use crate::{
     events::store::Events,
     subscriptions::{
-        Webhooks,
-        announcing::Announcer,
-        breaker::{BreakerSettings, HealthItem, Passage},
-        operational::is_operational,
-        stats::Stats,
-        store::SigningWebhook,
-        watch::Watch,
+        Webhooks, announcing::Announcer, breaker::BreakerSettings, operational::is_operational, resume::Pauses,
+        stats::Stats, store::SigningWebhook, watch::Watch,
     },
 };
 use auth::AuthorizedEntity;
-use base::{SharedClock, SharedRandom, Time, WebhookId, logging, random};
+use base::{SharedClock, SharedRandom, Time, logging, random};
 use outbound::Outbound;
 use storage::{KeyRings, SealError, Table, TableError, aws::Aws, idempotency};
 
@@ -51,6 +48,7 @@ pub struct Dispatcher {
     pub(super) stats: Stats,
     pub(super) meter: Meter,
     pub(super) announcer: Announcer,
+    pub(super) pauses: Pauses,
     pub(super) outbound: Outbound,
     pub(super) rings: KeyRings,
     pub(super) schedule: RetrySchedule,
@@ -104,6 +102,7 @@ impl Dispatcher {
             watch: Watch::new(table.clone(), breaker, random.clone()),
             stats: Stats::new(table.clone()),
             meter: Meter::new(environment),
+            pauses: Pauses::new(&table),
             announcer: Announcer::new(table),
             outbound,
             rings,
@@ -169,47 +168,32 @@ impl Dispatcher {
             self.wait_for_body(claimed, now).await?;
             return Ok(None);
         };
-        let operational = is_operational(&delivery.r#type);
-        if let Some(until) = self.closed_until(&entity, id, health.as_ref(), operational, now).await? {
-            tracing::info!(deliveryId = %delivery.id, until = %until, "put off: the breaker of its webhook is open");
-            self.deliveries.put_off(claimed, until, now).await?;
-            let lane = Lane::of(webhook.webhook.is_slow(until));
-            self.queue.announce(lane, Notice::of(delivery, claimed.attempt()), until, now).await;
-            return Ok(None);
-        }
+        let healths = &self.watch.healths;
+        let health = match admit((&entity, claimed), health, healths, &*self.random, now).await? {
+            Admission::Go(health) => health,
+            Admission::Wait(until) => {
+                tracing::info!(deliveryId = %delivery.id, %until, "put off: the breaker of its webhook is open");
+                self.deliveries.put_off(claimed, until, Some(WaitingFor::Breaker), now).await?;
+                let lane = Lane::of(webhook.webhook.is_slow(until));
+                self.queue.announce(lane, Notice::of(delivery, claimed.attempt()), until, now).await;
+                return Ok(None);
+            }
+        };
         let trace = event.trace.next_span(&*self.random);
         let span = tracing::info_span!("attempt", trace_id = %trace.trace_id(), span_id = %trace.span_id());
         let outcome = self.attempt(&entity, claimed, &webhook, (&event.body, &trace)).instrument(span).await?;
-        let is_probe = !operational && health.as_ref().is_some_and(|health| health.open_until.is_some());
-        let tried = Tried { entity, webhook: id.clone(), outcome, health_before: health, operational };
-        if is_probe {
-            // Counted at once: many deliveries wait for the probe, and must not wait for the rest of this batch.
-            self.count(vec![tried]).await;
-            return Ok(None);
+        let operational = is_operational(&delivery.r#type);
+        let pause_ends = health.as_ref().and_then(|health| health.open_until).filter(|_| !operational);
+        let closes = outcome.completed();
+        let tried = Tried { entity: entity.clone(), webhook: id.clone(), outcome, health_before: health, operational };
+        let Some(pause_ends) = pause_ends else { return Ok(Some(tried)) };
+        // The probe is counted at once: many deliveries wait for it, and must not wait for the rest of this batch.
+        self.count(vec![tried]).await;
+        let now = self.clock.now();
+        if closes && now < pause_ends {
+            self.pauses.let_go(&entity, id, now).await;
         }
-        Ok(Some(tried))
-    }
-
-    /// Until when no attempt may be made; `None` when one may, perhaps as the probe.
-    async fn closed_until(
-        &self,
-        entity: &AuthorizedEntity,
-        webhook: &WebhookId,
-        health: Option<&HealthItem>,
-        operational: bool,
-        now: Time,
-    ) -> Result<Option<Time>, TableError> {
-        let Some(health) = health else { return Ok(None) };
-        Ok(match health.passage(now) {
-            Passage::Go => None,
-            // Spread, so that the deliveries that wait do not come at one moment.
-            Passage::Wait(until) => Some(until + until.since(now).mul_f64(0.1 * random::unit(&*self.random))),
-            // An operational event is no probe, since its outcome is not counted. It does not wait for one either,
-            // since perhaps no other event is sent there.
-            Passage::Probe if operational => None,
-            Passage::Probe if self.watch.healths.take_probe(entity, webhook, health, now).await?.is_done() => None,
-            Passage::Probe => Some(health.after_probe(now)),
-        })
+        Ok(None)
     }
 
     /// Counts attempts for the health and the statistics of their webhooks.
@@ -233,6 +217,6 @@ impl Dispatcher {
     /// Gives a claim back for as long as the delivery is old, so that a delivery that waits for long is seldom read.
     async fn wait(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
         let until = now + now.since(claimed.delivery().created_date).clamp(GRACE, LONGEST_WAIT);
-        Ok(self.deliveries.put_off(claimed, until, now).await?)
+        Ok(self.deliveries.put_off(claimed, until, None, now).await?)
     }
 }

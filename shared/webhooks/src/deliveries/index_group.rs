@@ -12,7 +12,7 @@ const SHORT_WAIT: Duration = Duration::from_secs(60);
 /// The groups of a webhook's deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexGroup {
-    /// Open, and its next attempt is more than a minute away.
+    /// Open, and its next attempt is more than a minute away or waits for a breaker.
     Waiting,
     /// Failed or cancelled, with fewer attempts than a delivery may have. A webhook that still exists has cancelled
     /// deliveries only because it was disabled for a while, so they can be recovered.

@@ -63,6 +63,9 @@ pub struct HeadItem {
     /// Whether the next attempt waits for a breaker, or for an event that is not there yet, and not for its schedule.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) put_off: bool,
+    /// When a person asked for the next attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) asked_at: Option<Time>,
     /// The attempts that are small enough to stand here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) attempts: Vec<Attempt>,
@@ -95,6 +98,7 @@ impl HeadItem {
             claimable_at: Some(first_attempt),
             resume_at: None,
             put_off: false,
+            asked_at: event.asked_for.then_some(first_attempt),
             attempts: Vec::new(),
             entity_key: format!("ENT#{}", event.entity),
             created_key: format!("{created}#{id}"),
@@ -114,12 +118,13 @@ impl HeadItem {
                 status: Status::Pending,
                 r#type: event.kind.to_owned(),
                 url: webhook.endpoint.shown_url(),
+                waiting_for: None,
                 webhook_identifier: webhook.id.clone(),
             },
         }
     }
 
-    /// The delivery, as its owner sees it.
+    /// The delivery, as the table keeps it.
     pub fn delivery(&self) -> &Delivery {
         &self.delivery
     }

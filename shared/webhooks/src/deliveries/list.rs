@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::try_join_all;
 use serde::Serialize;
 
 use super::{
@@ -10,6 +11,7 @@ use super::{
     delivery::Delivery,
     error::DeliveryError,
     filters::Filters,
+    item::HeadItem,
     store::Deliveries,
 };
 use auth::AuthorizedEntity;
@@ -78,6 +80,7 @@ impl Listing {
         };
         let stretch = stretch(filters, self.clock.now() - self.retention, behind.as_ref());
         let (items, end) = self.deliveries.page(entity, filters, stretch, *limit).await?;
+        let items = self.deliveries.with_waits(items, self.clock.now()).await?;
         let next_cursor = match end {
             Some(end) => Some(cursor::write(&end, &*self.rings.get().await?, &*self.random, entity.id(), filters)),
             None => None,
@@ -119,6 +122,26 @@ fn stretch(filters: &Filters, oldest: Time, behind: Option<&ListPosition>) -> St
 }
 
 impl Deliveries {
+    /// Says of each delivery that waits what it waits for. The index does not know that, so that an attempt need not
+    /// write it there: the heads of the open deliveries of a page are read instead.
+    async fn with_waits(&self, items: Vec<Delivery>, now: Time) -> Result<Vec<Delivery>, TableError> {
+        let waits = items.iter().map(|item| async {
+            // The index may lag behind: what is said must be of the time that is shown.
+            let is_as_shown = |head: &HeadItem| head.delivery().next_attempt_date == item.next_attempt_date;
+            match item.next_attempt_date {
+                None => Ok(None),
+                Some(_) => match self.head(&item.id).await {
+                    Ok(head) => Ok(head.filter(is_as_shown).and_then(|head| head.waiting_for(now))),
+                    // A delivery that cannot be read holds up no other.
+                    Err(TableError::Item { .. }) => Ok(None),
+                    Err(error) => Err(error),
+                },
+            }
+        });
+        let waits = try_join_all(waits).await?;
+        Ok(items.into_iter().zip(waits).map(|(item, waiting_for)| Delivery { waiting_for, ..item }).collect())
+    }
+
     /// The newest deliveries of a stretch that pass the filters: as many as are asked for, or fewer when there are no
     /// more or too few among those that are read. With them comes the position behind which the next page begins, if there
     /// may be one.

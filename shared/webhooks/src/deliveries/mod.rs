@@ -2,6 +2,7 @@
 //!
 //! The table is the truth; the queue only says "look now". So a message that is lost, repeated or late costs time only.
 
+mod admission;
 mod attempt;
 pub mod by_entity;
 mod by_webhook;
@@ -33,6 +34,7 @@ pub(crate) mod signature;
 mod slots;
 mod store;
 pub mod sweep;
+mod waiting;
 
 pub use delivery::{Delivery, Status};
 pub use error::DeliveryError;

@@ -1,21 +1,29 @@
-//! Recovering a range of a webhook's deliveries that failed, or were cancelled while it was disabled. The request
-//! counts them, up to a limit; a job makes them due again.
+//! Recovering a range of a webhook's deliveries: those that failed, or were cancelled while it was disabled, and those
+//! that wait. The request counts them, up to a limit, and closes the breaker; a job makes them due.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{by_entity::Stretch, error::DeliveryError, index_group::IndexGroup, jobs::Jobs, store::Deliveries};
-use crate::subscriptions::Webhooks;
+use super::{
+    by_entity::Stretch,
+    error::DeliveryError,
+    index_group::IndexGroup,
+    jobs::{Include, Jobs, RecoveryScope},
+    store::Deliveries,
+};
+use crate::subscriptions::{Webhooks, resume::Pauses};
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
 use problem::{JsonBody, Problem};
 use storage::{Answered, Answers, Once, TableError};
 
-/// The most deliveries that are counted, which takes a few calls of the table. Deliveries beyond it are recovered, too.
+/// The most deliveries of a kind that are counted, which takes a few calls of the table. Deliveries beyond it are
+/// recovered, too.
 const MAX_COUNT: usize = 10_000;
 
 const TIME: &str = "must be a time in RFC 3339, in UTC or with an offset, such as 2026-11-20T09:45:00.123Z";
+const KINDS: &str = "must be failed, waiting or both";
 
 /// Recovers deliveries.
 pub struct Recovery {
@@ -23,6 +31,8 @@ pub struct Recovery {
     pub deliveries: Deliveries,
     /// Their webhooks.
     pub webhooks: Webhooks,
+    /// The pauses of these, which a recovery ends.
+    pub pauses: Pauses,
     /// The jobs that recover them.
     pub jobs: Jobs,
     /// Repeats the answer for an idempotency key.
@@ -31,94 +41,153 @@ pub struct Recovery {
     pub retention: Duration,
 }
 
-/// The range of creation times whose deliveries are to be recovered. `until` is not in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecoveryRange {
-    since: Time,
-    until: Time,
-}
-
 /// How many deliveries are being recovered.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recovered {
+    /// Of both kinds.
     count: usize,
     count_is_exact: bool,
+    failed: usize,
+    waiting: usize,
+    /// Why there are none, in a sentence for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+/// How many deliveries were counted, and whether these are all.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    found: usize,
+    is_exact: bool,
 }
 
 impl Recovery {
-    /// Has the failed and cancelled deliveries of a range attempted again, once for an idempotency key, and counts them.
+    /// Has the deliveries of a scope attempted again, once for an idempotency key, and counts them.
     pub async fn recover(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
-        range: RecoveryRange,
+        scope: RecoveryScope,
         once: Option<&Once>,
         now: Time,
     ) -> Result<Answered<Recovered>, DeliveryError> {
-        self.answers.once(once, now, self.begin(entity, webhook, range, once, now)).await
+        self.answers.once(once, now, self.begin(entity, webhook, scope, once, now)).await
     }
 
     async fn begin(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
-        RecoveryRange { since, until }: RecoveryRange,
+        scope: RecoveryScope,
         once: Option<&Once>,
         now: Time,
     ) -> Result<Recovered, DeliveryError> {
-        let since = since.max(now - self.retention);
+        let scope = RecoveryScope { since: scope.since.max(now - self.retention), ..scope };
         self.webhooks.sendable(entity, webhook).await?;
-        let mut ranges = self.jobs.ranges(webhook).await?;
-        ranges.ask(since, until)?;
-        let recovered = self.count(webhook, ranges.left_between(since, until)).await?;
+        let left = self.jobs.left(entity, webhook, scope, now).await?;
+        let (failed, waiting) = tokio::try_join!(
+            self.count(webhook, IndexGroup::Recoverable, left.failed),
+            self.count(webhook, IndexGroup::Waiting, left.waiting)
+        )?;
+        let count = failed.found + waiting.found;
+        let message =
+            if count > 0 { None } else { Some(nothing_to_recover(scope, self.any_other(webhook, scope).await?)) };
+        let recovered = Recovered {
+            count,
+            count_is_exact: failed.is_exact && waiting.is_exact,
+            failed: failed.found,
+            waiting: waiting.found,
+            message,
+        };
         let record = self.answers.record(once, &recovered, webhook, now).await?;
-        if recovered.count > 0 {
-            self.jobs.recover(entity, webhook, (since, until), record, now).await?;
+        if count > 0 {
+            // A client that asks how many are left must not open the way to a silent endpoint again and again.
+            if !left.is_begun {
+                // Before the job: what becomes due must not be put off again. After a crash in between, the client
+                // repeats.
+                self.pauses.end(entity, webhook, now).await?;
+            }
+            self.jobs.recover(entity, webhook, scope, record, now).await?;
         } else {
             self.jobs.nothing_to_recover(record).await?;
         }
-        tracing::info!(webhookId = %webhook, count = recovered.count, "asked to recover");
+        tracing::info!(webhookId = %webhook, failed = failed.found, waiting = waiting.found, "asked to recover");
         Ok(recovered)
     }
 
-    /// How many deliveries of the webhook there are to recover in these stretches, as far as they are counted.
-    async fn count(&self, webhook: &WebhookId, stretches: Vec<Stretch>) -> Result<Recovered, TableError> {
+    /// How many deliveries of a group there are in these stretches, as far as they are counted.
+    async fn count(
+        &self,
+        webhook: &WebhookId,
+        group: IndexGroup,
+        stretches: Vec<Stretch>,
+    ) -> Result<Counted, TableError> {
         let mut count = 0;
         for mut stretch in stretches {
             loop {
                 // One more than the answer says shows whether there are more.
                 let most = i32::try_from(MAX_COUNT + 1 - count).unwrap_or(i32::MAX);
-                let page = self.deliveries.count_group(webhook, IndexGroup::Recoverable, &stretch, most).await?;
+                let page = self.deliveries.count_group(webhook, group, &stretch, most).await?;
                 count += page.found;
                 if count > MAX_COUNT {
-                    return Ok(Recovered { count: MAX_COUNT, count_is_exact: false });
+                    return Ok(Counted { found: MAX_COUNT, is_exact: false });
                 }
                 let Some(end) = page.end else { break };
                 stretch = stretch.after(&end);
             }
         }
-        Ok(Recovered { count, count_is_exact: true })
+        Ok(Counted { found: count, is_exact: true })
+    }
+
+    /// Whether there are deliveries of the kind that the scope leaves out.
+    async fn any_other(&self, webhook: &WebhookId, scope: RecoveryScope) -> Result<bool, TableError> {
+        let other = match scope.include {
+            Include::Both => return Ok(false),
+            Include::Failed => IndexGroup::Waiting,
+            Include::Waiting => IndexGroup::Recoverable,
+        };
+        let stretch = Stretch::between(scope.since, scope.until);
+        Ok(self.deliveries.count_group(webhook, other, &stretch, 1).await?.found > 0)
     }
 }
 
-impl RecoveryRange {
-    /// Reads the range in a request's body. It ends now at the latest, since only deliveries that exist are recovered.
+/// Why nothing is recovered, in a sentence for people.
+fn nothing_to_recover(RecoveryScope { since, until, include }: RecoveryScope, any_other: bool) -> String {
+    const FAILED: &str = "has failed or was cancelled";
+    const WAITS: &str = "waits for longer than a minute (what is due sooner needs no recovery)";
+    let (none, other) = match include {
+        Include::Both => (format!("{FAILED}, and none {WAITS}"), ""),
+        Include::Failed => {
+            (FAILED.to_owned(), "Some wait for their next attempt: include waiting ones to have them now.")
+        }
+        Include::Waiting => {
+            (WAITS.to_owned(), "Some have failed or were cancelled: include failed ones to have them again.")
+        }
+    };
+    let none = format!("No delivery to this webhook that was made from {since} on and before {until} {none}.");
+    if any_other { format!("{none} {other}") } else { none }
+}
+
+impl RecoveryScope {
+    /// Reads the scope in a request's body. It ends now at the latest, since only deliveries that exist are recovered.
     pub fn read(body: &[u8], now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let since = body.required::<String>("since", "a time");
         let until = body.optional::<String>("until", "a time");
+        let include = body.optional::<String>("include", "failed, waiting or both");
         let given = until.is_some();
         let violations = &mut body.violations;
         let since = since.and_then(|text| violations.note("since", Time::of_client(&text).ok_or(TIME)));
         let until = until.and_then(|text| violations.note("until", Time::of_client(&text).ok_or(TIME)));
+        let include = include.and_then(|name| violations.note("include", Include::parse(&name).ok_or(KINDS)));
         match (since, until) {
             (Some(since), Some(until)) if since >= until => violations.add("until", "must be after since"),
             (Some(since), None) if !given && since >= now => violations.add("since", "must be in the past"),
             _ => {}
         }
         let since = body.finish_with(since)?;
-        Ok(Self { since, until: until.map_or(now, |until| until.min(now)) })
+        Ok(Self { since, until: until.map_or(now, |until| until.min(now)), include: include.unwrap_or_default() })
     }
 }
 
@@ -129,7 +198,7 @@ mod tests {
     const NOW: Time = Time::from_millis(1_795_167_900_000);
 
     fn fields(body: &str) -> Vec<String> {
-        crate::testing::fields(&RecoveryRange::read(body.as_bytes(), NOW).expect_err(body))
+        crate::testing::fields(&RecoveryScope::read(body.as_bytes(), NOW).expect_err(body))
     }
 
     #[test]
@@ -144,11 +213,8 @@ mod tests {
                 since + Duration::from_millis(1),
             ),
         ] {
-            assert_eq!(
-                RecoveryRange::read(body.as_bytes(), NOW).expect(body),
-                RecoveryRange { since, until },
-                "{body}"
-            );
+            let scope = RecoveryScope { since, until, include: Include::Both };
+            assert_eq!(RecoveryScope::read(body.as_bytes(), NOW).expect(body), scope, "{body}");
         }
     }
 
@@ -162,8 +228,33 @@ mod tests {
             (r#"{"since":"2026-11-20T09:40:00Z","until":"2026-11-20T09:40:00Z"}"#, vec!["until"]),
             (r#"{"since":"2026-11-20T09:41:00Z","until":"2026-11-20T09:40:00Z"}"#, vec!["until"]),
             (r#"{"since":"2026-11-20T09:41:00Z","until":"soon"}"#, vec!["until"]),
+            (r#"{"since":"2026-11-20T09:40:00Z","include":"all"}"#, vec!["include"]),
+            (r#"{"since":"2026-11-20T09:40:00Z","include":["failed"]}"#, vec!["include"]),
         ] {
             assert_eq!(fields(body), expected, "{body}");
         }
+    }
+
+    #[test]
+    fn a_scope_includes_both_kinds_unless_it_says_which() {
+        for (include, expected) in [("failed", Include::Failed), ("waiting", Include::Waiting), ("both", Include::Both)]
+        {
+            let body = format!(r#"{{"since":"2026-11-20T09:40:00Z","include":"{include}"}}"#);
+            assert_eq!(RecoveryScope::read(body.as_bytes(), NOW).expect("good").include, expected);
+        }
+    }
+
+    #[test]
+    fn a_recovery_of_nothing_says_why_and_where_there_is_something() {
+        let said = |include, any_other| {
+            nothing_to_recover(RecoveryScope { since: NOW, until: NOW + Duration::from_secs(60), include }, any_other)
+        };
+        let range = "made from 2026-11-20T09:45:00.000Z on and before 2026-11-20T09:46:00.000Z";
+        for include in [Include::Failed, Include::Waiting, Include::Both] {
+            assert!(said(include, false).contains(range), "{}", said(include, false));
+        }
+        assert!(said(Include::Failed, true).contains("include waiting"));
+        assert!(!said(Include::Failed, false).contains("include waiting"));
+        assert!(said(Include::Waiting, true).contains("include failed"));
     }
 }

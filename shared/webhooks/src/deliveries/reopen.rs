@@ -18,19 +18,45 @@ use storage::{OnceError, Record};
 const REOPENING: &str = "reopening a delivery";
 const CANCELLING: &str = "cancelling a delivery";
 
-/// A final delivery becomes open, with a fresh schedule that begins now; it is the sweep's from `due` on. It is kept as
-/// long as before, so a delivery whose retention is over stays as it is.
-fn reopening(seen: &Delivery, now: Time, due: Time) -> Change {
+/// Who has a delivery attempted again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asker {
+    /// A person asked for this delivery. The attempt does not wait for a breaker, and the caller announces it.
+    Person,
+    /// A job makes many due, and the sweep announces them.
+    Job,
+}
+
+impl Asker {
+    /// From when on the sweep announces a delivery that is due now.
+    fn due(self, now: Time) -> Time {
+        match self {
+            Self::Person => now + GRACE,
+            Self::Job => now,
+        }
+    }
+
+    /// When a person asked.
+    fn asked_at(self, now: Time) -> Option<Time> {
+        (self == Self::Person).then_some(now)
+    }
+}
+
+/// A final delivery becomes open, with a fresh schedule that begins now. It is kept as long as before, so a delivery
+/// whose retention is over stays as it is.
+fn reopening(seen: &Delivery, asker: Asker, now: Time) -> Change {
     Change::of(head_key(&seen.id))
         .set("status", Status::Pending.as_str())
         .set("scheduleBase", seen.attempt_count)
         .set("nextAttemptDate", now)
         .set("claimableAt", now)
         .set("dueShard", due_shard(&seen.id))
-        .set("dueAt", due)
+        .set("dueAt", asker.due(now))
         .set("sweeps", 0_u32)
         .set("lastUpdate", now)
+        .set_or_remove("askedAt", asker.asked_at(now))
         .remove("putOff")
+        .remove("waitingFor")
         .remove("webhookKey")
         .only_if(is("status", seen.status.as_str()))
         .only_if(is("attemptCount", seen.attempt_count))
@@ -39,15 +65,17 @@ fn reopening(seen: &Delivery, now: Time, due: Time) -> Change {
 
 /// An open delivery's next attempt becomes due now, and the time that the schedule had for it is remembered. An attempt
 /// that was put off is the schedule's own, so it has no such time.
-fn attempt_now(seen: &HeadItem, now: Time) -> Change {
+fn attempt_now(seen: &HeadItem, asker: Asker, now: Time) -> Change {
     let scheduled = seen.delivery.next_attempt_date.filter(|_| seen.resume_at.is_none() && !seen.put_off);
     let change = Change::of((seen.pk.clone(), HEAD.to_owned()))
         .set_some("resumeAt", scheduled)
         .set("nextAttemptDate", now)
         .set("claimableAt", now)
-        .set("dueAt", now + GRACE)
+        .set("dueAt", asker.due(now))
         .set("sweeps", 0_u32)
         .set("lastUpdate", now)
+        .set_or_remove("askedAt", asker.asked_at(now))
+        .remove("webhookKey")
         .only_if(is("attemptCount", seen.delivery.attempt_count))
         .only_if(more("expiresAt", now.as_seconds()))
         .only_if(absent("lease"));
@@ -62,12 +90,12 @@ impl Deliveries {
         record: Option<Record>,
         now: Time,
     ) -> Result<Written<Option<HeadItem>>, OnceError> {
-        self.ask_again(reopening(seen, now, now + GRACE), record).await
+        self.ask_again(reopening(seen, Asker::Person, now), record).await
     }
 
     /// The same; the sweep announces it.
     pub(super) async fn reopen_for_sweep(&self, seen: &Delivery, now: Time) -> Result<Written<()>, TableError> {
-        self.table.write_together(reopening(seen, now, now), REOPENING).await
+        self.table.write_together(reopening(seen, Asker::Job, now), REOPENING).await
     }
 
     /// Makes the next attempt of an open delivery due now; the caller announces it. Lost when it is not as it was read.
@@ -77,10 +105,15 @@ impl Deliveries {
         record: Option<Record>,
         now: Time,
     ) -> Result<Written<Option<HeadItem>>, OnceError> {
-        self.ask_again(attempt_now(seen, now), record).await
+        self.ask_again(attempt_now(seen, Asker::Person, now), record).await
     }
 
-    /// Makes a change that somebody asked for, together with the record of the request. The head is read back only where
+    /// The same; the sweep announces it.
+    pub(super) async fn hasten_for_sweep(&self, seen: &HeadItem, now: Time) -> Result<Written<()>, TableError> {
+        self.table.write_together(attempt_now(seen, Asker::Job, now), REOPENING).await
+    }
+
+    /// Makes a change that a person asked for, together with the record of the request. The head is read back only where
     /// there is no record. Where the change is lost, the one that came first counts, so that the record is written.
     async fn ask_again(&self, change: Change, record: Option<Record>) -> Result<Written<Option<HeadItem>>, OnceError> {
         if record.is_none() {
@@ -145,9 +178,15 @@ mod tests {
             head.delivery.next_attempt_date = Some(LATER);
             head
         };
-        let resumes = |head: &HeadItem| format!("{:?}", attempt_now(head, NOW)).contains("resumeAt");
+        let resumes = |head: &HeadItem| format!("{:?}", attempt_now(head, Asker::Person, NOW)).contains("resumeAt");
         assert!(resumes(&waiting()));
         assert!(!resumes(&HeadItem { put_off: true, ..waiting() }), "it is itself the attempt of the schedule");
         assert!(!resumes(&HeadItem { resume_at: Some(LATER), ..waiting() }), "what is remembered stays");
+    }
+
+    #[test]
+    fn what_a_person_asked_for_is_announced_at_once_and_what_a_job_makes_due_by_the_sweep() {
+        assert_eq!((Asker::Person.due(NOW), Asker::Person.asked_at(NOW)), (NOW + GRACE, Some(NOW)));
+        assert_eq!((Asker::Job.due(NOW), Asker::Job.asked_at(NOW)), (NOW, None), "many attempts do not pass a breaker");
     }
 }

@@ -121,7 +121,7 @@ impl Resending {
             Some(Written::Done(None) | Written::Lost(_)) => None,
         };
         match left {
-            Some(left) => Ok(left.into()),
+            Some(left) => Ok(left.whole(now)),
             // It was not read back, an attempt was recorded since it was read, or it is gone.
             None => self.shown(entity, id).await,
         }

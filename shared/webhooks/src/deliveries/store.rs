@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::{
     attempt::Attempt,
-    delivery::WholeDelivery,
+    delivery::{Delivery, WholeDelivery},
     item::{ATTEMPT, AttemptItem, DueEntry, HEAD, HeadItem, head_key, partition, shard_key},
     notice::DeliveryOwner,
 };
@@ -45,11 +45,12 @@ impl StoredDelivery {
         let has_all_attempts = head.delivery.attempt_count == self.head.delivery.attempt_count;
         has_all_attempts.then_some(Self { head, ..self })
     }
-}
 
-impl From<StoredDelivery> for WholeDelivery {
-    fn from(StoredDelivery { head, attempts, event }: StoredDelivery) -> Self {
-        Self { delivery: head.delivery, attempts, event }
+    /// The delivery as its owner sees it at this moment.
+    pub(super) fn whole(self, now: Time) -> WholeDelivery {
+        let Self { head, attempts, event } = self;
+        let waiting_for = head.waiting_for(now);
+        WholeDelivery { delivery: Delivery { waiting_for, ..head.delivery }, attempts, event }
     }
 }
 
@@ -93,7 +94,7 @@ impl Deliveries {
         id: &DeliveryId,
         now: Time,
     ) -> Result<Option<WholeDelivery>, TableError> {
-        Ok(self.find(entity, id, now).await?.map(WholeDelivery::from))
+        Ok(self.find(entity, id, now).await?.map(|found| found.whole(now)))
     }
 
     /// The same, with the parts that its owner does not see.

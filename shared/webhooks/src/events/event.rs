@@ -26,6 +26,8 @@ pub struct Event {
     pub about: Option<WebhookId>,
     /// The span in which it was published, if its deliveries go on with a trace.
     pub trace: Option<Trace>,
+    /// Whether a person waits for it, so that its first attempts do not wait for a breaker.
+    pub asked_for: bool,
 }
 
 /// The event's body is larger than is allowed.
@@ -57,7 +59,7 @@ impl Event {
         if body.len() > MAX_BYTES {
             return Err(TooLarge);
         }
-        Ok(Self { id, kind: kind.value, timestamp, entity, body, about: None, trace: None })
+        Ok(Self { id, kind: kind.value, timestamp, entity, body, about: None, trace: None, asked_for: false })
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! *Closed*: attempts go through. So many in a row that never completed make it *open*: attempts wait. When that time
 //! is over, one attempt goes through, the probe, and all others wait for its end. An exchange that completes closes the
-//! breaker, with any status; a probe that does not complete opens it again for twice as long, up to a limit.
+//! breaker, with any status; a probe that does not complete opens it again for twice as long, up to a limit. An attempt
+//! that a person asked for is the probe before that time is over, and changes nothing if it does not complete.
 //!
 //! Many dispatchers count for the same webhook at once. So a dispatcher never writes a state that it computed from one
 //! that it read, but a step that the table takes by itself (`Tally`) or on a condition ([`Consequence`]).
@@ -135,6 +136,12 @@ pub enum Consequence {
         /// Until then.
         until: Time,
     },
+    /// The probe failed that a person asked for before the end of the pause: the pause stays as it is, and another
+    /// probe may be made.
+    EndProbe {
+        /// The end of its lease, which no other probe has.
+        lease: Time,
+    },
     /// The webhook is failing: announced once, if it has not been and no success came in between.
     AnnounceFailing(Spell),
     /// The webhook is disabled, if it is not.
@@ -158,9 +165,17 @@ impl HealthItem {
 
     /// Whether an attempt may be made now.
     pub fn passage(&self, now: Time) -> Passage {
+        match self.open_until {
+            Some(end) if now < end => Passage::Wait(end),
+            _ => self.passage_when_asked_for(now),
+        }
+    }
+
+    /// The same for an attempt that a person asked for: it does not wait for the end of the pause, only for a probe
+    /// that is under way.
+    pub fn passage_when_asked_for(&self, now: Time) -> Passage {
         match (self.open_until, self.probe_until) {
             (None, _) => Passage::Go,
-            (Some(end), _) if now < end => Passage::Wait(end),
             (Some(_), Some(end)) if now < end => Passage::Wait(end.min(self.after_probe(now))),
             (Some(_), _) => Passage::Probe,
         }
@@ -203,6 +218,10 @@ impl HealthItem {
         // An attempt that was made although the breaker was open was its probe.
         let probed = was.and_then(|was| was.open_until);
         match self.open_until {
+            // Twice the pause would punish a person for looking.
+            Some(seen) if probed == Some(seen) && now < seen => {
+                was.and_then(|was| was.probe_until).map(|lease| Consequence::EndProbe { lease })
+            }
             Some(seen) if probed == Some(seen) => {
                 let opens = self.opens.saturating_add(1);
                 Some(Consequence::Reopen { seen, opens, until: now + settings.opening(opens) })

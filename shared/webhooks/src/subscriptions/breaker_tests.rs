@@ -43,6 +43,7 @@ fn applied(item: &mut HealthItem, consequence: Consequence, settings: &BreakerSe
     let holds = match consequence {
         Consequence::Open { .. } => item.open_until.is_none() && item.incomplete_in_row >= settings.threshold,
         Consequence::Reopen { seen, .. } => item.open_until == Some(seen),
+        Consequence::EndProbe { lease } => item.probe_until == Some(lease),
         Consequence::AnnounceFailing(Spell { since, announce_after: None }) => {
             !item.failing && item.failing_since == Some(since)
         }
@@ -57,6 +58,7 @@ fn applied(item: &mut HealthItem, consequence: Consequence, settings: &BreakerSe
         Consequence::Reopen { opens, until, .. } => {
             (item.open_until, item.opens, item.probe_until) = (Some(until), opens, None);
         }
+        Consequence::EndProbe { .. } => item.probe_until = None,
         Consequence::AnnounceFailing(_) => (item.failing, item.announce_after) = (true, None),
         Consequence::Disable { .. } => {}
     }
@@ -143,6 +145,38 @@ fn attempts_wait_for_the_probe_and_a_dead_probe_does_not_block() {
 }
 
 #[test]
+fn an_attempt_that_was_asked_for_is_the_probe_at_once_and_leaves_the_pause_as_it_was_if_it_fails() {
+    let end = NOW + Duration::from_secs(600);
+    let open = HealthItem { open_until: Some(end), opens: 6, incomplete_in_row: 25, ..HealthItem::default() };
+    assert_eq!(open.passage(NOW), Passage::Wait(end));
+    assert_eq!(open.passage_when_asked_for(NOW), Passage::Probe);
+    let mut item = open.clone();
+    assert!(probe_taken(&mut item, open.open_until, NOW));
+    let was = item.clone();
+    assert_eq!(item.passage_when_asked_for(NOW), Passage::Wait(NOW + PROBE_LEASE), "one at a time");
+    assert_eq!(item.passage(NOW), Passage::Wait(end), "the others wait as before");
+    let tally = Tally::of(&[broken()]);
+    item = counted(item, &tally, NOW);
+    let consequences = item.consequences(Some(&was), &tally, &SETTINGS, NOW);
+    assert_eq!(consequences, [Consequence::EndProbe { lease: NOW + PROBE_LEASE }]);
+    assert!(applied(&mut item, consequences[0], &SETTINGS));
+    assert_eq!((item.open_until, item.opens, item.probe_until), (Some(end), 6, None));
+    assert_eq!(item.passage_when_asked_for(NOW), Passage::Probe, "somebody may ask again");
+    // One that is answered, with any status, closes the breaker.
+    assert_eq!(counted(was, &Tally::of(&[answered(500)]), NOW).health(), Health::Healthy);
+    assert_eq!(HealthItem::default().passage_when_asked_for(NOW), Passage::Go);
+}
+
+#[test]
+fn a_probe_that_was_asked_for_and_ends_after_the_pause_counts_like_any_other() {
+    let open = HealthItem { open_until: Some(NOW), opens: 1, incomplete_in_row: 20, ..HealthItem::default() };
+    let was = HealthItem { probe_until: Some(NOW + PROBE_LEASE), ..open };
+    let consequences = was.consequences(Some(&was), &Tally::of(&[broken()]), &SETTINGS, NOW);
+    let until = NOW + Duration::from_secs(60);
+    assert_eq!(consequences, [Consequence::Reopen { seen: NOW, opens: 2, until }]);
+}
+
+#[test]
 fn a_spell_of_failures_is_announced_once_and_disables_after_its_time() {
     let tally = Tally::of(&[answered(500)]);
     let failing = |failures_in_row, failing| HealthItem {
@@ -176,8 +210,8 @@ fn the_longest_opening_is_a_limit_from_the_start() {
 enum Move {
     /// Time goes on by so many seconds.
     Pass(u16),
-    /// A dispatcher reads the health and makes an attempt if it may.
-    Begin,
+    /// A dispatcher reads the health and makes an attempt if it may, perhaps one that a person asked for.
+    Begin(bool),
     /// The attempt of one that is under way ends, with this status or none.
     End(usize, Option<u16>),
     /// A dispatcher that has counted goes on to the consequences.
@@ -188,8 +222,8 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     let status = proptest::option::weighted(0.2, proptest::sample::select(vec![200u16, 204, 302, 410, 500, 503]));
     let one = prop_oneof![
         (0u16..70).prop_map(Move::Pass),
-        Just(Move::Begin),
-        Just(Move::Begin),
+        Just(Move::Begin(false)),
+        proptest::bool::weighted(0.3).prop_map(Move::Begin),
         (0usize..8, status).prop_map(|(which, status)| Move::End(which, status)),
         (0usize..8).prop_map(Move::Follow),
     ];
@@ -208,16 +242,20 @@ proptest! {
         for step in moves {
             match step {
                 Move::Pass(seconds) => now = now + Duration::from_secs(seconds.into()),
-                Move::Begin => {
-                    let was = item.clone();
-                    let probes = was.passage(now) == Passage::Probe && probe_taken(&mut item, was.open_until, now);
+                Move::Begin(asked_for) => {
+                    let mut was = item.clone();
+                    let passage = if asked_for { was.passage_when_asked_for(now) } else { was.passage(now) };
+                    let probes = passage == Passage::Probe && probe_taken(&mut item, was.open_until, now);
                     if probes {
                         let others = under_way.iter().filter(|(other, began, probe)| {
                             *probe && other.open_until == was.open_until && now < *began + PROBE_LEASE
                         });
                         prop_assert_eq!(others.count(), 0, "two probes of one opening");
                     }
-                    if probes || was.passage(now) == Passage::Go {
+                    if probes {
+                        was.probe_until = item.probe_until;
+                    }
+                    if probes || passage == Passage::Go {
                         under_way.push((was, now, probes));
                     }
                 }

@@ -11,6 +11,7 @@ use super::{
     endpoint::{Kept, Part},
     error::WebhookError,
     members::{About, Members},
+    resume::Pauses,
     revision::{self, EndpointChange, PartChange},
     show::Showing,
     webhook::{Webhook, WebhookView},
@@ -29,6 +30,8 @@ const TRIES: u32 = 10;
 pub struct Changing {
     /// Reads and shows webhooks.
     pub showing: Showing,
+    /// Their pauses, which a new address ends.
+    pub pauses: Pauses,
     /// Dates the change.
     pub clock: SharedClock,
     /// The addresses that endpoints may have.
@@ -84,15 +87,21 @@ impl Changing {
         };
         let enabled = !read.enabled && members.enabled == Some(true);
         let moved = endpoint.url.as_ref().is_some_and(|url| url.differs);
+        let mut was_paused = false;
         if enabled || moved {
             // Before the change: former failures must not disable the webhook again at its next failure, and a new
             // address has not failed yet. If the change is lost, the failures that were forgotten come back with the
             // next ones.
-            self.showing.healths.reset(entity, &read.id).await?;
+            was_paused = self.pauses.forget(entity, &read.id).await?;
         }
         let now = self.clock.now();
         let change = revision::change(read, members, &endpoint, change.version.is_some(), now)?;
-        Ok(self.showing.webhooks.change(entity, &read.id, change).await?)
+        let changed = self.showing.webhooks.change(entity, &read.id, change).await?;
+        if was_paused && changed.is_done() {
+            // After the change: what waits must not go to the former address.
+            self.pauses.let_go(entity, &read.id, now).await;
+        }
+        Ok(changed)
     }
 
     /// The change of a part of the endpoint; `None` when the part stays as it is. It seals values that a former release

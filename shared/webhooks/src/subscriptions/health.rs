@@ -13,12 +13,12 @@ use std::{collections::HashMap, time::Duration};
 use serde::Deserialize;
 
 use super::{
-    breaker::{HealthItem, PROBE_LEASE, Spell},
+    breaker::{HealthItem, Spell},
     tally::Tally,
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{Time, WebhookId};
-use storage::table::{Change, Delete, Query, Table, TableError, Written, absent, at_least, at_most, is, more};
+use storage::table::{Change, Delete, Query, Table, TableError, Written, absent, at_least, at_most, is, more, present};
 
 /// The prefix of the sort keys of health items.
 const PREFIX: &str = "HLT#";
@@ -62,18 +62,20 @@ impl Healths {
         self.0.read(Self::key(entity.id(), webhook), "reading a webhook's health").await
     }
 
-    /// Makes the caller's attempt the probe of the opening that it saw. Lost when another attempt is the probe, or the
-    /// breaker has moved on. A probe that is never counted blocks others for no longer than its lease.
+    /// Makes the caller's attempt the probe of the opening that it saw, with a lease until this time. Lost when another
+    /// attempt is the probe, or the breaker has moved on. A probe that is never counted blocks others for no longer
+    /// than its lease.
     pub(crate) async fn take_probe(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         seen: &HealthItem,
+        lease: Time,
         now: Time,
     ) -> Result<Written<()>, TableError> {
         let Some(open_until) = seen.open_until else { return Ok(Written::Lost(None)) };
         let probe = change(entity, webhook)
-            .set("probeUntil", now + PROBE_LEASE)
+            .set("probeUntil", lease)
             .only_if(is("openUntil", open_until))
             .only_if(absent("probeUntil").or(at_most("probeUntil", now)));
         self.0.write(probe, "taking a breaker's probe").await
@@ -142,6 +144,25 @@ impl Healths {
             .only_if(is("openUntil", seen));
         self.0.write(opening, "opening a webhook's breaker again").await
     }
+
+    /// Ends a probe that failed before the end of the pause, which stays as it is. Lost when its lease has run out and
+    /// another attempt is the probe.
+    pub(super) async fn end_probe(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        lease: Time,
+    ) -> Result<Written<()>, TableError> {
+        let end = change(entity, webhook).remove("probeUntil").only_if(is("probeUntil", lease));
+        self.0.write(end, "ending a probe of a webhook's breaker").await
+    }
+}
+
+/// The write that closes a breaker before its time. The failures stay known, so that a webhook which fails for long is
+/// disabled all the same; only the row that opened the breaker begins anew. Lost when it is closed.
+pub(super) fn closing(entity: &AuthorizedEntity, webhook: &WebhookId) -> Change {
+    let closed = change(entity, webhook).set("incompleteInRow", 0_u32);
+    ["openUntil", "opens", "probeUntil"].into_iter().fold(closed, Change::remove).only_if(present("openUntil"))
 }
 
 pub(super) fn change(entity: &AuthorizedEntity, webhook: &WebhookId) -> Change {
@@ -209,6 +230,15 @@ mod tests {
         assert_eq!(added(false, true), expected.remove("openUntil").remove("opens").remove("probeUntil"));
         let expected = health().add("failuresInRow", 2_u32).add("incompleteInRow", 1_u32);
         assert_eq!(added(false, false), expected.set_if_absent("failingSince", NOW));
+    }
+
+    #[test]
+    fn a_breaker_that_is_closed_by_hand_leaves_the_failures_known() {
+        let entity = EntityId::parse("demo-hotel").expect("an entity");
+        let webhook = WebhookId::new(NOW, &base::testing::CountingRandom::default());
+        let entity = AuthorizedEntity::owning_delivery(entity);
+        let expected = change(&entity, &webhook).set("incompleteInRow", 0_u32).remove("openUntil").remove("opens");
+        assert_eq!(closing(&entity, &webhook), expected.remove("probeUntil").only_if(present("openUntil")));
     }
 
     #[test]

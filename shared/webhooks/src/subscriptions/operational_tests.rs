@@ -161,7 +161,7 @@ impl World {
                     self.announce(webhook, failing.outbox_event(&entity(), self.now, &self.random));
                 }
                 Consequence::Disable { .. } => self.disable(webhook, true),
-                Consequence::Open { .. } | Consequence::Reopen { .. } => {}
+                Consequence::Open { .. } | Consequence::Reopen { .. } | Consequence::EndProbe { .. } => {}
             }
         }
         self.healths.insert(webhook, left);

@@ -1,12 +1,12 @@
 //! Registering a webhook.
 
 use super::{
-    breaker::Health,
     endpoint::{Kept, KeptEndpoint, SealContext},
     error::{MAX_WEBHOOKS, WebhookError},
     masked::Headers,
     members::{About, Members},
     secret::SigningSecret,
+    standing::Standing,
     store::Webhooks,
     webhook::{Webhook, WebhookView},
 };
@@ -109,7 +109,7 @@ impl Registration {
         let webhook = new.into_webhook(endpoint, entity.id().clone(), id, now);
         let secret = SigningSecret::new(&*self.random);
         let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), &webhook.id);
-        let view = webhook.view(Health::Healthy, now).with_secret(secret.reveal());
+        let view = webhook.view(Standing::default(), now).with_secret(secret.reveal());
         let record = self.answers.record(once, &view, &webhook.id, now).await?;
         self.webhooks.add(entity, &webhook, sealed, record).await?;
         tracing::info!(webhookId = %webhook.id, entity = %entity.id(), "made a webhook");
@@ -201,7 +201,7 @@ mod tests {
         let (endpoint, id) = (kept(&quotes(2_048), headers), WebhookId::new(now, &random));
         let webhook = NewWebhook::of(members).expect("complete").into_webhook(endpoint, entity, id, now);
         let webhook = Webhook { disabled_reason: Some("x".repeat(100)), ..webhook };
-        let list: Vec<_> = (0..MAX_WEBHOOKS + 5).map(|_| webhook.view(Health::Healthy, now)).collect();
+        let list: Vec<_> = (0..MAX_WEBHOOKS + 5).map(|_| webhook.view(Standing::default(), now)).collect();
         let answer = serde_json::to_string(&serde_json::to_string(&list).expect("JSON")).expect("JSON");
         assert!(answer.len() < MAX_ANSWER, "{}", answer.len());
     }

@@ -100,6 +100,11 @@ impl Watch {
                     tracing::warn!(webhookId = %webhook, entity = %entity.id(), until = %until, opens, "the probe failed");
                 }
             }
+            Consequence::EndProbe { lease } => {
+                if self.healths.end_probe(entity, webhook, lease).await?.is_done() {
+                    tracing::info!(webhookId = %webhook, entity = %entity.id(), "a probe that was asked for failed");
+                }
+            }
             Consequence::AnnounceFailing(spell) => self.announce(entity, webhook, spell, left, last, now).await?,
             Consequence::Disable { since } => {
                 self.disabler.disable(entity, webhook, Reason::Failing { since }, now).await?;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    breaker::Health,
     endpoint::{KeptEndpoint, SealContext},
     secret::RevealedSecret,
+    standing::Standing,
 };
 use crate::events::group;
 use auth::EntityId;
@@ -64,7 +64,8 @@ pub struct WebhookView {
     event_list: Vec<String>,
     event_url: String,
     headers: BTreeMap<String, &'static str>,
-    health: Health,
+    #[serde(flatten)]
+    standing: Standing,
     /// The webhook's identifier.
     pub id: WebhookId,
     last_update: Time,
@@ -88,7 +89,7 @@ impl Webhook {
     }
 
     /// The webhook as its owner sees it at this moment, without a secret.
-    pub fn view(&self, health: Health, now: Time) -> WebhookView {
+    pub fn view(&self, standing: Standing, now: Time) -> WebhookView {
         WebhookView {
             created_date: self.created_date,
             disabled_reason: self.disabled_reason.clone(),
@@ -96,7 +97,7 @@ impl Webhook {
             event_list: self.event_list.clone(),
             event_url: self.endpoint.shown_url(),
             headers: self.endpoint.shown_headers(),
-            health,
+            standing,
             id: self.id.clone(),
             last_update: self.last_update,
             name: self.name.clone(),

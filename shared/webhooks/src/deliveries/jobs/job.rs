@@ -7,9 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     cancel_progress::Cancellation,
-    recover_ranges::{Range, Ranges},
+    hastening::Hastening,
+    recover_ranges::{Range, Ranges, TooManyRanges},
+    scope::RecoveryScope,
 };
-use crate::deliveries::by_entity::ListPosition;
+use crate::deliveries::{
+    by_entity::{ListPosition, Stretch},
+    index_group::IndexGroup,
+};
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
 use storage::TableError;
@@ -38,6 +43,11 @@ pub(super) struct JobItem {
     /// Counts its writes, from 1.
     pub(super) version: u64,
     pub(super) work: Work,
+    /// The part of a recovery that concerns waiting deliveries. It stands beside `work` so that an earlier release,
+    /// which may run during a deployment, reads the item: it drops this part, and those deliveries come when they are
+    /// due.
+    #[serde(default, skip_serializing_if = "Hastening::is_done")]
+    pub(super) hastening: Hastening,
     /// Identifies the sweep that works on it, until it is due again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) lease: Option<String>,
@@ -56,10 +66,39 @@ pub(super) enum Work {
 /// How far a page of work has come. It is applied to the job as it is by then, since requests may have added to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// A range was recovered up to a place, or to the end that it had then.
-    Recovered { range: Range, up_to: Option<ListPosition> },
+    /// A part was recovered up to a place, or to the end that it had then.
+    Recovered { part: Part, up_to: Option<ListPosition> },
     /// Waiting deliveries were cancelled; this cancellation is left.
     Cancelled(Cancellation),
+}
+
+/// A part of a recovery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Deliveries of a range that failed or were cancelled.
+    Failed(Range),
+    /// Deliveries of a range that wait.
+    Waiting(Range),
+    /// Deliveries that wait for the breaker, which was closed before its time.
+    PutOff(Stretch),
+}
+
+impl Part {
+    /// The group of its deliveries.
+    pub(super) const fn group(&self) -> IndexGroup {
+        match self {
+            Self::Failed(_) => IndexGroup::Recoverable,
+            Self::Waiting(_) | Self::PutOff(_) => IndexGroup::Waiting,
+        }
+    }
+
+    /// The rest of it that is not done.
+    pub(super) fn left(&self) -> &Stretch {
+        match self {
+            Self::Failed(range) | Self::Waiting(range) => range.left(),
+            Self::PutOff(stretch) => stretch,
+        }
+    }
 }
 
 /// How a page of work ended.
@@ -90,20 +129,10 @@ impl Work {
         }
     }
 
-    pub(super) fn is_done(&self) -> bool {
+    fn is_done(&self) -> bool {
         match self {
             Self::Recover(ranges) => ranges.is_empty(),
             Self::Cancel(cancellation) => cancellation.is_done(),
-        }
-    }
-
-    /// Takes a page of work off. Progress of another kind of work changes nothing.
-    pub(super) fn advance(&mut self, progress: &Progress) {
-        match (self, progress) {
-            (Self::Recover(ranges), Progress::Recovered { range, up_to }) => ranges.done(range, up_to.as_ref()),
-            // It can be replaced, since only the sweep that holds the job changes a cancellation.
-            (Self::Cancel(cancellation), Progress::Cancelled(left)) => *cancellation = left.clone(),
-            (Self::Recover(_), Progress::Cancelled(_)) | (Self::Cancel(_), Progress::Recovered { .. }) => {}
         }
     }
 }
@@ -117,9 +146,58 @@ impl JobItem {
             webhook: webhook.clone(),
             version: 0,
             work,
+            hastening: Hastening::default(),
             lease: None,
             due_shard: shard_of(entity),
             due_at: now,
+        }
+    }
+
+    /// A recovery of nothing yet.
+    pub(super) fn recovery(entity: &EntityId, webhook: &WebhookId, now: Time) -> Self {
+        Self::new(entity, webhook, Work::Recover(Ranges::default()), now)
+    }
+
+    /// Adds to a recovery what it does not have yet; returns whether there is any.
+    pub(super) fn ask(&mut self, scope: RecoveryScope) -> Result<bool, TooManyRanges> {
+        let RecoveryScope { since, until, include } = scope;
+        let mut asked = false;
+        if let Work::Recover(failed) = &mut self.work
+            && include.failed()
+        {
+            asked |= failed.ask(since, until)?;
+        }
+        if include.waiting() {
+            asked |= self.hastening.ranges.ask(since, until)?;
+        }
+        Ok(asked)
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.work.is_done() && self.hastening.is_done()
+    }
+
+    /// The part of a recovery to work on. Those that wait come first: one that fails now may come to its end, and is
+    /// recovered then.
+    pub(super) fn part(&self) -> Option<Part> {
+        let Work::Recover(failed) = &self.work else { return None };
+        let Hastening { ranges: waiting, put_off } = &self.hastening;
+        let put_off = || (!put_off.is_empty()).then(|| Part::PutOff(put_off.clone()));
+        let failed = || failed.first().cloned().map(Part::Failed);
+        waiting.first().cloned().map(Part::Waiting).or_else(put_off).or_else(failed)
+    }
+
+    /// Takes a page of work off. Progress of another kind of work changes nothing.
+    pub(super) fn advance(&mut self, progress: &Progress) {
+        match (&mut self.work, progress) {
+            (Work::Recover(failed), Progress::Recovered { part, up_to }) => match part {
+                Part::Failed(range) => failed.done(range, up_to.as_ref()),
+                Part::Waiting(range) => self.hastening.ranges.done(range, up_to.as_ref()),
+                Part::PutOff(stretch) => self.hastening.put_off_done(stretch, up_to.as_ref()),
+            },
+            // It can be replaced, since only the sweep that holds the job changes a cancellation.
+            (Work::Cancel(cancellation), Progress::Cancelled(left)) => *cancellation = left.clone(),
+            (Work::Recover(_), Progress::Cancelled(_)) | (Work::Cancel(_), Progress::Recovered { .. }) => {}
         }
     }
 }
@@ -145,24 +223,70 @@ pub(super) fn shard_of(entity: &EntityId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deliveries::jobs::Include;
+    use base::testing::CountingRandom;
 
     fn at(millis: i64) -> Time {
         Time::from_millis(millis)
     }
 
+    fn recovery() -> JobItem {
+        let random = CountingRandom::default();
+        JobItem::recovery(&EntityId::parse("hotel").expect("an entity"), &WebhookId::new(at(0), &random), at(0))
+    }
+
+    fn scope(since: i64, until: i64, include: Include) -> RecoveryScope {
+        RecoveryScope { since: at(since), until: at(until), include }
+    }
+
     #[test]
     fn progress_counts_for_the_job_as_it_is_by_then() {
-        let mut seen = Ranges::default();
-        seen.ask(at(10), at(20)).expect("few");
-        let range = seen.first().expect("asked for").clone();
-        let mut now = seen.clone();
-        now.ask(at(30), at(40)).expect("few");
-        let mut work = Work::Recover(now);
-        work.advance(&Progress::Recovered { range, up_to: None });
-        let Work::Recover(left) = &work else { panic!("still a recovery") };
+        let mut job = recovery();
+        assert_eq!(job.ask(scope(10, 20, Include::Failed)), Ok(true));
+        let part = job.part().expect("asked for");
+        assert_eq!(job.ask(scope(30, 40, Include::Failed)), Ok(true));
+        job.advance(&Progress::Recovered { part, up_to: None });
+        let Work::Recover(left) = &job.work else { panic!("still a recovery") };
         assert!(left.left_between(at(10), at(20)).is_empty() && !left.left_between(at(30), at(40)).is_empty());
-        let before = work.clone();
-        work.advance(&Progress::Cancelled(Cancellation::new(at(0))));
-        assert_eq!(work, before, "progress of another kind changes nothing");
+        let before = job.work.clone();
+        job.advance(&Progress::Cancelled(Cancellation::new(at(0))));
+        assert_eq!(job.work, before, "progress of another kind changes nothing");
+    }
+
+    #[test]
+    fn a_recovery_is_over_when_each_kind_that_was_asked_for_is() {
+        for (include, kinds) in [(Include::Failed, 1), (Include::Waiting, 1), (Include::Both, 2)] {
+            let mut job = recovery();
+            assert_eq!(job.ask(scope(10, 20, include)), Ok(true));
+            assert_eq!(job.ask(scope(10, 20, include)), Ok(false), "it is being done");
+            let mut groups = Vec::new();
+            while let Some(part) = job.part() {
+                assert!(!job.is_done());
+                groups.push(part.group());
+                job.advance(&Progress::Recovered { part, up_to: None });
+            }
+            assert!(job.is_done());
+            assert_eq!(groups.len(), kinds, "{include:?}");
+            assert_eq!(groups.contains(&IndexGroup::Waiting), include.waiting());
+            assert_eq!(groups.contains(&IndexGroup::Recoverable), include.failed());
+        }
+    }
+
+    /// During a deployment both releases work on the same jobs.
+    #[test]
+    fn an_earlier_release_reads_a_recovery_of_waiting_deliveries() {
+        #[derive(Deserialize)]
+        struct Former {
+            work: Work,
+        }
+        let mut job = recovery();
+        job.ask(scope(10, 20, Include::Both)).expect("few");
+        job.hastening.ask_for_put_off();
+        let text = serde_json::to_string(&job).expect("JSON");
+        assert_eq!(serde_json::from_str::<Former>(&text).expect("readable").work, job.work);
+        let again: JobItem = serde_json::from_str(&text).expect("readable");
+        assert_eq!((again.work, again.hastening), (job.work, job.hastening));
+        let former = serde_json::to_string(&recovery()).expect("JSON");
+        assert!(!former.contains("hastening") && serde_json::from_str::<JobItem>(&former).is_ok(), "{former}");
     }
 }

@@ -1,5 +1,5 @@
-//! Work on many deliveries of a webhook, done in the background by the sweep: recovering those that failed or were
-//! cancelled, and cancelling those that wait for a webhook that was removed.
+//! Work on many deliveries of a webhook, done in the background by the sweep: recovering those that failed, were
+//! cancelled, or wait, and cancelling those that wait for a webhook that was removed.
 //!
 //! A job is an item, `JOB#{webhook}` / `RECOVER` or `CANCEL`, in its entity's shard of the index `byDue`. When it is
 //! its entity's turn, a sweep takes it by a lease. With every page that it worked through, the sweep renews the lease
@@ -10,13 +10,16 @@
 mod cancel_page;
 mod cancel_progress;
 mod entity_turns;
+mod hastening;
 mod job;
 mod recover_page;
 mod recover_ranges;
+mod scope;
 mod store;
 mod worker;
 
 pub(super) use recover_ranges::MAX_RANGES;
 pub use recover_ranges::TooManyRanges;
+pub use scope::{Include, RecoveryScope};
 pub use store::Jobs;
 pub use worker::Worker;

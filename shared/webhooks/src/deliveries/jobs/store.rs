@@ -3,12 +3,12 @@
 use super::{
     cancel_progress::Cancellation,
     job::{JobItem, RECOVER, Work, partition},
-    recover_ranges::Ranges,
+    scope::RecoveryScope,
 };
-use crate::deliveries::error::DeliveryError;
+use crate::deliveries::{by_entity::Stretch, error::DeliveryError};
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
-use storage::table::{Delete, Put, Table, TableError, Transaction, Written, is, is_new};
+use storage::table::{Delete, Put, Table, TableError, Transaction, Write, Written, is, is_new};
 use storage::{OnceError, Record};
 
 /// How often a write is tried again when others meet it.
@@ -17,6 +17,15 @@ pub(super) const TRIES: usize = 20;
 pub(super) const TAKING: &str = "taking up a job";
 pub(super) const WRITING: &str = "writing a job";
 const REMOVING: &str = "removing a job";
+
+/// The stretches that a recovery leaves to be done, of each kind.
+#[derive(Debug)]
+pub(in crate::deliveries) struct Left {
+    /// Whether a recovery of the webhook is under way.
+    pub(in crate::deliveries) is_begun: bool,
+    pub(in crate::deliveries) failed: Vec<Stretch>,
+    pub(in crate::deliveries) waiting: Vec<Stretch>,
+}
 
 /// The jobs in the table.
 #[derive(Debug, Clone)]
@@ -40,33 +49,42 @@ impl Jobs {
         Put::item(&JobItem { version: 1, ..JobItem::new(entity.id(), webhook, work, now) }, WRITING)
     }
 
-    /// The ranges of a webhook's deliveries that are being recovered.
-    pub(in crate::deliveries) async fn ranges(&self, webhook: &WebhookId) -> Result<Ranges, TableError> {
-        match self.get(&partition(webhook), RECOVER).await?.map(|item| item.work) {
-            Some(Work::Recover(ranges)) => Ok(ranges),
-            _ => Ok(Ranges::default()),
-        }
+    /// The stretches of a scope that a recovery of it would leave to be done: less than the whole while it is under
+    /// way.
+    pub(in crate::deliveries) async fn left(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        scope: RecoveryScope,
+        now: Time,
+    ) -> Result<Left, DeliveryError> {
+        let mut item = self.recovery(entity, webhook, now).await?;
+        let is_begun = !item.is_done();
+        item.ask(scope)?;
+        let RecoveryScope { since, until, include } = scope;
+        let failed = match &item.work {
+            Work::Recover(failed) if include.failed() => failed.left_between(since, until),
+            _ => Vec::new(),
+        };
+        let waiting = &item.hastening.ranges;
+        let waiting = if include.waiting() { waiting.left_between(since, until) } else { Vec::new() };
+        Ok(Left { is_begun, failed, waiting })
     }
 
-    /// Has a range of a webhook's failed and cancelled deliveries recovered; a range that is being recovered already is
-    /// not begun again. The record of the request for it, if that has an idempotency key, is written with the job.
+    /// Has a scope of a webhook's deliveries recovered; what is being recovered already is not begun again. The record of
+    /// the request for it, if that has an idempotency key, is written with the job.
     pub(in crate::deliveries) async fn recover(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
-        (since, until): (Time, Time),
+        scope: RecoveryScope,
         record: Option<Record>,
         now: Time,
     ) -> Result<(), DeliveryError> {
         self.ask_for_turn(entity.id(), now).await?;
         for _ in 0..TRIES {
-            let found = self.get(&partition(webhook), RECOVER).await?;
-            let mut item =
-                found.unwrap_or_else(|| JobItem::new(entity.id(), webhook, Work::Recover(Ranges::default()), now));
-            let Work::Recover(ranges) = &mut item.work else {
-                return Err(TableError::Missing("the ranges of a recovery").into());
-            };
-            if !ranges.ask(since, until)? {
+            let mut item = self.recovery(entity, webhook, now).await?;
+            if !item.ask(scope)? {
                 return Ok(self.nothing_to_recover(record).await?);
             }
             let write = Transaction::new().with(next_version(&mut item)?);
@@ -74,7 +92,40 @@ impl Jobs {
                 return Ok(());
             }
         }
-        Err(TableError::code(WRITING, "TransactionConflict").into())
+        Err(conflict().into())
+    }
+
+    /// Has the deliveries that wait for a webhook's breaker attempted now, together with these writes or not at all.
+    /// Lost when one of the writes is.
+    pub(crate) async fn hasten_put_off(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        along: Vec<Write>,
+        now: Time,
+    ) -> Result<Written<()>, TableError> {
+        self.ask_for_turn(entity.id(), now).await?;
+        let mut lost_at = None;
+        for _ in 0..TRIES {
+            let mut item = self.recovery(entity, webhook, now).await?;
+            let read = item.version;
+            if lost_at == Some(read) {
+                return Ok(Written::Lost(None));
+            }
+            item.hastening.ask_for_put_off();
+            let together = Transaction::new().with_all(along.clone()).with(next_version(&mut item)?);
+            if self.0.write_all(together, WRITING).await?.is_done() {
+                return Ok(Written::Done(()));
+            }
+            lost_at = Some(read);
+        }
+        Err(conflict())
+    }
+
+    /// A webhook's recovery, or one of nothing that is not in the table yet.
+    async fn recovery(&self, entity: &AuthorizedEntity, webhook: &WebhookId, now: Time) -> Result<JobItem, TableError> {
+        let found = self.get(&partition(webhook), RECOVER).await?;
+        Ok(found.unwrap_or_else(|| JobItem::recovery(entity.id(), webhook, now)))
     }
 
     /// Writes the record of a request to recover for which there is nothing to do.
@@ -104,4 +155,8 @@ fn next_version(item: &mut JobItem) -> Result<Put, TableError> {
     let read = item.version;
     item.version += 1;
     Ok(Put::item(item, WRITING)?.only_if(if read == 0 { is_new() } else { is("version", read) }))
+}
+
+fn conflict() -> TableError {
+    TableError::code(WRITING, "TransactionConflict")
 }

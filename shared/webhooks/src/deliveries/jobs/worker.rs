@@ -117,10 +117,8 @@ impl Worker {
     /// Works through a page of a job; the number is of the deliveries that are due because of it.
     async fn page(&self, item: &JobItem) -> Result<(Piece, usize), TableError> {
         match &item.work {
-            work if work.is_done() => Ok((Piece::Over, 0)),
-            Work::Recover(ranges) => {
-                recover_page::work_through(&self.deliveries, &self.webhooks, item, ranges, &*self.clock).await
-            }
+            _ if item.is_done() => Ok((Piece::Over, 0)),
+            Work::Recover(_) => recover_page::work_through(&self.deliveries, &self.webhooks, item, &*self.clock).await,
             Work::Cancel(cancellation) => {
                 let piece =
                     cancel_page::work_through(&self.deliveries, &item.webhook, cancellation, self.clock.now()).await?;
@@ -140,7 +138,7 @@ impl Worker {
     ) -> Result<Option<JobItem>, TableError> {
         for _ in 0..TRIES {
             let (pk, sk) = (item.pk.clone(), item.sk.clone());
-            progress.into_iter().for_each(|progress| item.work.advance(progress));
+            progress.into_iter().for_each(|progress| item.advance(progress));
             item.lease = held_until.is_none().then(|| lease.to_owned());
             item.due_at = held_until.unwrap_or_else(|| self.clock.now() + LEASE);
             if self.jobs.write(&mut item).await?.is_done() {

@@ -1,0 +1,26 @@
+//! POST …/webhook/{webhookIdentifier}/resume: ends the pause of a webhook whose endpoint did not answer.
+
+use function::{Service, StartError};
+use functions_webhooks::webhook_id;
+use gate::{EntityCall, Reply, endpoints};
+use problem::{Problem, nothing_said};
+use webhooks::subscriptions::{
+    resume::{Pauses, Resuming},
+    show::Showing,
+};
+
+#[tokio::main]
+async fn main() -> Result<(), StartError> {
+    let (service, ()) = Service::start().await?;
+    let resuming = Resuming {
+        showing: Showing::new(&service.table()),
+        pauses: Pauses::new(&service.table()),
+        clock: service.clock(),
+    };
+    service.serve(endpoints::RESUME_WEBHOOK, resuming, resume).await
+}
+
+async fn resume(resuming: &Resuming, call: EntityCall) -> Result<Reply, Problem> {
+    nothing_said(&call.body)?;
+    Reply::ok(&resuming.resume(&call.entity, &webhook_id(&call)?).await?)
+}

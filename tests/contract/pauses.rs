@@ -1,0 +1,242 @@
+//! Pauses: deliveries to a webhook whose endpoint did not answer wait, and say so. What a person asks for does not
+//! wait, and an answer to it ends the pause for all.
+
+use std::{sync::Arc, time::Duration};
+
+use base::Time;
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::{
+    delivery_list::publish,
+    harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, now, tests, time, until},
+};
+
+tests![
+    a_test_event_goes_through_a_pause_at_once_and_ends_it_for_all,
+    a_resend_goes_through_a_pause_at_once_and_ends_it_for_all,
+    what_was_asked_for_and_fails_leaves_the_pause_as_it_was,
+    of_many_that_are_asked_for_at_once_one_at_a_time_is_the_probe,
+    a_webhook_that_is_resumed_gets_what_waited_for_the_end_of_its_pause,
+    what_waits_goes_out_at_a_new_address,
+    what_is_not_paused_stays_as_it_is_when_it_is_resumed,
+    missing_foreign_and_disabled_webhooks_are_not_resumed,
+    a_delivery_says_what_it_waits_for_alone_and_in_lists,
+];
+
+/// How long a pause of these tests would last, which none waits for.
+const PAUSE: i64 = 600;
+
+/// A pause of ten minutes that an endpoint asks for.
+fn later() -> Behaviour {
+    Behaviour::answer(429, &[("Retry-After", "600")], "")
+}
+
+fn key(entity: &Entity, hook: &Hook) -> (String, String) {
+    (format!("ENT#{}", entity.id), format!("HLT#{}", hook.id))
+}
+
+/// Pauses a webhook, as 25 attempts that were not answered leave it; until when.
+async fn pause(suite: &Suite, entity: &Entity, hook: &Hook, opens: u32) -> String {
+    let at = |seconds: i64| Time::from_millis((now() + seconds) * 1_000).to_string();
+    let ((pk, sk), end) = (key(entity, hook), at(PAUSE));
+    let health = json!({
+        "pk": { "S": pk },
+        "sk": { "S": sk },
+        "failuresInRow": { "N": "25" },
+        "incompleteInRow": { "N": "25" },
+        "failingSince": { "S": at(-3600) },
+        "failing": { "BOOL": true },
+        "openUntil": { "S": end },
+        "opens": { "N": opens.to_string() },
+        "expiresAt": { "N": "4000000000" },
+    });
+    suite.table().put(health).await;
+    end
+}
+
+fn is_put_off(delivery: &Value) -> bool {
+    delivery["waitingFor"] == "breaker"
+}
+
+/// A paused webhook to which some deliveries wait.
+async fn paused(suite: &Suite, entity: &Entity, url: &str) -> (Hook, Vec<String>) {
+    let hook = entity.hook(url).await;
+    pause(suite, entity, &hook, 6).await;
+    let waiting = publish(entity, "booking.created", 3).await;
+    for id in &waiting {
+        let delivery = entity.until_delivery(id, "waits for the breaker", is_put_off).await;
+        assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("pending"), &json!(0)));
+    }
+    (hook, waiting)
+}
+
+async fn tested(entity: &Entity, hook: &Hook) -> String {
+    let answer = entity.test(&hook.id).expect(202).await.json();
+    answer["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned()
+}
+
+async fn resume(entity: &Entity, hook: &Hook) -> Value {
+    entity.post(&format!("/webhook/{}/resume", hook.id)).expect(200).await.json()
+}
+
+/// The delivery was sent first, and all others after it.
+async fn goes_first_and_ends_the_pause(entity: &Entity, receiver: &Receiver, hook: &Hook, asked: &str, all: &[String]) {
+    for id in all.iter().map(String::as_str).chain([asked]) {
+        let delivery = entity.until_status(id, &["delivered", "failed"]).await;
+        assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)), "{delivery:#}");
+        assert!(delivery.get("waitingFor").is_none(), "{delivery:#}");
+    }
+    assert_eq!(receiver.received("/")[0].header("service-delivery-id"), asked);
+    let webhook = entity.webhook(&hook.id).await;
+    assert_eq!((&webhook["deliveryState"], webhook.get("pausedUntil")), (&json!("active"), None), "{webhook:#}");
+}
+
+async fn a_test_event_goes_through_a_pause_at_once_and_ends_it_for_all(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let (hook, waiting) = paused(&suite, &entity, &receiver.on("/", [Behaviour::status(200)])).await;
+    let webhook = entity.webhook(&hook.id).await;
+    assert_eq!((&webhook["deliveryState"], &webhook["health"]), (&json!("paused"), &json!("open")), "{webhook:#}");
+    assert!(time(&webhook["pausedUntil"]).as_second() > now() + PAUSE - 60, "{webhook:#}");
+    assert!(receiver.everything().is_empty(), "a pause is no pause");
+    let asked = tested(&entity, &hook).await;
+    goes_first_and_ends_the_pause(&entity, &receiver, &hook, &asked, &waiting).await;
+}
+
+async fn a_resend_goes_through_a_pause_at_once_and_ends_it_for_all(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let (hook, waiting) = paused(&suite, &entity, &receiver.on("/", [Behaviour::status(200)])).await;
+    entity.post(&format!("/webhook/delivery/{}/resend", waiting[1])).expect(202).await;
+    goes_first_and_ends_the_pause(&entity, &receiver, &hook, &waiting[1], &waiting).await;
+    // One that was over is sent again through a pause as well.
+    pause(&suite, &entity, &hook, 6).await;
+    entity.post(&format!("/webhook/delivery/{}/resend", waiting[0])).expect(202).await;
+    entity.until_delivery(&waiting[0], "is sent again", |delivery| delivery["attemptCount"] == 2).await;
+}
+
+async fn what_was_asked_for_and_fails_leaves_the_pause_as_it_was(suite: Arc<Suite>) {
+    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let hook = entity.hook(&receiver.on("/", [Behaviour::close()])).await;
+    let end = pause(&suite, &entity, &hook, 6).await;
+    let (pk, sk) = key(&entity, &hook);
+    for number in 1..=2_usize {
+        let id = tested(&entity, &hook).await;
+        let delivery = entity.until_delivery(&id, "was attempted once, and waits", is_put_off).await;
+        assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("retrying"), &json!(1)), "{delivery:#}");
+        assert_eq!(receiver.received("/").len(), number);
+        let health = until("its failure is counted", LONG, async || {
+            let failures = (25 + number).to_string();
+            table.item(&pk, &sk).await.filter(|health| health["failuresInRow"]["N"] == failures)
+        })
+        .await;
+        assert_eq!((&health["openUntil"]["S"], &health["opens"]["N"]), (&json!(end), &json!("6")), "{health:#}");
+        until("another probe may be made", LONG, async || {
+            table.item(&pk, &sk).await.filter(|health| health.get("probeUntil").is_none())
+        })
+        .await;
+    }
+    assert_eq!(entity.webhook(&hook.id).await["pausedUntil"], end.as_str());
+}
+
+async fn of_many_that_are_asked_for_at_once_one_at_a_time_is_the_probe(suite: Arc<Suite>) {
+    const EXCHANGE: Duration = Duration::from_secs(3);
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::close().after(EXCHANGE)])).await;
+    pause(&suite, &entity, &hook, 1).await;
+    let asked = join_all((0..10).map(|_| tested(&entity, &hook))).await;
+    receiver.until("/", 3).await;
+    let mut at: Vec<_> = receiver.received("/").iter().map(|request| request.at).collect();
+    at.sort_unstable();
+    assert!(at.windows(2).all(|pair| pair[1] - pair[0] >= EXCHANGE), "two probes at once: {at:?}");
+    receiver.on("/", [Behaviour::status(200)]);
+    resume(&entity, &hook).await;
+    for id in &asked {
+        entity.until_status(id, &["delivered"]).await;
+    }
+}
+
+async fn a_webhook_that_is_resumed_gets_what_waited_for_the_end_of_its_pause(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [later()])).await;
+    let scheduled = entity.publish(json!({})).await;
+    let scheduled = entity.until_status(&scheduled, &["retrying"]).await;
+    assert_eq!(scheduled["waitingFor"], "schedule");
+    receiver.on("/", [Behaviour::status(500), Behaviour::status(200)]);
+    pause(&suite, &entity, &hook, 6).await;
+    let waiting = publish(&entity, "booking.created", 3).await;
+    for id in &waiting {
+        entity.until_delivery(id, "waits for the breaker", is_put_off).await;
+    }
+    let resumed = resume(&entity, &hook).await;
+    assert_eq!((&resumed["deliveryState"], &resumed["health"]), (&json!("failing"), &json!("failing")), "{resumed:#}");
+    assert_eq!((resumed.get("pausedUntil"), &resumed["version"]), (None, &json!(1)), "{resumed:#}");
+    for id in &waiting {
+        entity.until_status(id, &["delivered"]).await;
+    }
+    until("a success heals it", LONG, async || {
+        (entity.webhook(&hook.id).await["deliveryState"] == "active").then_some(())
+    })
+    .await;
+    let id = scheduled["id"].as_str().expect("openapi.yaml says so");
+    assert_eq!(entity.delivery(id).await, scheduled, "what waits for its schedule goes on waiting");
+}
+
+async fn what_waits_goes_out_at_a_new_address(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let (hook, waiting) = paused(&suite, &entity, &receiver.on("/former", [Behaviour::status(200)])).await;
+    let moved = entity.changed(&hook.id, json!({ "eventUrl": receiver.on("/", [Behaviour::status(200)]) })).await;
+    assert_eq!((&moved["deliveryState"], &moved["health"]), (&json!("active"), &json!("healthy")), "{moved:#}");
+    for id in &waiting {
+        entity.until_status(id, &["delivered"]).await;
+    }
+    assert_eq!((receiver.received("/former").len(), receiver.received("/").len()), (0, waiting.len()));
+}
+
+async fn what_is_not_paused_stays_as_it_is_when_it_is_resumed(suite: Arc<Suite>) {
+    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let shown = entity.webhook(&hook.id).await;
+    assert_eq!(resume(&entity, &hook).await, shown);
+    assert_eq!(table.item(&format!("JOB#{}", hook.id), "RECOVER").await, None);
+    let path = format!("/webhook/{}/resume", hook.id);
+    entity.post(&path).json(&json!({ "now": true })).refused(400, "invalid-request").await;
+    entity.post(&path).body("text/plain", "now").refused(415, "unsupported-media-type").await;
+}
+
+async fn missing_foreign_and_disabled_webhooks_are_not_resumed(suite: Arc<Suite>) {
+    let (entity, stranger) = (suite.entity().await, suite.entity().await);
+    let hook = entity.hook("http://127.0.0.1:9/").await;
+    for id in [stranger.hook("http://127.0.0.1:9/").await.id.as_str(), "whk_00000000000000000000000000", "x"] {
+        entity.post(&format!("/webhook/{id}/resume")).refused(404, "webhook-not-found").await;
+    }
+    entity.changed(&hook.id, json!({ "enabled": false })).await;
+    entity.post(&format!("/webhook/{}/resume", hook.id)).refused(409, "webhook-disabled").await;
+}
+
+async fn a_delivery_says_what_it_waits_for_alone_and_in_lists(suite: Arc<Suite>) {
+    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let script = [Behaviour::status(200), later(), later(), Behaviour::hang()];
+    let hook = entity.hook(&receiver.on("/", script)).await;
+    let mut ids = Vec::new();
+    for status in ["delivered", "retrying", "retrying"] {
+        ids.push(entity.publish(json!({})).await);
+        entity.until_status(ids.last().expect("one"), &[status]).await;
+    }
+    ids.push(entity.publish(json!({})).await);
+    receiver.until("/", 4).await;
+    // As one is that was due a minute ago, and found no slot since: it is not claimed, and so not written.
+    let overdue = Time::from_millis((now() - 60) * 1_000).to_string();
+    assert!(table.set(&format!("DLV#{}", ids[2]), "HEAD", "nextAttemptDate", &overdue).await);
+    pause(&suite, &entity, &hook, 6).await;
+    ids.push(entity.publish(json!({})).await);
+    entity.until_delivery(&ids[4], "waits for the breaker", is_put_off).await;
+
+    let expected = [None, Some("schedule"), Some("limit"), None, Some("breaker")];
+    let list = entity.get("/webhook/delivery/list").expect(200).await.json();
+    for (id, expected) in ids.iter().zip(expected) {
+        let alone = entity.delivery(id).await;
+        assert_eq!(alone["waitingFor"].as_str(), expected, "{alone:#}");
+        let listed = list["items"].as_array().into_iter().flatten().find(|item| item["id"] == id.as_str());
+        assert_eq!(listed.expect("it is listed")["waitingFor"].as_str(), expected, "{list:#}");
+    }
+}
