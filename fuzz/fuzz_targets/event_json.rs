@@ -8,6 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, value::RawValue};
 use auth::EntityId;
 use base::{EventId, Time, testing::CountingRandom};
+use storage::Sender;
 use webhooks::events::{Event, NewEvent, event::MAX_BYTES};
 
 fuzz_target!(|body: &[u8]| {
@@ -51,5 +52,6 @@ fn event_of(body: &[u8]) -> Option<Event> {
     let now = Time::from_millis(1_795_167_900_123);
     let id = EventId::new(now, &CountingRandom::default());
     let entity = EntityId::parse("demo-hotel").expect("an entity");
-    NewEvent::read(body, []).ok()?.event(id, now, entity).ok()
+    let sender = Sender { entity: "demo-hotel", client: "app", path: "/webhook/event" };
+    NewEvent::read(body, Ok(None), sender).ok()?.event(id, now, entity).ok()
 }

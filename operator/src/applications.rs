@@ -21,7 +21,7 @@ use issuer::{
     },
     oauth::pepper::{Pepper, PepperSource},
 };
-use storage::{Allowances, SecretError, SecretText, Secrets, Table};
+use storage::{Allowances, Answers, KeyRings, SecretError, SecretText, Secrets, Table};
 
 const OPERATOR: Caller<'static> = Caller::of_operator();
 
@@ -30,6 +30,7 @@ pub struct OperatorsApplications {
     table: Table,
     applications: Applications,
     allowances: Allowances,
+    answers: Answers,
     secrets: Secrets,
     environment: String,
 }
@@ -93,10 +94,12 @@ impl OperatorsApplications {
 
     /// The applications in this table, of the deployment of this name with these secrets.
     pub fn new(table: &Table, secrets: Secrets, environment: &str) -> Self {
+        let rings = KeyRings::new(secrets.clone(), Arc::new(SystemClock));
         Self {
             table: table.clone(),
             applications: Applications::new(table.clone()),
             allowances: Allowances::new(table.clone()),
+            answers: Answers::sealed(table.clone(), rings, Arc::new(SystemRandom)),
             secrets,
             environment: environment.to_owned(),
         }
@@ -185,6 +188,7 @@ impl OperatorsApplications {
         Registration {
             applications: self.applications.clone(),
             allowances: self.allowances.clone(),
+            answers: self.answers.clone(),
             pepper: Pepper::new(PepperSource(self.secrets.clone()), Arc::new(SystemClock)),
             random: Arc::new(SystemRandom),
         }

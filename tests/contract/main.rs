@@ -38,6 +38,7 @@ mod geo_ip_providers;
 mod guesses;
 mod harness;
 mod health;
+mod idempotency;
 mod ingest;
 mod introspection;
 mod isolation;
@@ -140,6 +141,7 @@ fn main() -> ExitCode {
         pauses::TESTS,
         recover::TESTS,
         resend::TESTS,
+        idempotency::TESTS,
         receivers::TESTS,
         receivers_broken::TESTS,
         documented_receivers::TESTS,

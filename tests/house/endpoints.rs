@@ -157,6 +157,30 @@ fn every_function_that_verifies_tokens_may_read_keys_and_revocations() {
 }
 
 #[test]
+fn every_operation_that_takes_an_idempotency_key_may_keep_its_record_and_says_when_it_repeats() {
+    const PARAMETER: &str = "#/components/parameters/idempotencyKey";
+    let template = yaml_to_json(&text("template.yaml")).expect("template.yaml is YAML");
+    let functions = http_functions();
+    let policies_of = |name: &str| {
+        let function = functions.iter().find(|function| function.name == name).expect("an operation has a function");
+        template["Resources"][&function.logical_id]["Properties"]["Policies"].to_string()
+    };
+    let mut taking = 0;
+    for (name, operation, _) in operations() {
+        let takes = operation["parameters"].to_string().contains(PARAMETER);
+        taking += usize::from(takes);
+        assert_eq!(policies_of(&name).contains("IdempotencyKeys"), takes, "{name}");
+        let says = |response: &Value| response["headers"].get("Idempotency-Replayed").is_some();
+        let (done, refused): (Vec<_>, Vec<_>) =
+            operation["responses"].as_object().into_iter().flatten().partition(|(status, _)| status.starts_with('2'));
+        assert!(done.iter().all(|(_, response)| says(response) == takes), "{name}");
+        assert!(!refused.iter().any(|(_, response)| says(response)), "{name}: an error is no answer that is kept");
+        assert!(!takes || refused.iter().any(|(status, _)| *status == "409"), "{name}");
+    }
+    assert_eq!(taking, 10, "say here how many operations make something");
+}
+
+#[test]
 fn every_change_of_tokens_and_applications_is_audited_as_the_documents_say() {
     let documents = text("docs/operations.md");
     for function in http_functions() {

@@ -12,14 +12,17 @@ use issuer::{
     oauth::pepper::{Pepper, PepperSource},
 };
 use problem::Problem;
-use storage::{Allowances, SecretSettings};
+use storage::{Allowances, Answers, KeyRings, SecretSettings};
 
 /// Makes applications and secrets for the function that runs here.
 pub async fn registration(service: &Service, secrets: SecretSettings) -> Registration {
+    let secrets = service.secrets(secrets);
+    let rings = KeyRings::new(secrets.clone(), service.clock()); // not warm: only answers to idempotency keys are sealed
     Registration {
         applications: Applications::new(service.table()),
         allowances: Allowances::new(service.table()),
-        pepper: Pepper::warm(PepperSource(service.secrets(secrets)), service.clock()).await,
+        answers: Answers::sealed(service.table(), rings, service.random()),
+        pepper: Pepper::warm(PepperSource(secrets), service.clock()).await,
         random: service.random(),
     }
 }

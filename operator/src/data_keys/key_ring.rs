@@ -13,7 +13,8 @@ use base::{Random, Time, random};
 use storage::{KeyRing, SealError};
 
 /// How long a key may be needed after another became current: warm functions seal with the ring that they know for five
-/// minutes, and the state of an authorization that they seal lives ten more, and is never sealed anew.
+/// minutes, and the state of an authorization or an answer with a secret that they seal lives ten more, and is never sealed
+/// anew.
 const NEEDED_AFTER: Duration = Duration::from_secs(15 * 60);
 
 /// The secret's value. The keys are never printed: there is no `Debug`.

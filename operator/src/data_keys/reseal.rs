@@ -1,7 +1,8 @@
 //! Sealing anew: every value in the table that an older key sealed is sealed with the current one.
 //!
 //! Each item is written on condition that the sealed text is still the one that was opened, so that a concurrent change is
-//! never undone. States of authorizations are left as they are: they live for ten minutes only.
+//! never undone. States of authorizations, and answers that an idempotency key repeats, are left as they are: they live for
+//! ten minutes only.
 //!
 //! Values that former releases left in the open are treated as well: headers and URLs of webhooks are sealed, and the values
 //! in the URLs of deliveries are masked.

@@ -3,10 +3,12 @@
 #![recursion_limit = "256"]
 
 pub mod events;
+pub mod once;
 pub mod serve;
 pub mod service;
 pub mod settings;
 
 pub use events::{Scheduled, Traced};
+pub use once::once;
 pub use service::{Service, StartError};
 pub use settings::Settings;

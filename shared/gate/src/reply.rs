@@ -88,6 +88,11 @@ impl Reply {
         self.with_header(CACHE_CONTROL, "no-store")
     }
 
+    /// Says that the reply was given before, if it was: the request's `Idempotency-Key` had come already.
+    pub fn replayed(self, is_repeated: bool) -> Self {
+        if is_repeated { self.with_header(HeaderName::from_static("idempotency-replayed"), "true") } else { self }
+    }
+
     /// Adds a header that never varies.
     pub fn with_header(mut self, name: HeaderName, value: &'static str) -> Self {
         self.headers.push((name, HeaderValue::from_static(value)));

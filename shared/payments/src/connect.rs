@@ -17,7 +17,7 @@ use crate::{
 use auth::AuthorizedEntity;
 use base::{SharedClock, SharedRandom, Time};
 use problem::{JsonBody, Problem};
-use storage::KeyRings;
+use storage::{Answered, Answers, KeyRings, Once};
 
 /// Everything that asking for a connection needs.
 pub struct Connecting {
@@ -27,6 +27,8 @@ pub struct Connecting {
     pub connections: Connections,
     /// The providers that are set up.
     pub providers: Providers,
+    /// Repeats the answer for an idempotency key.
+    pub answers: Answers,
     /// The keys that seal verifiers.
     pub rings: KeyRings,
     /// The API's address, for the way back.
@@ -68,16 +70,26 @@ impl NewConnection {
 }
 
 impl Connecting {
-    /// Makes a link at which a person connects an account for this entity.
-    ///
-    /// Which account the person will choose is not known yet. So a connection that works gives way only where the
-    /// request says so; one that is broken is there to be connected again, and the callback sees to it that it is the
-    /// same account.
+    /// Makes a link at which a person connects an account for this entity, once for an idempotency key.
     pub async fn ask(
         &self,
         entity: &AuthorizedEntity,
         name: &ProviderName,
+        new: NewConnection,
+        once: Option<&Once>,
+    ) -> Result<Answered<ConnectionLink>, ConnectionError> {
+        self.answers.once(once, self.clock.now(), self.make(entity, name, new, once)).await
+    }
+
+    /// Which account the person will choose is not known yet. So a connection that works gives way only where the
+    /// request says so; one that is broken is there to be connected again, and the callback sees to it that it is the
+    /// same account.
+    async fn make(
+        &self,
+        entity: &AuthorizedEntity,
+        name: &ProviderName,
         NewConnection { replace }: NewConnection,
+        once: Option<&Once>,
     ) -> Result<ConnectionLink, ConnectionError> {
         let provider = self.providers.find(name).await?.ok_or(ConnectionError::ProviderNotFound)?;
         let predecessor = self.connections.find(entity, name).await?;
@@ -92,7 +104,8 @@ impl Connecting {
             Some(verifier) => Some(state.seal(verifier, &*self.rings.get().await?, &*self.random, entity.id(), name)),
             None => None,
         };
-        let expires_date = self.clock.now() + state::LIFETIME;
+        let now = self.clock.now();
+        let expires_date = now + state::LIFETIME;
         let challenge = verifier.map(|verifier| verifier.challenge());
         let onward = Onward {
             authorization_url: authorization_url(&provider, &redirect_uri(&self.base_url, name), challenge.as_deref())
@@ -110,9 +123,11 @@ impl Connecting {
             browser: None,
             spent_by: None,
         };
-        self.pending.keep(entity, &state, &pending).await?;
+        let link = ConnectionLink { authorization_url: start::address(&self.base_url, name, &state), expires_date };
+        let record = self.answers.record(once, &link, &name.as_str(), now).await?;
+        self.pending.keep(entity, &state, &pending, record).await?;
         tracing::info!(entity = %entity.id(), provider = %name, "asked for a permission");
-        Ok(ConnectionLink { authorization_url: start::address(&self.base_url, name, &state), expires_date })
+        Ok(link)
     }
 }
 

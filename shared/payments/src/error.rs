@@ -3,7 +3,7 @@
 use crate::{pending::Ended, providers::ProviderError, state::invalid_state};
 use auth::EntityId;
 use problem::{Problem, ProblemKind};
-use storage::{SealError, TableError};
+use storage::{OnceError, SealError, TableError};
 
 /// Why a use case of connections was not done. That of the callback has an error of its own, with its steps.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +40,9 @@ pub enum ConnectionError {
     /// The provider's description could not be read.
     #[error(transparent)]
     Provider(#[from] ProviderError),
+    /// The idempotency key stands for another request, or for an answer that is not repeated.
+    #[error(transparent)]
+    Once(#[from] OnceError),
     /// A verifier could not be sealed, or tokens not opened.
     #[error(transparent)]
     Seal(#[from] SealError),
@@ -68,6 +71,7 @@ impl From<ConnectionError> for Problem {
             ConnectionError::Busy => Self::unavailable(error),
             ConnectionError::Address(_) => Self::internal(error),
             ConnectionError::Provider(error) => error.into(),
+            ConnectionError::Once(error) => error.into(),
             ConnectionError::Seal(error) => error.into(),
             ConnectionError::Table(error) => error.into(),
         }

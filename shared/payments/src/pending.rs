@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::{browser::Browser, connection::ConnectionStatus, provider::ProviderName, state::State};
 use auth::{AuthorizedEntity, EntityId};
 use base::Time;
-use storage::table::{Change, Put, Table, TableError, Written, absent, is, more};
+use storage::table::{Change, Put, Table, TableError, Transaction, Written, absent, is, more};
+use storage::{OnceError, Record};
 
 /// How long the table keeps an authorization after its state has expired.
 const KEPT_AFTER: Duration = Duration::from_secs(60 * 60);
@@ -119,16 +120,19 @@ impl PendingAuthorizations {
         Self(table)
     }
 
-    /// Keeps an authorization for as long as its state is good.
+    /// Keeps an authorization for as long as its state is good, with the record of the request for it if that has an
+    /// idempotency key.
     pub async fn keep(
         &self,
         entity: &AuthorizedEntity,
         state: &State,
         pending: &PendingAuthorization,
-    ) -> Result<(), TableError> {
+        record: Option<Record>,
+    ) -> Result<(), OnceError> {
         const DOING: &str = "keeping an authorization";
         debug_assert_eq!(entity.id(), &pending.entity);
-        self.0.write(Put::item(&PendingItem::new(state, pending), DOING)?, DOING).await.map(drop)
+        let put = Put::item(&PendingItem::new(state, pending), DOING)?;
+        self.0.write_recorded(Transaction::new().with(put), record, DOING).await.map(drop)
     }
 
     /// The authorization of a state for this provider, for as long as the table has it; it may have

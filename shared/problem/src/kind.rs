@@ -106,7 +106,9 @@ kinds! {
     WebhookDisabled = "webhook-disabled", CONFLICT, "The webhook is disabled",
         "Nothing is sent to a webhook that is disabled, test events included. Enable it first, with `{\"enabled\": true}`; if the service disabled it, its `disabledReason` says what to mend before.";
     IdempotencyConflict = "idempotency-conflict", CONFLICT, "The idempotency key was used for another request",
-        "An Idempotency-Key may be sent again only with the very same body. Use a new key for a new event.";
+        "An Idempotency-Key may be sent again only with the very same body. Use a new key for a new request.";
+    SecretNotRepeated = "secret-not-repeated", CONFLICT, "The secret is not shown again",
+        "The request was carried out when its Idempotency-Key first came, so it is not carried out again, and its answer shows a secret, which is repeated under the same key for ten minutes only. `properties.id` names what the request made. If the secret did not arrive, ask for another one with a new key: replace the signing secret of the webhook, add a secret to the application (`properties.id` is the client identifier, or the identifier of a secret that can be removed), or ask for a new link to the payment provider.";
     TooManyEvents = "too-many-events", TOO_MANY_REQUESTS, "The managing entity has published too many events",
         "A managing entity may publish a limited number of events in a minute, which the detail names, so that each leaves the others room. Every request to publish counts, repetitions and requests with a wrong body included. Nothing of this request was looked at, and its Idempotency-Key is not used: send it again after the time in the Retry-After header, when a new minute begins.";
     PayloadTooLarge = "payload-too-large", PAYLOAD_TOO_LARGE, "The request is too large",

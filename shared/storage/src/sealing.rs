@@ -61,8 +61,9 @@ impl SealError {
     }
 }
 
-/// The key ring in memory.
-pub struct KeyRings(Refreshed<RingSource>);
+/// The key ring in memory. Clones share it.
+#[derive(Clone)]
+pub struct KeyRings(Arc<Refreshed<RingSource>>);
 
 /// Where the key ring is read.
 struct RingSource(Secrets);
@@ -80,12 +81,12 @@ impl Source for RingSource {
 impl KeyRings {
     /// The ring among these secrets. The first request reads it.
     pub fn new(secrets: Secrets, clock: SharedClock) -> Self {
-        Self(Refreshed::new(RingSource(secrets), clock))
+        Self(Arc::new(Refreshed::new(RingSource(secrets), clock)))
     }
 
     /// The same, but read at once. A failure is logged, and tried again by the first request.
     pub async fn warm(secrets: Secrets, clock: SharedClock) -> Self {
-        Self(Refreshed::warm(RingSource(secrets), clock).await)
+        Self(Arc::new(Refreshed::warm(RingSource(secrets), clock).await))
     }
 
     /// The ring to seal with.

@@ -1,6 +1,6 @@
 //! POST …/application/{clientId}/key: gives an application a further public key.
 
-use function::{Service, StartError};
+use function::{Service, StartError, once};
 use functions_applications::{caller, client_id};
 use gate::{EntityCall, Reply, endpoints};
 use http::StatusCode;
@@ -9,17 +9,22 @@ use issuer::applications::{
     keys::{self, KeyAddition},
 };
 use problem::Problem;
-use storage::Allowances;
+use storage::{Allowances, Answers};
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    let (applications, allowances) = (Applications::new(service.table()), Allowances::new(service.table()));
-    service.serve(endpoints::ADD_APPLICATION_KEY, KeyAddition { applications, allowances }, add).await
+    let addition = KeyAddition {
+        applications: Applications::new(service.table()),
+        allowances: Allowances::new(service.table()),
+        answers: Answers::new(service.table()),
+    };
+    service.serve(endpoints::ADD_APPLICATION_KEY, addition, add).await
 }
 
 async fn add(addition: &KeyAddition, call: EntityCall) -> Result<Reply, Problem> {
     let key = keys::read(&call.body, call.now)?;
-    let application = addition.add(&caller(&call)?, client_id(&call), key, &call.notes, call.now).await?;
-    Reply::json(StatusCode::CREATED, &application.view(call.now, None))
+    let (caller, once) = (caller(&call)?, once(&call)?);
+    let added = addition.add(&caller, client_id(&call), key, once.as_ref(), &call.notes, call.now).await?;
+    Ok(Reply::json(StatusCode::CREATED, &added)?.replayed(added.is_repeated()))
 }

@@ -1,6 +1,6 @@
 //! POST …/application/{clientId}/secret: gives an application a further secret, and shows the secret this once.
 
-use function::{Service, StartError};
+use function::{Service, StartError, once};
 use functions_applications::{caller, client_id, registration};
 use gate::{EntityCall, Reply, endpoints};
 use issuer::applications::register::Registration;
@@ -15,6 +15,7 @@ async fn main() -> Result<(), StartError> {
 
 async fn add(registration: &Registration, call: EntityCall) -> Result<Reply, Problem> {
     let overlap = overlap(&call.body)?;
-    let added = registration.add_secret(&caller(&call)?, client_id(&call), overlap, &call.notes, call.now).await?;
-    Ok(Reply::ok(&added)?.uncached())
+    let (caller, client_id, once) = (caller(&call)?, client_id(&call), once(&call)?);
+    let added = registration.add_secret_once(&caller, client_id, overlap, once.as_ref(), &call.notes, call.now).await?;
+    Ok(Reply::ok(&added)?.uncached().replayed(added.is_repeated()))
 }

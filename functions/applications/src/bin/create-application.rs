@@ -1,6 +1,6 @@
 //! POST …/application: makes an application, and shows its secret this once.
 
-use function::{Service, StartError};
+use function::{Service, StartError, once};
 use functions_applications::{caller, registration};
 use gate::{EntityCall, Reply, endpoints};
 use issuer::applications::{new_application::NewApplication, register::Registration};
@@ -14,8 +14,9 @@ async fn main() -> Result<(), StartError> {
 }
 
 async fn create(registration: &Registration, call: EntityCall) -> Result<Reply, Problem> {
-    let caller = caller(&call)?;
+    let (caller, once) = (caller(&call)?, once(&call)?);
     let new = NewApplication::read(&call.body, call.entity.id(), caller.scopes(), call.now)?;
-    let created = registration.create(&caller, new, &call.notes, call.now).await?;
-    Reply::created(&created.view(call.now), &call.address_of("application", &created.application.client_id))
+    let created = registration.create_once(&caller, new, once.as_ref(), &call.notes, call.now).await?;
+    let address = call.address_of("application", &created.id(|created| created.application.client_id.clone()));
+    Ok(Reply::created(&created, &address)?.replayed(created.is_repeated()))
 }

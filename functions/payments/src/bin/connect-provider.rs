@@ -1,6 +1,6 @@
 //! POST …/payment/provider/{provider}/connection: makes the address at which a person connects an account.
 
-use function::{Service, StartError};
+use function::{Service, StartError, once};
 use gate::{EntityCall, Reply, endpoints};
 use http::StatusCode;
 use payments::{
@@ -8,17 +8,19 @@ use payments::{
     connect::{Connecting, NewConnection},
 };
 use problem::Problem;
-use storage::KeyRings;
+use storage::{Answers, KeyRings};
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, (secrets, rules)) = Service::start().await?;
     let secrets = service.secrets(secrets);
+    let rings = KeyRings::warm(secrets.clone(), service.clock()).await;
     let connecting = Connecting {
         pending: PendingAuthorizations::new(service.table()),
         connections: Connections::new(service.table()),
-        providers: Providers::new(secrets.clone(), rules, service.clock()),
-        rings: KeyRings::warm(secrets, service.clock()).await,
+        providers: Providers::new(secrets, rules, service.clock()),
+        answers: Answers::sealed(service.table(), rings.clone(), service.random()),
+        rings,
         base_url: service.settings().base_url.clone(),
         clock: service.clock(),
         random: service.random(),
@@ -29,6 +31,6 @@ async fn main() -> Result<(), StartError> {
 async fn connect(connecting: &Connecting, call: EntityCall) -> Result<Reply, Problem> {
     let wanted = NewConnection::read(&call.body)?;
     let provider = functions_payments::provider(&call).ok_or(ConnectionError::ProviderNotFound)?;
-    let link = connecting.ask(&call.entity, &provider, wanted).await?;
-    Ok(Reply::json(StatusCode::CREATED, &link)?.uncached())
+    let link = connecting.ask(&call.entity, &provider, wanted, once(&call)?.as_ref()).await?;
+    Ok(Reply::json(StatusCode::CREATED, &link)?.uncached().replayed(link.is_repeated()))
 }

@@ -1,10 +1,10 @@
 //! POST …/webhook: registers a webhook, and shows its signing secret this once.
 
-use function::{Service, StartError};
+use function::{Service, StartError, once};
 use gate::{EntityCall, Reply, endpoints};
 use outbound::AddressRules;
 use problem::Problem;
-use storage::KeyRings;
+use storage::{Answers, KeyRings};
 use webhooks::subscriptions::{
     Webhooks,
     register::{NewWebhook, Registration},
@@ -13,9 +13,11 @@ use webhooks::subscriptions::{
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, (secrets, rules)) = Service::start().await?;
+    let rings = KeyRings::warm(service.secrets(secrets), service.clock()).await;
     let registration = Registration {
         webhooks: Webhooks::new(service.table()),
-        rings: KeyRings::warm(service.secrets(secrets), service.clock()).await,
+        answers: Answers::sealed(service.table(), rings.clone(), service.random()),
+        rings,
         clock: service.clock(),
         random: service.random(),
     };
@@ -24,6 +26,7 @@ async fn main() -> Result<(), StartError> {
 
 async fn create((registration, rules): &(Registration, AddressRules), call: EntityCall) -> Result<Reply, Problem> {
     let new = NewWebhook::read(&call.body, call.entity.id(), rules)?;
-    let webhook = registration.register(&call.entity, new).await?;
-    Reply::created(&webhook, &call.address_of("webhook", &webhook.id))
+    let webhook = registration.register(&call.entity, new, once(&call)?.as_ref()).await?;
+    let address = call.address_of("webhook", &webhook.id(|made| made.id.to_string()));
+    Ok(Reply::created(&webhook, &address)?.replayed(webhook.is_repeated()))
 }

@@ -1,9 +1,11 @@
 //! POST …/webhook/event: publishes an event to every webhook that wants it.
 
-use function::{Service, StartError};
+use function::{
+    Service, StartError,
+    once::{idempotency_key, sender},
+};
 use functions_webhooks::publisher;
 use gate::{EntityCall, Reply, endpoints};
-use http::HeaderValue;
 use problem::Problem;
 use webhooks::events::{NewEvent, publish::Publisher, share::PublishingShare};
 
@@ -23,7 +25,7 @@ async fn publish_within_share(
 }
 
 async fn publish(publisher: &Publisher, call: &EntityCall) -> Result<Reply, Problem> {
-    let keys = call.headers().get_all("idempotency-key").iter().map(HeaderValue::as_bytes);
-    let event = NewEvent::read(&call.body, keys)?;
-    Reply::accepted(&publisher.publish(&call.entity, event, &call.trace).await?)
+    let event = NewEvent::read(&call.body, idempotency_key(call), sender(call)?)?;
+    let published = publisher.publish(&call.entity, event, &call.trace).await?;
+    Ok(Reply::accepted(&published)?.replayed(published.is_repeated))
 }

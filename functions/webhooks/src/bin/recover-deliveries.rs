@@ -1,10 +1,11 @@
 //! POST …/webhook/{webhookIdentifier}/recover: has the failed, cancelled and waiting deliveries of a range attempted
 //! again.
 
-use function::{Service, StartError};
+use function::{Service, StartError, once};
 use functions_webhooks::webhook_id;
 use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
+use storage::Answers;
 use webhooks::{
     deliveries::{
         Deliveries,
@@ -23,6 +24,7 @@ async fn main() -> Result<(), StartError> {
         webhooks: Webhooks::new(service.table()),
         pauses: Pauses::new(&service.table()),
         jobs: Jobs::new(service.table()),
+        answers: Answers::new(service.table()),
         retention: schedule.retention,
     };
     service.serve(endpoints::RECOVER_DELIVERIES, recovery, recover).await
@@ -30,5 +32,7 @@ async fn main() -> Result<(), StartError> {
 
 async fn recover(recovery: &Recovery, call: EntityCall) -> Result<Reply, Problem> {
     let scope = RecoveryScope::read(&call.body, call.now)?;
-    Reply::accepted(&recovery.recover(&call.entity, &webhook_id(&call)?, scope, call.now).await?)
+    let (webhook, once) = (webhook_id(&call)?, once(&call)?);
+    let recovered = recovery.recover(&call.entity, &webhook, scope, once.as_ref(), call.now).await?;
+    Ok(Reply::accepted(&recovered)?.replayed(recovered.is_repeated()))
 }

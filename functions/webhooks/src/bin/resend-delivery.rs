@@ -1,9 +1,10 @@
 //! POST …/webhook/delivery/{deliveryIdentifier}/resend: has a delivery attempted again, now.
 
-use function::{Service, StartError};
+use function::{Service, StartError, once};
 use functions_webhooks::delivery_id;
 use gate::{EntityCall, Reply, endpoints};
 use problem::{Problem, nothing_said};
+use storage::Answers;
 use webhooks::{
     deliveries::{Deliveries, queue::Queue, resend::Resending},
     subscriptions::Webhooks,
@@ -15,6 +16,7 @@ async fn main() -> Result<(), StartError> {
     let resending = Resending {
         deliveries: Deliveries::new(service.table()),
         webhooks: Webhooks::new(service.table()),
+        answers: Answers::new(service.table()),
         queue: Queue::connect(service.aws(), &queue),
         clock: service.clock(),
     };
@@ -23,5 +25,6 @@ async fn main() -> Result<(), StartError> {
 
 async fn resend(resending: &Resending, call: EntityCall) -> Result<Reply, Problem> {
     nothing_said(&call.body)?;
-    Reply::accepted(&resending.resend(&call.entity, &delivery_id(&call)?).await?)
+    let resent = resending.resend(&call.entity, &delivery_id(&call)?, once(&call)?.as_ref()).await?;
+    Ok(Reply::accepted(&resent)?.replayed(resent.is_repeated))
 }

@@ -1,18 +1,20 @@
 //! POST …/webhook/{webhookIdentifier}/secret: replaces a webhook's signing secret, and shows the new one this once.
 
-use function::{Service, StartError};
+use function::{Service, StartError, once};
 use functions_webhooks::webhook_id;
 use gate::{EntityCall, Reply, endpoints};
 use problem::{Problem, overlap::overlap};
-use storage::KeyRings;
+use storage::{Answers, KeyRings};
 use webhooks::subscriptions::{Webhooks, rotate::Rotation};
 
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, secrets) = Service::start().await?;
+    let rings = KeyRings::warm(service.secrets(secrets), service.clock()).await;
     let rotation = Rotation {
         webhooks: Webhooks::new(service.table()),
-        rings: KeyRings::warm(service.secrets(secrets), service.clock()).await,
+        answers: Answers::sealed(service.table(), rings.clone(), service.random()),
+        rings,
         clock: service.clock(),
         random: service.random(),
     };
@@ -21,5 +23,6 @@ async fn main() -> Result<(), StartError> {
 
 async fn rotate(rotation: &Rotation, call: EntityCall) -> Result<Reply, Problem> {
     let overlap = overlap(&call.body)?;
-    Ok(Reply::ok(&rotation.rotate(&call.entity, &webhook_id(&call)?, overlap).await?)?.uncached())
+    let rotated = rotation.rotate(&call.entity, &webhook_id(&call)?, overlap, once(&call)?.as_ref()).await?;
+    Ok(Reply::ok(&rotated)?.uncached().replayed(rotated.is_repeated()))
 }

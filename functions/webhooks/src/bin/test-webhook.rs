@@ -1,9 +1,10 @@
 //! POST …/webhook/{webhookIdentifier}/test: sends a test event to one webhook.
 
-use function::{Service, StartError};
+use function::{Service, StartError, once};
 use functions_webhooks::{publisher, webhook_id};
 use gate::{EntityCall, Reply, endpoints};
 use problem::{Problem, nothing_said};
+use storage::Answers;
 use webhooks::subscriptions::{Webhooks, test_event::Testing};
 
 #[tokio::main]
@@ -11,6 +12,7 @@ async fn main() -> Result<(), StartError> {
     let (service, (queue, schedule)) = Service::start().await?;
     let testing = Testing {
         webhooks: Webhooks::new(service.table()),
+        answers: Answers::new(service.table()),
         publisher: publisher(&service, &queue, schedule),
         clock: service.clock(),
         random: service.random(),
@@ -20,5 +22,6 @@ async fn main() -> Result<(), StartError> {
 
 async fn test(testing: &Testing, call: EntityCall) -> Result<Reply, Problem> {
     nothing_said(&call.body)?;
-    Reply::accepted(&testing.send(&call.entity, &webhook_id(&call)?, &call.trace).await?)
+    let sent = testing.send(&call.entity, &webhook_id(&call)?, once(&call)?.as_ref(), &call.trace).await?;
+    Ok(Reply::accepted(&sent)?.replayed(sent.is_repeated()))
 }

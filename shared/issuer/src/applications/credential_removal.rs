@@ -45,7 +45,7 @@ impl Applications {
         if left.will_be_nothing() {
             caller.check_confirmation(&application, confirmed)?;
         }
-        match self.leave(&application, &left, now).await? {
+        match self.leave(&application, &left, None, now).await? {
             Written::Done(()) => Ok(CredentialRemoved { was_the_last: left.is_nothing(now) }),
             Written::Lost(_) => Err(self.lost(caller, client_id, notes).await),
         }

@@ -9,7 +9,7 @@ use super::{client_key::MAX_KEYS, client_secret::MAX_SECRETS, new_application::M
 use auth::Scopes;
 use base::Time;
 use problem::{Problem, ProblemKind};
-use storage::{SecretError, TableError};
+use storage::{OnceError, SecretError, TableError};
 
 /// Why an application was not shown, made, changed or removed.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +50,9 @@ pub enum ApplicationError {
     /// The allowance of this hour is spent; the next hour begins after this time.
     #[error("the entity's allowance of applications, secrets and keys is spent for {} s", .0.as_secs())]
     AllowanceSpent(Duration),
+    /// The idempotency key stands for another request, or for an answer that is not repeated.
+    #[error(transparent)]
+    Once(#[from] OnceError),
     /// The pepper could not be read.
     #[error(transparent)]
     Pepper(#[from] SecretError),
@@ -133,6 +136,7 @@ impl From<ApplicationError> for Problem {
                 );
                 Self::new(ProblemKind::TooManyCredentials, detail).with_retry_after(seconds)
             }
+            ApplicationError::Once(error) => error.into(),
             ApplicationError::Pepper(error) => error.into(),
             ApplicationError::Table(error) => error.into(),
         }

@@ -1,6 +1,7 @@
 //! The public keys of an application: it proves with an assertion that it has the private half (RFC
 //! 7523).
 
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{
@@ -14,7 +15,7 @@ use super::{
 };
 use base::{Time, audit::Notes};
 use problem::{JsonBody, Problem};
-use storage::{Allowances, Written};
+use storage::{Allowances, Answered, Answers, Once, Written};
 
 /// Adds keys to applications.
 pub struct KeyAddition {
@@ -22,37 +23,62 @@ pub struct KeyAddition {
     pub applications: Applications,
     /// Counts credentials by the hour.
     pub allowances: Allowances,
+    /// Repeats the answer for an idempotency key.
+    pub answers: Answers,
+}
+
+/// An application with a new key.
+#[derive(Debug)]
+pub struct AddedKey(Application);
+
+/// The application as its owner sees it.
+impl Serialize for AddedKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.view(self.0.last_update, None).serialize(serializer)
+    }
 }
 
 impl KeyAddition {
-    /// Adds a key to an application, and returns the application with it.
+    /// Adds a key to an application, once for an idempotency key, and returns the application with it.
     pub async fn add(
         &self,
         caller: &Caller<'_>,
         client_id: &str,
         key: ClientKey,
+        once: Option<&Once>,
         notes: &Notes,
         now: Time,
-    ) -> Result<Application, ApplicationError> {
-        let mut application = self.applications.show(caller, client_id, notes).await?;
+    ) -> Result<Answered<AddedKey>, ApplicationError> {
+        let application = self.applications.show(caller, client_id, notes).await?;
         caller.check_of(&application)?;
-        notes.subject(&format!("{}/{}", application.client_id, key.kid));
-        if application.keys.iter().any(|known| known.kid == key.kid) {
+        notes.subject(&format!("{client_id}/{}", key.kid));
+        self.answers.once(once, now, self.with_key(caller, application, key, once, notes, now)).await
+    }
+
+    async fn with_key(
+        &self,
+        caller: &Caller<'_>,
+        read: Application,
+        key: ClientKey,
+        once: Option<&Once>,
+        notes: &Notes,
+        now: Time,
+    ) -> Result<AddedKey, ApplicationError> {
+        if read.keys.iter().any(|known| known.kid == key.kid) {
             return Err(ApplicationError::KeyExists(key.kid));
         }
-        if application.keys.len() >= MAX_KEYS {
+        if read.keys.len() >= MAX_KEYS {
             return Err(ApplicationError::TooManyKeys);
         }
         credential_allowance::spend(&self.allowances, caller, 1, now).await?;
-        let keys = [application.keys.as_slice(), &[key]].concat();
-        let left = RemainingCredentials { secrets: application.secrets.clone(), keys, gone: Vec::new() };
-        match self.applications.leave(&application, &left, now).await? {
-            Written::Lost(_) => Err(self.applications.lost(caller, client_id, notes).await),
-            Written::Done(()) => {
-                (application.keys, application.last_update) = (left.keys, now);
-                application.version += 1;
-                Ok(application)
-            }
+        let kid = key.kid.clone();
+        let keys = [read.keys.as_slice(), &[key]].concat();
+        let left = RemainingCredentials { secrets: read.secrets.clone(), keys: keys.clone(), gone: Vec::new() };
+        let added = AddedKey(Application { keys, last_update: now, version: read.version + 1, ..read.clone() });
+        let record = self.answers.record(once, &added, &kid, now).await?;
+        match self.applications.leave(&read, &left, record, now).await? {
+            Written::Lost(_) => Err(self.applications.lost(caller, &read.client_id, notes).await),
+            Written::Done(()) => Ok(added),
         }
     }
 }

@@ -12,7 +12,8 @@ use super::{
 };
 use crate::oauth::pepper::Pepper;
 use base::{SharedRandom, Time, audit::Notes};
-use storage::{Allowances, SecretText, TableError};
+use serde::{Serialize, Serializer};
+use storage::{Allowances, Answered, Answers, Once, SecretText, TableError};
 
 /// Makes applications for their owners, and further secrets (`secrets.rs`).
 pub struct Registration {
@@ -20,6 +21,8 @@ pub struct Registration {
     pub applications: Applications,
     /// Counts credentials by the hour.
     pub allowances: Allowances,
+    /// Repeats the answer for an idempotency key.
+    pub answers: Answers,
     /// The key of the hashes of secrets.
     pub pepper: Pepper,
     /// Draws identifiers and secrets.
@@ -36,11 +39,38 @@ pub struct Created {
 }
 
 impl Registration {
+    /// Makes an application, once for an idempotency key.
+    pub async fn create_once(
+        &self,
+        caller: &Caller<'_>,
+        new: NewApplication,
+        once: Option<&Once>,
+        notes: &Notes,
+        now: Time,
+    ) -> Result<Answered<Created>, ApplicationError> {
+        // Also a repetition needs the rights: its answer shows the secret.
+        caller.check(new.scopes, &new.entities, new.may_publish)?;
+        let answered = self.answers.once(once, now, self.make(caller, new, once, notes, now)).await?;
+        notes.subject(&answered.id(|created| created.application.client_id.clone()));
+        Ok(answered)
+    }
+
     /// Makes an application.
     pub async fn create(
         &self,
         caller: &Caller<'_>,
         new: NewApplication,
+        notes: &Notes,
+        now: Time,
+    ) -> Result<Created, ApplicationError> {
+        self.make(caller, new, None, notes, now).await
+    }
+
+    async fn make(
+        &self,
+        caller: &Caller<'_>,
+        new: NewApplication,
+        once: Option<&Once>,
         notes: &Notes,
         now: Time,
     ) -> Result<Created, ApplicationError> {
@@ -56,8 +86,10 @@ impl Registration {
         credential_allowance::spend(&self.allowances, caller, count, now).await?;
         let (application, secret) = new.make(&*self.pepper.get().await?, now, &*self.random);
         notes.subject(&application.client_id);
-        self.applications.put(application.clone()).await?;
-        Ok(Created { application, secret })
+        let created = Created { application, secret };
+        let record = self.answers.record(once, &created, &created.application.client_id, now).await?;
+        self.applications.put(created.application.clone(), record).await?;
+        Ok(created)
     }
 
     /// Makes an application with an identifier and a secret that its clients know already, unless it
@@ -83,7 +115,7 @@ impl Registration {
             Err(error) => return Err(error.into()),
         }
         let secret = ClientSecret::of(secret, &pepper, now, &*self.random);
-        self.applications.put(new.with(client_id.to_owned(), Some(secret), now)).await?;
+        self.applications.put(new.with(client_id.to_owned(), Some(secret), now), None).await?;
         Ok(true)
     }
 }
@@ -92,5 +124,12 @@ impl Created {
     /// The application as its owner sees it, with its secret.
     pub fn view(&self, now: Time) -> ApplicationView<'_> {
         self.application.view(now, self.secret.as_ref())
+    }
+}
+
+/// As its owner sees it at the moment in which it is made.
+impl Serialize for Created {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.view(self.application.created_date).serialize(serializer)
     }
 }

@@ -20,7 +20,7 @@ use super::{
     view::exposed,
 };
 use base::{ClientSecretId, Time, audit::Notes};
-use storage::{SecretText, Written};
+use storage::{Answered, Once, SecretText, Written};
 
 /// How many that have ended are kept when a new one is added, so that the item of an application
 /// stays small.
@@ -57,7 +57,27 @@ pub struct Rotated {
 }
 
 impl Registration {
-    /// Adds a secret to an application. The previous secret is accepted for as long as the overlap.
+    /// Adds a secret to an application, once for an idempotency key. The previous secret is accepted for as long as the
+    /// overlap.
+    pub async fn add_secret_once(
+        &self,
+        caller: &Caller<'_>,
+        client_id: &str,
+        overlap: Duration,
+        once: Option<&Once>,
+        notes: &Notes,
+        now: Time,
+    ) -> Result<Answered<AddedSecret>, ApplicationError> {
+        // Also a repetition needs the rights: its answer shows the secret.
+        let application = self.applications.show(caller, client_id, notes).await?;
+        caller.check_of(&application)?;
+        let work = self.with_secret(caller, application, overlap, once, notes, now);
+        let added = self.answers.once(once, now, work).await?;
+        notes.subject(&format!("{client_id}/{}", added.id(|added| added.secret_id.to_string())));
+        Ok(added)
+    }
+
+    /// Adds a secret to an application.
     pub async fn add_secret(
         &self,
         caller: &Caller<'_>,
@@ -68,25 +88,36 @@ impl Registration {
     ) -> Result<AddedSecret, ApplicationError> {
         let application = self.applications.show(caller, client_id, notes).await?;
         caller.check_of(&application)?;
+        self.with_secret(caller, application, overlap, None, notes, now).await
+    }
+
+    async fn with_secret(
+        &self,
+        caller: &Caller<'_>,
+        application: Application,
+        overlap: Duration,
+        once: Option<&Once>,
+        notes: &Notes,
+        now: Time,
+    ) -> Result<AddedSecret, ApplicationError> {
         let client_secret = client_secret::fresh(&*self.random);
         let new = ClientSecret::of(&client_secret, &*self.pepper.get().await?, now, &*self.random);
         let secret_id = new.id.clone();
         notes.subject(&format!("{}/{secret_id}", application.client_id));
         let Rotated { left, previous_ends } = with_new(&application, new, overlap, now)?;
         credential_allowance::spend(&self.allowances, caller, 1, now).await?;
-        match self.applications.leave(&application, &left, now).await? {
-            Written::Lost(_) => Err(self.applications.lost(caller, client_id, notes).await),
-            Written::Done(()) => {
-                let (id, secret_key) = (application.client_id.clone(), client_secret.clone());
-                Ok(AddedSecret {
-                    client_id: application.client_id,
-                    id,
-                    secret_id,
-                    client_secret,
-                    secret_key,
-                    previous_ends,
-                })
-            }
+        let added = AddedSecret {
+            client_id: application.client_id.clone(),
+            id: application.client_id.clone(),
+            secret_id,
+            secret_key: client_secret.clone(),
+            client_secret,
+            previous_ends,
+        };
+        let record = self.answers.record(once, &added, &added.secret_id, now).await?;
+        match self.applications.leave(&application, &left, record, now).await? {
+            Written::Lost(_) => Err(self.applications.lost(caller, &application.client_id, notes).await),
+            Written::Done(()) => Ok(added),
         }
     }
 }

@@ -12,11 +12,11 @@ use super::{
 };
 use auth::{AuthorizedEntity, Entities, EntityId, Scopes, revocations};
 use base::Time;
-use storage::SecretBytes;
 use storage::table::{
     Change, Condition, Delete, Key, Put, Query, Scan, Table, TableError, Transaction, Value, Written, absent, exists,
     is, less,
 };
+use storage::{OnceError, Record, SecretBytes};
 
 /// The sort key of every application.
 const SORT_KEY: &str = "APP";
@@ -101,13 +101,14 @@ impl Applications {
         self.0.all(Query::partition(pointers(owner)), "listing an entity's applications").await
     }
 
-    /// Writes an application, whatever was there before.
-    pub(crate) async fn put(&self, application: Application) -> Result<(), TableError> {
+    /// Writes an application, whatever was there before, with the record of the request for it if that has an
+    /// idempotency key.
+    pub(crate) async fn put(&self, application: Application, record: Option<Record>) -> Result<(), OnceError> {
         const DOING: &str = "writing an application";
         let pointer = pointer(&application).map(|Key { partition: pk, sort: sk }| Pointer { pk, sk });
         let pointer = pointer.map(|pointer| Put::item(&pointer, DOING)).transpose()?;
         let application = Put::item(&ApplicationItem::from(application), DOING)?;
-        self.0.write_all(Transaction::new().with(application).with_all(pointer), DOING).await.map(drop)
+        self.0.write_recorded(Transaction::new().with(application).with_all(pointer), record, DOING).await.map(drop)
     }
 
     /// Gives the application these credentials, if it is still as it was read, and revokes the
@@ -116,16 +117,14 @@ impl Applications {
         &self,
         read: &Application,
         left: &RemainingCredentials,
+        record: Option<Record>,
         now: Time,
-    ) -> Result<Written<()>, TableError> {
+    ) -> Result<Written<()>, OnceError> {
         const DOING: &str = "changing an application's credentials";
         let change = credential_change(read, left, now, DOING)?;
-        if left.gone.is_empty() {
-            return self.0.write(change, DOING).await;
-        }
         let revoke = |gone: &String| revocations::of_credential(&read.client_id, gone, now);
         let revoked = left.gone.iter().map(revoke).collect::<Result<Vec<_>, _>>()?;
-        self.0.write_all(Transaction::new().with_all(revoked).with(change), DOING).await
+        self.0.write_recorded(Transaction::new().with_all(revoked).with(change), record, DOING).await
     }
 
     /// Gives the application this name, if it is still as it was read.

@@ -184,7 +184,7 @@ impl<T> Written<T> {
 
 /// Writes of several items, all of them or none.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Transaction(pub(super) Vec<Write>);
+pub struct Transaction(pub(crate) Vec<Write>);
 
 impl Transaction {
     /// One without a write yet.

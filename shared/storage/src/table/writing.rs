@@ -28,6 +28,20 @@ use super::{
     write::{Change, Delete, Put, Transaction, Write, Written},
 };
 
+/// The reason code of a write whose condition did not hold.
+const LOST: &str = "ConditionalCheckFailed";
+
+/// A transaction that changed nothing, since conditions in it did not hold.
+#[derive(Debug)]
+pub struct Cancelled(Vec<bool>);
+
+impl Cancelled {
+    /// Whether the condition of the write at this position did not hold.
+    pub fn is_by(&self, position: usize) -> bool {
+        self.0.get(position).copied().unwrap_or_default()
+    }
+}
+
 /// Gives a call, or a part of a transaction, its condition and the names and values of the placeholders.
 macro_rules! conditional {
     ($call:expr, $expressions:ident, $conditions:expr) => {{
@@ -143,23 +157,33 @@ impl Table {
     /// Writes all of it or nothing. Another write to one of the items at this very moment cancels a transaction, so
     /// that one is tried again; the conditions in it must make that harmless.
     pub fn write_all(&self, writes: Transaction, doing: &'static str) -> TableFuture<'_, Written<()>> {
+        let written = self.transact(writes, doing);
+        async move { Ok(if written.await?.is_ok() { Written::Done(()) } else { Written::Lost(None) }) }.boxed()
+    }
+
+    /// The same, and which of the writes were lost.
+    pub(crate) fn transact(&self, writes: Transaction, doing: &'static str) -> TableFuture<'_, Result<(), Cancelled>> {
         self.all_or_nothing(writes, doing).boxed()
     }
 
-    async fn all_or_nothing(&self, writes: Transaction, doing: &'static str) -> Result<Written<()>, TableError> {
+    async fn all_or_nothing(
+        &self,
+        writes: Transaction,
+        doing: &'static str,
+    ) -> Result<Result<(), Cancelled>, TableError> {
         let parts = writes.0.iter().map(|write| self.in_transaction(write)).collect::<Result<Vec<_>, _>>();
         let parts = parts.map_err(TableError::unbuilt(doing))?;
         until_decided(|| async {
             let call = self.client.transact_write_items().set_transact_items(Some(parts.clone()));
-            let Err(error) = call.send().await else { return Decided(Ok(Written::Done(()))) };
+            let Err(error) = call.send().await else { return Decided(Ok(Ok(()))) };
             let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error()
             else {
                 return Decided(Err(TableError::sdk(doing)(error)));
             };
-            let mut codes = cancelled.cancellation_reasons().iter().filter_map(|reason| reason.code());
-            match codes.find(|code| !["None", "ConditionalCheckFailed"].contains(code)) {
+            let codes = || cancelled.cancellation_reasons().iter().map(|reason| reason.code().unwrap_or("None"));
+            match codes().find(|code| !["None", LOST].contains(code)) {
                 Some(code) => TableResponse::refused(doing, code),
-                None => Decided(Ok(Written::Lost(None))),
+                None => Decided(Ok(Err(Cancelled(codes().map(|code| code == LOST).collect())))),
             }
         })
         .await

@@ -22,7 +22,7 @@ use super::{
     store::Deliveries,
 };
 use crate::{
-    events::store::{Events, IDEMPOTENCY_MEMORY},
+    events::store::Events,
     subscriptions::{
         Webhooks, announcing::Announcer, breaker::BreakerSettings, operational::is_operational, resume::Pauses,
         stats::Stats, store::SigningWebhook, watch::Watch,
@@ -31,7 +31,7 @@ use crate::{
 use auth::AuthorizedEntity;
 use base::{SharedClock, SharedRandom, Time, logging, random};
 use outbound::Outbound;
-use storage::{KeyRings, SealError, Table, TableError, aws::Aws};
+use storage::{KeyRings, SealError, Table, TableError, aws::Aws, idempotency};
 
 /// The longest pause of a delivery that cannot be attempted at all.
 const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
@@ -206,7 +206,7 @@ impl Dispatcher {
     /// for as long as its key is remembered, and after that the event never comes.
     async fn wait_for_body(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
         let (delivery, age) = (claimed.delivery(), now.since(claimed.delivery().created_date));
-        if age > IDEMPOTENCY_MEMORY {
+        if age > idempotency::MEMORY {
             tracing::error!(deliveryId = %delivery.id, eventId = %claimed.event(), "cancelled: its event never came");
             return Ok(self.deliveries.cancel(claimed, now).await?);
         }

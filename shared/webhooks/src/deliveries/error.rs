@@ -7,7 +7,7 @@ use super::{
 };
 use crate::subscriptions::error::WebhookError;
 use problem::{Problem, ProblemKind};
-use storage::{SealError, TableError};
+use storage::{OnceError, SealError, TableError};
 
 /// Why deliveries were not shown, listed, recovered or sent again.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +33,9 @@ pub enum DeliveryError {
     /// The cursor is of another list, or of none.
     #[error(transparent)]
     Cursor(#[from] NotACursor),
+    /// The idempotency key stands for another request.
+    #[error(transparent)]
+    Once(#[from] OnceError),
     /// The keys that seal cursors are out of reach.
     #[error("the keys of cursors cannot be read")]
     Keys(#[from] SealError),
@@ -68,6 +71,7 @@ impl From<DeliveryError> for Problem {
                 Self::new(ProblemKind::RecoveryLimit, detail).with_property("limit", MAX_RANGES)
             }
             DeliveryError::Cursor(error) => Self::invalid_value("cursor", error.to_string()),
+            DeliveryError::Once(error) => error.into(),
             DeliveryError::Keys(error) => error.into(),
             DeliveryError::Table(error) => error.into(),
         }

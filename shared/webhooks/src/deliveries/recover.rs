@@ -16,7 +16,7 @@ use crate::subscriptions::{Webhooks, resume::Pauses};
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
 use problem::{JsonBody, Problem};
-use storage::TableError;
+use storage::{Answered, Answers, Once, TableError};
 
 /// The most deliveries of a kind that are counted, which takes a few calls of the table. Deliveries beyond it are
 /// recovered, too.
@@ -35,6 +35,8 @@ pub struct Recovery {
     pub pauses: Pauses,
     /// The jobs that recover them.
     pub jobs: Jobs,
+    /// Repeats the answer for an idempotency key.
+    pub answers: Answers,
     /// Older deliveries count as gone, though the table may still have them for days.
     pub retention: Duration,
 }
@@ -61,12 +63,24 @@ struct Counted {
 }
 
 impl Recovery {
-    /// Has the deliveries of a scope attempted again, and counts them.
+    /// Has the deliveries of a scope attempted again, once for an idempotency key, and counts them.
     pub async fn recover(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         scope: RecoveryScope,
+        once: Option<&Once>,
+        now: Time,
+    ) -> Result<Answered<Recovered>, DeliveryError> {
+        self.answers.once(once, now, self.begin(entity, webhook, scope, once, now)).await
+    }
+
+    async fn begin(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        scope: RecoveryScope,
+        once: Option<&Once>,
         now: Time,
     ) -> Result<Recovered, DeliveryError> {
         let scope = RecoveryScope { since: scope.since.max(now - self.retention), ..scope };
@@ -77,26 +91,29 @@ impl Recovery {
             self.count(webhook, IndexGroup::Waiting, left.waiting)
         )?;
         let count = failed.found + waiting.found;
-        let message = if count > 0 {
+        let message =
+            if count > 0 { None } else { Some(nothing_to_recover(scope, self.any_other(webhook, scope).await?)) };
+        let recovered = Recovered {
+            count,
+            count_is_exact: failed.is_exact && waiting.is_exact,
+            failed: failed.found,
+            waiting: waiting.found,
+            message,
+        };
+        let record = self.answers.record(once, &recovered, webhook, now).await?;
+        if count > 0 {
             // A client that asks how many are left must not open the way to a silent endpoint again and again.
             if !left.is_begun {
                 // Before the job: what becomes due must not be put off again. After a crash in between, the client
                 // repeats.
                 self.pauses.end(entity, webhook, now).await?;
             }
-            self.jobs.recover(entity, webhook, scope, now).await?;
-            None
+            self.jobs.recover(entity, webhook, scope, record, now).await?;
         } else {
-            Some(nothing_to_recover(scope, self.any_other(webhook, scope).await?))
-        };
+            self.jobs.nothing_to_recover(record).await?;
+        }
         tracing::info!(webhookId = %webhook, failed = failed.found, waiting = waiting.found, "asked to recover");
-        Ok(Recovered {
-            count,
-            count_is_exact: failed.is_exact && waiting.is_exact,
-            failed: failed.found,
-            waiting: waiting.found,
-            message,
-        })
+        Ok(recovered)
     }
 
     /// How many deliveries of a group there are in these stretches, as far as they are counted.

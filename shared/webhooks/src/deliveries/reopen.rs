@@ -12,7 +12,8 @@ use super::{
     store::Deliveries,
 };
 use base::{DeliveryId, Time, WebhookId};
-use storage::table::{Change, TableError, Written, absent, is, more};
+use storage::table::{Change, TableError, Transaction, Written, absent, is, more};
+use storage::{OnceError, Record};
 
 const REOPENING: &str = "reopening a delivery";
 const CANCELLING: &str = "cancelling a delivery";
@@ -83,8 +84,13 @@ fn attempt_now(seen: &HeadItem, asker: Asker, now: Time) -> Change {
 
 impl Deliveries {
     /// Gives a final delivery a fresh schedule; the caller announces it. Lost when it is not as it was read.
-    pub(super) async fn reopen(&self, seen: &Delivery, now: Time) -> Result<Written<HeadItem>, TableError> {
-        self.table.write_together_and_read(reopening(seen, Asker::Person, now), REOPENING).await
+    pub(super) async fn reopen(
+        &self,
+        seen: &Delivery,
+        record: Option<Record>,
+        now: Time,
+    ) -> Result<Written<Option<HeadItem>>, OnceError> {
+        self.ask_again(reopening(seen, Asker::Person, now), record).await
     }
 
     /// The same; the sweep announces it.
@@ -93,13 +99,36 @@ impl Deliveries {
     }
 
     /// Makes the next attempt of an open delivery due now; the caller announces it. Lost when it is not as it was read.
-    pub(super) async fn hasten(&self, seen: &HeadItem, now: Time) -> Result<Written<HeadItem>, TableError> {
-        self.table.write_together_and_read(attempt_now(seen, Asker::Person, now), REOPENING).await
+    pub(super) async fn hasten(
+        &self,
+        seen: &HeadItem,
+        record: Option<Record>,
+        now: Time,
+    ) -> Result<Written<Option<HeadItem>>, OnceError> {
+        self.ask_again(attempt_now(seen, Asker::Person, now), record).await
     }
 
     /// The same; the sweep announces it.
     pub(super) async fn hasten_for_sweep(&self, seen: &HeadItem, now: Time) -> Result<Written<()>, TableError> {
         self.table.write_together(attempt_now(seen, Asker::Job, now), REOPENING).await
+    }
+
+    /// Makes a change that a person asked for, together with the record of the request. The head is read back only where
+    /// there is no record. Where the change is lost, the one that came first counts, so that the record is written.
+    async fn ask_again(&self, change: Change, record: Option<Record>) -> Result<Written<Option<HeadItem>>, OnceError> {
+        if record.is_none() {
+            return Ok(self.table.write_together_and_read(change, REOPENING).await?.map(Some));
+        }
+        let written = self.table.write_recorded(Transaction::new().with(change), record.clone(), REOPENING).await?;
+        if !written.is_done() {
+            self.leave_as_is(record).await?;
+        }
+        Ok(written.map(|()| None))
+    }
+
+    /// Writes the record of a request that changes nothing.
+    pub(super) async fn leave_as_is(&self, record: Option<Record>) -> Result<(), OnceError> {
+        self.table.write_recorded(Transaction::new(), record, REOPENING).await.map(drop)
     }
 
     /// Ends a delivery that waits for a removed webhook. Lost when it is claimed at this moment: its worker ends it.

@@ -11,7 +11,8 @@ use super::{
 use crate::subscriptions::{WebhookError, Webhooks};
 use auth::AuthorizedEntity;
 use base::{DeliveryId, SharedClock, Time};
-use storage::Written;
+use serde::Serialize;
+use storage::{Answered, Answers, Once, Written};
 
 /// Sends deliveries again.
 pub struct Resending {
@@ -19,10 +20,22 @@ pub struct Resending {
     pub deliveries: Deliveries,
     /// Their webhooks.
     pub webhooks: Webhooks,
+    /// Knows the requests with an idempotency key.
+    pub answers: Answers,
     /// Where the dispatcher listens.
     pub queue: Queue,
     /// Dates the next attempt.
     pub clock: SharedClock,
+}
+
+/// A delivery that is sent again.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct Resent {
+    delivery: WholeDelivery,
+    /// Whether the request's idempotency key had come before.
+    #[serde(skip)]
+    pub is_repeated: bool,
 }
 
 /// How a delivery is sent again.
@@ -60,9 +73,30 @@ impl Step {
 }
 
 impl Resending {
-    /// Has a delivery attempted again, now, and returns it as it is then. A change that another request made at the
-    /// same moment counts as this one's.
-    pub async fn resend(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<WholeDelivery, DeliveryError> {
+    /// Has a delivery attempted again, now, once for an idempotency key, and returns it as it is then.
+    ///
+    /// A repetition shows the delivery as it is by then: it may be as large as an answer can be, and is there to be read
+    /// anyway.
+    pub async fn resend(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &DeliveryId,
+        once: Option<&Once>,
+    ) -> Result<Resent, DeliveryError> {
+        let asked = self.answers.once(once, self.clock.now(), self.ask_again(entity, id, once)).await?;
+        match asked {
+            Answered::First(delivery) => Ok(Resent { delivery, is_repeated: false }),
+            Answered::Again(_) => Ok(Resent { delivery: self.shown(entity, id).await?, is_repeated: true }),
+        }
+    }
+
+    /// A change that another request made at the same moment counts as this one's.
+    async fn ask_again(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &DeliveryId,
+        once: Option<&Once>,
+    ) -> Result<WholeDelivery, DeliveryError> {
         let stored = self.deliveries.find(entity, id, self.clock.now()).await?.ok_or(DeliveryError::NotFound)?;
         let head = &stored.head;
         let webhook = self.webhooks.sendable(entity, &head.delivery.webhook_identifier).await;
@@ -75,10 +109,14 @@ impl Resending {
         }
         let now = self.clock.now();
         let step = Step::of(head, now);
+        let record = self.answers.record(once, &(), id, now).await?;
         let changed = match step {
-            Step::Reopen => Some(self.deliveries.reopen(&head.delivery, now).await?),
-            Step::AttemptNow => Some(self.deliveries.hasten(head, now).await?),
-            Step::Announce | Step::Nothing => None,
+            Step::Reopen => Some(self.deliveries.reopen(&head.delivery, record, now).await?),
+            Step::AttemptNow => Some(self.deliveries.hasten(head, record, now).await?),
+            Step::Announce | Step::Nothing => {
+                self.deliveries.leave_as_is(record).await?;
+                None
+            }
         };
         let done = changed.as_ref().is_some_and(Written::is_done);
         if done || step == Step::Announce {
@@ -89,14 +127,18 @@ impl Resending {
         tracing::info!(deliveryId = %id, step = step.as_str(), done, "asked for again");
         let left = match changed {
             None => Some(stored),
-            Some(Written::Done(head) | Written::Lost(Some(head))) => stored.with_head(head),
-            Some(Written::Lost(None)) => None,
+            Some(Written::Done(Some(head)) | Written::Lost(Some(Some(head)))) => stored.with_head(head),
+            Some(Written::Done(None) | Written::Lost(_)) => None,
         };
         match left {
             Some(left) => Ok(left.whole(now)),
-            // An attempt was recorded since the delivery was read, or the delivery is gone.
-            None => self.deliveries.with_attempts(entity, id, self.clock.now()).await?.ok_or(DeliveryError::NotFound),
+            // It was not read back, an attempt was recorded since it was read, or it is gone.
+            None => self.shown(entity, id).await,
         }
+    }
+
+    async fn shown(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<WholeDelivery, DeliveryError> {
+        self.deliveries.with_attempts(entity, id, self.clock.now()).await?.ok_or(DeliveryError::NotFound)
     }
 }
 

@@ -20,6 +20,8 @@ use auth::AuthorizedEntity;
 use base::{DeliveryId, Time};
 use storage::table::{Change, Page, PageEnd, Put, Query, Table, TableError, Written, is, is_new};
 
+const OPENING: &str = "opening deliveries";
+
 /// The deliveries in the table.
 #[derive(Debug, Clone)]
 pub struct Deliveries {
@@ -66,12 +68,22 @@ impl Deliveries {
         first_attempt: Time,
         retention: Duration,
     ) -> Result<(), TableError> {
-        const DOING: &str = "opening deliveries";
-        let heads = webhooks.into_iter().map(|webhook| HeadItem::new(event, webhook, first_attempt, retention));
-        let puts = heads.map(|head| Ok(Put::item(&head, DOING)?.only_if(is_new())));
+        let puts = webhooks.into_iter().map(|webhook| self.opening(event, webhook, first_attempt, retention));
         let puts = puts.collect::<Result<Vec<_>, TableError>>()?;
-        try_join_all(puts.into_iter().map(|put| self.table.write_together(put, DOING))).await?;
+        try_join_all(puts.into_iter().map(|put| self.table.write_together(put, OPENING))).await?;
         Ok(())
+    }
+
+    /// The write that opens one delivery of the event.
+    pub(crate) fn opening(
+        &self,
+        event: &Event,
+        webhook: &Webhook,
+        first_attempt: Time,
+        retention: Duration,
+    ) -> Result<Put, TableError> {
+        let head = HeadItem::new(event, webhook, first_attempt, retention);
+        Ok(Put::item(&head, OPENING)?.only_if(is_new()))
     }
 
     /// A delivery with its event and its whole attempt history; `None` when the entity has none of this identifier, or

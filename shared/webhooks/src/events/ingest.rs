@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 
 use super::{
     members::{self, Content},
-    new_event::{Once, sha256},
     publish::{PublishError, Published, Publisher},
     rejected::{NotTaken, RejectedEvents, Rejection},
 };
@@ -18,7 +17,7 @@ use auth::{AuthorizedEntity, EntityId};
 use base::metric::{Metrics, Name, Number};
 use base::trace::Trace;
 use problem::{JsonBody, Problem, Violation};
-use storage::TableError;
+use storage::{Once, TableError};
 
 /// Takes events from the bus.
 pub struct Ingestion {
@@ -107,8 +106,8 @@ impl Ingestion {
 
     async fn publish(&self, BusEvent { id, detail }: &BusEvent<'_>, trace: &Trace) -> Result<Published, Unpublished> {
         let Detail { entity, content } = Detail::read(detail).map_err(Unpublished::Rejected)?;
-        let once = Once { key: format!("bus:{id}"), request_hash: sha256(without_space(detail.get()).as_bytes()) };
-        let published = self.publisher.publish_once(&AuthorizedEntity::by_bus(entity), &content, once, trace).await;
+        let once = Once::of_bus(entity.as_str(), id, without_space(detail.get()).as_bytes());
+        let published = self.publisher.publish_once(&AuthorizedEntity::by_bus(entity), &content, &once, trace).await;
         published.map_err(|error| match error {
             PublishError::Table(error) => Unpublished::Table(error),
             error @ PublishError::TooLarge(_) => Unpublished::Rejected(Rejection::whole(&error.into(), "detail.data")),

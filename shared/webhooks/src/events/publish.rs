@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::{
     event::{Event, MAX_BYTES, TooLarge},
     members::Content,
-    new_event::{NewEvent, Once, sha256},
+    new_event::NewEvent,
     store::{Events, PlannedDelivery, Publication},
 };
 use crate::{
@@ -27,11 +27,13 @@ use crate::{
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, EventId, SharedClock, SharedRandom, Time, random, trace::Trace};
-use problem::{Problem, ProblemKind};
-use storage::{Table, TableError};
+use problem::Problem;
+use storage::table::Transaction;
+use storage::{Once, OnceError, Record, Table, TableError};
 
 /// Publishes events.
 pub struct Publisher {
+    table: Table,
     events: Events,
     webhooks: Webhooks,
     deliveries: Deliveries,
@@ -47,6 +49,9 @@ pub struct Publisher {
 pub struct Published {
     event_identifier: EventId,
     deliveries: Vec<PlannedDelivery>,
+    /// Whether its idempotency key had come before.
+    #[serde(skip)]
+    pub is_repeated: bool,
 }
 
 /// Why an event was not published.
@@ -67,10 +72,7 @@ impl From<PublishError> for Problem {
     fn from(error: PublishError) -> Self {
         match error {
             PublishError::TooLarge(TooLarge) => Self::too_large("The event", MAX_BYTES),
-            PublishError::KeyConflict => {
-                let detail = "This Idempotency-Key was sent before with another body; use a new key for a new event.";
-                Self::new(ProblemKind::IdempotencyConflict, detail)
-            }
+            PublishError::KeyConflict => OnceError::Conflict.into(),
             PublishError::Table(error) => error.into(),
         }
     }
@@ -85,6 +87,7 @@ impl Publisher {
         (clock, random): (SharedClock, SharedRandom),
     ) -> Self {
         Self {
+            table: table.clone(),
             events: Events::new(table.clone()),
             webhooks: Webhooks::new(table.clone()),
             deliveries: Deliveries::new(table.clone()),
@@ -103,7 +106,7 @@ impl Publisher {
         trace: &Trace,
     ) -> Result<Published, PublishError> {
         match once {
-            Some(once) => self.publish_once(entity, &content, once, trace).await,
+            Some(once) => self.publish_once(entity, &content, &once, trace).await,
             None => {
                 let event = Event { trace: Some(trace.clone()), ..self.event_now(entity, &content)? };
                 let webhooks = self.webhooks.of(entity).boxed().await?;
@@ -117,23 +120,30 @@ impl Publisher {
         &self,
         entity: &AuthorizedEntity,
         content: &Content<'_>,
-        Once { key, request_hash }: Once,
+        once: &Once,
         trace: &Trace,
     ) -> Result<Published, PublishError> {
         // An event that is too large is refused before its key is spent.
         let event = self.event_now(entity, content)?;
-        let webhooks = self.webhooks.of(entity).boxed().await?;
-        let deliveries = plan(&event, &webhooks);
-        let (now, request_hash_now) = (event.timestamp, request_hash.clone());
-        let publication = Publication { event: event.id, timestamp: now, request_hash, deliveries };
+        let now = event.timestamp;
         // Boxed, as the futures below: the compiler does not look through all of them from a function's main.
-        let first = self.events.claim_key(entity, &sha256(key.as_bytes()), publication, now).boxed().await?;
-        if first.request_hash != request_hash_now {
-            return Err(PublishError::KeyConflict);
-        }
+        let found =
+            tokio::try_join!(self.webhooks.of(entity).boxed(), self.events.former_publication(once, now).boxed());
+        let (webhooks, former) = found?;
+        let first = match former {
+            Some(former) => former,
+            None => {
+                let publication =
+                    Publication { event: event.id.clone(), timestamp: now, deliveries: plan(&event, &webhooks) };
+                self.events.claim_key(once, publication, now).boxed().await?
+            }
+        };
+        let first = first.ok_or(PublishError::KeyConflict)?;
+        let is_repeated = first.event != event.id;
         let event = content.event(first.event, first.timestamp, entity.id().clone())?;
         let event = Event { trace: Some(trace.clone()), ..event };
-        Ok(self.deliver(&event, first.deliveries, &webhooks).boxed().await?)
+        let published = self.deliver(&event, first.deliveries, &webhooks).boxed().await?;
+        Ok(Published { is_repeated, ..published })
     }
 
     /// Publishes an event of the service's own. A repetition makes nothing new for webhooks that were found before.
@@ -143,18 +153,32 @@ impl Publisher {
         self.deliver(event, plan(event, &webhooks), &webhooks).boxed().await.map(drop)
     }
 
-    /// Publishes an event to one webhook, whether or not it wants events of this type.
+    /// Publishes an event to one webhook, whether or not it wants events of this type. With the record of the request
+    /// for it, all of it is one transaction.
     pub(crate) async fn publish_to(
         &self,
         entity: &AuthorizedEntity,
         event: &Event,
         webhook: &Webhook,
-    ) -> Result<DeliveryId, TableError> {
+        record: Option<Record>,
+    ) -> Result<(), OnceError> {
         debug_assert_eq!(entity.id(), &event.entity);
-        let planned = planned(event, webhook);
-        let delivery = planned.delivery.clone();
-        self.deliver(event, vec![planned], std::slice::from_ref(webhook)).boxed().await?;
-        Ok(delivery)
+        let (planned, webhooks) = (vec![planned(event, webhook)], std::slice::from_ref(webhook));
+        if record.is_none() {
+            self.deliver(event, planned, webhooks).boxed().await?;
+            return Ok(());
+        }
+        let (first_attempt, retention) = (self.first_attempt(event), self.schedule.retention);
+        let head = self.deliveries.opening(event, webhook, first_attempt, retention)?;
+        let writes = Transaction::new().with(self.events.body(event, retention)?).with(head);
+        self.table.write_recorded(writes, record, "publishing an event to one webhook").boxed().await?;
+        self.announce(event, &planned, webhooks, first_attempt).await;
+        tracing::info!(eventId = %event.id, r#type = event.kind, deliveries = 1, "published");
+        Ok(())
+    }
+
+    fn first_attempt(&self, event: &Event) -> Time {
+        event.timestamp + self.schedule.schedule.first_wait(random::unit(&*self.random))
     }
 
     fn event_now(&self, entity: &AuthorizedEntity, content: &Content<'_>) -> Result<Event, TooLarge> {
@@ -169,9 +193,7 @@ impl Publisher {
         webhooks: &[Webhook],
     ) -> Result<Published, TableError> {
         if !planned.is_empty() {
-            let (wait, retention) =
-                (self.schedule.schedule.first_wait(random::unit(&*self.random)), self.schedule.retention);
-            let first_attempt = event.timestamp + wait;
+            let (first_attempt, retention) = (self.first_attempt(event), self.schedule.retention);
             // A repetition may plan for a webhook that was removed since: its delivery was opened the first time, or
             // cannot be.
             let targets = webhooks.iter().filter(|webhook| planned.iter().any(|plan| plan.webhook == webhook.id));
@@ -182,7 +204,7 @@ impl Publisher {
             self.announce(event, &planned, webhooks, first_attempt).await;
         }
         tracing::info!(eventId = %event.id, r#type = event.kind, deliveries = planned.len(), "published");
-        Ok(Published { event_identifier: event.id.clone(), deliveries: planned })
+        Ok(Published { event_identifier: event.id.clone(), deliveries: planned, is_repeated: false })
     }
 
     async fn announce(&self, event: &Event, planned: &[PlannedDelivery], webhooks: &[Webhook], first_attempt: Time) {

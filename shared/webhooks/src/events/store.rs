@@ -5,15 +5,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::event::Event;
-use auth::AuthorizedEntity;
 use base::{DeliveryId, EventId, Time, WebhookId, trace::Trace};
-use storage::table::{Put, Table, TableError, Written, at_most, is_new};
+use storage::Once;
+use storage::table::{Put, Table, TableError, is_new};
 
 /// The largest body that shares its call with other writes, in bytes; a larger one would hold them up.
 const MAX_SHARED: usize = 16 * 1024;
 
-/// How long an idempotency key is remembered.
-pub(crate) const IDEMPOTENCY_MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
+const KEEPING: &str = "keeping an event";
 
 /// The events in the table.
 #[derive(Debug, Clone)]
@@ -57,8 +56,6 @@ impl StoredEvent {
 pub(super) struct Publication {
     pub(super) event: EventId,
     pub(super) timestamp: Time,
-    /// SHA-256 of the request's body, in base 64.
-    pub(super) request_hash: String,
     pub(super) deliveries: Vec<PlannedDelivery>,
 }
 
@@ -71,35 +68,29 @@ pub(crate) struct PlannedDelivery {
     pub(crate) webhook: WebhookId,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PublicationItem {
-    pk: String,
-    sk: String,
-    #[serde(flatten)]
-    publication: Publication,
-    expires_at: i64,
-}
-
 impl Events {
     /// The events in this table.
     pub fn new(table: Table) -> Self {
         Self(table)
     }
 
-    /// Keeps an event's body for its retention.
-    pub(super) async fn keep(&self, event: &Event, retention: Duration) -> Result<(), TableError> {
-        const DOING: &str = "keeping an event";
+    /// The write that keeps an event's body for its retention.
+    pub(super) fn body(&self, event: &Event, retention: Duration) -> Result<Put, TableError> {
         let (pk, sk) = body_key(&event.id);
         let expires_at = (event.timestamp + retention).as_seconds();
         let traceparent = event.trace.as_ref().map(Trace::traceparent);
         let tracestate = event.trace.as_ref().and_then(Trace::tracestate).map(str::to_owned);
         let item = BodyItem { pk, sk, body: event.body.clone(), traceparent, tracestate, expires_at };
-        let put = Put::item(&item, DOING)?.only_if(is_new());
+        Ok(Put::item(&item, KEEPING)?.only_if(is_new()))
+    }
+
+    /// Keeps an event's body for its retention.
+    pub(super) async fn keep(&self, event: &Event, retention: Duration) -> Result<(), TableError> {
+        let put = self.body(event, retention)?;
         let kept = if event.body.len() <= MAX_SHARED {
-            self.0.write_together(put, DOING).await
+            self.0.write_together(put, KEEPING).await
         } else {
-            self.0.write(put, DOING).await
+            self.0.write(put, KEEPING).await
         };
         // A body that stands there already stays as it was first sent.
         kept.map(drop)
@@ -113,30 +104,25 @@ impl Events {
         }))
     }
 
-    /// Claims an idempotency key for a publication, or returns the publication that has it already.
-    ///
-    /// The first of several at once wins, and all of them go on with its publication. A key whose time is over is free,
-    /// whether or not the table has removed it yet.
+    /// Claims an idempotency key for a publication, or returns the publication that has it already; `None` when that is
+    /// of another body.
     pub(super) async fn claim_key(
         &self,
-        entity: &AuthorizedEntity,
-        key_hash: &str,
+        once: &Once,
         publication: Publication,
         now: Time,
-    ) -> Result<Publication, TableError> {
-        const DOING: &str = "claiming an idempotency key";
-        let item = PublicationItem {
-            pk: format!("IDEMPOTENCY#{}#{key_hash}", entity.id()),
-            sk: "PUBLICATION".into(),
-            expires_at: (now + IDEMPOTENCY_MEMORY).as_seconds(),
-            publication,
-        };
-        let put = Put::item(&item, DOING)?.only_if(is_new().or(at_most("expiresAt", now.as_seconds())));
-        match self.0.put_and_read(put, DOING).await? {
-            Written::Done(PublicationItem { publication, .. })
-            | Written::Lost(Some(PublicationItem { publication, .. })) => Ok(publication),
-            Written::Lost(None) => Err(TableError::Missing("the publication that holds an idempotency key")),
-        }
+    ) -> Result<Option<Publication>, TableError> {
+        once.claim(&self.0, publication, now).await
+    }
+
+    /// The publication that a former release has made for an idempotency key, if it did: `None` within when that is of
+    /// another body.
+    pub(super) async fn former_publication(
+        &self,
+        once: &Once,
+        now: Time,
+    ) -> Result<Option<Option<Publication>>, TableError> {
+        once.former_decision(&self.0, now).await
     }
 }
 

@@ -1,7 +1,7 @@
 //! Why a use case of webhooks was not done, for every one of them.
 
 use problem::{Problem, ProblemKind, Violation};
-use storage::{SealError, TableError};
+use storage::{OnceError, SealError, TableError};
 
 /// How many webhooks an entity may have: every publication reads them all, and one answer lists them.
 pub const MAX_WEBHOOKS: usize = 200;
@@ -27,6 +27,9 @@ pub enum WebhookError {
     /// Other changes were made each time.
     #[error("the webhook, its endpoint or its secrets changed again and again while a change was to be made")]
     NeverStill,
+    /// The idempotency key stands for another request, or for an answer that is not repeated.
+    #[error(transparent)]
+    Once(#[from] OnceError),
     /// A value of the webhook could not be sealed or opened.
     #[error("a value of the webhook could not be sealed or opened")]
     Sealing(#[from] SealError),
@@ -58,6 +61,7 @@ impl From<WebhookError> for Problem {
             }
             WebhookError::Invalid(violations) => Self::invalid(violations),
             WebhookError::NeverStill => Self::unavailable(error),
+            WebhookError::Once(error) => error.into(),
             WebhookError::Sealing(error) => error.into(),
             WebhookError::Table(error) => error.into(),
         }

@@ -14,12 +14,14 @@ use auth::{AuthorizedEntity, EntityId};
 use base::{SharedClock, SharedRandom, Time, WebhookId};
 use outbound::AddressRules;
 use problem::{JsonBody, Problem};
-use storage::{KeyRings, SealError};
+use storage::{Answered, Answers, KeyRings, Once, SealError};
 
 /// Registers webhooks.
 pub struct Registration {
     /// The webhooks that exist.
     pub webhooks: Webhooks,
+    /// Repeats the answer for an idempotency key.
+    pub answers: Answers,
     /// Seals endpoints and secrets.
     pub rings: KeyRings,
     /// Dates the webhook.
@@ -82,7 +84,21 @@ impl NewWebhook {
 
 impl Registration {
     /// Registers a webhook, and returns it as its owner sees it, this once with its signing secret.
-    pub async fn register(&self, entity: &AuthorizedEntity, new: NewWebhook) -> Result<WebhookView, WebhookError> {
+    pub async fn register(
+        &self,
+        entity: &AuthorizedEntity,
+        new: NewWebhook,
+        once: Option<&Once>,
+    ) -> Result<Answered<WebhookView>, WebhookError> {
+        self.answers.once(once, self.clock.now(), self.make(entity, new, once)).await
+    }
+
+    async fn make(
+        &self,
+        entity: &AuthorizedEntity,
+        new: NewWebhook,
+        once: Option<&Once>,
+    ) -> Result<WebhookView, WebhookError> {
         // Two registrations at once may exceed the limit by one, which does no harm: the limit keeps publishing fast.
         if self.webhooks.of(entity).await?.len() >= MAX_WEBHOOKS {
             return Err(WebhookError::TooMany);
@@ -93,9 +109,11 @@ impl Registration {
         let webhook = new.into_webhook(endpoint, entity.id().clone(), id, now);
         let secret = SigningSecret::new(&*self.random);
         let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), &webhook.id);
-        self.webhooks.add(entity, &webhook, sealed).await?;
+        let view = webhook.view(Standing::default(), now).with_secret(secret.reveal());
+        let record = self.answers.record(once, &view, &webhook.id, now).await?;
+        self.webhooks.add(entity, &webhook, sealed, record).await?;
         tracing::info!(webhookId = %webhook.id, entity = %entity.id(), "made a webhook");
-        Ok(webhook.view(Standing::default(), now).with_secret(secret.reveal()))
+        Ok(view)
     }
 
     /// Registers a webhook of the service's own under this identifier and with this secret, unless it is there, enabled, with
@@ -120,7 +138,7 @@ impl Registration {
         let endpoint = self.endpoint(&new, SealContext { owner: entity.id(), webhook: id }).await?;
         let webhook = new.into_webhook(endpoint, entity.id().clone(), id.clone(), now);
         let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), id);
-        Ok(self.webhooks.add(entity, &webhook, sealed).await?)
+        Ok(self.webhooks.add(entity, &webhook, sealed, None).await?)
     }
 
     async fn endpoint(&self, new: &NewWebhook, context: SealContext<'_>) -> Result<KeptEndpoint, SealError> {

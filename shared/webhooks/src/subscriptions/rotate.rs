@@ -17,7 +17,7 @@ use super::{
 };
 use auth::AuthorizedEntity;
 use base::{SharedClock, SharedRandom, Time, WebhookId};
-use storage::KeyRings;
+use storage::{Answered, Answers, KeyRings, Once};
 
 /// How often a change of the secrets is tried. It is lost only to another one of the same moment, or to the sealing of
 /// the secrets with a new key.
@@ -27,6 +27,8 @@ pub(super) const TRIES: usize = 10;
 pub struct Rotation {
     /// The webhooks that exist.
     pub webhooks: Webhooks,
+    /// Repeats the answer for an idempotency key.
+    pub answers: Answers,
     /// Seals the secrets.
     pub rings: KeyRings,
     /// Gives the beginning of the overlap.
@@ -45,12 +47,24 @@ pub struct Rotated {
 }
 
 impl Rotation {
-    /// Replaces a webhook's signing secret. The former one signs beside it for as long as the overlap.
+    /// Replaces a webhook's signing secret, once for an idempotency key. The former one signs beside it for as long as the
+    /// overlap.
     pub async fn rotate(
         &self,
         entity: &AuthorizedEntity,
         id: &WebhookId,
         overlap: Duration,
+        once: Option<&Once>,
+    ) -> Result<Answered<Rotated>, WebhookError> {
+        self.answers.once(once, self.clock.now(), self.replace(entity, id, overlap, once)).await
+    }
+
+    async fn replace(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &WebhookId,
+        overlap: Duration,
+        once: Option<&Once>,
     ) -> Result<Rotated, WebhookError> {
         for _ in 0..TRIES {
             let found = self.webhooks.find(entity, id).await?.ok_or(WebhookError::NotFound)?;
@@ -60,9 +74,11 @@ impl Rotation {
             let end = now + overlap;
             let secrets = replaced(&found.secrets, sealed, end, now);
             let change = revision::secrets(&found, &secrets, now)?;
-            if self.webhooks.change(entity, id, change).await?.is_done() {
+            let rotated = Rotated { signing_secret: secret.reveal(), previous_secret_expires_date: end };
+            let record = self.answers.record(once, &rotated, id, now).await?;
+            if self.webhooks.change_once(change, record).await?.is_done() {
                 tracing::info!(webhookId = %id, entity = %entity.id(), live = secrets.len(), "replaced a signing secret");
-                return Ok(Rotated { signing_secret: secret.reveal(), previous_secret_expires_date: end });
+                return Ok(rotated);
             }
         }
         Err(WebhookError::NeverStill)

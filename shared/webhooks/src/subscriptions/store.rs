@@ -11,7 +11,7 @@ use super::{
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
 use storage::table::{Change, Delete, Put, Table, TableError, Transaction, Write, Written, exists};
-use storage::{KeyRings, SealError};
+use storage::{KeyRings, OnceError, Record, SealError};
 
 /// The webhooks in the table.
 #[derive(Debug, Clone)]
@@ -74,17 +74,19 @@ impl Webhooks {
         &self.0
     }
 
+    /// Adds a webhook, with the record of the request for it if that has an idempotency key.
     pub(super) async fn add(
         &self,
         entity: &AuthorizedEntity,
         webhook: &Webhook,
         sealed: String,
-    ) -> Result<(), TableError> {
+        record: Option<Record>,
+    ) -> Result<(), OnceError> {
         const DOING: &str = "adding a webhook";
         let (pk, sk) = key(entity.id(), &webhook.id);
         let signing_secrets = vec![SealedSecret { sealed, expires_date: None }];
         let put = Put::item(&WebhookItem { pk, sk, webhook: webhook.clone(), signing_secrets }, DOING)?;
-        self.0.write(put, DOING).await.map(drop)
+        self.0.write_recorded(Transaction::new().with(put), record, DOING).await.map(drop)
     }
 
     /// All webhooks of an entity, the oldest first, with every webhook that was acknowledged before.
@@ -122,6 +124,11 @@ impl Webhooks {
     ) -> Result<Written<Webhook>, TableError> {
         let changed: Written<WebhookItem> = self.0.write_and_read(change, "changing a webhook").await?;
         Ok(changed.map(|item| in_its_place(item.into(), entity, webhook)))
+    }
+
+    /// Changes a webhook, with the record of the request for it if that has an idempotency key. Lost as [`Self::change`].
+    pub(super) async fn change_once(&self, change: Change, record: Option<Record>) -> Result<Written<()>, OnceError> {
+        self.0.write_recorded(Transaction::new().with(change), record, "changing a webhook").await
     }
 
     /// Removes a webhook, together with these writes or not at all. Lost when there is no such webhook.

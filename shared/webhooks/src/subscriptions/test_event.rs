@@ -8,6 +8,7 @@ use super::{Webhooks, error::WebhookError};
 use crate::events::{Event, EventType, catalogue, publish::Publisher};
 use auth::AuthorizedEntity;
 use base::{DeliveryId, EventId, SharedClock, SharedRandom, WebhookId, trace::Trace};
+use storage::{Answered, Answers, Once};
 
 /// The type of test events.
 pub(super) const TEST: &EventType = catalogue::own("webhook.test");
@@ -16,6 +17,8 @@ pub(super) const TEST: &EventType = catalogue::own("webhook.test");
 pub struct Testing {
     /// The webhooks that exist.
     pub webhooks: Webhooks,
+    /// Repeats the answer for an idempotency key.
+    pub answers: Answers,
     /// Publishes the event.
     pub publisher: Publisher,
     /// Dates the event.
@@ -39,11 +42,22 @@ pub struct TestSent {
 }
 
 impl Testing {
-    /// Sends a test event to a webhook, within this span.
+    /// Sends a test event to a webhook, within this span, once for an idempotency key.
     pub async fn send(
         &self,
         entity: &AuthorizedEntity,
         id: &WebhookId,
+        once: Option<&Once>,
+        trace: &Trace,
+    ) -> Result<Answered<TestSent>, WebhookError> {
+        self.answers.once(once, self.clock.now(), self.publish(entity, id, once, trace)).await
+    }
+
+    async fn publish(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &WebhookId,
+        once: Option<&Once>,
         trace: &Trace,
     ) -> Result<TestSent, WebhookError> {
         let webhook = self.webhooks.sendable(entity, id).await?;
@@ -53,7 +67,9 @@ impl Testing {
         let event = Event::new(EventId::new(now, &*self.random), TEST, now, entity.id().clone(), &data);
         let event = event.expect("identifiers and a sentence are small");
         let event = Event { trace: Some(trace.clone()), asked_for: true, ..event };
-        let delivery_identifier = self.publisher.publish_to(entity, &event, &webhook).await?;
-        Ok(TestSent { delivery_identifier })
+        let sent = TestSent { delivery_identifier: DeliveryId::of(&event.id, id) };
+        let record = self.answers.record(once, &sent, &sent.delivery_identifier, now).await?;
+        self.publisher.publish_to(entity, &event, &webhook, record).await?;
+        Ok(sent)
     }
 }

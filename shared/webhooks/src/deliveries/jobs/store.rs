@@ -9,6 +9,7 @@ use crate::deliveries::{by_entity::Stretch, error::DeliveryError};
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
 use storage::table::{Delete, Put, Table, TableError, Transaction, Write, Written, is, is_new};
+use storage::{OnceError, Record};
 
 /// How often a write is tried again when others meet it.
 pub(super) const TRIES: usize = 20;
@@ -70,18 +71,24 @@ impl Jobs {
         Ok(Left { is_begun, failed, waiting })
     }
 
-    /// Has a scope of a webhook's deliveries recovered; what is being recovered already is not begun again.
+    /// Has a scope of a webhook's deliveries recovered; what is being recovered already is not begun again. The record of
+    /// the request for it, if that has an idempotency key, is written with the job.
     pub(in crate::deliveries) async fn recover(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         scope: RecoveryScope,
+        record: Option<Record>,
         now: Time,
     ) -> Result<(), DeliveryError> {
         self.ask_for_turn(entity.id(), now).await?;
         for _ in 0..TRIES {
             let mut item = self.recovery(entity, webhook, now).await?;
-            if !item.ask(scope)? || self.write(&mut item).await?.is_done() {
+            if !item.ask(scope)? {
+                return Ok(self.nothing_to_recover(record).await?);
+            }
+            let write = Transaction::new().with(next_version(&mut item)?);
+            if self.0.write_recorded(write, record.clone(), WRITING).await?.is_done() {
                 return Ok(());
             }
         }
@@ -119,6 +126,11 @@ impl Jobs {
     async fn recovery(&self, entity: &AuthorizedEntity, webhook: &WebhookId, now: Time) -> Result<JobItem, TableError> {
         let found = self.get(&partition(webhook), RECOVER).await?;
         Ok(found.unwrap_or_else(|| JobItem::recovery(entity.id(), webhook, now)))
+    }
+
+    /// Writes the record of a request to recover for which there is nothing to do.
+    pub(in crate::deliveries) async fn nothing_to_recover(&self, record: Option<Record>) -> Result<(), OnceError> {
+        self.0.write_recorded(Transaction::new(), record, WRITING).await.map(drop)
     }
 
     pub(super) async fn get(&self, pk: &str, sk: &str) -> Result<Option<JobItem>, TableError> {

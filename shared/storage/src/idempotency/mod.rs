@@ -1,0 +1,22 @@
+//! Idempotency keys: a request that comes with one is carried out once, however often it is sent.
+//!
+//! A record of the key stands in the table for a day. It is written in the transaction of what the request makes, with
+//! the answer, so that neither is there without the other: a crash before it leaves nothing, and the repetition makes
+//! everything; a crash after it leaves both, and the repetition gets the answer. Of several such requests at once, one
+//! transaction is written, and the others find its record.
+//!
+//! Publishing writes more than a transaction holds. Its record comes first and has the decision instead of the answer
+//! ([`Once::claim`]), and a repetition does the same again, which makes nothing new.
+//!
+//! | item | pk / sk |
+//! |---|---|
+//! | answer to a request | `IDEMPOTENCY#{entity}#{hash}` / `ANSWER` |
+//! | decision of a publication | `IDEMPOTENCY#{entity}#{hash}` / `PUBLICATION` |
+
+mod answers;
+mod error;
+mod request;
+
+pub use answers::{Answered, Answers, FirstAnswer, Record};
+pub use error::OnceError;
+pub use request::{IdempotencyKey, MEMORY, Once, SECRET_REPEATED, Sender};

@@ -1,0 +1,250 @@
+//! A request with an idempotency key, and the decision that its record may hold.
+
+use std::time::Duration;
+
+use aws_lc_rs::digest;
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::table::{Condition, Put, Table, TableError, Written, at_most, is_new};
+use base::Time;
+
+/// How long a key is remembered.
+pub const MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
+/// For how long an answer is repeated that shows a secret. A key of the ring is kept for longer after it was replaced.
+pub const SECRET_REPEATED: Duration = Duration::from_secs(10 * 60);
+
+/// The longest key.
+const MAX_KEY_LENGTH: usize = 255;
+/// The sort key of decisions, all of which are publications.
+const PUBLICATION: &str = "PUBLICATION";
+
+/// The text of an `Idempotency-Key`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdempotencyKey<'a>(&'a str);
+
+impl<'a> IdempotencyKey<'a> {
+    /// The key among all values of the header, if there is one.
+    ///
+    /// # Errors
+    /// The fault, as the second half of a sentence that begins with the header's name.
+    pub fn read(values: impl IntoIterator<Item = &'a [u8]>) -> Result<Option<Self>, String> {
+        let fault = || format!("must come once, with 1 to {MAX_KEY_LENGTH} printable ASCII characters");
+        let mut values = values.into_iter();
+        match (values.next(), values.next()) {
+            (None, _) => Ok(None),
+            (Some(value), None) => {
+                let is_text = value.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
+                let text = std::str::from_utf8(value).ok().filter(|_| is_text).map(str::trim);
+                let text = text.filter(|text| (1..=MAX_KEY_LENGTH).contains(&text.len()));
+                text.map(|text| Some(Self(text))).ok_or_else(fault)
+            }
+            _ => Err(fault()),
+        }
+    }
+}
+
+/// The sender of a request, and the address that it is sent to. Keys of different senders or addresses are different.
+#[derive(Debug, Clone, Copy)]
+pub struct Sender<'a> {
+    /// The managing entity that the request is about.
+    pub entity: &'a str,
+    /// The client identifier of the application.
+    pub client: &'a str,
+    /// The path, with the identifiers in it.
+    pub path: &'a str,
+}
+
+/// A request that is carried out once: where its record stands, and what its body was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Once {
+    partition: String,
+    /// Where the release before keys were bound to the application and the address has the record.
+    former_partition: Option<String>,
+    /// SHA-256 of the body, in base 64. It must be the same every time.
+    pub(super) request_hash: String,
+}
+
+/// A record in the table.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RecordItem<T> {
+    pk: String,
+    sk: String,
+    pub(super) request_hash: String,
+    expires_at: i64,
+    #[serde(flatten)]
+    pub(super) kept: T,
+}
+
+impl<T> RecordItem<T> {
+    /// Whether the key is still remembered. The table removes a record some days after its end.
+    pub(super) fn is_good(&self, now: Time) -> bool {
+        self.expires_at > now.as_seconds()
+    }
+}
+
+impl Once {
+    /// A sender's request with this key and this body.
+    pub fn of_request(Sender { entity, client, path }: Sender<'_>, key: IdempotencyKey<'_>, body: &[u8]) -> Self {
+        // No part has a line break, so that different parts make different texts.
+        let text = format!("{client}\n{path}\n{}", key.0);
+        Self { partition: partition(entity, &text), former_partition: None, request_hash: hash(body) }
+    }
+
+    /// The same for a request to publish, whose record may be one of a former release.
+    pub fn of_publication(sender: Sender<'_>, key: IdempotencyKey<'_>, body: &[u8]) -> Self {
+        let former_partition = Some(partition(sender.entity, &format!("client:{}", key.0)));
+        Self { former_partition, ..Self::of_request(sender, key, body) }
+    }
+
+    /// An event of the bus, by the identifier that the bus gave it, for this managing entity.
+    pub fn of_bus(entity: &str, id: &str, content: &[u8]) -> Self {
+        let partition = partition(entity, &format!("bus:{id}"));
+        Self { partition, former_partition: None, request_hash: hash(content) }
+    }
+
+    /// Writes the decision what to do, or returns the one that an earlier request with the key has written; `None` when
+    /// that request had another body. Of several at once the first wins, and all go on with its decision.
+    pub async fn claim<T>(&self, table: &Table, decision: T, now: Time) -> Result<Option<T>, TableError>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        const DOING: &str = "claiming an idempotency key";
+        let put = self.put(PUBLICATION, decision, now, DOING)?;
+        match table.put_and_read(put, DOING).await? {
+            Written::Done(item) | Written::Lost(Some(item)) => Ok(self.kept_in(item)),
+            Written::Lost(None) => Err(TableError::Missing("the decision that holds an idempotency key")),
+        }
+    }
+
+    /// The decision that a former release has written for this key, if it did: `None` within when its body was another.
+    pub async fn former_decision<T>(&self, table: &Table, now: Time) -> Result<Option<Option<T>>, TableError>
+    where
+        T: DeserializeOwned,
+    {
+        let Some(partition) = &self.former_partition else { return Ok(None) };
+        let key = (partition.clone(), PUBLICATION.to_owned());
+        let item: Option<RecordItem<T>> = table.get(key, true, "looking for a former idempotency key").await?;
+        Ok(item.filter(|item| item.is_good(now)).map(|item| self.kept_in(item)))
+    }
+
+    fn kept_in<T>(&self, item: RecordItem<T>) -> Option<T> {
+        (item.request_hash == self.request_hash).then_some(item.kept)
+    }
+
+    pub(super) fn key(&self, sort: &str) -> (String, String) {
+        (self.partition.clone(), sort.to_owned())
+    }
+
+    /// The write of the record, on condition that the key is free. A key whose time is over is free, whether or not the
+    /// table has removed it yet.
+    pub(super) fn put<T: Serialize>(
+        &self,
+        sort: &str,
+        kept: T,
+        now: Time,
+        doing: &'static str,
+    ) -> Result<Put, TableError> {
+        let ((pk, sk), request_hash) = (self.key(sort), self.request_hash.clone());
+        let item = RecordItem { pk, sk, request_hash, expires_at: (now + MEMORY).as_seconds(), kept };
+        Ok(Put::item(&item, doing)?.only_if(is_free(now)))
+    }
+}
+
+fn is_free(now: Time) -> Condition {
+    is_new().or(at_most("expiresAt", now.as_seconds()))
+}
+
+fn partition(entity: &str, text: &str) -> String {
+    format!("IDEMPOTENCY#{entity}#{}", hash(text.as_bytes()))
+}
+
+fn hash(bytes: &[u8]) -> String {
+    BASE64_STANDARD.encode(digest::digest(&digest::SHA256, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SENDER: Sender<'_> = Sender { entity: "hotel", client: "app1", path: "/webhook" };
+
+    fn once(sender: Sender<'_>, key: &str, body: &[u8]) -> Once {
+        Once::of_request(sender, IdempotencyKey(key), body)
+    }
+
+    #[test]
+    fn an_idempotency_key_comes_once_and_in_printable_ascii() {
+        let longest = "k".repeat(255);
+        for (value, key) in [("a", "a"), (" a b\t", "a b"), (&longest, &longest)] {
+            assert_eq!(IdempotencyKey::read([value.as_bytes()]), Ok(Some(IdempotencyKey(key))));
+        }
+        assert_eq!(IdempotencyKey::read([]), Ok(None));
+        let long = "k".repeat(256);
+        for values in [
+            &["".as_bytes()][..],
+            &[b" "],
+            &["é".as_bytes()],
+            &[b"a\x7f"],
+            &[b"\xff"],
+            &[b"a", b"a"],
+            &[long.as_bytes()],
+        ] {
+            assert!(IdempotencyKey::read(values.iter().copied()).is_err(), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_belongs_to_its_entity_its_application_and_its_address() {
+        let first = once(SENDER, "key", b"{}").partition;
+        assert_eq!(first, once(SENDER, "key", b"another body").partition);
+        let others = [
+            once(Sender { entity: "inn", ..SENDER }, "key", b"{}"),
+            once(Sender { client: "app2", ..SENDER }, "key", b"{}"),
+            once(Sender { path: "/application", ..SENDER }, "key", b"{}"),
+            once(SENDER, "another key", b"{}"),
+            Once::of_bus("hotel", "key", b"{}"),
+        ];
+        for (number, other) in others.iter().enumerate() {
+            assert_ne!(first, other.partition, "{number}");
+        }
+    }
+
+    #[test]
+    fn a_record_is_found_where_the_release_before_has_it() {
+        // As that release wrote them: the hash of `client:key`, and of `bus:key`.
+        let hashed = |text: &str| format!("IDEMPOTENCY#hotel#{}", hash(text.as_bytes()));
+        let publication = Once::of_publication(SENDER, IdempotencyKey("key"), b"{}");
+        assert_eq!(publication.former_partition, Some(hashed("client:key")));
+        assert_eq!(Once::of_bus("hotel", "key", b"{}").partition, hashed("bus:key"));
+    }
+
+    #[test]
+    fn the_record_of_a_publication_has_the_attributes_that_the_release_before_wrote() {
+        #[derive(Serialize)]
+        struct Decision {
+            event: &'static str,
+        }
+        let now = Time::from_millis(1_795_167_900_123);
+        let put = once(SENDER, "key", b"{}").put(PUBLICATION, Decision { event: "evt_1" }, now, "").expect("an item");
+        let item: serde_json::Value = put.read_back("").expect("an item");
+        let names: Vec<_> = item.as_object().expect("an object").keys().map(String::as_str).collect();
+        assert_eq!(names, ["event", "expiresAt", "pk", "requestHash", "sk"]);
+        assert_eq!(item["expiresAt"], 1_795_167_900 + 24 * 60 * 60);
+    }
+
+    #[test]
+    fn a_key_is_forgotten_after_a_day() {
+        let start = Time::from_millis(1_795_167_900_000);
+        let item = RecordItem {
+            pk: String::new(),
+            sk: String::new(),
+            request_hash: String::new(),
+            expires_at: (start + MEMORY).as_seconds(),
+            kept: (),
+        };
+        assert!(item.is_good(start + Duration::from_secs(24 * 60 * 60 - 1)));
+        assert!(!item.is_good(start + Duration::from_secs(24 * 60 * 60)));
+    }
+}

@@ -1,0 +1,86 @@
+//! A request with an idempotency key that makes something: the function is killed before and after the transaction in
+//! which the thing and the record of the key are written. The client repeats, and there is one.
+
+use super::stage::{Scene, Stage, writes};
+use crate::{
+    harness::{AwsCall, Behaviour, Interposer, LONG, Moment, until},
+    idempotency::{Asked, Wanted},
+};
+
+/// Every point, one after the other.
+pub async fn play(stage: &Stage<'_>) {
+    for wanted in Wanted::ALL {
+        for moment in [Moment::Before, Moment::After] {
+            killed_at(stage, wanted, moment).await;
+        }
+    }
+    resend_killed_before_it_is_announced(stage).await;
+}
+
+async fn killed_at(stage: &Stage<'_>, wanted: Wanted, moment: Moment) {
+    let point = format!("{}: {moment:?} its transaction", wanted.function());
+    let (scene, asked, before) = set(stage, wanted).await;
+    let mut held = hold(stage.table(), &point, moment, &scene);
+    let request = {
+        let call = asked.call(&scene.entity, "key");
+        tokio::spawn(async move { call.attempt().await.ok().filter(|answer| answer.status < 300) })
+    };
+    held.reached().await;
+    stage.kill(wanted.function()).await;
+    held.lose();
+    assert!(request.await.expect("no panic").is_none(), "{point}: acknowledged by a dead function");
+    let is_made = match moment {
+        Moment::Before => 0,
+        Moment::After => 1,
+    };
+    assert_eq!(asked.count(&scene.entity).await, before + is_made, "{point}");
+    let repeat = async || asked.call(&scene.entity, "key").attempt().await.ok().filter(|answer| answer.status < 500);
+    let first = until("the request is acknowledged", LONG, repeat).await;
+    let replayed = first.header("idempotency-replayed") == "true";
+    assert_eq!((first.status, replayed), (asked.status, moment == Moment::After), "{point}: {}", first.exchange);
+    let again = repeat().await.expect("nothing is killed any more");
+    assert_eq!((again.status, again.text()), (asked.status, first.text()), "{point}: another answer to the same key");
+    assert_eq!(asked.count(&scene.entity).await, before + 1, "{point}");
+}
+
+/// The change and the record are written, and nothing is announced: the sweep finds the delivery, and the repetition does
+/// not send it once more.
+async fn resend_killed_before_it_is_announced(stage: &Stage<'_>) {
+    let scene = stage.scene(1, [Behaviour::status(200)]).await;
+    let delivery = scene.acknowledged().await.remove(0);
+    scene.entity.until_status(&delivery, &["delivered"]).await;
+    let announcement = {
+        let webhook = scene.hooks[0].id.clone();
+        move |call: &AwsCall| call.operation == "SendMessageBatch" && call.mentions(&webhook)
+    };
+    let mut held = stage.queue().hold("the announcement of a resend", Moment::Before, announcement);
+    let resend = || {
+        let path = format!("/webhook/delivery/{delivery}/resend");
+        scene.entity.post(&path).header("idempotency-key", "key").attempt()
+    };
+    let request = tokio::spawn(resend());
+    held.reached().await;
+    stage.kill("resend-delivery").await;
+    held.lose();
+    let died = request.await.expect("no panic");
+    assert!(died.is_ok_and(|answer| answer.status >= 500), "acknowledged by a dead function");
+    let again =
+        until("the resend is acknowledged", LONG, async || resend().await.ok().filter(|answer| answer.status == 202));
+    assert_eq!(again.await.header("idempotency-replayed"), "true");
+    let is_sent = |delivery: &serde_json::Value| delivery["attemptCount"] == 2 && delivery["status"] == "delivered";
+    scene.entity.until_delivery(&delivery, "is delivered again", is_sent).await;
+    stage.note("resend: killed before it is announced", &scene, vec![delivery], "delivered").await;
+}
+
+async fn set(stage: &Stage<'_>, wanted: Wanted) -> (Scene, Asked, usize) {
+    let scene = stage.scene(0, [Behaviour::status(200)]).await;
+    let url = stage.receiver_does(&scene, [Behaviour::status(200)]);
+    let asked = wanted.asked(&scene.entity, &url).await;
+    let before = asked.count(&scene.entity).await;
+    (scene, asked, before)
+}
+
+fn hold(table: &Interposer, point: &str, moment: Moment, scene: &Scene) -> crate::harness::Held {
+    let key = format!("IDEMPOTENCY#{}#", scene.entity.id);
+    table.hold(point, moment, move |call: &AwsCall| call.operation == "TransactWriteItems" && writes(call, &key, ""))
+}
