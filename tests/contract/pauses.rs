@@ -238,5 +238,8 @@ async fn a_delivery_says_what_it_waits_for_alone_and_in_lists(suite: Arc<Suite>)
         assert_eq!(alone["waitingFor"].as_str(), expected, "{alone:#}");
         let listed = list["items"].as_array().into_iter().flatten().find(|item| item["id"] == id.as_str());
         assert_eq!(listed.expect("it is listed")["waitingFor"].as_str(), expected, "{list:#}");
+        let event = alone["event"]["id"].as_str().expect("openapi.yaml says so");
+        let event = entity.get(&format!("/webhook/event/{event}")).expect(200).await.json();
+        assert_eq!(event["deliveries"][0]["waitingFor"].as_str(), expected, "{event:#}");
     }
 }

@@ -124,7 +124,7 @@ fn stretch(filters: &Filters, oldest: Time, behind: Option<&ListPosition>) -> St
 impl Deliveries {
     /// Says of each delivery that waits what it waits for. The index does not know that, so that an attempt need not
     /// write it there: the heads of the open deliveries of a page are read instead.
-    async fn with_waits(&self, items: Vec<Delivery>, now: Time) -> Result<Vec<Delivery>, TableError> {
+    pub(super) async fn with_waits(&self, items: Vec<Delivery>, now: Time) -> Result<Vec<Delivery>, TableError> {
         let waits = items.iter().map(|item| async {
             // The index may lag behind: what is said must be of the time that is shown.
             let is_as_shown = |head: &HeadItem| head.delivery().next_attempt_date == item.next_attempt_date;

@@ -49,7 +49,8 @@ impl Deliveries {
         if event.managing_entity_identifier != *entity.id() {
             return Err(DeliveryError::EventNotFound);
         }
-        Ok(EventWithDeliveries { deliveries: self.of_event(entity, id).await?, ..event })
+        let deliveries = self.with_waits(self.of_event(entity, id).await?, now).await?;
+        Ok(EventWithDeliveries { deliveries, ..event })
     }
 
     async fn of_event(&self, entity: &AuthorizedEntity, id: &EventId) -> Result<Vec<Delivery>, TableError> {
