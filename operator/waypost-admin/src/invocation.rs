@@ -3,12 +3,12 @@
 use aws_sdk_lambda::{
     Client,
     config::{Builder, retry::RetryConfig},
-    error::DisplayErrorContext,
     primitives::Blob,
 };
 use operator::{Deployment, DeploymentError, deployment::Location};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use storage::aws::CallError;
 
 /// A function that operators invoke: its name on one machine, and the output of a stack that names it.
 pub struct Invoked {
@@ -65,8 +65,10 @@ impl Invoked {
         // A second invocation would begin while the first is at work.
         let client = Client::from_conf(config.retry_config(RetryConfig::disabled()).build());
         let answer = client.invoke().function_name(function).payload(Blob::new("{}")).send().await;
-        let reason = |error| DisplayErrorContext(error).to_string();
-        let answer = answer.map_err(|error| InvocationError::NoAnswer { name, reason: reason(error) })?;
+        let answer = answer.map_err(|error| {
+            let reason = CallError::of(&error).to_string();
+            InvocationError::NoAnswer { name, reason }
+        })?;
         let payload = answer.payload.map(Blob::into_inner).unwrap_or_default();
         if answer.function_error.is_some() {
             let said: Value = serde_json::from_slice(&payload).unwrap_or_default();
