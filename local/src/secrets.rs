@@ -78,7 +78,7 @@ impl Secrets {
         }
         let lost = |(name, loss): &(&str, &'static str)| {
             let path = folder.join(format!("{name}.json"));
-            (!path.exists()).then_some(SecretsError::Lost { path, loss: *loss })
+            (!path.exists()).then_some(SecretsError::Lost { path, loss })
         };
         OF_THE_TABLE.iter().find_map(lost).map_or(Ok(()), Err)
     }

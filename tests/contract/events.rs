@@ -115,7 +115,7 @@ async fn a_webhook_for_a_group_gets_its_types_and_no_others(suite: Arc<Suite>) {
     }
     entity.changed(&notes.id, json!({ "eventList": ["payee.*"] })).await;
     assert_eq!(entity.webhook(&notes.id).await["eventList"], json!(["payee.*"]));
-    assert_eq!(subscribers(&entity, "payee.created").await, [notes.id.clone()]);
+    assert_eq!(subscribers(&entity, "payee.created").await, std::slice::from_ref(&notes.id));
     assert_eq!(subscribers(&entity, "booking.note.added").await, [bookings.id]);
 }
 

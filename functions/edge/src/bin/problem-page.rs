@@ -8,11 +8,18 @@ use problem::{Problem, ProblemKind};
 #[tokio::main]
 async fn main() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    let base_url = service.settings().base_url.clone();
-    service.serve(endpoints::PROBLEM_PAGE, base_url, show).await
+    let pages = Pages { base_url: service.settings().base_url.clone() };
+    service.serve(endpoints::PROBLEM_PAGE, pages, show).await
 }
 
-async fn show(base_url: &String, call: Call) -> Result<Reply, Problem> {
+/// The pages on kinds of Problems.
+struct Pages {
+    /// The API's address, which they link to.
+    base_url: String,
+}
+
+async fn show(pages: &Pages, call: Call) -> Result<Reply, Problem> {
+    let base_url = &pages.base_url;
     let html = match call.path("kind") {
         "" => problem_page::list(base_url),
         slug => {
