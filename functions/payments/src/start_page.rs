@@ -88,7 +88,8 @@ mod tests {
             spent_by: None,
         };
         let (link, browser) = ("start?state=s&go=t".to_owned(), Browser::new(&SystemRandom));
-        html(&StartPage { pending, onward, link, came_back, browser })
+        let page = html(&StartPage { pending, onward, link, came_back, browser });
+        page.split_once("</head>").expect("a head").1.to_owned()
     }
 
     fn before(account: Option<&str>, status: ConnectionStatus) -> Option<Predecessor> {

@@ -109,7 +109,7 @@ mod tests {
         for name in ["list", "lis%74"] {
             let refused = with("DELETE", name).expect_err("another path");
             assert_eq!(refused.kind, ProblemKind::MethodNotAllowed);
-            assert_eq!(refused.headers[0].1, "GET");
+            assert_eq!(refused.headers[0].1, "GET, HEAD");
         }
     }
 
