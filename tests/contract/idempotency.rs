@@ -319,9 +319,10 @@ async fn a_recovery_is_begun_once_for_its_key(suite: Arc<Suite>) {
     recover(&other).refused(409, "idempotency-conflict").await;
     assert_eq!(suite.table().item(&format!("JOB#{webhook}"), "RECOVER").await, None, "nothing more is to be recovered");
     // Where there is nothing to recover, that is the answer to the key.
-    let quiet = entity.hook(&receiver.on("/quiet", [Behaviour::status(200)])).await;
+    let another = suite.entity().await;
+    let quiet = another.hook(&receiver.on("/quiet", [Behaviour::status(200)])).await;
     let nothing = || {
-        let call = entity.post(&format!("/webhook/{}/recover", quiet.id)).header("idempotency-key", "key");
+        let call = another.post(&format!("/webhook/{}/recover", quiet.id)).header("idempotency-key", "key");
         call.json(&range).expect(202)
     };
     let (first, again) = (nothing().await, nothing().await);
