@@ -142,6 +142,7 @@ fn main() -> ExitCode {
         recover::TESTS,
         resend::TESTS,
         idempotency::TESTS,
+        idempotency::records::TESTS,
         receivers::TESTS,
         receivers_broken::TESTS,
         documented_receivers::TESTS,

@@ -4,7 +4,7 @@
 use super::stage::{Scene, Stage, writes};
 use crate::{
     harness::{AwsCall, Behaviour, Interposer, LONG, Moment, until},
-    idempotency::{Asked, Wanted},
+    idempotency::asked::{Asked, Wanted},
 };
 
 /// Every point, one after the other.

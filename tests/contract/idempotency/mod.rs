@@ -1,17 +1,20 @@
 //! Idempotency keys: a request that is sent again with its key is carried out once, and answered as the first time.
 //! What publishing promises beside that stands in `publish`.
 
+pub mod asked;
+pub mod records;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use futures::future::join_all;
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    applications::{KEY, forged, made, of, text},
-    harness::{Api, ApiResponse, Behaviour, Call, Entity, Receiver, Suite, Table, now, tests},
+    applications::{forged, text},
+    harness::{ApiResponse, Behaviour, Entity, Receiver, Suite, tests},
     webhooks::fields,
 };
+use asked::{Wanted, is_replayed, of_each};
 
 tests![
     a_repeated_request_gets_the_first_answer_and_makes_nothing_new,
@@ -25,180 +28,13 @@ tests![
     a_key_of_a_wrong_form_is_a_violation,
     a_refused_request_has_not_used_its_key,
     a_repetition_by_a_token_that_lacks_a_right_is_refused,
-    a_secret_is_shown_again_for_ten_minutes_and_not_later,
-    an_answer_without_a_secret_is_repeated_for_a_day,
-    an_answer_that_shows_a_secret_is_kept_sealed,
-    a_key_whose_time_is_over_is_a_new_one,
-    a_key_that_the_release_before_has_recorded_is_known,
 ];
-
-/// What is asked for, which decides what is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
-    Webhook,
-    SigningSecret,
-    TestEvent,
-    Application,
-    ClientSecret,
-    Key,
-    Link,
-}
-
-/// A request that makes something, and another body that is as good for it.
-#[derive(Debug, Clone)]
-pub struct Asked {
-    pub wanted: Wanted,
-    path: String,
-    body: String,
-    other: String,
-    pub status: u16,
-    /// The webhook or the application that it is about.
-    about: String,
-}
-
-/// Where connections are asked for.
-const CONNECTION: &str = "/payment/provider/sim-pkce/connection";
-
-impl Wanted {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Webhook,
-        Self::SigningSecret,
-        Self::TestEvent,
-        Self::Application,
-        Self::ClientSecret,
-        Self::Key,
-        Self::Link,
-    ];
-
-    /// The function that makes it.
-    pub fn function(self) -> &'static str {
-        match self {
-            Self::Webhook => "create-webhook",
-            Self::SigningSecret => "rotate-webhook-secret",
-            Self::TestEvent => "test-webhook",
-            Self::Application => "create-application",
-            Self::ClientSecret => "add-application-secret",
-            Self::Key => "add-application-key",
-            Self::Link => "connect-provider",
-        }
-    }
-
-    /// Whether its answer shows a secret.
-    fn is_secret(self) -> bool {
-        !matches!(self, Self::TestEvent | Self::Key)
-    }
-
-    /// A request for it, of an entity that has what it is about.
-    pub async fn asked(self, entity: &Entity, url: &str) -> Asked {
-        let nothing = || (String::from("{}"), String::from("{ }"));
-        let key =
-            |kid: &str| json!({ "publicKey": { "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": kid } }).to_string();
-        let webhook = |name: &str| json!({ "name": name, "eventUrl": url, "eventList": [] }).to_string();
-        let application = |name: &str| json!({ "name": name, "scopes": ["account.read"] }).to_string();
-        let (path, (body, other), status, about) = match self {
-            Self::Webhook => ("/webhook".to_owned(), (webhook("one"), webhook("other")), 201, String::new()),
-            Self::SigningSecret => {
-                let id = entity.hook(url).await.id;
-                (format!("/webhook/{id}/secret"), nothing(), 200, id)
-            }
-            Self::TestEvent => {
-                let id = entity.hook(url).await.id;
-                (format!("/webhook/{id}/test"), nothing(), 202, id)
-            }
-            Self::Application => {
-                ("/application".to_owned(), (application("one"), application("other")), 201, String::new())
-            }
-            Self::ClientSecret => {
-                let made = made(entity).await;
-                (of(&made, "/secret"), ("{}".into(), r#"{"overlapSeconds":60}"#.into()), 200, made.id)
-            }
-            Self::Key => {
-                let made = made(entity).await;
-                (of(&made, "/key"), (key("one"), key("other")), 201, made.id)
-            }
-            Self::Link => (CONNECTION.to_owned(), nothing(), 201, String::new()),
-        };
-        Asked { wanted: self, path, body, other, status, about }
-    }
-}
-
-impl Asked {
-    /// The request with this key.
-    pub fn call(&self, entity: &Entity, key: &str) -> Call {
-        self.with_body(entity, key, &self.body)
-    }
-
-    fn with_body(&self, entity: &Entity, key: &str, body: &str) -> Call {
-        entity.post(&self.path).header("idempotency-key", key).body("application/json", body)
-    }
-
-    /// The request by this token.
-    fn by(&self, api: &Api, entity: &Entity, token: &str, key: &str) -> Call {
-        let call = api.post(entity.path(&self.path)).bearer(token).header("idempotency-key", key);
-        call.body("application/json", self.body.as_str())
-    }
-
-    /// How many there are of what is asked for.
-    pub async fn count(&self, entity: &Entity) -> usize {
-        let listed = async |path: &str| entity.get(path).expect(200).await.json();
-        let length = |list: &Value| list.as_array().map(Vec::len).expect("a list");
-        match self.wanted {
-            Wanted::Webhook => length(&listed("/webhook/list").await),
-            Wanted::Application => length(&listed("/application/list").await),
-            Wanted::ClientSecret => length(&listed(&format!("/application/{}", self.about)).await["secrets"]),
-            Wanted::Key => length(&listed(&format!("/application/{}", self.about)).await["publicKeys"]),
-            Wanted::TestEvent => length(&listed("/webhook/delivery/list?type=webhook.test").await["items"]),
-            Wanted::SigningSecret => {
-                let (table, pk) = (Table::of(&entity.api().env), format!("ENT#{}", entity.id));
-                let item = table.item(&pk, &format!("WHK#{}", self.about)).await;
-                length(&item.expect("the webhook is there")["signingSecrets"]["L"])
-            }
-            Wanted::Link => {
-                let items = Table::of(&entity.api().env).scan().await;
-                let of_entity = |item: &&Value| item["sk"]["S"] == "STATE" && item["entity"]["S"] == entity.id.as_str();
-                items.iter().filter(of_entity).count()
-            }
-        }
-    }
-}
-
-fn is_replayed(answer: &ApiResponse) -> bool {
-    match answer.header("idempotency-replayed") {
-        "" => false,
-        "true" => true,
-        other => panic!("Idempotency-Replayed: {other}"),
-    }
-}
-
-/// The records of an entity's keys.
-async fn records(entity: &Entity) -> Vec<Value> {
-    let (items, prefix) = (Table::of(&entity.api().env).scan().await, format!("IDEMPOTENCY#{}#", entity.id));
-    let is_record = |item: &Value| item["pk"]["S"].as_str().is_some_and(|pk| pk.starts_with(&prefix));
-    items.into_iter().filter(is_record).collect()
-}
-
-/// Has the only record of an entity be of another time.
-async fn set_time(entity: &Entity, attribute: &str, value: Value) {
-    let mut records = records(entity).await;
-    assert_eq!(records.len(), 1, "{records:#?}");
-    let mut record = records.remove(0);
-    record[attribute] = value;
-    Table::of(&entity.api().env).put(record).await;
-}
-
-/// Has the only record of an entity be so many seconds old.
-async fn age(entity: &Entity, seconds: i64) {
-    let then = Timestamp::from_second(now() - seconds).expect("a time");
-    set_time(entity, "answeredDate", json!({ "S": format!("{then:.3}") })).await;
-}
 
 async fn a_repeated_request_gets_the_first_answer_and_makes_nothing_new(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
-    for wanted in Wanted::ALL {
-        let entity = suite.entity().await;
-        let asked = wanted.asked(&entity, &url).await;
+    for (entity, asked) in of_each(&suite, Wanted::ALL, &url).await {
+        let wanted = asked.wanted;
         let before = asked.count(&entity).await;
         let first = asked.call(&entity, "key").expect(asked.status).await;
         assert!(!is_replayed(&first), "{wanted:?}: {}", first.exchange);
@@ -224,9 +60,8 @@ async fn a_repeated_request_gets_the_first_answer_and_makes_nothing_new(suite: A
 async fn another_body_under_the_same_key_is_a_conflict(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
-    for wanted in Wanted::ALL {
-        let entity = suite.entity().await;
-        let asked = wanted.asked(&entity, &url).await;
+    for (entity, asked) in of_each(&suite, Wanted::ALL, &url).await {
+        let wanted = asked.wanted;
         asked.call(&entity, "key").expect(asked.status).await;
         let count = asked.count(&entity).await;
         asked.with_body(&entity, "key", &asked.other).refused(409, "idempotency-conflict").await;
@@ -237,9 +72,8 @@ async fn another_body_under_the_same_key_is_a_conflict(suite: Arc<Suite>) {
 async fn of_twenty_at_once_one_is_carried_out_and_all_get_its_answer(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
-    for wanted in Wanted::ALL {
-        let entity = suite.entity().await;
-        let asked = wanted.asked(&entity, &url).await;
+    for (entity, asked) in of_each(&suite, Wanted::ALL, &url).await {
+        let wanted = asked.wanted;
         let before = asked.count(&entity).await;
         let answers = join_all((0..20).map(|_| asked.call(&entity, "key").expect(asked.status))).await;
         let texts: BTreeSet<_> = answers.iter().map(ApiResponse::text).collect();
@@ -252,9 +86,8 @@ async fn of_twenty_at_once_one_is_carried_out_and_all_get_its_answer(suite: Arc<
 async fn of_two_bodies_at_once_one_is_carried_out(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
-    for wanted in Wanted::ALL {
-        let entity = suite.entity().await;
-        let asked = wanted.asked(&entity, &url).await;
+    for (entity, asked) in of_each(&suite, Wanted::ALL, &url).await {
+        let wanted = asked.wanted;
         let before = asked.count(&entity).await;
         let bodies = [&asked.body, &asked.other];
         let calls = (0..10).map(|number| asked.with_body(&entity, "key", bodies[number % 2]).send());
@@ -417,101 +250,4 @@ async fn a_repetition_by_a_token_that_lacks_a_right_is_refused(suite: Arc<Suite>
     let asked = Wanted::Webhook.asked(&entity, "https://hooks.example.com/").await;
     asked.by(api, &entity, &every, "key").expect(201).await;
     asked.by(api, &entity, &own, "key").refused(403, "insufficient-scope").await;
-}
-
-async fn a_secret_is_shown_again_for_ten_minutes_and_not_later(suite: Arc<Suite>) {
-    for wanted in Wanted::ALL.into_iter().filter(|wanted| wanted.is_secret()) {
-        let entity = suite.entity().await;
-        let asked = wanted.asked(&entity, "https://hooks.example.com/").await;
-        let first = asked.call(&entity, "key").expect(asked.status).await;
-        age(&entity, 10 * 60 - 30).await;
-        assert_eq!(asked.call(&entity, "key").expect(asked.status).await.text(), first.text(), "{wanted:?}");
-        age(&entity, 10 * 60).await;
-        let count = asked.count(&entity).await;
-        let problem = asked.call(&entity, "key").refused(409, "secret-not-repeated").await;
-        assert_eq!(asked.count(&entity).await, count, "{wanted:?}");
-        let made = match wanted {
-            Wanted::Webhook => text(&first.json(), "id"),
-            Wanted::Application => text(&first.json(), "clientId"),
-            Wanted::ClientSecret => text(&first.json(), "secretId"),
-            Wanted::Link => "sim-pkce".to_owned(),
-            _ => asked.about.clone(),
-        };
-        assert_eq!(problem["properties"]["id"], made, "{wanted:?}");
-        // Another body is another request, whatever the time.
-        asked.with_body(&entity, "key", &asked.other).refused(409, "idempotency-conflict").await;
-    }
-}
-
-async fn an_answer_without_a_secret_is_repeated_for_a_day(suite: Arc<Suite>) {
-    for wanted in Wanted::ALL.into_iter().filter(|wanted| !wanted.is_secret()) {
-        let entity = suite.entity().await;
-        let asked = wanted.asked(&entity, "https://hooks.example.com/").await;
-        let first = asked.call(&entity, "key").expect(asked.status).await;
-        age(&entity, 23 * 60 * 60).await;
-        assert_eq!(asked.call(&entity, "key").expect(asked.status).await.text(), first.text(), "{wanted:?}");
-    }
-}
-
-async fn an_answer_that_shows_a_secret_is_kept_sealed(suite: Arc<Suite>) {
-    for wanted in Wanted::ALL.into_iter().filter(|wanted| wanted.is_secret()) {
-        let entity = suite.entity().await;
-        let asked = wanted.asked(&entity, "https://hooks.example.com/").await;
-        let answer = asked.call(&entity, "the very text of the key").expect(asked.status).await;
-        let record = records(&entity).await.remove(0);
-        let (sealed, kept) = (text(&record["sealedAnswer"], "S"), record.to_string());
-        assert!(record.get("answer").is_none() && sealed.contains('.'), "{wanted:?}: {record:#}");
-        assert!(!kept.contains("the very text of the key"), "{wanted:?}: {record:#}");
-        for (_, value) in answer.json().as_object().expect("an object") {
-            let secret = value.as_str().filter(|text| text.len() >= 40).unwrap_or("nothing of it");
-            assert!(!kept.contains(secret), "{wanted:?}: {record:#}");
-        }
-    }
-    // One that is copied to another's place does not open there.
-    let (entity, stranger) = (suite.entity().await, suite.entity().await);
-    let asked = Wanted::Application.asked(&entity, "").await;
-    asked.call(&entity, "key").expect(201).await;
-    asked.call(&stranger, "key").expect(201).await;
-    let (mut copied, place) = (records(&entity).await.remove(0), records(&stranger).await.remove(0));
-    copied["pk"] = place["pk"].clone();
-    suite.table().put(copied).await;
-    asked.call(&stranger, "key").refused(500, "internal-error").await;
-}
-
-async fn a_key_whose_time_is_over_is_a_new_one(suite: Arc<Suite>) {
-    let url = "https://hooks.example.com/";
-    for wanted in [Wanted::Webhook, Wanted::TestEvent, Wanted::Link] {
-        let entity = suite.entity().await;
-        let asked = wanted.asked(&entity, url).await;
-        let first = asked.call(&entity, "key").expect(asked.status).await;
-        let lives = records(&entity).await[0]["expiresAt"]["N"].as_str().and_then(|at| at.parse::<i64>().ok());
-        let lives = lives.expect("a number of seconds") - now();
-        assert!((86_300..=86_400).contains(&lives), "a key is remembered for a day, not {lives} s");
-        // The table removes a record some days after its end; until then it does not count.
-        set_time(&entity, "expiresAt", json!({ "N": (now() - 1).to_string() })).await;
-        let second = asked.call(&entity, "key").expect(asked.status).await;
-        assert!(!is_replayed(&second) && second.text() != first.text(), "{wanted:?}: {}", second.exchange);
-        assert_eq!(asked.call(&entity, "key").expect(asked.status).await.text(), second.text(), "{wanted:?}");
-    }
-}
-
-/// Releases in which keys were bound to the entity alone kept the publication of a key under the hash of `client:` and
-/// the key.
-async fn a_key_that_the_release_before_has_recorded_is_known(suite: Arc<Suite>) {
-    const HASH_OF_CLIENT_KEY: &str = "cXBALLNcwwTIWkkFuyaglu/V/cgRbFLay83yHQVbv30=";
-    let entity = suite.entity().await;
-    let publish = |data: Value| {
-        let body = json!({ "type": "booking.created", "data": data });
-        entity.post("/webhook/event").header("idempotency-key", "key").json(&body)
-    };
-    let first = publish(json!({ "a": 1 })).expect(202).await;
-    let (table, mut record) = (suite.table(), records(&entity).await.remove(0));
-    table.remove(&text(&record["pk"], "S"), "PUBLICATION").await;
-    record["pk"]["S"] = format!("IDEMPOTENCY#{}#{HASH_OF_CLIENT_KEY}", entity.id).into();
-    table.put(record).await;
-    let again = publish(json!({ "a": 1 })).expect(202).await;
-    assert_eq!((again.json(), is_replayed(&again)), (first.json(), true));
-    publish(json!({ "a": 2 })).refused(409, "idempotency-conflict").await;
-    set_time(&entity, "expiresAt", json!({ "N": (now() - 1).to_string() })).await;
-    assert!(!is_replayed(&publish(json!({ "a": 2 })).expect(202).await));
 }

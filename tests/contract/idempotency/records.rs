@@ -1,0 +1,142 @@
+//! The records of idempotency keys: how long they count, and how the answers in them are kept.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::asked::{Wanted, is_replayed, of_each};
+use crate::{
+    applications::text,
+    harness::{Entity, Suite, Table, now, tests},
+};
+
+tests![
+    a_secret_is_shown_again_for_ten_minutes_and_not_later,
+    an_answer_without_a_secret_is_repeated_for_a_day,
+    an_answer_that_shows_a_secret_is_kept_sealed,
+    a_key_whose_time_is_over_is_a_new_one,
+    a_key_that_the_release_before_has_recorded_is_known,
+];
+
+/// The records of an entity's keys.
+async fn records(entity: &Entity) -> Vec<Value> {
+    let (items, prefix) = (Table::of(&entity.api().env).scan().await, format!("IDEMPOTENCY#{}#", entity.id));
+    let is_record = |item: &Value| item["pk"]["S"].as_str().is_some_and(|pk| pk.starts_with(&prefix));
+    items.into_iter().filter(is_record).collect()
+}
+
+/// Has the only record of an entity be of another time.
+async fn set_time(entity: &Entity, attribute: &str, value: Value) {
+    let mut records = records(entity).await;
+    assert_eq!(records.len(), 1, "{records:#?}");
+    let mut record = records.remove(0);
+    record[attribute] = value;
+    Table::of(&entity.api().env).put(record).await;
+}
+
+/// Has the only record of an entity be so many seconds old.
+async fn age(entity: &Entity, seconds: i64) {
+    let then = Timestamp::from_second(now() - seconds).expect("a time");
+    set_time(entity, "answeredDate", json!({ "S": format!("{then:.3}") })).await;
+}
+
+async fn a_secret_is_shown_again_for_ten_minutes_and_not_later(suite: Arc<Suite>) {
+    for (entity, asked) in
+        of_each(&suite, Wanted::ALL.into_iter().filter(|wanted| wanted.is_secret()), "https://hooks.example.com/").await
+    {
+        let wanted = asked.wanted;
+        let first = asked.call(&entity, "key").expect(asked.status).await;
+        age(&entity, 10 * 60 - 30).await;
+        assert_eq!(asked.call(&entity, "key").expect(asked.status).await.text(), first.text(), "{wanted:?}");
+        age(&entity, 10 * 60).await;
+        let count = asked.count(&entity).await;
+        let problem = asked.call(&entity, "key").refused(409, "secret-not-repeated").await;
+        assert_eq!(asked.count(&entity).await, count, "{wanted:?}");
+        let made = match wanted {
+            Wanted::Webhook => text(&first.json(), "id"),
+            Wanted::Application => text(&first.json(), "clientId"),
+            Wanted::ClientSecret => text(&first.json(), "secretId"),
+            Wanted::Link => "sim-pkce".to_owned(),
+            _ => asked.about.clone(),
+        };
+        assert_eq!(problem["properties"]["id"], made, "{wanted:?}");
+        // Another body is another request, whatever the time.
+        asked.with_body(&entity, "key", &asked.other).refused(409, "idempotency-conflict").await;
+    }
+}
+
+async fn an_answer_without_a_secret_is_repeated_for_a_day(suite: Arc<Suite>) {
+    for (entity, asked) in
+        of_each(&suite, Wanted::ALL.into_iter().filter(|wanted| !wanted.is_secret()), "https://hooks.example.com/")
+            .await
+    {
+        let wanted = asked.wanted;
+        let first = asked.call(&entity, "key").expect(asked.status).await;
+        age(&entity, 23 * 60 * 60).await;
+        assert_eq!(asked.call(&entity, "key").expect(asked.status).await.text(), first.text(), "{wanted:?}");
+    }
+}
+
+async fn an_answer_that_shows_a_secret_is_kept_sealed(suite: Arc<Suite>) {
+    for (entity, asked) in
+        of_each(&suite, Wanted::ALL.into_iter().filter(|wanted| wanted.is_secret()), "https://hooks.example.com/").await
+    {
+        let wanted = asked.wanted;
+        let answer = asked.call(&entity, "the very text of the key").expect(asked.status).await;
+        let record = records(&entity).await.remove(0);
+        let (sealed, kept) = (text(&record["sealedAnswer"], "S"), record.to_string());
+        assert!(record.get("answer").is_none() && sealed.contains('.'), "{wanted:?}: {record:#}");
+        assert!(!kept.contains("the very text of the key"), "{wanted:?}: {record:#}");
+        for (_, value) in answer.json().as_object().expect("an object") {
+            let secret = value.as_str().filter(|text| text.len() >= 40).unwrap_or("nothing of it");
+            assert!(!kept.contains(secret), "{wanted:?}: {record:#}");
+        }
+    }
+    // One that is copied to another's place does not open there.
+    let (entity, stranger) = (suite.entity().await, suite.entity().await);
+    let asked = Wanted::Application.asked(&entity, "").await;
+    asked.call(&entity, "key").expect(201).await;
+    asked.call(&stranger, "key").expect(201).await;
+    let (mut copied, place) = (records(&entity).await.remove(0), records(&stranger).await.remove(0));
+    copied["pk"] = place["pk"].clone();
+    suite.table().put(copied).await;
+    asked.call(&stranger, "key").refused(500, "internal-error").await;
+}
+
+async fn a_key_whose_time_is_over_is_a_new_one(suite: Arc<Suite>) {
+    let url = "https://hooks.example.com/";
+    for (entity, asked) in of_each(&suite, [Wanted::Webhook, Wanted::TestEvent, Wanted::Link], url).await {
+        let wanted = asked.wanted;
+        let first = asked.call(&entity, "key").expect(asked.status).await;
+        let lives = records(&entity).await[0]["expiresAt"]["N"].as_str().and_then(|at| at.parse::<i64>().ok());
+        let lives = lives.expect("a number of seconds") - now();
+        assert!((86_300..=86_400).contains(&lives), "a key is remembered for a day, not {lives} s");
+        // The table removes a record some days after its end; until then it does not count.
+        set_time(&entity, "expiresAt", json!({ "N": (now() - 1).to_string() })).await;
+        let second = asked.call(&entity, "key").expect(asked.status).await;
+        assert!(!is_replayed(&second) && second.text() != first.text(), "{wanted:?}: {}", second.exchange);
+        assert_eq!(asked.call(&entity, "key").expect(asked.status).await.text(), second.text(), "{wanted:?}");
+    }
+}
+
+/// Releases in which keys were bound to the entity alone kept the publication of a key under the hash of `client:` and
+/// the key.
+async fn a_key_that_the_release_before_has_recorded_is_known(suite: Arc<Suite>) {
+    const HASH_OF_CLIENT_KEY: &str = "cXBALLNcwwTIWkkFuyaglu/V/cgRbFLay83yHQVbv30=";
+    let entity = suite.entity().await;
+    let publish = |data: Value| {
+        let body = json!({ "type": "booking.created", "data": data });
+        entity.post("/webhook/event").header("idempotency-key", "key").json(&body)
+    };
+    let first = publish(json!({ "a": 1 })).expect(202).await;
+    let (table, mut record) = (suite.table(), records(&entity).await.remove(0));
+    table.remove(&text(&record["pk"], "S"), "PUBLICATION").await;
+    record["pk"]["S"] = format!("IDEMPOTENCY#{}#{HASH_OF_CLIENT_KEY}", entity.id).into();
+    table.put(record).await;
+    let again = publish(json!({ "a": 1 })).expect(202).await;
+    assert_eq!((again.json(), is_replayed(&again)), (first.json(), true));
+    publish(json!({ "a": 2 })).refused(409, "idempotency-conflict").await;
+    set_time(&entity, "expiresAt", json!({ "N": (now() - 1).to_string() })).await;
+    assert!(!is_replayed(&publish(json!({ "a": 2 })).expect(202).await));
+}
