@@ -74,35 +74,33 @@ pub fn queue_arn(queue: &str) -> String {
 }
 
 /// The socket at which ministack listens, in the private scratch folder. If that path is too long for a socket's address, it
-/// is in a private temporary folder, which is removed when this is dropped.
+/// is in a private temporary folder. The socket and that folder are removed when this is dropped.
 pub struct Socket {
     pub path: PathBuf,
     folder: Option<PathBuf>,
 }
 
 impl Socket {
-    /// Chooses the path, and makes the temporary folder if it needs one.
+    /// Chooses a path that no other run has, and makes the temporary folder if it needs one. The ministack of a run that
+    /// ended a moment ago may still begin to listen, and would be taken for this run's if they had one path.
     pub fn new(scratch: &Path, random: &dyn Random) -> io::Result<Self> {
-        const NAME: &str = "services.sock";
-        let path = scratch.join(NAME);
+        let run = random::alphanumeric(random, 16);
+        let path = scratch.join(format!("services-{run}.sock"));
         if UnixAddress::from_pathname(&path).is_ok() {
-            // The ministack of a run that ended a moment ago may still listen there, and would take the secrets with it.
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => return Ok(Self { path, folder: None }),
-            }
+            return Ok(Self { path, folder: None });
         }
-        let folder = std::env::temp_dir().join(format!("waypost-{}", random::alphanumeric(random, 16)));
+        let folder = std::env::temp_dir().join(format!("waypost-{run}"));
         DirBuilder::new().mode(0o700).create(&folder)?;
-        Ok(Self { path: folder.join(NAME), folder: Some(folder) })
+        Ok(Self { path: folder.join("services.sock"), folder: Some(folder) })
     }
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if let Some(folder) = &self.folder {
-            let _ = fs::remove_dir_all(folder);
-        }
+        let _ = match &self.folder {
+            Some(folder) => fs::remove_dir_all(folder),
+            None => fs::remove_file(&self.path),
+        };
     }
 }
 
@@ -231,13 +229,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_is_too_long_for_a_socket_has_a_short_one_in_its_place() {
+    fn no_two_runs_have_one_socket() {
         let scratch = tempfile::tempdir().expect("a folder");
-        let former = scratch.path().join("services.sock");
-        fs::write(&former, "").expect("written");
-        let short = Socket::new(scratch.path(), &SystemRandom).expect("nothing is made");
-        assert_eq!(short.path, former);
-        assert!(!former.exists(), "what a former run left there is not spoken to");
+        let socket = || Socket::new(scratch.path(), &SystemRandom).expect("nothing is made");
+        let (former, next) = (socket(), socket());
+        assert_ne!(former.path, next.path);
+        assert_eq!(former.path.parent(), Some(scratch.path()));
+        fs::write(&next.path, "").expect("written");
+        let path = next.path.clone();
+        drop(next);
+        assert!(!path.exists(), "it goes with the run");
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_for_a_socket_has_a_short_one_in_its_place() {
         let long = Socket::new(Path::new(&format!("/data/{}", "x".repeat(120))), &SystemRandom).expect("a folder");
         assert!(UnixAddress::from_pathname(&long.path).is_ok());
         let folder = long.path.parent().expect("a folder").to_owned();

@@ -1,7 +1,7 @@
 //! Isolation of tenants under the limits of template.yaml: with any endpoints of one tenant, another tenant's events arrive
 //! about as soon as when it is alone.
 //!
-//! Both are measured in the same run, so that the load of the machine counts for both.
+//! Both are measured in the same run, and no other test runs meanwhile, so that the machine does the same for both.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,13 +19,12 @@ use tokio::{
 use crate::{
     addresses,
     harness::{
-        Api, AwsCall, Behaviour, Bundle, Entity, Hook, Receiver, Settings, Suite, Table, aws_authorization_of, tests,
-        until,
+        Api, Behaviour, Bundle, Entity, Hook, Receiver, Settings, Suite, tests, until,
     },
     isolation::percentile,
 };
 
-tests![
+tests![alone:
     slow_answers_hold_up_no_other_tenant,
     answers_that_never_begin_hold_up_no_other_tenant,
     bodies_that_trickle_hold_up_no_other_tenant,
@@ -35,9 +34,6 @@ tests![
     names_that_are_answered_late_or_never_hold_up_no_other_tenant,
     endpoints_that_are_gone_and_enabled_again_without_end_hold_up_no_other_tenant,
     a_slow_webhook_keeps_its_share_of_the_slow_lane,
-    a_webhook_that_was_slow_comes_back_by_itself,
-    slow_webhooks_go_by_a_lane_of_their_own,
-    a_message_of_an_earlier_version_is_understood,
 ];
 
 /// Events of the quiet tenant a second, in both measurements.
@@ -238,7 +234,7 @@ pub fn assert_isolated(what: &str, alone: &[Duration], beside: &[Duration], slac
 
 /// More slow attempts than there are invocations, within the first second: the noisy tenant's webhooks do this.
 async fn holds_up_no_other_tenant(suite: Arc<Suite>, what: &str, behaviour: Behaviour) {
-    let (bundle, api, _permit) = suite.only_other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [behaviour]);
     beside_an_endpoint(&bundle, &api, what, &url).await;
@@ -266,7 +262,7 @@ async fn bodies_that_trickle_hold_up_no_other_tenant(suite: Arc<Suite>) {
 }
 
 async fn handshakes_that_never_end_hold_up_no_other_tenant(suite: Arc<Suite>) {
-    let (bundle, api, _permit) = suite.only_other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("https://{}/", listener.local_addr().expect("it listens"));
     let accepting = tokio::spawn(async move {
@@ -289,7 +285,7 @@ async fn endless_bodies_and_redirects_hold_up_no_other_tenant(suite: Arc<Suite>)
 /// either that were accepted arrive.
 async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_no_other(suite: Arc<Suite>) {
     let settings = Settings::default().with("PUBLISH_LIMIT", SHARE.to_string());
-    let (bundle, api, _permit) = suite.only_other_bundle(settings).await;
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
     let (quiet, noisy) = (Quiet::start(&api).await, Noisy::start(&api, 1, &url).await);
@@ -315,7 +311,7 @@ async fn names_that_are_answered_late_or_never_hold_up_no_other_tenant(suite: Ar
 
 /// Each 410 disables its webhook, and each change enables one again.
 async fn endpoints_that_are_gone_and_enabled_again_without_end_hold_up_no_other_tenant(suite: Arc<Suite>) {
-    let (bundle, api, _permit) = suite.only_other_bundle(Settings::default()).await;
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(410)]);
     let (quiet, noisy) = (Quiet::start(&api).await, Noisy::start(&api, 40, &url).await);
@@ -332,7 +328,7 @@ async fn endpoints_that_are_gone_and_enabled_again_without_end_hold_up_no_other_
 
 /// The noisy tenant has more slow attempts to make than it may have slots in the slow lane.
 async fn a_slow_webhook_keeps_its_share_of_the_slow_lane(suite: Arc<Suite>) {
-    let (bundle, api, _permit) = suite.only_other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(14))]);
     let (slow, noisy) = (
@@ -342,78 +338,4 @@ async fn a_slow_webhook_keeps_its_share_of_the_slow_lane(suite: Arc<Suite>) {
     let (alone, beside) = alone_and_beside(&slow, &noisy, 2 * MEASURED, 2 * NOISY_A_SECOND).await;
     assert_isolated("a slow webhook", &alone, &beside, SLACK);
     bundle.cut_power().await;
-}
-
-async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
-    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
-    let slow = Behaviour::status(200).after(Duration::from_millis(1_500));
-    let hook = entity.hook(&receiver.on("/", [slow, Behaviour::status(200)])).await;
-    let (pk, sk) = (format!("ENT#{}", entity.id), format!("WHK#{}", hook.id));
-    let first = entity.publish(json!({})).await;
-    // While the exchange is still under way.
-    let marked = until("a mark", Duration::from_secs(30), async || {
-        table.item(&pk, &sk).await.filter(|item| item.get("slowUntil").is_some())
-    })
-    .await;
-    assert!(entity.listed(&hook).await.get("slowUntil").is_none(), "it is nothing to its owner");
-    entity.until_status(&first, &["delivered"]).await;
-    // A slow webhook is delivered to all the same, and quick exchanges leave the mark to its end.
-    let second = entity.publish(json!({})).await;
-    entity.until_status(&second, &["delivered"]).await;
-    assert_eq!(table.item(&pk, &sk).await.expect("it is there")["slowUntil"], marked["slowUntil"]);
-    let mut over = marked;
-    over["slowUntil"]["S"] = "2026-01-01T00:00:00.000Z".into();
-    table.put(over.clone()).await;
-    let third = entity.publish(json!({})).await;
-    entity.until_status(&third, &["delivered"]).await;
-    assert_eq!(table.item(&pk, &sk).await.expect("it is there"), over, "a quick webhook costs no write");
-}
-
-async fn slow_webhooks_go_by_a_lane_of_their_own(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let (entity, receiver) = (Entity::new(&stood.api, "slow".to_owned()).await, Receiver::start().await);
-    let (hook, table) = (entity.hook(&receiver.on("/", [Behaviour::status(200)])).await, Table::of(&stood.api.env));
-    let (pk, sk) = (format!("ENT#{}", entity.id), format!("WHK#{}", hook.id));
-    assert!(table.set(&pk, &sk, "slowUntil", "2099-01-01T00:00:00.000Z").await);
-    // The first announcement is lost, so that the sweep announces the delivery as well.
-    let webhook = hook.id.clone();
-    stood.services.swallow(1, move |call| call.operation == "SendMessageBatch" && call.mentions(&webhook));
-    let id = entity.publish(json!({})).await;
-    entity.until_status(&id, &["delivered"]).await;
-    let lanes = || {
-        let calls = stood.services.calls_mentioning(&hook.id);
-        let announcements = calls.into_iter().filter(|call| call.operation == "SendMessageBatch");
-        let queue = |call: AwsCall| Some(call.body["QueueUrl"].as_str()?.rsplit('/').next()?.to_owned());
-        announcements.filter_map(queue).collect::<Vec<_>>()
-    };
-    assert_eq!(lanes(), ["SlowDeliveryQueue", "SlowDeliveryQueue"], "by publishing, and by the sweep");
-    // Resending does not look up the lane, so it announces in the quick one, and a dispatcher moves the message.
-    entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
-    receiver.until("/", 2).await;
-    assert_eq!(lanes()[2..], ["DeliveryQueue", "SlowDeliveryQueue"], "by resending, and by the dispatcher");
-    assert!(stood.bundle.stop().await.success());
-}
-
-async fn a_message_of_an_earlier_version_is_understood(suite: Arc<Suite>) {
-    // So seldom that the sweep has nothing to do with it.
-    let settings = Settings::default().with("SWEEP_INTERVAL", "1h");
-    let (stood, _permit) = suite.other_bundle_interposed(settings).await;
-    let (entity, receiver) = (Entity::new(&stood.api, "earlier".to_owned()).await, Receiver::start().await);
-    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    // The message of this version is lost, so that only the earlier one's is there.
-    stood.services.swallow(1, |call| call.operation == "SendMessageBatch");
-    let id = entity.publish(json!({})).await;
-    let queue = format!("{}/000000000000/DeliveryQueue", stood.api.env["SERVICES_ENDPOINT"]);
-    let body = json!({ "QueueUrl": queue, "MessageBody": format!(r#"{{"delivery":"{id}","attempt":1}}"#) });
-    let client = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
-    let sent = client
-        .post(&stood.api.env["SERVICES_ENDPOINT"])
-        .header("x-amz-target", "AmazonSQS.SendMessage")
-        .header("content-type", "application/x-amz-json-1.0")
-        .header("authorization", aws_authorization_of(&stood.api.env))
-        .body(body.to_string());
-    assert!(sent.send().await.expect("the queue's server answers").status().is_success());
-    let delivery = entity.until_status(&id, &["delivered"]).await;
-    assert_eq!(delivery["attemptCount"], 1);
-    assert!(stood.bundle.stop().await.success());
 }

@@ -82,6 +82,7 @@ mod samples;
 mod security_page;
 mod signing_keys;
 mod slow_clients;
+mod slow_lane;
 mod stand_ins;
 mod sweep;
 mod table_chaos;
@@ -100,7 +101,7 @@ use std::process::ExitCode;
 use harness::Test;
 
 fn main() -> ExitCode {
-    // The slow ones come first, so that the quick ones run beside them.
+    // The slow ones come first, so that the quick ones run beside them. Those that need the machine alone come last.
     let modules: &[&[Test]] = &[
         payments_refresh::TESTS,
         revocation::TESTS,
@@ -121,7 +122,6 @@ fn main() -> ExitCode {
         isolation::TESTS,
         isolation_measured::TESTS,
         revocations_measured::TESTS,
-        isolation_tenants::TESTS,
         isolation_names_alone::TESTS,
         key_rotation::TESTS,
         signing_keys::TESTS,
@@ -137,6 +137,7 @@ fn main() -> ExitCode {
         local_terminal::TESTS,
         stand_ins::TESTS,
         slow_clients::TESTS,
+        slow_lane::TESTS,
         sweep::TESTS,
         pauses::TESTS,
         recover::TESTS,
@@ -191,6 +192,7 @@ fn main() -> ExitCode {
         openapi::TESTS,
         problems::TESTS,
         browser::TESTS,
+        isolation_tenants::TESTS,
     ];
     harness::run(modules.concat())
 }

@@ -48,7 +48,7 @@ pub use person::{Choice, Departure, Return, choose, cookie_of, go_on, link_of, q
 pub use processes::{Process, descendants, group_members, memory_kilobytes, until_gone};
 pub use providers::{PROVIDERS, SCOPES, Secrets, Simulation};
 pub(crate) use run::tests;
-pub use run::{Test, run};
+pub use run::{Test, When, run};
 pub use scripts::{node, python, site_packages};
 pub use signature::{is_signed_by, signature};
 pub use stack::secret;

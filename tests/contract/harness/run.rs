@@ -9,7 +9,7 @@ use std::{
 };
 
 use libtest_mimic::{Arguments, Completion, Conclusion, Failed, Trial};
-use tokio::runtime::Runtime;
+use tokio::{runtime::Runtime, sync::RwLock};
 
 use super::{
     Bundle, Suite,
@@ -31,22 +31,34 @@ pub struct Test {
     pub name: &'static str,
     /// The test.
     pub run: fn(Arc<Suite>) -> Running,
-    /// Whether it needs what not every machine has, and so runs only when it is asked for, with `--ignored`.
-    pub on_demand: bool,
+    /// When it runs.
+    pub when: When,
+}
+
+/// When a test runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// Side by side with others.
+    BesideOthers,
+    /// While no other does, since it measures.
+    Alone,
+    /// Only when it is asked for, with `--ignored`: it needs what not every machine has.
+    OnDemand,
 }
 
 /// The tests of a module by the names of their functions.
 macro_rules! tests {
-    (on demand: $($name:ident),* $(,)?) => { $crate::harness::tests!(@ true, $($name),*); };
-    (@ $on_demand:literal, $($name:ident),*) => {
+    (on demand: $($name:ident),* $(,)?) => { $crate::harness::tests!(@ OnDemand, $($name),*); };
+    (alone: $($name:ident),* $(,)?) => { $crate::harness::tests!(@ Alone, $($name),*); };
+    (@ $when:ident, $($name:ident),*) => {
         /// Every test of this module.
         pub const TESTS: &[$crate::harness::Test] = &[$($crate::harness::Test {
             name: concat!(module_path!(), "::", stringify!($name)),
             run: |suite| Box::pin($name(suite)),
-            on_demand: $on_demand,
+            when: $crate::harness::When::$when,
         }),*];
     };
-    ($($name:ident),* $(,)?) => { $crate::harness::tests!(@ false, $($name),*); };
+    ($($name:ident),* $(,)?) => { $crate::harness::tests!(@ BesideOthers, $($name),*); };
 }
 pub(crate) use tests;
 
@@ -61,7 +73,7 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
     arguments.test_threads.get_or_insert(AT_A_TIME);
     let named = |test: &Test| test.name.split_once("::").map_or(test.name, |(_, name)| name);
     if arguments.list {
-        let listed = |test: &Test| Trial::test(named(test), || Ok(())).with_ignored_flag(test.on_demand);
+        let listed = |test: &Test| Trial::test(named(test), || Ok(())).with_ignored_flag(test.when == When::OnDemand);
         let trials = tests.iter().map(listed).collect();
         return libtest_mimic::run(&arguments, trials).exit_code();
     }
@@ -79,7 +91,10 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let running = |test: &Test| trial(named(test), test.run, &runtime, &suite).with_ignored_flag(test.on_demand);
+    let machine = Arc::new(RwLock::new(()));
+    let running = |test: &Test| {
+        trial(named(test), *test, &runtime, &suite, &machine).with_ignored_flag(test.when == When::OnDemand)
+    };
     let trials = tests.iter().map(running).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     match &suite.service {
@@ -88,9 +103,20 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
     }
 }
 
-fn trial(name: &str, run: fn(Arc<Suite>) -> Running, runtime: &Arc<Runtime>, suite: &Arc<Suite>) -> Trial {
-    let (runtime, suite) = (Arc::clone(runtime), Arc::clone(suite));
-    Trial::ignorable_test(name, move || match panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(suite)))) {
+/// One test. It has the machine for itself, or shares it with all that do not need that.
+fn trial(name: &str, test: Test, runtime: &Arc<Runtime>, suite: &Arc<Suite>, machine: &Arc<RwLock<()>>) -> Trial {
+    let (runtime, suite, machine) = (Arc::clone(runtime), Arc::clone(suite), Arc::clone(machine));
+    let run = async move || match test.when {
+        When::Alone => {
+            let _alone = machine.write().await;
+            (test.run)(suite).await;
+        }
+        When::BesideOthers | When::OnDemand => {
+            let _beside_others = machine.read().await;
+            (test.run)(suite).await;
+        }
+    };
+    Trial::ignorable_test(name, move || match panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(run()))) {
         Ok(()) => Ok(Completion::Completed),
         Err(panic) => match panic.downcast_ref() {
             Some(NeedsBundle(what)) => Ok(Completion::ignored_with(format!("needs {what}"))),

@@ -148,16 +148,6 @@ impl Suite {
         self.start_other(settings, &all, Vec::new()).await
     }
 
-    /// The only bundle beside the first, for tests that measure latencies or load the machine: a second one that does
-    /// so would be measured with it.
-    pub async fn only_other_bundle(&self, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
-        let permits = self.places().acquire_many(OTHER_BUNDLES).await.expect("the semaphore is never closed");
-        let bundle = Bundle::start_with(settings, &self.simulation.secrets, Vec::new()).await;
-        let bundle = bundle.expect("another bundle starts beside the first");
-        let api = Api::of(&bundle, &self.contract);
-        (bundle, api, permits)
-    }
-
     /// The same with a proxy between the functions and the table, and one between them and the queues.
     pub async fn other_bundle_interposed(&self, settings: Settings) -> (Interposed, SemaphorePermit<'_>) {
         let (table_port, services_port) = (free_port(), free_port());

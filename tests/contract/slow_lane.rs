@@ -1,0 +1,89 @@
+//! The slow lane: the deliveries of slow webhooks go by a queue of their own.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+
+use crate::harness::{
+    AwsCall, Behaviour, Entity, Receiver, Settings, Suite, Table, aws_authorization_of, tests, until,
+};
+
+tests![
+    a_webhook_that_was_slow_comes_back_by_itself,
+    slow_webhooks_go_by_a_lane_of_their_own,
+    a_message_of_an_earlier_version_is_understood,
+];
+
+async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
+    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let slow = Behaviour::status(200).after(Duration::from_millis(1_500));
+    let hook = entity.hook(&receiver.on("/", [slow, Behaviour::status(200)])).await;
+    let (pk, sk) = (format!("ENT#{}", entity.id), format!("WHK#{}", hook.id));
+    let first = entity.publish(json!({})).await;
+    // While the exchange is still under way.
+    let marked = until("a mark", Duration::from_secs(30), async || {
+        table.item(&pk, &sk).await.filter(|item| item.get("slowUntil").is_some())
+    })
+    .await;
+    assert!(entity.listed(&hook).await.get("slowUntil").is_none(), "it is nothing to its owner");
+    entity.until_status(&first, &["delivered"]).await;
+    // A slow webhook is delivered to all the same, and quick exchanges leave the mark to its end.
+    let second = entity.publish(json!({})).await;
+    entity.until_status(&second, &["delivered"]).await;
+    assert_eq!(table.item(&pk, &sk).await.expect("it is there")["slowUntil"], marked["slowUntil"]);
+    let mut over = marked;
+    over["slowUntil"]["S"] = "2026-01-01T00:00:00.000Z".into();
+    table.put(over.clone()).await;
+    let third = entity.publish(json!({})).await;
+    entity.until_status(&third, &["delivered"]).await;
+    assert_eq!(table.item(&pk, &sk).await.expect("it is there"), over, "a quick webhook costs no write");
+}
+
+async fn slow_webhooks_go_by_a_lane_of_their_own(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let (entity, receiver) = (Entity::new(&stood.api, "slow".to_owned()).await, Receiver::start().await);
+    let (hook, table) = (entity.hook(&receiver.on("/", [Behaviour::status(200)])).await, Table::of(&stood.api.env));
+    let (pk, sk) = (format!("ENT#{}", entity.id), format!("WHK#{}", hook.id));
+    assert!(table.set(&pk, &sk, "slowUntil", "2099-01-01T00:00:00.000Z").await);
+    // The first announcement is lost, so that the sweep announces the delivery as well.
+    let webhook = hook.id.clone();
+    stood.services.swallow(1, move |call| call.operation == "SendMessageBatch" && call.mentions(&webhook));
+    let id = entity.publish(json!({})).await;
+    entity.until_status(&id, &["delivered"]).await;
+    let lanes = || {
+        let calls = stood.services.calls_mentioning(&hook.id);
+        let announcements = calls.into_iter().filter(|call| call.operation == "SendMessageBatch");
+        let queue = |call: AwsCall| Some(call.body["QueueUrl"].as_str()?.rsplit('/').next()?.to_owned());
+        announcements.filter_map(queue).collect::<Vec<_>>()
+    };
+    assert_eq!(lanes(), ["SlowDeliveryQueue", "SlowDeliveryQueue"], "by publishing, and by the sweep");
+    // Resending does not look up the lane, so it announces in the quick one, and a dispatcher moves the message.
+    entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
+    receiver.until("/", 2).await;
+    assert_eq!(lanes()[2..], ["DeliveryQueue", "SlowDeliveryQueue"], "by resending, and by the dispatcher");
+    assert!(stood.bundle.stop().await.success());
+}
+
+async fn a_message_of_an_earlier_version_is_understood(suite: Arc<Suite>) {
+    // So seldom that the sweep has nothing to do with it.
+    let settings = Settings::default().with("SWEEP_INTERVAL", "1h");
+    let (stood, _permit) = suite.other_bundle_interposed(settings).await;
+    let (entity, receiver) = (Entity::new(&stood.api, "earlier".to_owned()).await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    // The message of this version is lost, so that only the earlier one's is there.
+    stood.services.swallow(1, |call| call.operation == "SendMessageBatch");
+    let id = entity.publish(json!({})).await;
+    let queue = format!("{}/000000000000/DeliveryQueue", stood.api.env["SERVICES_ENDPOINT"]);
+    let body = json!({ "QueueUrl": queue, "MessageBody": format!(r#"{{"delivery":"{id}","attempt":1}}"#) });
+    let client = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
+    let sent = client
+        .post(&stood.api.env["SERVICES_ENDPOINT"])
+        .header("x-amz-target", "AmazonSQS.SendMessage")
+        .header("content-type", "application/x-amz-json-1.0")
+        .header("authorization", aws_authorization_of(&stood.api.env))
+        .body(body.to_string());
+    assert!(sent.send().await.expect("the queue's server answers").status().is_success());
+    let delivery = entity.until_status(&id, &["delivered"]).await;
+    assert_eq!(delivery["attemptCount"], 1);
+    assert!(stood.bundle.stop().await.success());
+}
