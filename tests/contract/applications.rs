@@ -184,6 +184,11 @@ async fn every_violation_is_reported_at_once(suite: Arc<Suite>) {
         let problem = entity.post("/application").json(&body).refused(400, "invalid-request").await;
         assert_eq!(violations(&problem), fields, "{body}");
     }
+    let body = json!({ "name": "n", "scopes": ["integrations.publish"] });
+    let problem = entity.post("/application").json(&body).refused(400, "invalid-request").await;
+    let detail = text(&problem, "detail");
+    assert!(detail.contains("`integrations.publish` is none; near it: integrations."), "{detail}");
+    assert!(entity.api().get("/").expect(200).await.text().contains("id=\"scopes\""), "where the detail says");
 }
 
 async fn the_parts_of_an_application_have_bounds(suite: Arc<Suite>) {
@@ -234,6 +239,8 @@ async fn an_application_gets_another_name_as_long_as_it_is_as_it_was_read(suite:
     assert_eq!(change(json!({ "version": 2 })).expect(200).await.json(), changed, "nothing was to be changed");
     let problem = change(json!({ "name": "", "scopes": ["mcp.read"] })).refused(400, "invalid-request").await;
     assert_eq!(violations(&problem), ["name", "scopes"]);
+    let problem = change(json!({ "mayPublish": true })).refused(400, "invalid-request").await;
+    assert!(text(&problem, "detail").contains("the operator of the service"), "{problem}");
     let less = forged(&suite, "account.write", &[&entity.id]);
     let change = api.call("PATCH", entity.path(&of(&application, ""))).bearer(&less).json(&json!({ "name": "Mine" }));
     change.refused(403, "insufficient-scope").await;

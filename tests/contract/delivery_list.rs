@@ -341,6 +341,9 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         listed.sort_unstable();
         assert_eq!(listed, fields, "{query}");
     }
+    let unencoded = entity.get("/webhook/delivery/list?createdTo=2026-11-20T09:45:00+01:00");
+    let problem = unencoded.refused(400, "invalid-request").await;
+    assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("`%2B`")), "{problem:#}");
     for good in [
         "limit=1",
         "limit=100",

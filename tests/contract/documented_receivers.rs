@@ -193,13 +193,18 @@ impl Running {
 
     /// Sends a whole request, and returns the status of the answer, if one comes before the connection ends.
     async fn answer(&self, request: &[u8]) -> Option<u16> {
+        self.text_of_answer(request).await.split(' ').nth(1)?.parse().ok()
+    }
+
+    /// Sends a whole request, and returns what comes before the connection ends.
+    async fn text_of_answer(&self, request: &[u8]) -> String {
         let (mut read, mut write) =
             TcpStream::connect(("127.0.0.1", self.port)).await.expect("it listens").into_split();
         let mut answer = Vec::new();
         // Both at once: an answer may come before the request is complete, and the rest of it is then refused.
         let exchange = async { tokio::join!(write.write_all(request), read.read_to_end(&mut answer)) };
         let _ = timeout(LONG, exchange).await.expect("the exchange ends");
-        String::from_utf8_lossy(&answer).split(' ').nth(1)?.parse().ok()
+        String::from_utf8_lossy(&answer).into_owned()
     }
 
     /// Fails unless it goes on and takes an event.
@@ -321,6 +326,8 @@ async fn refuses_forgeries(receiver: &mut Running, hook: &Hook) {
         assert_eq!(receiver.answer(&request).await, Some(401), "{what}: {}", receiver.log());
         receiver.runs();
     }
+    let refusal = receiver.text_of_answer(&request(&at, of_another_body.as_bytes(), &length, EVENT)).await;
+    assert!(refusal.contains("signature does not verify") && !refusal.contains("whsec_"), "{refusal}");
     // What is no request of HTTP is the web server's affair.
     for (what, request) in [
         ("a body of no length", request(&at, good.as_bytes(), "-1", EVENT)),

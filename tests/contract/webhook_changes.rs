@@ -383,6 +383,7 @@ async fn a_disabled_webhook_gets_no_event_until_it_is_enabled_again(suite: Arc<S
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let disabled = entity.changed(&hook.id, json!({ "enabled": false })).await;
     assert!(disabled.get("disabledReason").is_none(), "its owner disabled it");
+    assert_eq!((&disabled["deliveryState"], &disabled["disabledDate"]), (&json!("disabled"), &disabled["lastUpdate"]));
     let published = entity.publish_of_type("booking.created", json!({ "number": 1 })).await.json();
     assert_eq!(published["deliveries"], json!([]));
     entity.changed(&hook.id, json!({ "enabled": true })).await;
@@ -457,15 +458,21 @@ async fn enabling_again_takes_the_reason_and_the_failures_away(suite: Arc<Suite>
     })
     .await;
     assert_eq!(disabled["disabledReason"], "The endpoint answered 410 Gone.");
-    assert_eq!(disabled["health"], "failing");
+    assert_eq!((&disabled["deliveryState"], &disabled["health"]), (&json!("disabled"), &json!("failing")));
+    assert_eq!(disabled["disabledDate"], disabled["lastUpdate"]);
+    assert!(disabled["failuresInRow"].as_u64() >= Some(5) && disabled.get("failingSince").is_some(), "{disabled:#}");
     assert_eq!(disabled["version"], 2, "the service's own change counts as well");
 
     // Other changes of a disabled webhook do not take the reason away, nor does disabling it once more.
     let renamed = entity.changed(&hook.id, json!({ "name": "renamed", "enabled": false })).await;
+    assert_eq!(renamed["disabledDate"], disabled["disabledDate"]);
     assert_eq!((&renamed["disabledReason"], &renamed["health"]), (&disabled["disabledReason"], &json!("failing")));
 
     let enabled = entity.changed(&hook.id, json!({ "enabled": true, "version": renamed["version"] })).await;
-    assert!(enabled.get("disabledReason").is_none(), "{enabled:#}");
+    for gone in ["disabledReason", "disabledDate", "failuresInRow", "failingSince"] {
+        assert!(enabled.get(gone).is_none(), "{enabled:#}");
+    }
+    assert_eq!(enabled["deliveryState"], "active");
     assert_eq!((&enabled["enabled"], &enabled["health"]), (&json!(true), &json!("healthy")), "{enabled:#}");
     receiver.on("/", [Behaviour::status(200)]);
     let id = entity.publish(json!({})).await;

@@ -25,7 +25,11 @@ pub fn bad_token(fault: TokenFault) -> Problem {
 
 /// The token lacks the scope.
 pub fn lacks_scope(scope: Scope) -> Problem {
-    Problem::new(ProblemKind::InsufficientScope, format!("This operation needs a token with the scope `{scope}`."))
+    let detail = format!(
+        "This operation needs a token with the scope `{scope}`. Ask the token endpoint for one with it; if it refuses, the \
+         application is not registered for the scope: use one that is."
+    );
+    Problem::new(ProblemKind::InsufficientScope, detail)
         .with_header(WWW_AUTHENTICATE, format!(r#"Bearer error="insufficient_scope", scope="{scope}""#))
         .with_property("requiredScope", scope.as_str())
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use problem::near;
 use serde::{Deserialize, Serialize};
 
 macro_rules! scopes {
@@ -60,6 +61,14 @@ scopes! {
     McpRead = "mcp.read",
     McpWrite = "mcp.write",
     McpRemove = "mcp.remove",
+}
+
+impl Scope {
+    /// The message on a text that names no scope.
+    pub fn none_is(given: &str) -> String {
+        const WHAT: &str = "must be one of the service's scopes";
+        near::none_of(WHAT, given, Self::ALL.map(Self::as_str), "all scopes are listed at /#scopes")
+    }
 }
 
 impl fmt::Display for Scope {
@@ -178,6 +187,21 @@ mod tests {
         assert_eq!(Scopes::ALL.iter().count(), 30);
         assert_eq!(Scopes::ALL.without(scopes).iter().count(), 28);
         assert!(Scopes::parse("").expect("none").is_empty());
+    }
+
+    #[test]
+    fn a_text_that_names_no_scope_is_repeated_with_those_near_it_and_where_all_are() {
+        for (given, near) in [
+            ("integrations.publish", "integrations."),
+            ("Integrations.Write", "integrations.write"),
+            ("intergations.read", "integrations.read"),
+            ("admin", ""),
+        ] {
+            let message = Scope::none_is(given);
+            let expected = if near.is_empty() { String::from("; all") } else { format!("; near it: {near}") };
+            assert!(message.contains(&format!("and `{given}` is none{expected}")), "{message}");
+            assert!(message.ends_with("listed at /#scopes"), "{message}");
+        }
     }
 
     #[test]

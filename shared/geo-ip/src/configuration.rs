@@ -113,7 +113,7 @@ fn read_source(kind: &str, body: &mut JsonBody<'_>) -> Option<Source> {
 }
 
 /// An account's number, which people write as a number or as a text.
-fn account(name: &str, body: &mut JsonBody<'_>) -> Option<String> {
+fn account(name: &'static str, body: &mut JsonBody<'_>) -> Option<String> {
     let account = match body.required::<Value>(name, "a number or a text")? {
         // A colon would end the user's name in HTTP Basic.
         Value::String(text) if !text.is_empty() && !text.contains(':') => Ok(text),
@@ -123,7 +123,7 @@ fn account(name: &str, body: &mut JsonBody<'_>) -> Option<String> {
     body.violations.note(name, account)
 }
 
-fn optional_address(name: &str, body: &mut JsonBody<'_>) -> Option<Url> {
+fn optional_address(name: &'static str, body: &mut JsonBody<'_>) -> Option<Url> {
     let text = body.optional::<Option<String>>(name, "a text")??;
     body.violations.note(name, address(&text))
 }

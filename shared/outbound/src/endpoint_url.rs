@@ -5,6 +5,8 @@ use url::{Host, Url};
 
 use crate::addresses::AddressRules;
 
+const HTTPS: &str = "https://";
+const EITHER: &str = "https:// or http://";
 const MAX_LENGTH: usize = 2048;
 /// The longest name and the longest part of one that the DNS has (RFC 1035 §2.3.4), without the dot
 /// at the end.
@@ -24,9 +26,9 @@ pub enum EndpointUrlError {
     /// Not an absolute URL.
     #[error("must be an absolute URL, such as https://hotel.example.com/webhooks")]
     NotAUrl,
-    /// Another scheme.
-    #[error("must begin with https://")]
-    Scheme,
+    /// Another scheme than these.
+    #[error("must begin with {0}")]
+    Scheme(&'static str),
     /// A user name or a password in it.
     #[error("must not contain credentials; use a header for them")]
     Credentials,
@@ -64,7 +66,7 @@ impl EndpointUrl {
         match url.scheme() {
             "https" => {}
             "http" if rules.allow_http => {}
-            _ => return Err(EndpointUrlError::Scheme),
+            _ => return Err(EndpointUrlError::Scheme(if rules.allow_http { EITHER } else { HTTPS })),
         }
         let authority = after_scheme.trim_start_matches("://").split(['/', '?', '#']).next().unwrap_or_default();
         if authority.contains('@') {
@@ -180,9 +182,9 @@ mod tests {
             ("https://@example.com/", EndpointUrlError::Credentials),
             ("https://example.com/\n", EndpointUrlError::NotAUrl),
             ("https://[fe80::1%25eth0]/", EndpointUrlError::NotAUrl),
-            ("http://example.com/", EndpointUrlError::Scheme),
-            ("ftp://example.com/", EndpointUrlError::Scheme),
-            ("javascript:alert(1)", EndpointUrlError::Scheme),
+            ("http://example.com/", EndpointUrlError::Scheme(HTTPS)),
+            ("ftp://example.com/", EndpointUrlError::Scheme(HTTPS)),
+            ("javascript:alert(1)", EndpointUrlError::Scheme(HTTPS)),
             ("https://user@example.com/", EndpointUrlError::Credentials),
             ("https://user:secret@example.com/", EndpointUrlError::Credentials),
             ("https://example.com/#x", EndpointUrlError::Fragment),
@@ -205,6 +207,8 @@ mod tests {
     fn on_one_machine_its_own_address_is_allowed_and_no_other() {
         assert!(EndpointUrl::parse("http://127.0.0.1:8080/x", &on_one_machine()).is_ok());
         assert!(EndpointUrl::parse("http://localhost:8080/x", &on_one_machine()).is_ok());
+        let fault = EndpointUrl::parse("localhost:8080", &on_one_machine()).expect_err("no scheme");
+        assert_eq!(fault.to_string(), "must begin with https:// or http://");
         assert_eq!(EndpointUrl::parse("http://127.0.0.2/", &on_one_machine()), Err(EndpointUrlError::NotPublic));
         assert_eq!(EndpointUrl::parse("http://[::1]/", &on_one_machine()), Err(EndpointUrlError::NotPublic));
     }

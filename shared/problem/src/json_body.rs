@@ -14,7 +14,14 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::{Problem, violation::Violation};
+use base::Time;
+
+use crate::{
+    Problem,
+    near::{self, MAX_COMPARED},
+    time,
+    violation::Violation,
+};
 
 /// The largest body that is read at all, in bytes: several times the largest event, so that the answer to an event that
 /// is only a little too large names the limit of events.
@@ -66,6 +73,8 @@ pub fn nothing_said(body: &[u8]) -> Result<(), Problem> {
 #[derive(Debug)]
 pub struct JsonBody<'a> {
     members: Vec<(String, &'a RawValue)>,
+    /// The names that were asked for.
+    known: Vec<&'static str>,
     /// The violations found so far.
     pub violations: Violations,
 }
@@ -93,23 +102,28 @@ impl<'a> JsonBody<'a> {
         for member in doubled {
             violations.add(member, "must not come twice");
         }
-        Ok(Self { members, violations })
+        Ok(Self { members, known: Vec::new(), violations })
     }
 
     /// The text of a member, exactly as it was sent, null included.
-    pub fn take_raw(&mut self, name: &str) -> Option<&'a str> {
+    pub fn take_raw(&mut self, name: &'static str) -> Option<&'a str> {
+        self.known.push(name);
+        self.take(name)
+    }
+
+    fn take(&mut self, name: &str) -> Option<&'a str> {
         let position = self.members.iter().position(|(member, _)| member == name)?;
         Some(self.members.swap_remove(position).1.get())
     }
 
     /// A member that may be absent, but not null and not of another type; `what` says which it must be.
-    pub fn optional<T: DeserializeOwned>(&mut self, name: &str, what: &str) -> Option<T> {
+    pub fn optional<T: DeserializeOwned>(&mut self, name: &'static str, what: &str) -> Option<T> {
         let value = self.take_raw(name).map(serde_json::from_str)?;
         self.violations.note(name, value.map_err(|_| format!("must be {what}")))
     }
 
     /// A member that may be absent: an object of texts. A name that comes twice in it is a violation.
-    pub fn optional_texts(&mut self, name: &str, what: &str) -> Option<BTreeMap<String, String>> {
+    pub fn optional_texts(&mut self, name: &'static str, what: &str) -> Option<BTreeMap<String, String>> {
         let members = self.take_raw(name).map(serde_json::from_str::<Members<'_>>)?;
         let texts = members.ok().and_then(|Members { members, doubled }| {
             for member in doubled {
@@ -121,16 +135,43 @@ impl<'a> JsonBody<'a> {
     }
 
     /// A member that must be there.
-    pub fn required<T: DeserializeOwned>(&mut self, name: &str, what: &str) -> Option<T> {
-        if !self.members.iter().any(|(member, _)| member == name) {
+    pub fn required<T: DeserializeOwned>(&mut self, name: &'static str, what: &str) -> Option<T> {
+        if !self.has(name) {
+            self.known.push(name);
             self.violations.add(name, format!("is missing; it must be {what}"));
             return None;
         }
         self.optional(name, what)
     }
 
+    /// A time that may be absent.
+    pub fn optional_time(&mut self, name: &'static str) -> Option<Time> {
+        let value = self.take_raw(name)?;
+        self.violations.note(name, time::of_body(value))
+    }
+
+    /// A time that must be there.
+    pub fn required_time(&mut self, name: &'static str) -> Option<Time> {
+        if !self.has(name) {
+            self.violations.add(name, time::is_missing());
+        }
+        self.optional_time(name)
+    }
+
+    /// Whether a member is there that was not taken.
+    pub fn has(&self, name: &str) -> bool {
+        self.members.iter().any(|(member, _)| member == name)
+    }
+
+    /// Refuses a member which clients may well send here, if it is there, for this reason.
+    pub fn refuse(&mut self, name: &str, why: &str) {
+        if self.take(name).is_some() {
+            self.violations.add(name, why);
+        }
+    }
+
     /// A member that must be a text of at least one character.
-    pub fn required_text(&mut self, name: &str) -> Option<String> {
+    pub fn required_text(&mut self, name: &'static str) -> Option<String> {
         let text = self.required::<String>(name, "a text that is not empty")?;
         if text.is_empty() {
             self.violations.add(name, "must not be empty");
@@ -141,8 +182,10 @@ impl<'a> JsonBody<'a> {
 
     /// All violations. A member that was not taken is unknown, and one of them.
     pub fn into_violations(mut self) -> Violations {
-        for (member, _) in self.members {
-            self.violations.add(member, "is not a member that this operation knows");
+        for (position, (member, _)) in self.members.into_iter().enumerate() {
+            let known = if position < MAX_COMPARED { &self.known[..] } else { &[] };
+            let message = near::not_known("member", &member, known);
+            self.violations.add(member, message);
         }
         self.violations
     }
@@ -238,6 +281,27 @@ mod tests {
         let mut fields = violations(body.finish().expect_err("violations"));
         fields.sort();
         assert_eq!(fields, ["enabled", "eventUrl", "name", "nmae", "other"]);
+    }
+
+    #[test]
+    fn an_unknown_member_is_told_what_may_have_been_meant_and_a_body_full_of_them_costs_little() {
+        let many = (0..1_000).map(|number| format!("\"eventUrl{number}\":1")).collect::<Vec<_>>().join(",");
+        let text = format!("{{{many}}}");
+        let mut body = JsonBody::read(text.as_bytes()).expect("an object");
+        body.required::<String>("eventUrl", "an address");
+        let violations = body.into_violations().into_list();
+        let hinted = violations.iter().filter(|violation| violation.message.ends_with("; near it: eventUrl")).count();
+        assert_eq!((violations.len(), hinted), (MAX_VIOLATIONS, MAX_COMPARED));
+    }
+
+    #[test]
+    fn a_member_that_does_not_belong_here_is_refused_with_the_reason_and_once() {
+        let mut body = JsonBody::read(br#"{"timestamp":1}"#).expect("an object");
+        body.refuse("timestamp", "is set by the service");
+        body.refuse("id", "is set by the service");
+        let violations = body.into_violations().into_list();
+        let expected = Violation { field: "timestamp".into(), message: "is set by the service".into() };
+        assert_eq!(violations, [expected]);
     }
 
     #[test]

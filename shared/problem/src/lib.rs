@@ -3,9 +3,11 @@
 pub mod explanation;
 pub mod json_body;
 pub mod kind;
+pub mod near;
 pub mod overlap;
 mod problem;
 pub mod query;
+mod time;
 mod violation;
 
 pub use explanation::{Explanation, Link};

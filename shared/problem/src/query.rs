@@ -3,12 +3,20 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Problem, Violations};
+use base::Time;
+
+use crate::{
+    Problem, Violations,
+    near::{self, MAX_COMPARED},
+    time,
+};
 
 /// A query whose parameters are being taken.
 #[derive(Debug)]
 pub struct Query<'a> {
     parameters: BTreeMap<&'a str, Vec<&'a str>>,
+    /// The names that were asked for.
+    known: Vec<&'static str>,
     /// The violations found so far.
     pub violations: Violations,
 }
@@ -20,11 +28,17 @@ impl<'a> Query<'a> {
         for (name, value) in pairs {
             parameters.entry(name).or_default().push(value);
         }
-        Self { parameters, violations: Violations::default() }
+        Self { parameters, known: Vec::new(), violations: Violations::default() }
     }
 
     /// A parameter that may be absent, but come once only; `what` says what it must be.
-    pub fn optional<T>(&mut self, name: &str, what: &str, read: impl FnOnce(&'a str) -> Option<T>) -> Option<T> {
+    pub fn optional<T>(
+        &mut self,
+        name: &'static str,
+        what: &str,
+        read: impl FnOnce(&'a str) -> Option<T>,
+    ) -> Option<T> {
+        self.known.push(name);
         match self.parameters.remove(name)?.as_slice() {
             [value] => self.violations.note(name, read(value).ok_or_else(|| format!("must be {what}"))),
             _ => {
@@ -34,9 +48,21 @@ impl<'a> Query<'a> {
         }
     }
 
+    /// A time that may be absent.
+    pub fn optional_time(&mut self, name: &'static str) -> Option<Time> {
+        let text = self.optional(name, "one text", Some)?;
+        self.violations.note(name, time::of_query(text))
+    }
+
     /// A parameter that may be absent, come several times, and name several values with commas between them. Each value
     /// is in the list once; `what` says what each must be.
-    pub fn list<T: PartialEq>(&mut self, name: &str, what: &str, read: impl Fn(&'a str) -> Option<T>) -> Vec<T> {
+    pub fn list<T: PartialEq>(
+        &mut self,
+        name: &'static str,
+        what: &str,
+        read: impl Fn(&'a str) -> Option<T>,
+    ) -> Vec<T> {
+        self.known.push(name);
         let mut list = Vec::new();
         for text in self.parameters.remove(name).into_iter().flatten().flat_map(|value| value.split(',')) {
             match read(text) {
@@ -53,8 +79,9 @@ impl<'a> Query<'a> {
 
     /// A parameter that was not taken is unknown, and a violation; all violations become a Problem.
     pub fn finish(mut self) -> Result<(), Problem> {
-        for name in self.parameters.into_keys() {
-            self.violations.add(name, "is not a parameter that this operation knows");
+        for (position, name) in self.parameters.into_keys().enumerate() {
+            let known = if position < MAX_COMPARED { &self.known[..] } else { &[] };
+            self.violations.add(name, near::not_known("parameter", name, known));
         }
         self.violations.check()
     }

@@ -21,6 +21,7 @@ pub fn content(document: &Value) -> String {
         escaped(text(info, "version").unwrap_or_default()),
     );
     written += &format!("<h2 id=\"introduction\">Introduction</h2>\n{}", described(info));
+    written += &scopes(document);
     for (name, tag, operations) in by_tag(document) {
         written += &format!("<h2 id=\"tag-{0}\">{0}</h2>\n{1}", escaped(name), described(tag));
         for operation in &operations {
@@ -39,8 +40,9 @@ pub fn content(document: &Value) -> String {
 }
 
 fn navigation(document: &Value) -> String {
-    let mut written =
-        "<nav aria-label=\"Contents\">\n<ul>\n<li><a href=\"#introduction\">Introduction</a></li>\n</ul>\n".to_owned();
+    let mut written = "<nav aria-label=\"Contents\">\n<ul>\n<li><a href=\"#introduction\">Introduction</a></li>\n\
+         <li><a href=\"#scopes\">Scopes</a></li>\n</ul>\n"
+        .to_owned();
     for (name, _, operations) in by_tag(document) {
         written += &format!("<strong><a href=\"#tag-{0}\">{0}</a></strong>\n<ul>\n", escaped(name));
         for operation in operations {
@@ -50,6 +52,21 @@ fn navigation(document: &Value) -> String {
         written += "</ul>\n";
     }
     written + "<strong><a href=\"#schemas\">Schemas</a></strong>\n</nav>\n"
+}
+
+/// What each scope lets an access token do.
+fn scopes(document: &Value) -> String {
+    let flow = &document["components"]["securitySchemes"]["oauth2"]["flows"]["clientCredentials"];
+    let rows: String = members(flow, "scopes")
+        .map(|(name, meaning)| {
+            format!(
+                "<tr><td><code>{}</code></td><td>{}</td></tr>\n",
+                escaped(name),
+                inline(meaning.as_str().unwrap_or_default())
+            )
+        })
+        .collect();
+    format!("<h2 id=\"scopes\">Scopes</h2>\n<table>\n<tr><th>Scope</th><th>Meaning</th></tr>\n{rows}</table>\n")
 }
 
 /// One operation.
@@ -209,6 +226,15 @@ mod tests {
         }
         // Lambda's answers are below 6 MB; a reader waits for less.
         assert!(html.len() < 1_500_000, "{}", html.len());
+    }
+
+    #[test]
+    fn every_scope_stands_on_the_page_with_its_meaning() {
+        let html = content(&document());
+        let (_, table) = html.split_once("<h2 id=\"scopes\">").expect("it has its place");
+        let (table, _) = table.split_once("</table>").expect("a table");
+        assert_eq!(table.matches("<td><code>").count(), 30);
+        assert!(table.contains("<td><code>integrations.remove</code></td><td>Remove webhooks"));
     }
 
     #[test]

@@ -61,6 +61,14 @@ async fn a_secret_is_shown_again_for_ten_minutes_and_not_later(suite: Arc<Suite>
             _ => asked.about.clone(),
         };
         assert_eq!(problem["properties"]["id"], made, "{wanted:?}");
+        let detail = text(&problem, "detail");
+        let call = match wanted {
+            Wanted::Application => format!("`POST …/application/{made}/secret`"),
+            Wanted::ClientSecret => format!("`DELETE …/application/{{clientId}}/secret/{made}`"),
+            Wanted::Link => "with a new key".to_owned(),
+            _ => format!("`POST …/webhook/{made}/secret`"),
+        };
+        assert!(detail.contains(&call), "{wanted:?}: {detail}");
         // Another body is another request, whatever the time.
         asked.with_body(&entity, "key", &asked.other).refused(409, "idempotency-conflict").await;
     }

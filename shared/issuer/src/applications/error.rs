@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{client_key::MAX_KEYS, client_secret::MAX_SECRETS, new_application::MAX_APPLICATIONS};
 use auth::Scopes;
-use base::Time;
+use base::{ClientSecretId, Time};
 use problem::{Problem, ProblemKind};
 use storage::{OnceError, SecretError, TableError};
 
@@ -136,9 +136,39 @@ impl From<ApplicationError> for Problem {
                 );
                 Self::new(ProblemKind::TooManyCredentials, detail).with_retry_after(seconds)
             }
-            ApplicationError::Once(error) => error.into(),
+            ApplicationError::Once(error) => error.into_problem(another_secret),
             ApplicationError::Pepper(error) => error.into(),
             ApplicationError::Table(error) => error.into(),
         }
+    }
+}
+
+/// How a client gets another secret that has lost the one which its request made: with an application, or beside others.
+fn another_secret(made: &str) -> String {
+    if ClientSecretId::parse(made).is_some() {
+        let end = format!("`DELETE …/application/{{clientId}}/secret/{made}` ends this one");
+        format!(
+            "the application has got the secret {made}; `POST …/application/{{clientId}}/secret` with a new key gives it another one, and {end}"
+        )
+    } else {
+        format!("the application {made} exists; `POST …/application/{made}/secret` gives it another secret")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{Time, testing::CountingRandom};
+
+    #[test]
+    fn a_client_that_lost_a_secret_is_told_the_call_that_gives_another() {
+        let said = |id: String| Problem::from(ApplicationError::Once(OnceError::SecretOver { id })).detail;
+        assert!(said("appX".to_owned()).contains("`POST …/application/appX/secret` gives it another secret"));
+        let secret = ClientSecretId::new(Time::from_millis(0), &CountingRandom::default());
+        let beside = said(secret.to_string());
+        assert!(
+            beside.contains(&format!("`DELETE …/application/{{clientId}}/secret/{secret}` ends this one")),
+            "{beside}"
+        );
     }
 }

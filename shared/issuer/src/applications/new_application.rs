@@ -13,7 +13,7 @@ use super::{
 };
 use auth::{Entities, EntityId, NotAnEntity, Scope, Scopes};
 use base::{Random, Time, random};
-use problem::{JsonBody, Problem, Violations};
+use problem::{JsonBody, Problem, Violations, near::MAX_COMPARED};
 use storage::{SecretBytes, SecretText};
 
 /// How many applications an entity may have: one answer lists them.
@@ -178,9 +178,14 @@ fn scopes(list: &[String], violations: &mut Violations) -> Scopes {
         violations.add("scopes", "must have an element at least");
     }
     let mut known = Vec::new();
+    let mut compared = 0;
     for (position, name) in list.iter().enumerate() {
         match Scope::parse(name) {
             Some(scope) => known.push(scope),
+            None if compared < MAX_COMPARED => {
+                compared += 1;
+                violations.add(format!("scopes[{position}]"), Scope::none_is(name));
+            }
             None => violations.add(format!("scopes[{position}]"), "must be one of the service's scopes"),
         }
     }

@@ -11,6 +11,14 @@ use base::{Time, audit::Notes};
 use problem::{JsonBody, Problem};
 use storage::Written;
 
+/// What a change leaves as it is, and what to do instead: a token must not gain rights by a change of its application.
+const FIXED: [(&str, &str); 4] = [
+    ("scopes", "cannot be changed; make another application with the scopes that it is to have"),
+    ("managingEntities", "cannot be changed; make another application for the managing entities that it is to act for"),
+    ("mayPublish", "cannot be changed here; the operator of the service gives this right, and takes it"),
+    ("publicKeys", "cannot be changed here; add one with `POST …/application/{clientId}/key`"),
+];
+
 /// A change as an application's owner asks for it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Renaming {
@@ -28,6 +36,9 @@ impl Renaming {
         let name = name.and_then(|text: String| body.violations.note("name", checked_name(&text)));
         let version = body.optional::<NonZeroU64>("version", "the version that was read, an integer of at least 1");
         published::take(&mut body, owner);
+        for (name, why) in FIXED {
+            body.refuse(name, why);
+        }
         body.finish()?;
         Ok(Self { name, version: version.map(NonZeroU64::get) })
     }
@@ -83,5 +94,14 @@ mod tests {
         let fields: Vec<_> = problem.properties["violations"].as_array().into_iter().flatten().collect();
         let fields: Vec<_> = fields.iter().filter_map(|violation| violation["field"].as_str()).collect();
         assert_eq!(fields, ["name", "version", "ownerType", "ownerIdentifier", "scopes"]);
+    }
+
+    #[test]
+    fn what_cannot_be_changed_is_refused_with_what_to_do_instead() {
+        let problem = read(r#"{"mayPublish":true,"scopes":["mcp.read"],"managingEntities":[],"publicKeys":[]}"#);
+        let list = problem.expect_err("refused").properties["violations"].clone();
+        let said: Vec<_> =
+            list.as_array().into_iter().flatten().map(|violation| violation["message"].clone()).collect();
+        assert_eq!(said, FIXED.map(|(_, why)| why));
     }
 }

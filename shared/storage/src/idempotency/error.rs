@@ -32,26 +32,34 @@ pub enum OnceError {
     Table(#[from] TableError),
 }
 
-impl From<OnceError> for Problem {
-    fn from(error: OnceError) -> Self {
-        match error {
-            OnceError::Conflict => {
+impl OnceError {
+    /// The Problem. Where the first answer shows a secret, `another` says how a client that lost it gets another one, by
+    /// the identifier of what its request made.
+    pub fn into_problem(self, another: impl FnOnce(&str) -> String) -> Problem {
+        match self {
+            Self::Conflict => {
                 let detail = "This Idempotency-Key was sent before with another body; use a new key for a new request.";
-                Self::new(ProblemKind::IdempotencyConflict, detail)
+                Problem::new(ProblemKind::IdempotencyConflict, detail)
             }
-            OnceError::SecretOver { id } => {
+            Self::SecretOver { id } => {
                 let minutes = SECRET_REPEATED.as_secs() / 60;
                 let detail = format!(
                     "This request was carried out when its Idempotency-Key first came, and is not carried out again. Its \
-                     answer shows a secret, which is repeated for {minutes} minutes only. If you do not have it, ask for \
-                     another one with a new key; `properties.id` names what this request made."
+                     answer shows a secret, which is repeated for {minutes} minutes only. If you do not have it: {}.",
+                    another(&id)
                 );
-                Self::new(ProblemKind::SecretNotRepeated, detail).with_property("id", id)
+                Problem::new(ProblemKind::SecretNotRepeated, detail).with_property("id", id)
             }
-            OnceError::Overtaken => Self::unavailable(error),
-            OnceError::Answer(error) => Self::internal(error),
-            OnceError::Seal(error) => error.into(),
-            OnceError::Table(error) => error.into(),
+            Self::Overtaken => Problem::unavailable(self),
+            Self::Answer(error) => Problem::internal(error),
+            Self::Seal(error) => error.into(),
+            Self::Table(error) => error.into(),
         }
+    }
+}
+
+impl From<OnceError> for Problem {
+    fn from(error: OnceError) -> Self {
+        error.into_problem(|_| "ask for another one with a new key".to_owned())
     }
 }

@@ -24,8 +24,6 @@ pub struct Filters {
     pub created_to: Option<Time>,
 }
 
-const TIME: &str = "a time in RFC 3339, in UTC or with an offset, such as 2026-11-20T09:45:00.123Z";
-
 impl Filters {
     /// Takes the filters from a query, which notes their violations.
     pub fn take(query: &mut Query<'_>) -> Self {
@@ -37,8 +35,8 @@ impl Filters {
         });
         let webhook = query.optional("webhookIdentifier", "the identifier of a webhook", WebhookId::parse);
         let event = query.optional("eventIdentifier", "the identifier of an event", EventId::parse);
-        let created_from = query.optional("createdFrom", TIME, Time::of_client);
-        let created_to = query.optional("createdTo", TIME, Time::of_client);
+        let created_from = query.optional_time("createdFrom");
+        let created_to = query.optional_time("createdTo");
         if created_from.zip(created_to).is_some_and(|(from, to)| from > to) {
             query.violations.add("createdTo", "must not be before createdFrom");
         }

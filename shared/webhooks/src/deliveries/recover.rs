@@ -22,7 +22,6 @@ use storage::{Answered, Answers, Once, TableError};
 /// recovered, too.
 const MAX_COUNT: usize = 10_000;
 
-const TIME: &str = "must be a time in RFC 3339, in UTC or with an offset, such as 2026-11-20T09:45:00.123Z";
 const KINDS: &str = "must be failed, waiting or both";
 
 /// Recovers deliveries.
@@ -158,12 +157,14 @@ fn nothing_to_recover(RecoveryScope { since, until, include }: RecoveryScope, an
     const WAITS: &str = "waits for longer than a minute (what is due sooner needs no recovery)";
     let (none, other) = match include {
         Include::Both => (format!("{FAILED}, and none {WAITS}"), ""),
-        Include::Failed => {
-            (FAILED.to_owned(), "Some wait for their next attempt: include waiting ones to have them now.")
-        }
-        Include::Waiting => {
-            (WAITS.to_owned(), "Some have failed or were cancelled: include failed ones to have them again.")
-        }
+        Include::Failed => (
+            FAILED.to_owned(),
+            "Some wait for their next attempt: ask with `\"include\": \"waiting\"` to have them now.",
+        ),
+        Include::Waiting => (
+            WAITS.to_owned(),
+            "Some have failed or were cancelled: ask with `\"include\": \"failed\"` to have them again.",
+        ),
     };
     let none = format!("No delivery to this webhook that was made from {since} on and before {until} {none}.");
     if any_other { format!("{none} {other}") } else { none }
@@ -173,17 +174,15 @@ impl RecoveryScope {
     /// Reads the scope in a request's body. It ends now at the latest, since only deliveries that exist are recovered.
     pub fn read(body: &[u8], now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
-        let since = body.required::<String>("since", "a time");
-        let until = body.optional::<String>("until", "a time");
+        let since = body.required_time("since");
+        let has_until = body.has("until");
+        let until = body.optional_time("until");
         let include = body.optional::<String>("include", "failed, waiting or both");
-        let given = until.is_some();
         let violations = &mut body.violations;
-        let since = since.and_then(|text| violations.note("since", Time::of_client(&text).ok_or(TIME)));
-        let until = until.and_then(|text| violations.note("until", Time::of_client(&text).ok_or(TIME)));
         let include = include.and_then(|name| violations.note("include", Include::parse(&name).ok_or(KINDS)));
         match (since, until) {
             (Some(since), Some(until)) if since >= until => violations.add("until", "must be after since"),
-            (Some(since), None) if !given && since >= now => violations.add("since", "must be in the past"),
+            (Some(since), None) if !has_until && since >= now => violations.add("since", "must be in the past"),
             _ => {}
         }
         let since = body.finish_with(since)?;
@@ -222,7 +221,7 @@ mod tests {
     fn every_violation_is_listed_with_its_field() {
         for (body, expected) in [
             ("{}", vec!["since"]),
-            (r#"{"since":"yesterday","until":5,"more":1}"#, vec!["until", "since", "more"]),
+            (r#"{"since":"yesterday","until":5,"more":1}"#, vec!["since", "until", "more"]),
             (r#"{"since":null}"#, vec!["since"]),
             (r#"{"since":"2026-11-20T09:45:00Z"}"#, vec!["since"]),
             (r#"{"since":"2026-11-20T09:40:00Z","until":"2026-11-20T09:40:00Z"}"#, vec!["until"]),
@@ -253,8 +252,8 @@ mod tests {
         for include in [Include::Failed, Include::Waiting, Include::Both] {
             assert!(said(include, false).contains(range), "{}", said(include, false));
         }
-        assert!(said(Include::Failed, true).contains("include waiting"));
-        assert!(!said(Include::Failed, false).contains("include waiting"));
-        assert!(said(Include::Waiting, true).contains("include failed"));
+        assert!(said(Include::Failed, true).contains("`\"include\": \"waiting\"`"));
+        assert!(!said(Include::Failed, false).contains("`\"include\": \"waiting\"`"));
+        assert!(said(Include::Waiting, true).contains("`\"include\": \"failed\"`"));
     }
 }

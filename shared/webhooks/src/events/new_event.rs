@@ -26,6 +26,9 @@ impl<'a> NewEvent<'a> {
     ) -> Result<Self, Problem> {
         let mut members = JsonBody::read(body)?;
         let (kind, data) = (members::kind(&mut members), members::data(&mut members));
+        for name in ["id", "timestamp", "managingEntityIdentifier"] {
+            members.refuse(name, "is set by the service when it publishes the event; leave it out");
+        }
         let key = members.violations.note("Idempotency-Key", key);
         let ((kind, data), key) = members.finish_with(kind.zip(data).zip(key))?;
         let once = key.map(|key| Once::of_publication(sender, key, body));
@@ -58,6 +61,15 @@ mod tests {
         );
         assert_eq!(fields(None, "{}"), ["type", "data"]);
         assert_eq!(fields(None, r#"{"type":"booking.created","data":null}"#), ["data"]);
+    }
+
+    #[test]
+    fn what_the_service_sets_itself_is_refused_with_that_reason() {
+        let body = br#"{"type":"booking.created","data":{},"timestamp":"2026-11-20T09:45:00Z"}"#;
+        let problem = NewEvent::read(body, Ok(None), SENDER).expect_err("refused");
+        let violation = &problem.properties["violations"][0];
+        assert_eq!(violation["field"], "timestamp");
+        assert!(violation["message"].as_str().is_some_and(|message| message.starts_with("is set by the service")));
     }
 
     #[test]

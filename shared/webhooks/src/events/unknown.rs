@@ -1,52 +1,35 @@
 //! What is said to a client that names a type of event, or a group of types, which the catalogue does not have: the
 //! text, what it may have meant, and where all types are listed.
 
-use std::{cmp::Reverse, collections::BTreeSet};
-
 use super::{catalogue, group};
 use auth::EntityId;
-
-/// How many names a message suggests.
-const SUGGESTED: usize = 3;
-/// In percent of the pairs of letters. Names that share fewer are unlike.
-const ALIKE: u32 = 50;
-/// More characters than a name has. A longer text is compared with no name, and not repeated to its end.
-const MAX_LENGTH: usize = 60;
+use problem::near;
 
 /// The message on a text that is no type of the catalogue.
 pub fn no_type(given: &str) -> String {
-    let types = catalogue::all().iter().map(|known| known.value.to_owned());
-    let what = "must be the key of an event type of the catalogue";
-    message(what, given, &nearest(given, types), "…/webhook/event/list")
+    let what = if group::exists(given) {
+        "must be the key of one event type of the catalogue, not of a group"
+    } else {
+        "must be the key of an event type of the catalogue"
+    };
+    near::none_of(what, given, types(), "all types are listed at …/webhook/event/list")
 }
 
 /// The message on a text that is neither a type nor a group of the catalogue, for a client of this entity.
 pub fn no_type_or_group(given: &str, entity: &EntityId) -> String {
-    let types = catalogue::all().iter().map(|known| known.value.to_owned());
-    let near = nearest(given, types.chain(group::all()));
-    let what = "must be the key of an event type of the catalogue, or a group of it such as booking.*";
-    message(what, given, &near, &format!("/api/managing-entity/{entity}/webhook/event/list"))
-}
-
-fn message(what: &str, given: &str, near: &[String], address: &str) -> String {
-    let given = match given.char_indices().nth(MAX_LENGTH) {
-        Some((end, _)) => format!("{}…", &given[..end]),
-        None => given.to_owned(),
-    };
-    let near = if near.is_empty() { String::new() } else { format!("; near it: {}", near.join(", ")) };
-    format!("{what}, and `{given}` is none{near}; all types are listed at {address}")
-}
-
-/// The names that are most like a text, the nearest first, in any case of its letters.
-fn nearest(given: &str, names: impl Iterator<Item = String>) -> Vec<String> {
-    if given.chars().nth(MAX_LENGTH).is_some() {
-        return Vec::new();
+    if given == EVERY {
+        return format!("is no type: leave the list empty, `[]`, where `{EVERY}` is to mean every type");
     }
-    let given = given.to_lowercase();
-    let likeness = |name: &str| (strsim::sorensen_dice(&given, name) * 100.0) as u32;
-    let alike: BTreeSet<_> =
-        names.map(|name| (Reverse(likeness(&name)), name)).filter(|(likeness, _)| likeness.0 >= ALIKE).collect();
-    alike.into_iter().take(SUGGESTED).map(|(_, name)| name).collect()
+    let what = "must be the key of an event type of the catalogue, or a group of it such as booking.*";
+    let all = format!("all types are listed at /api/managing-entity/{entity}/webhook/event/list");
+    near::none_of(what, given, types().chain(group::all()), &all)
+}
+
+/// What other services of this kind take for every type.
+const EVERY: &str = "*";
+
+fn types() -> impl Iterator<Item = String> {
+    catalogue::all().iter().map(|known| known.value.to_owned())
 }
 
 #[cfg(test)]
@@ -79,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_text_that_is_like_nothing_is_named_alone() {
-        for given in ["x", "", "*", "nope", "ünïcødé", "{\"a\":1}"] {
+        for given in ["x", "", "nope", "ünïcødé", "{\"a\":1}"] {
             assert!(no_type_or_group(given, &entity()).contains(&format!("`{given}` is none; all types")), "{given}");
         }
     }
@@ -92,12 +75,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_and_compared_with_nothing() {
-        let longest = catalogue::all().iter().map(|known| known.value.len()).max().expect("there are types");
-        assert!(longest + ".*".len() < MAX_LENGTH);
-        let message = no_type_or_group(&"booking.created".repeat(10_000), &entity());
-        assert!(message.len() < 300 && message.contains("…`") && !message.contains("near it"), "{message}");
-        let message = no_type_or_group(&"é".repeat(10_000), &entity());
-        assert!(message.contains("é…`"), "{message}");
+    fn a_star_for_every_type_is_told_what_means_every_type_here() {
+        assert!(no_type_or_group("*", &entity()).contains("leave the list empty, `[]`"));
+    }
+
+    #[test]
+    fn no_type_is_too_long_to_be_compared() {
+        for known in catalogue::all() {
+            assert_eq!(near::nearest(known.value, types()).first().map(String::as_str), Some(known.value));
+        }
     }
 }

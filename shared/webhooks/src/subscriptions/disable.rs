@@ -92,6 +92,7 @@ impl Disabler {
         let change = Change::of(key(entity.id(), webhook))
             .set("enabled", false)
             .set("disabledReason", reason.as_str())
+            .set("disabledDate", now)
             .set("lastUpdate", now)
             .add("version", 1_u32)
             .only_if(is("enabled", true))

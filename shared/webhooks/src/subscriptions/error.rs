@@ -61,9 +61,22 @@ impl From<WebhookError> for Problem {
             }
             WebhookError::Invalid(violations) => Self::invalid(violations),
             WebhookError::NeverStill => Self::unavailable(error),
-            WebhookError::Once(error) => error.into(),
+            WebhookError::Once(error) => error.into_problem(|webhook| {
+                format!("the webhook {webhook} exists; `POST …/webhook/{webhook}/secret` gives it another secret")
+            }),
             WebhookError::Sealing(error) => error.into(),
             WebhookError::Table(error) => error.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_lost_a_signing_secret_is_told_the_call_that_gives_another() {
+        let problem = Problem::from(WebhookError::Once(OnceError::SecretOver { id: "whk_1".to_owned() }));
+        assert!(problem.detail.contains("`POST …/webhook/whk_1/secret` gives it another secret"), "{}", problem.detail);
     }
 }

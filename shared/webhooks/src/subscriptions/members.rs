@@ -8,11 +8,9 @@ use super::{endpoint::Part, masked::Headers};
 use crate::events::{catalogue, group, unknown};
 use auth::EntityId;
 use outbound::AddressRules;
-use problem::{JsonBody, Violations};
+use problem::{JsonBody, Violations, near::MAX_COMPARED};
 
 const MAX_NAME_LENGTH: usize = 200;
-/// How many unknown types are compared with the whole catalogue, which takes a millisecond each.
-const MAX_COMPARED: usize = 10;
 
 /// The members of a webhook in a body; a member that is not there is absent.
 #[derive(Default, Clone, PartialEq, Eq)]
@@ -84,7 +82,7 @@ impl About {
         }
     }
 
-    fn member<T: DeserializeOwned>(self, body: &mut JsonBody<'_>, name: &str, what: &str) -> Option<T> {
+    fn member<T: DeserializeOwned>(self, body: &mut JsonBody<'_>, name: &'static str, what: &str) -> Option<T> {
         match self {
             Self::New => body.required(name, what),
             Self::Existing => body.optional(name, what),

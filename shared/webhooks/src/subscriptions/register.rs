@@ -6,7 +6,6 @@ use super::{
     masked::Headers,
     members::{About, Members},
     secret::SigningSecret,
-    standing::Standing,
     store::Webhooks,
     webhook::{Webhook, WebhookView},
 };
@@ -67,6 +66,7 @@ impl NewWebhook {
     fn into_webhook(self, endpoint: KeptEndpoint, owner: EntityId, id: WebhookId, now: Time) -> Webhook {
         Webhook {
             created_date: now,
+            disabled_date: (!self.enabled).then_some(now),
             disabled_reason: None,
             enabled: self.enabled,
             event_list: self.event_list,
@@ -109,7 +109,7 @@ impl Registration {
         let webhook = new.into_webhook(endpoint, entity.id().clone(), id, now);
         let secret = SigningSecret::new(&*self.random);
         let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), &webhook.id);
-        let view = webhook.view(Standing::default(), now).with_secret(secret.reveal());
+        let view = webhook.view(None, now).with_secret(secret.reveal());
         let record = self.answers.record(once, &view, &webhook.id, now).await?;
         self.webhooks.add(entity, &webhook, sealed, record).await?;
         tracing::info!(webhookId = %webhook.id, entity = %entity.id(), "made a webhook");
@@ -151,7 +151,7 @@ impl Registration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::catalogue;
+    use crate::{events::catalogue, subscriptions::breaker::HealthItem};
     use base::testing::CountingRandom;
 
     fn kept(url: &str, headers: Headers) -> KeptEndpoint {
@@ -200,8 +200,15 @@ mod tests {
         };
         let (endpoint, id) = (kept(&quotes(2_048), headers), WebhookId::new(now, &random));
         let webhook = NewWebhook::of(members).expect("complete").into_webhook(endpoint, entity, id, now);
-        let webhook = Webhook { disabled_reason: Some("x".repeat(100)), ..webhook };
-        let list: Vec<_> = (0..MAX_WEBHOOKS + 5).map(|_| webhook.view(Standing::default(), now)).collect();
+        let webhook = Webhook {
+            enabled: false,
+            disabled_date: Some(now),
+            disabled_reason: Some("x".repeat(100)),
+            previous_secret_ends: Some(Time::from_millis(1)),
+            ..webhook
+        };
+        let health = HealthItem { failures_in_row: u32::MAX, failing_since: Some(now), ..HealthItem::default() };
+        let list: Vec<_> = (0..MAX_WEBHOOKS + 5).map(|_| webhook.view(Some(&health), now)).collect();
         let answer = serde_json::to_string(&serde_json::to_string(&list).expect("JSON")).expect("JSON");
         assert!(answer.len() < MAX_ANSWER, "{}", answer.len());
     }

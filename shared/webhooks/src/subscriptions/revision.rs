@@ -51,9 +51,11 @@ pub fn change(
     if of_version {
         change = change.only_if(is("version", read.version));
     }
-    if *enabled == Some(true) {
+    match *enabled {
         // The reason of the service is obsolete once the owner has enabled the webhook.
-        change = change.remove("disabledReason");
+        Some(true) => change = change.remove("disabledReason").remove("disabledDate"),
+        Some(false) if read.enabled => change = change.set("disabledDate", now),
+        _ => {}
     }
     let change = with_part(change, ["eventUrl", "sealedEventUrl"], endpoint.url.as_ref())?;
     let change = with_part(change, ["headers", "sealedHeaders"], endpoint.headers.as_ref())?;
@@ -167,10 +169,23 @@ mod tests {
     #[test]
     fn only_enabling_takes_the_reason_away() {
         let set = |enabled: bool| unchanged().set("enabled", enabled).set("lastUpdate", NOW);
-        let enabling = set(true).remove("disabledReason").add("version", 1_u32).only_if(is("enabled", false));
+        let enabling = set(true)
+            .remove("disabledReason")
+            .remove("disabledDate")
+            .add("version", 1_u32)
+            .only_if(is("enabled", false));
         assert_eq!(change(Members { enabled: Some(true), ..Members::default() }, false), enabling);
         let disabling = set(false).add("version", 1_u32).only_if(is("enabled", false));
         assert_eq!(change(Members { enabled: Some(false), ..Members::default() }, false), disabling);
+    }
+
+    #[test]
+    fn a_webhook_that_is_disabled_while_it_is_enabled_gets_the_date() {
+        let enabled = Webhook { enabled: true, ..webhook() };
+        let members = Members { enabled: Some(false), ..Members::default() };
+        let change = super::change(&enabled, &members, &EndpointChange::default(), false, NOW).expect("written");
+        let expected = unchanged().set("enabled", false).set("lastUpdate", NOW).set("disabledDate", NOW);
+        assert_eq!(change, expected.add("version", 1_u32).only_if(is("enabled", true)));
     }
 
     #[test]

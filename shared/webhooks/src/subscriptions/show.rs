@@ -3,7 +3,6 @@
 use super::{
     error::WebhookError,
     health::Healths,
-    standing::Standing,
     stats::{Stats, WebhookStats},
     store::Webhooks,
     webhook::{Webhook, WebhookView},
@@ -35,13 +34,13 @@ impl Showing {
     /// Shows a webhook.
     pub async fn one(&self, entity: &AuthorizedEntity, id: &WebhookId, now: Time) -> Result<WebhookView, WebhookError> {
         let (found, health) = tokio::try_join!(self.webhooks.find(entity, id), self.healths.find(entity, id))?;
-        Ok(found.ok_or(WebhookError::NotFound)?.webhook.view(Standing::of(health.as_ref()), now))
+        Ok(found.ok_or(WebhookError::NotFound)?.webhook.view(health.as_ref(), now))
     }
 
     /// Shows all webhooks of an entity, the oldest first.
     pub async fn all(&self, entity: &AuthorizedEntity, now: Time) -> Result<Vec<WebhookView>, WebhookError> {
         let (found, healths) = tokio::try_join!(self.webhooks.of(entity), self.healths.of(entity))?;
-        Ok(found.iter().map(|webhook| webhook.view(Standing::of(healths.get(&webhook.id)), now)).collect())
+        Ok(found.iter().map(|webhook| webhook.view(healths.get(&webhook.id), now)).collect())
     }
 
     /// Shows the statistics of a webhook's attempts.
@@ -63,6 +62,6 @@ impl Showing {
         now: Time,
     ) -> Result<WebhookView, TableError> {
         let health = self.healths.find(entity, &webhook.id).await?;
-        Ok(webhook.view(Standing::of(health.as_ref()), now))
+        Ok(webhook.view(health.as_ref(), now))
     }
 }

@@ -16,6 +16,8 @@ pub enum DeliveryState {
     Failing,
     /// The last attempts never completed, and deliveries wait for a probe.
     Paused,
+    /// The webhook is disabled, so that nothing is sent to it.
+    Disabled,
 }
 
 /// How a webhook stands.
@@ -23,25 +25,39 @@ pub enum DeliveryState {
 #[serde(rename_all = "camelCase")]
 pub struct Standing {
     delivery_state: DeliveryState,
+    /// When the first attempt after the last success failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failing_since: Option<Time>,
+    /// Attempts that failed since the last that succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failures_in_row: Option<u32>,
     /// The same in the words of earlier releases, of which `open` reads as if all were well. It goes with version 3.0
     /// of the contract.
     health: Health,
-    /// The end of the pause. A time that is over means that a probe is due or under way.
+    /// The end of the pause of a webhook that is enabled. A time that is over means that a probe is due or under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     paused_until: Option<Time>,
 }
 
 impl Standing {
-    /// The standing of a webhook with this health. The table keeps no health of a webhook that is healthy.
-    pub fn of(health: Option<&HealthItem>) -> Self {
-        let Some(item) = health else { return Self::default() };
-        let health = item.health();
+    /// The standing of a webhook that is enabled or not, with this health. The table keeps no health of a webhook that is
+    /// healthy.
+    pub fn of(enabled: bool, item: Option<&HealthItem>) -> Self {
+        let health = item.map(HealthItem::health).unwrap_or_default();
         let delivery_state = match health {
+            _ if !enabled => DeliveryState::Disabled,
             Health::Healthy => DeliveryState::Active,
             Health::Failing => DeliveryState::Failing,
             Health::Open => DeliveryState::Paused,
         };
-        Self { delivery_state, health, paused_until: item.open_until }
+        let failing = item.filter(|item| item.failures_in_row > 0);
+        Self {
+            delivery_state,
+            failing_since: failing.and_then(|item| item.failing_since),
+            failures_in_row: failing.map(|item| item.failures_in_row),
+            health,
+            paused_until: item.and_then(|item| item.open_until).filter(|_| enabled),
+        }
     }
 }
 
@@ -52,12 +68,24 @@ mod tests {
 
     #[test]
     fn a_paused_webhook_says_until_when_in_words_of_today_and_of_before() {
-        let shown = |health: Option<&HealthItem>| serde_json::to_value(Standing::of(health)).expect("JSON");
+        let shown = |health: Option<&HealthItem>| serde_json::to_value(Standing::of(true, health)).expect("JSON");
         assert_eq!(shown(None), json!({ "deliveryState": "active", "health": "healthy" }));
         let failing = HealthItem { failing: true, ..HealthItem::default() };
         assert_eq!(shown(Some(&failing)), json!({ "deliveryState": "failing", "health": "failing" }));
         let open = HealthItem { open_until: Some(Time::from_millis(1_795_167_900_123)), ..failing };
         let until = "2026-11-20T09:45:00.123Z";
         assert_eq!(shown(Some(&open)), json!({ "deliveryState": "paused", "health": "open", "pausedUntil": until }));
+    }
+
+    #[test]
+    fn a_disabled_webhook_is_neither_active_nor_paused_and_its_failures_stay_known() {
+        let shown = |health: Option<&HealthItem>| serde_json::to_value(Standing::of(false, health)).expect("JSON");
+        assert_eq!(shown(None), json!({ "deliveryState": "disabled", "health": "healthy" }));
+        let since = Time::from_millis(1_795_167_900_123);
+        let item = HealthItem { failures_in_row: 7, failing_since: Some(since), ..HealthItem::default() };
+        let open = HealthItem { open_until: Some(since), ..item };
+        let expected =
+            json!({ "deliveryState": "disabled", "health": "open", "failuresInRow": 7, "failingSince": since });
+        assert_eq!(shown(Some(&open)), expected);
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    breaker::HealthItem,
     endpoint::{KeptEndpoint, SealContext},
     secret::RevealedSecret,
     standing::Standing,
@@ -18,6 +19,9 @@ use base::{Time, WebhookId};
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
     pub(crate) created_date: Time,
+    /// When it was disabled; absent while it is enabled, and where a former release disabled it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) disabled_date: Option<Time>,
     /// Why the service disabled it; absent while it is enabled or when its owner disabled it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) disabled_reason: Option<String>,
@@ -59,6 +63,8 @@ pub(super) fn key(entity: &EntityId, webhook: &WebhookId) -> (String, String) {
 pub struct WebhookView {
     created_date: Time,
     #[serde(skip_serializing_if = "Option::is_none")]
+    disabled_date: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     disabled_reason: Option<String>,
     enabled: bool,
     event_list: Vec<String>,
@@ -91,16 +97,18 @@ impl Webhook {
                 || self.event_list.iter().any(|wanted| wanted == kind || group::has(wanted, kind)))
     }
 
-    /// The webhook as its owner sees it at this moment, without a secret.
-    pub fn view(&self, standing: Standing, now: Time) -> WebhookView {
+    /// The webhook with this health as its owner sees it at this moment, without a secret.
+    pub fn view(&self, health: Option<&HealthItem>, now: Time) -> WebhookView {
         WebhookView {
             created_date: self.created_date,
+            // A former release enables a webhook without taking the date away.
+            disabled_date: self.disabled_date.filter(|_| !self.enabled),
             disabled_reason: self.disabled_reason.clone(),
             enabled: self.enabled,
             event_list: self.event_list.clone(),
             event_url: self.endpoint.shown_url(),
             headers: self.endpoint.shown_headers(),
-            standing,
+            standing: Standing::of(self.enabled, health),
             id: self.id.clone(),
             last_update: self.last_update,
             name: self.name.clone(),
@@ -136,6 +144,7 @@ pub(super) mod tests {
         let now = Time::from_millis(1_795_167_900_123);
         Webhook {
             created_date: now,
+            disabled_date: Some(now),
             disabled_reason: Some("The endpoint answered 410 Gone.".into()),
             enabled: false,
             event_list: Vec::new(),

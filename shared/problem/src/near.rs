@@ -1,0 +1,89 @@
+//! Names that are like the one that a client wrote, for the messages that refuse it.
+
+use std::{cmp::Reverse, collections::BTreeSet};
+
+/// How many unknown names of one request are compared with the known ones: a whole catalogue takes a millisecond.
+pub const MAX_COMPARED: usize = 10;
+/// How many names a message suggests.
+const SUGGESTED: usize = 3;
+/// In percent of the pairs of letters. Names that share fewer are unlike.
+const ALIKE: u32 = 50;
+/// More characters than a name has. A longer text is compared with no name, and not repeated to its end.
+const MAX_LENGTH: usize = 60;
+
+/// The names that are most like a text, the nearest first, in any case of the letters.
+pub fn nearest<N: AsRef<str> + Ord>(given: &str, names: impl IntoIterator<Item = N>) -> Vec<N> {
+    if given.chars().nth(MAX_LENGTH).is_some() {
+        return Vec::new();
+    }
+    let given = given.to_lowercase();
+    let likeness = |name: &str| (strsim::sorensen_dice(&given, &name.to_lowercase()) * 100.0) as u32;
+    let names = names.into_iter().map(|name| (Reverse(likeness(name.as_ref())), name));
+    let alike: BTreeSet<_> = names.filter(|(likeness, _)| likeness.0 >= ALIKE).collect();
+    alike.into_iter().take(SUGGESTED).map(|(_, name)| name).collect()
+}
+
+/// The message on a text that is none of these names: what it must be, the text, the names near it, and, as a whole
+/// clause, where all of them are listed.
+pub fn none_of<N: AsRef<str> + Ord>(
+    what: &str,
+    given: &str,
+    names: impl IntoIterator<Item = N>,
+    all_are_listed: &str,
+) -> String {
+    let near = suggestion(&nearest(given, names));
+    let given = match given.char_indices().nth(MAX_LENGTH) {
+        Some((end, _)) => format!("{}…", &given[..end]),
+        None => given.to_owned(),
+    };
+    format!("{what}, and `{given}` is none{near}; {all_are_listed}")
+}
+
+/// The message on a member or parameter that an operation does not know, after those that it knows.
+pub(crate) fn not_known(what: &str, given: &str, known: &[&str]) -> String {
+    let near = nearest(given, known);
+    let hint = match known {
+        [] => String::new(),
+        known if near.is_empty() => format!("; it knows {}", known.join(", ")),
+        _ => suggestion(&near),
+    };
+    format!("is not a {what} that this operation knows{hint}")
+}
+
+fn suggestion<N: AsRef<str>>(near: &[N]) -> String {
+    let near = near.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    if near.is_empty() { near } else { format!("; near it: {near}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMBERS: [&str; 4] = ["name", "eventUrl", "eventList", "headers"];
+
+    #[test]
+    fn the_nearest_name_comes_first_in_any_case_of_the_letters() {
+        for (given, meant) in [("eventurl", "eventUrl"), ("EVENT_LIST", "eventList"), ("header", "headers")] {
+            assert_eq!(nearest(given, MEMBERS).first(), Some(&meant), "{given}");
+        }
+        assert!(nearest("secret", MEMBERS).is_empty());
+        let names = || (0..20).map(|number| format!("eventUrl{number}"));
+        assert_eq!(nearest("eventUrl", names()).len(), SUGGESTED);
+    }
+
+    #[test]
+    fn a_name_that_is_not_known_comes_with_those_near_it_or_else_with_all() {
+        let said = |given| not_known("member", given, &["type", "data"]);
+        assert_eq!(said("eventType"), "is not a member that this operation knows; near it: type");
+        assert_eq!(said("payload"), "is not a member that this operation knows; it knows type, data");
+        assert_eq!(not_known("member", "payload", &[]), "is not a member that this operation knows");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_and_compared_with_nothing() {
+        let long = "eventUrl".repeat(10_000);
+        assert!(nearest(&long, MEMBERS).is_empty());
+        let message = none_of("must be a member", &"é".repeat(10_000), MEMBERS, "there are four");
+        assert_eq!(message, format!("must be a member, and `{}…` is none; there are four", "é".repeat(MAX_LENGTH)));
+    }
+}

@@ -1,0 +1,54 @@
+//! Times in requests, with one message for all of them.
+
+use base::Time;
+
+const FORM: &str = "must be a time in RFC 3339 that ends with `Z` or an offset, such as 2026-11-20T09:45:00.123Z";
+
+/// A time in a body, whatever JSON it came as.
+///
+/// # Errors
+/// The fault, as the second half of a sentence that begins with the field's name.
+pub(crate) fn of_body(value: &str) -> Result<Time, &'static str> {
+    let text: Option<String> = serde_json::from_str(value).ok();
+    text.and_then(|text| Time::of_client(&text)).ok_or(FORM)
+}
+
+/// A time in a query. There an offset's `+` comes as a space, unless the client has encoded it.
+///
+/// # Errors
+/// As of [`of_body`].
+pub(crate) fn of_query(text: &str) -> Result<Time, String> {
+    Time::of_client(text).ok_or_else(|| match text.rsplit_once(' ') {
+        Some((time, offset)) if Time::of_client(&format!("{time}+{offset}")).is_some() => {
+            format!("{FORM}; its `+` has come as a space: write it as `%2B` in a query")
+        }
+        _ => FORM.to_owned(),
+    })
+}
+
+/// The message on a time that is missing.
+pub(crate) fn is_missing() -> String {
+    format!("is missing; it {FORM}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_says_which_form_it_must_have_whatever_came_instead() {
+        for bad in ["1795391258", "null", "\"\"", "\"2026-11-22 23:50:57\"", "\"2026-11-22T23:50:57\"", "[]"] {
+            assert_eq!(of_body(bad), Err(FORM), "{bad}");
+        }
+        assert!(of_body("\"2026-11-22T23:50:57Z\"").is_ok());
+    }
+
+    #[test]
+    fn a_plus_that_came_as_a_space_is_told_from_other_faults() {
+        assert!(of_query("2026-11-22T23:50:00+00:00").is_ok());
+        assert!(of_query("2026-11-22T23:50:00 00:00").expect_err("a space").contains("%2B"));
+        for bad in ["2026-11-22 23:50:00Z", "yesterday", "2026-11-22T23:50:00", " "] {
+            assert_eq!(of_query(bad), Err(FORM.to_owned()), "{bad}");
+        }
+    }
+}
