@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use operator::private_file;
+use base::private_file;
 
 /// The folder, locked: one instance of the service per folder.
 #[derive(Debug)]

@@ -11,7 +11,6 @@ mod gateway;
 mod invoke;
 mod lambda_api;
 mod log_files;
-mod ministack;
 mod open_files;
 mod plan;
 mod ports;
@@ -24,6 +23,7 @@ mod runtime_api;
 mod schedule_pump;
 mod secrets;
 mod service_env;
+mod services;
 mod settings;
 mod shutdown;
 mod start;
@@ -47,7 +47,7 @@ pub struct Arguments {
     /// The folder for table, secrets and logs.
     #[arg(long, env = "DATA", default_value = ".local")]
     data: PathBuf,
-    /// The project's folder, with template.yaml and .venv.
+    /// The project's folder, with template.yaml.
     #[arg(long, default_value = ".")]
     project: PathBuf,
     /// Show no lines for requests, attempts and faults of functions (1 or 0).

@@ -21,7 +21,10 @@ use tokio::{
     time::{self, Instant},
 };
 
-use crate::{aws::REGION, invoke::Invoker, ministack::queue_arn};
+use crate::{
+    aws::{REGION, queue_arn},
+    invoke::Invoker,
+};
 
 /// Receivers that wait, each looking 25 ms after the one before: a message that becomes visible waits 13 ms on average.
 const WAITING_RECEIVERS: u32 = 4;

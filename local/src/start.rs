@@ -18,6 +18,8 @@ use operator::{
     provision::{ProvisionError, publish_signing_key},
     upgrade_data,
 };
+use queue::Queues;
+use secret_store::{Place, SecretStore};
 use serde_json::json;
 use storage::{Secrets as SecretsManager, Table, TableError as WriteError};
 use template::Function;
@@ -25,7 +27,7 @@ use tokio::{net::TcpListener, sync::oneshot, task::JoinError};
 
 use crate::{
     Arguments,
-    aws::{Credentials as AwsCredentials, Endpoints},
+    aws::{ACCOUNT, Credentials as AwsCredentials, Endpoints, REGION, queue_url},
     bundle::{Bundle, ENVIRONMENT, Environment, EnvironmentError},
     callers::Callers,
     data_folder::{DataFolder, DataFolderError, write_private},
@@ -34,7 +36,6 @@ use crate::{
     gateway::Gateway,
     invoke::Invoker,
     lambda_api, log_files,
-    ministack::{self, Ministack, MinistackError, Socket, queue_url, relay},
     plan::{Plan, PlanError},
     ports::{self, Port, PortError, Ports},
     processes::ProcessGroup,
@@ -45,6 +46,7 @@ use crate::{
     schedule_pump::SchedulePump,
     secrets::{DEMO_APPLICATION, PLATFORM_APPLICATION, Secrets, SecretsError},
     service_env::{self, MANAGING_ENTITY, ServiceEnv},
+    services::{self, Services},
     shutdown,
     table::{TABLE_NAME, TableError, TableServer},
     terminal::Terminal,
@@ -69,8 +71,8 @@ pub enum StartError {
     Panic(#[source] JoinError),
     #[error("the template declares no table")]
     NoTable,
-    #[error(transparent)]
-    Ministack(#[from] MinistackError),
+    #[error("a secret cannot be used")]
+    SecretStore(#[from] secret_store::FileError),
     #[error("the table cannot be provided with an index")]
     Index(#[source] WriteError),
     #[error("the table cannot be provided with keys")]
@@ -176,13 +178,10 @@ impl<'a> Start<'a> {
 
     /// The steps of a start.
     async fn everything(self, ports: Ports) -> Result<Running, StartError> {
-        // ministack takes the longest; it comes up while secrets and table are opened.
-        let (services, socket) = self.start_services(ports.services)?;
         let secrets = self.open_secrets()?;
         let (demo, platform) = (secrets.credentials(DEMO_APPLICATION)?, secrets.credentials(PLATFORM_APPLICATION)?);
         let table = self.open_table(ports.table).await?;
-        services.fill().await?;
-        tokio::spawn(services.keep_filled());
+        self.start_services(ports.services)?;
         self.provide(&secrets, &demo, &platform).await?;
         let environments = self.environments()?;
         let invoker = self.start_functions(ports.runtime, &environments);
@@ -199,19 +198,23 @@ impl<'a> Start<'a> {
         if !self.terminal.is_quiet() {
             eprintln!("Requests and attempts (QUIET=1 shows none):\n");
         }
-        Ok(Running { gateway, invoker, _table: table, _socket: socket })
+        Ok(Running { gateway, invoker, _table: table })
     }
 
-    /// Starts ministack, which holds nothing yet, and the relay before it.
-    fn start_services(&self, port: Port) -> Result<(Ministack, Socket), StartError> {
-        let socket = Socket::new(&self.data.scratch(), self.random.as_ref()).map_err(StartError::Processes)?;
-        let (program, scratch) = (&self.plan.programs.hypercorn, self.data.scratch());
-        let process = ministack::start(self.group, program, &scratch, &socket.path, port.address);
-        tokio::spawn(relay::serve(port.listener, socket.path.clone(), self.callers()));
-        let (prefix, queues) = (secrets_prefix(), self.plan.template.queues());
-        let services =
-            Ministack::new(process, socket.path.clone(), self.aws.clone(), prefix, queues, self.data.secrets());
-        Ok((services.with_bucket_of(&self.geo_ip_store), socket))
+    /// Serves the queues, and the secrets as their files have them.
+    fn start_services(&self, port: Port) -> Result<(), StartError> {
+        let place = Place {
+            folder: self.data.secrets(),
+            prefix: secrets_prefix(),
+            region: REGION.to_owned(),
+            account: ACCOUNT.to_owned(),
+        };
+        let secrets = SecretStore::open(place, Arc::clone(&self.clock), Arc::clone(&self.random))?;
+        let (clock, random) = (Arc::clone(&self.clock), Arc::clone(&self.random));
+        let queues = Queues::new(&self.aws.services, REGION, ACCOUNT, clock, random);
+        let services = Services { queues, secrets: Arc::new(secrets), s3: self.plan.settings.s3.clone() };
+        tokio::spawn(services::serve(port.listener, services, self.callers()));
+        Ok(())
     }
 
     /// Opens the files of secrets, and checks those that functions read later.
@@ -265,12 +268,12 @@ impl<'a> Start<'a> {
 
     /// Starts a process for each function that is to run, and the Runtime API from which it takes its invocations.
     fn start_functions(&self, port: Port, environments: &BTreeMap<String, Environment>) -> Invoker {
-        let Plan { functions, programs, .. } = self.plan;
+        let Plan { functions, binaries, .. } = self.plan;
         let names = functions.iter().map(|function| function.name.as_str());
         let api = RuntimeApi::start(names, port, Arc::clone(&self.random));
         let start = |function: &Function| {
             let environment = environments.get(&function.name).cloned().unwrap_or_default();
-            let process = function_processes::start(self.group, &programs.binaries, function, environment, &api);
+            let process = function_processes::start(self.group, binaries, function, environment, &api);
             (function.clone(), process)
         };
         let processes: Vec<_> = functions.iter().map(start).collect();
