@@ -133,7 +133,7 @@ async fn killed_with_the_request_under_way(stage: &Stage<'_>, point: &str) {
     stage.note(point, &scene, deliveries(&answer), "delivered").await;
 }
 
-/// The message for the second attempt lies in the queue when the queue dies.
+/// The message for the second attempt lies in the queue when the queue loses it.
 async fn queue_forgets_a_retry(stage: &Stage<'_>, point: &str) {
     // The wait is long enough to be killed in.
     let busy = Behaviour::answer(503, &[("Retry-After", "4")], "");
@@ -142,7 +142,7 @@ async fn queue_forgets_a_retry(stage: &Stage<'_>, point: &str) {
     announced.go_on();
     acknowledged(publication).await;
     scene.entity.until_delivery(&delivery, "waits for its second attempt", |shown| shown["attemptCount"] == 1).await;
-    stage.kill("hypercorn").await;
+    stage.purge().await;
     stage.kill("dispatch-deliveries").await;
     stage.note(point, &scene, vec![delivery], "delivered").await;
 }

@@ -42,6 +42,18 @@ pub fn queue_url(env: &BTreeMap<String, String>, queue: &str) -> String {
     env.get(&format!("{queue}Url")).cloned().unwrap_or_else(in_bundle)
 }
 
+/// Takes every message from a queue of the template.
+pub async fn purge_queue(env: &BTreeMap<String, String>, queue: &str) {
+    let sent = reqwest::Client::new()
+        .post(&env["SERVICES_ENDPOINT"])
+        .header("x-amz-target", "AmazonSQS.PurgeQueue")
+        .header("content-type", "application/x-amz-json-1.0")
+        .header("authorization", aws_authorization_of(env))
+        .body(json!({ "QueueUrl": queue_url(env, queue) }).to_string());
+    let answer = sent.send().await.expect("the queue's server answers");
+    assert!(answer.status().is_success(), "{}: {:?}", answer.status(), answer.text().await);
+}
+
 /// Asks Secrets Manager, as an operator does.
 pub async fn secrets_manager(
     env: &BTreeMap<String, String>,
