@@ -16,11 +16,6 @@ pub fn queue_url(services: SocketAddr, queue: &str) -> String {
     format!("http://{services}/{ACCOUNT}/{queue}")
 }
 
-/// A queue's ARN.
-pub fn queue_arn(queue: &str) -> String {
-    format!("arn:aws:sqs:{REGION}:{ACCOUNT}:{queue}")
-}
-
 /// The credentials that every request to a stand-in must show.
 #[derive(Clone)]
 pub struct Credentials {
@@ -71,10 +66,6 @@ impl Endpoints {
 
     pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
         aws_sdk_dynamodb::Client::new(&self.config(&self.table))
-    }
-
-    pub fn sqs(&self) -> aws_sdk_sqs::Client {
-        aws_sdk_sqs::Client::new(&self.config(&self.services))
     }
 
     pub fn secrets_manager(&self) -> aws_sdk_secretsmanager::Client {

@@ -17,6 +17,7 @@ mod ports;
 mod preflight;
 mod processes;
 mod queue_pump;
+mod queues;
 mod readiness;
 mod running;
 mod runtime_api;

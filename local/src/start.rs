@@ -27,7 +27,7 @@ use tokio::{net::TcpListener, sync::oneshot, task::JoinError};
 
 use crate::{
     Arguments,
-    aws::{ACCOUNT, Credentials as AwsCredentials, Endpoints, REGION, queue_url},
+    aws::{ACCOUNT, Credentials as AwsCredentials, Endpoints, REGION},
     bundle::{Bundle, ENVIRONMENT, Environment, EnvironmentError},
     callers::Callers,
     data_folder::{DataFolder, DataFolderError, write_private},
@@ -40,6 +40,7 @@ use crate::{
     ports::{self, Port, PortError, Ports},
     processes::ProcessGroup,
     queue_pump::QueuePump,
+    queues::{self, QueueError},
     readiness::{NotReady, Probe},
     running::{RunError, Running, RunningGateway},
     runtime_api::RuntimeApi,
@@ -71,6 +72,8 @@ pub enum StartError {
     Panic(#[source] JoinError),
     #[error("the template declares no table")]
     NoTable,
+    #[error(transparent)]
+    Queue(#[from] QueueError),
     #[error("a secret cannot be used")]
     SecretStore(#[from] secret_store::FileError),
     #[error("the table cannot be provided with an index")]
@@ -181,7 +184,7 @@ impl<'a> Start<'a> {
         let secrets = self.open_secrets()?;
         let (demo, platform) = (secrets.credentials(DEMO_APPLICATION)?, secrets.credentials(PLATFORM_APPLICATION)?);
         let table = self.open_table(ports.table).await?;
-        self.start_services(ports.services)?;
+        let queues = self.start_services(ports.services)?;
         self.provide(&secrets, &demo, &platform).await?;
         let environments = self.environments()?;
         let invoker = self.start_functions(ports.runtime, &environments);
@@ -189,8 +192,8 @@ impl<'a> Start<'a> {
         tokio::spawn(lambda_api::serve(ports.lambda.listener, invoker.clone(), operator_alone));
         let probe = Probe::new(ports.gateway.address, invoker.clone());
         let gateway = self.open_gateway(ports.gateway.listener, &invoker);
-        probe.wait(&self.plan.functions, &demo).await?;
-        self.start_triggers(&invoker);
+        probe.wait(&demo).await?;
+        self.start_triggers(&queues, &invoker);
         self.write_function_variables(&environments)?;
         self.open_terminal();
         self.write_service_env(&secrets, &demo, &platform)?;
@@ -201,8 +204,8 @@ impl<'a> Start<'a> {
         Ok(Running { gateway, invoker, _table: table })
     }
 
-    /// Serves the queues, and the secrets as their files have them.
-    fn start_services(&self, port: Port) -> Result<(), StartError> {
+    /// Serves the template's queues, and the secrets as their files have them.
+    fn start_services(&self, port: Port) -> Result<Queues, StartError> {
         let place = Place {
             folder: self.data.secrets(),
             prefix: secrets_prefix(),
@@ -212,9 +215,11 @@ impl<'a> Start<'a> {
         let secrets = SecretStore::open(place, Arc::clone(&self.clock), Arc::clone(&self.random))?;
         let (clock, random) = (Arc::clone(&self.clock), Arc::clone(&self.random));
         let queues = Queues::new(&self.aws.services, REGION, ACCOUNT, clock, random);
-        let services = Services { queues, secrets: Arc::new(secrets), s3: self.plan.settings.s3.clone() };
+        queues::create(&queues, self.plan.template.queues())?;
+        let s3 = self.plan.settings.s3.clone();
+        let services = Services { queues: queues.clone(), secrets: Arc::new(secrets), s3 };
         tokio::spawn(services::serve(port.listener, services, self.callers()));
-        Ok(())
+        Ok(queues)
     }
 
     /// Opens the files of secrets, and checks those that functions read later.
@@ -266,17 +271,18 @@ impl<'a> Start<'a> {
         environments.collect()
     }
 
-    /// Starts a process for each function that is to run, and the Runtime API from which it takes its invocations.
+    /// Starts the Runtime API, from which the functions' processes take their invocations. The first one of a function starts
+    /// its process.
     fn start_functions(&self, port: Port, environments: &BTreeMap<String, Environment>) -> Invoker {
         let Plan { functions, binaries, .. } = self.plan;
         let names = functions.iter().map(|function| function.name.as_str());
         let api = RuntimeApi::start(names, port, Arc::clone(&self.random));
-        let start = |function: &Function| {
+        let with_process = |function: &Function| {
             let environment = environments.get(&function.name).cloned().unwrap_or_default();
-            let process = function_processes::start(self.group, binaries, function, environment, &api);
+            let process = function_processes::process(self.group, binaries, function, environment, &api);
             (function.clone(), process)
         };
-        let processes: Vec<_> = functions.iter().map(start).collect();
+        let processes: Vec<_> = functions.iter().map(with_process).collect();
         Invoker::new(api, Arc::clone(&self.clock), processes)
     }
 
@@ -303,12 +309,13 @@ impl<'a> Start<'a> {
     }
 
     /// Starts the pumps, which invoke functions for queues and schedules.
-    fn start_triggers(&self, invoker: &Invoker) {
+    fn start_triggers(&self, queues: &Queues, invoker: &Invoker) {
         for function in &self.plan.functions {
-            let aws = self.aws.of(self.functions.credentials(&function.name));
             for trigger in &function.queues {
-                let url = queue_url(self.services, &trigger.queue);
-                QueuePump::start(&function.name, trigger, url, aws.sqs(), invoker.clone());
+                // The refusal is kept, and logged. On AWS such a mapping receives nothing either.
+                if self.functions.decide_on_mapping(&function.name, &queues.url(&trigger.queue)).is_ok() {
+                    QueuePump::start(&function.name, trigger, queues.clone(), invoker.clone());
+                }
             }
             if let Some(trigger) = &function.schedule {
                 let pump = SchedulePump {
