@@ -30,8 +30,21 @@ fn allowed(name: &str) -> Vec<&'static str> {
         }
         "waypost-admin" => vec!["base", "storage", "auth", "geo-ip", "issuer", "operator"],
         "local" => vec![
-            "base", "problem", "storage", "outbound", "auth", "geo-ip", "issuer", "payments", "webhooks", "gate",
-            "template", "operator", "queue", "rights", "secret-store",
+            "base",
+            "problem",
+            "storage",
+            "outbound",
+            "auth",
+            "geo-ip",
+            "issuer",
+            "payments",
+            "webhooks",
+            "gate",
+            "template",
+            "operator",
+            "queue",
+            "rights",
+            "secret-store",
         ],
         family if family.starts_with("functions-") => {
             let shared = ["base", "problem", "storage", "outbound", "auth", "gate", "function"];
