@@ -12,7 +12,7 @@ use futures::{StreamExt, stream};
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::harness::{Account, Behaviour, Entity, Interposed, Receiver, Settings, Suite, account, purge_queue, tests};
+use crate::harness::{Account, Behaviour, Entity, Interposed, Receiver, Settings, Suite, account, purge, tests};
 
 tests![
     a_queue_that_loses_doubles_delays_and_reorders_changes_nothing,
@@ -77,7 +77,9 @@ async fn a_queue_that_is_emptied_again_and_again_changes_nothing(suite: Arc<Suit
     let emptying = async {
         for _ in 0..10 {
             sleep(Duration::from_millis(500)).await;
-            purge_queue(&stood.api.env, "DeliveryQueue").await;
+            for queue in ["DeliveryQueue", "SlowDeliveryQueue"] {
+                purge(&stood.api.env, queue).await;
+            }
         }
     };
     let (deliveries, ()) = futures::join!(publish(&entity, &receiver), emptying);

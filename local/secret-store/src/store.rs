@@ -176,12 +176,13 @@ impl Secrets<'_> {
             Some(_) => files.value(name)?,
             None => None,
         };
-        let is_current = |text: &String| {
+        // A value that is no JSON is good only where an operation has put it.
+        let is_good = |text: &String| {
             let current = versions.as_ref().and_then(Secret::current);
             current.is_some_and(|current| current.text == *text) || serde_json::from_str::<IgnoredAny>(text).is_ok()
         };
         let path = files.value_file(name);
-        match (known, stamp.zip(value.filter(is_current))) {
+        match (known, stamp.zip(value.filter(is_good))) {
             (_, Some((stamp, value))) => {
                 let mut secret = versions.unwrap_or_else(|| Secret::new(stamp.time()));
                 secret.adopt(name, value, stamp.time());

@@ -13,7 +13,7 @@ use tokio::{sync::SemaphorePermit, task::JoinHandle};
 
 use crate::harness::{
     Api, ApiResponse, AwsCall, Behaviour, Bundle, Entity, Held, Hook, Interposed, Interposer, LONG, Moment, Received,
-    Receiver, Settings, Suite, Table, purge_queue, unrecorded, until, until_gone,
+    Receiver, Settings, Suite, Table, unrecorded, until, until_gone,
 };
 
 /// The bundle, the receiver, and the points played so far.
@@ -164,11 +164,6 @@ impl<'a> Stage<'a> {
         if function == "dispatch-deliveries" {
             locked(&self.kills).push(began..Instant::now());
         }
-    }
-
-    /// Has the queue lose every message.
-    pub async fn purge(&self) {
-        purge_queue(&self.stood.api.env, "DeliveryQueue").await;
     }
 
     /// Publishes, and holds the first announcement until the delivery's next steps can be waited for by name.

@@ -32,7 +32,7 @@ pub use account::{Account, account, unrecorded};
 pub use admin::{Admin, admin};
 pub use api::{Api, ApiResponse, Call};
 pub use aws::{
-    aws_authorization, aws_authorization_of, aws_variables, delete_secret, invocation, purge_queue, queue_url,
+    aws_authorization, aws_authorization_of, aws_variables, delete_secret, invocation, purge, queue_url,
     secrets_manager,
 };
 pub use bundle::{Bundle, Settings, free_port, local, project, refused_start};
