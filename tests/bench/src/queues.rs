@@ -42,13 +42,15 @@ const THREADS: &str = "queue-server";
 pub async fn measure() -> Result<(), Box<dyn Error>> {
     let (_server, ours) = serve().await?;
     let ministack = Ministack::start("sqs").await;
-    let ours = Subject { emulator: Emulator::at(&ours), computed: Box::new(of_threads) };
-    let theirs = Subject { emulator: Emulator::at(&ministack.url()), computed: Box::new(of_ministack) };
+    let ours = Subject { emulator: Emulator::at(&ours), computed: of_threads };
+    let theirs = Subject { emulator: Emulator::at(&ministack.url()), computed: of_ministack };
     println!("\nA queue over HTTP, {CLIENTS} clients, each message of 100 B sent, received and deleted in tens\n");
     println!("| messages that wait | here: messages/s | CPU of a message | ministack: messages/s | CPU of a message |");
     println!("|---|---|---|---|---|");
     for waiting in WAITING {
-        let (here, there) = (ours.measure(waiting).await?, theirs.measure(waiting).await?);
+        let unsent = |error| -> Box<dyn Error> { error };
+        let here = ours.measure(waiting).await.map_err(unsent)?;
+        let there = theirs.measure(waiting).await.map_err(unsent)?;
         println!("| {waiting} | {here} | {there} |");
     }
     Ok(())
@@ -71,24 +73,25 @@ async fn answer(State(queues): State<Queues>, headers: HeaderMap, body: Bytes) -
     queues.answer(operation, &body).await.map(Body::from)
 }
 
-fn of_threads() -> Result<Duration, Box<dyn Error>> {
-    computed_by_threads(std::process::id(), THREADS)
+fn of_threads() -> Result<Duration, String> {
+    computed_by_threads(std::process::id(), THREADS).map_err(|error| error.to_string())
 }
 
 /// It is the only process that this one starts.
-fn of_ministack() -> Result<Duration, Box<dyn Error>> {
-    children(std::process::id())?.iter().map(|(process, _)| computed(*process)).sum()
+fn of_ministack() -> Result<Duration, String> {
+    let children = children(std::process::id()).map_err(|error| error.to_string())?;
+    children.iter().map(|(process, _)| computed(*process).map_err(|error| error.to_string())).sum()
 }
 
 /// A queue's server, and how long it has computed.
 struct Subject {
     emulator: Emulator,
-    computed: Box<dyn Fn() -> Result<Duration, Box<dyn Error>>>,
+    computed: fn() -> Result<Duration, String>,
 }
 
 impl Subject {
     /// A row's part: messages a second, and the processor time of each.
-    async fn measure(&self, waiting: usize) -> Result<String, Box<dyn Error>> {
+    async fn measure(&self, waiting: usize) -> TaskResult<String> {
         let made = self.ask("CreateQueue", json!({ "QueueName": format!("waiting-{waiting}") })).await?;
         let queue: Arc<str> = made["QueueUrl"].as_str().ok_or("no queue")?.into();
         let mut connection = Connection::open(&self.emulator.address).await?;
@@ -102,7 +105,7 @@ impl Subject {
         }
         let mut messages = 0;
         while let Some(client) = clients.join_next().await {
-            messages += client?.map_err(|error| error.to_string())?;
+            messages += client??;
         }
         let (time, computed) = (began.elapsed(), (self.computed)()? - before);
         self.ask("PurgeQueue", json!({ "QueueUrl": *queue })).await?;
@@ -110,9 +113,9 @@ impl Subject {
         Ok(format!("{:.0} | {:.3} ms", messages / time.as_secs_f64(), computed.as_secs_f64() * 1e3 / messages))
     }
 
-    async fn ask(&self, operation: &str, request: Value) -> Result<Value, Box<dyn Error>> {
+    async fn ask(&self, operation: &str, request: Value) -> TaskResult<Value> {
         let mut connection = Connection::open(&self.emulator.address).await?;
-        Ok(call(&self.emulator, &mut connection, &format!("AmazonSQS.{operation}"), &request).await?)
+        call(&self.emulator, &mut connection, &format!("AmazonSQS.{operation}"), &request).await
     }
 }
 
