@@ -20,6 +20,7 @@ BENCHED_geo-ip = geo-ip-update
 BENCHED_deliveries = publish-event dispatch-deliveries
 BENCHED_history = list-deliveries recover-deliveries create-webhook remove-webhook
 BENCHED_tokens = token tokens
+BENCHED_queues = hello
 BENCHED = $(or $(BENCHED_$(PART)),$(sort $(BENCHED_start) $(BENCHED_geo-ip) $(BENCHED_deliveries) $(BENCHED_history) $(BENCHED_tokens)))
 TARGET_ARM = --arm64
 TARGET_X86 = --x86-64
@@ -64,7 +65,7 @@ browser-test: tools ## Runs the tests that need chromium (on Debian: apt install
 	cargo test --workspace --test contract -- --ignored browser::
 
 # The release profile optimises whole programs, so only what is measured is built with it.
-bench: rust ## Measures what is deployed (PART=start, geo-ip, deliveries, history or tokens for one part of it)
+bench: rust ## Measures what is deployed (PART=start, geo-ip, deliveries, history, queues or tokens for one part of it)
 	$(BUILD)
 	AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo build --release --package 'functions-*' --package hello --package tokens $(BENCHED:%=--bin %)
 	@target/debug/bench $(PART)

@@ -58,6 +58,10 @@ impl Side {
         aws_sdk_secretsmanager::Client::new(&self.config)
     }
 
+    pub fn queues(&self) -> aws_sdk_sqs::Client {
+        aws_sdk_sqs::Client::new(&self.config)
+    }
+
     /// A name that no other case uses.
     pub fn unique(&self, name: &str) -> String {
         static NEXT: AtomicU32 = AtomicU32::new(0);

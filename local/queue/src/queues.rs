@@ -158,11 +158,8 @@ impl Queues {
         names
     }
 
-    /// Whether there is a queue of that name.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn expect(&self, queue: &str) -> Result<(), Refusal> {
+    /// Refuses the name of a queue that is not there.
+    pub(crate) fn require(&self, queue: &str) -> Result<(), Refusal> {
         self.state().get(queue).map(drop)
     }
 
@@ -188,7 +185,7 @@ impl Queues {
         Ok(attributes)
     }
 
-    /// Whether queues have an attribute of that name.
+    /// Refuses the name of an attribute that no queue has.
     pub(crate) fn check_attribute(name: &str, present: &BTreeMap<String, String>) -> Result<(), Refusal> {
         if name == "All" || present.contains_key(name) || Settings::is_name(name) {
             return Ok(());

@@ -10,7 +10,7 @@ pub(crate) struct Receipt {
     /// Drawn for each queue at its creation, so that a receipt of another queue or run deletes nothing.
     pub queue: u64,
     pub number: Number,
-    /// The how manieth receive it is.
+    /// Counted from 1.
     pub receive: u32,
 }
 

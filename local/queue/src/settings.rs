@@ -108,7 +108,7 @@ impl Settings {
         attributes
     }
 
-    /// Whether these are shown for a name where no queue has them.
+    /// Whether some queues have an attribute of this name that others lack.
     pub fn is_name(name: &str) -> bool {
         let settable = ["RedrivePolicy"].into_iter().chain(WITHOUT_EFFECT).chain(OF_FIFO);
         settable.into_iter().any(|known| known == name)

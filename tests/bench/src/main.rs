@@ -16,6 +16,7 @@ mod history;
 mod load;
 mod memory_table;
 mod process;
+mod queues;
 mod report;
 mod runtime_api;
 mod stand;
@@ -40,15 +41,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "geo-ip" => measure_update().await,
         "deliveries" => deliveries::measure().await,
         "history" => history::measure().await,
+        "queues" => queues::measure().await,
         "tokens" => tokens::measure().await,
         "" => {
             measure_start().await?;
             measure_update().await?;
             deliveries::measure().await?;
             history::measure().await?;
+            queues::measure().await?;
             tokens::measure().await
         }
-        part => Err(format!("there is no part `{part}`: start, geo-ip, deliveries, history, tokens").into()),
+        part => Err(format!("there is no part `{part}`: start, geo-ip, deliveries, history, queues, tokens").into()),
     }
 }
 

@@ -73,13 +73,13 @@ impl Queues {
     fn send_message(&self, request: SendRequest) -> Result<SentAnswer, Refusal> {
         let queue = queue(&request.queue_url)?;
         // A wrong queue is named before a wrong message.
-        self.expect(queue)?;
+        self.require(queue)?;
         Ok(self.send(queue, request.message.read()?)?.into())
     }
 
     fn send_batch(&self, request: BatchRequest<requests::NewEntry>) -> Result<Batch, Refusal> {
         let queue = queue(&request.queue_url)?;
-        self.expect(queue)?;
+        self.require(queue)?;
         batch::check(&request.entries)?;
         let read: Vec<(String, Result<NewMessage, Refusal>)> =
             request.entries.into_iter().map(|entry| (entry.id, entry.message.read())).collect();
@@ -108,7 +108,7 @@ impl Queues {
 
     fn delete_message(&self, request: ReceiptRequest) -> Result<Nothing, Refusal> {
         let queue = queue(&request.queue_url)?;
-        self.expect(queue)?;
+        self.require(queue)?;
         let receipt = request.receipt_handle.ok_or_else(|| Refusal::missing("ReceiptHandle"))?;
         self.delete(queue, &receipt)?;
         Ok(Nothing {})
@@ -116,7 +116,7 @@ impl Queues {
 
     fn delete_batch(&self, request: BatchRequest<requests::ReceiptEntry>) -> Result<Batch, Refusal> {
         let queue = queue(&request.queue_url)?;
-        self.expect(queue)?;
+        self.require(queue)?;
         batch::check(&request.entries)?;
         let entries = request.entries.into_iter().map(|entry| (entry.id, entry.receipt_handle));
         Ok(Batch::of(entries, |receipt| {
@@ -127,14 +127,14 @@ impl Queues {
 
     fn hide_message(&self, request: VisibilityRequest) -> Result<Nothing, Refusal> {
         let queue = queue(&request.queue_url)?;
-        self.expect(queue)?;
+        self.require(queue)?;
         self.hide(queue, &request.visibility)?;
         Ok(Nothing {})
     }
 
     fn hide_batch(&self, request: BatchRequest<requests::VisibilityEntry>) -> Result<Batch, Refusal> {
         let queue = queue(&request.queue_url)?;
-        self.expect(queue)?;
+        self.require(queue)?;
         batch::check(&request.entries)?;
         let entries = request.entries.into_iter().map(|entry| (entry.id, entry.visibility));
         Ok(Batch::of(entries, |visibility| self.hide(queue, &visibility).map(|()| Nothing {}.into())))
@@ -157,7 +157,7 @@ impl Queues {
 
     fn queue_url(&self, request: NameRequest) -> Result<QueueUrl, Refusal> {
         let name = request.queue_name.ok_or_else(|| Refusal::missing("QueueName"))?;
-        self.expect(&name)?;
+        self.require(&name)?;
         Ok(QueueUrl { queue_url: self.url(&name) })
     }
 

@@ -1,0 +1,148 @@
+//! The queue of one machine and ministack, over the wire and in one run: messages a second and what each computes for a
+//! message, while more and more messages wait.
+
+use std::{
+    error::Error,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::State,
+    http::HeaderMap,
+    response::Response,
+};
+use base::{SystemClock, SystemRandom};
+use doubles::Ministack;
+use queue::Queues;
+use serde_json::{Value, json};
+use tokio::{
+    net::TcpListener,
+    runtime::{Builder, Runtime},
+    task::JoinSet,
+};
+
+use crate::{
+    connection::{Connection, TaskResult},
+    emulators::{Emulator, call},
+    process::{children, computed, computed_by_threads},
+};
+
+/// How many messages wait in each round.
+const WAITING: [usize; 3] = [0, 4_000, 100_000];
+const CLIENTS: usize = 8;
+const BATCH: usize = 10;
+const TIME: Duration = Duration::from_secs(5);
+/// The name of the threads that serve our own queue, by which the kernel counts what they compute.
+const THREADS: &str = "queue-server";
+
+/// Measures both and prints the table.
+pub async fn measure() -> Result<(), Box<dyn Error>> {
+    let (_server, ours) = serve().await?;
+    let ministack = Ministack::start("sqs").await;
+    let ours = Subject { emulator: Emulator::at(&ours), computed: Box::new(of_threads) };
+    let theirs = Subject { emulator: Emulator::at(&ministack.url()), computed: Box::new(of_ministack) };
+    println!("\nA queue over HTTP, {CLIENTS} clients, each message of 100 B sent, received and deleted in tens\n");
+    println!("| messages that wait | here: messages/s | CPU of a message | ministack: messages/s | CPU of a message |");
+    println!("|---|---|---|---|---|");
+    for waiting in WAITING {
+        let (here, there) = (ours.measure(waiting).await?, theirs.measure(waiting).await?);
+        println!("| {waiting} | {here} | {there} |");
+    }
+    Ok(())
+}
+
+/// Our own queue, served by threads of its own, and its address.
+async fn serve() -> Result<(Runtime, String), Box<dyn Error>> {
+    let runtime = Builder::new_multi_thread().worker_threads(2).thread_name(THREADS).enable_all().build()?;
+    let listener = runtime.spawn(TcpListener::bind("127.0.0.1:0")).await??;
+    let address = format!("http://{}", listener.local_addr()?);
+    let queues = Queues::new(&address, "us-east-1", "000000000000", Arc::new(SystemClock), Arc::new(SystemRandom));
+    let service = Router::new().fallback(answer).with_state(queues);
+    runtime.spawn(async move { axum::serve(listener, service).await });
+    Ok((runtime, address))
+}
+
+async fn answer(State(queues): State<Queues>, headers: HeaderMap, body: Bytes) -> Response {
+    let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
+    let operation = target.strip_prefix("AmazonSQS.").unwrap_or_default();
+    queues.answer(operation, &body).await.map(Body::from)
+}
+
+fn of_threads() -> Result<Duration, Box<dyn Error>> {
+    computed_by_threads(std::process::id(), THREADS)
+}
+
+/// It is the only process that this one starts.
+fn of_ministack() -> Result<Duration, Box<dyn Error>> {
+    children(std::process::id())?.iter().map(|(process, _)| computed(*process)).sum()
+}
+
+/// A queue's server, and how long it has computed.
+struct Subject {
+    emulator: Emulator,
+    computed: Box<dyn Fn() -> Result<Duration, Box<dyn Error>>>,
+}
+
+impl Subject {
+    /// A row's part: messages a second, and the processor time of each.
+    async fn measure(&self, waiting: usize) -> Result<String, Box<dyn Error>> {
+        let made = self.ask("CreateQueue", json!({ "QueueName": format!("waiting-{waiting}") })).await?;
+        let queue: Arc<str> = made["QueueUrl"].as_str().ok_or("no queue")?.into();
+        let mut connection = Connection::open(&self.emulator.address).await?;
+        for _ in 0..waiting / BATCH {
+            send(&self.emulator, &mut connection, &queue).await?;
+        }
+        let (before, began) = ((self.computed)()?, Instant::now());
+        let mut clients = JoinSet::new();
+        for _ in 0..CLIENTS {
+            clients.spawn(pass_messages(self.emulator.clone(), Arc::clone(&queue), began));
+        }
+        let mut messages = 0;
+        while let Some(client) = clients.join_next().await {
+            messages += client?.map_err(|error| error.to_string())?;
+        }
+        let (time, computed) = (began.elapsed(), (self.computed)()? - before);
+        self.ask("PurgeQueue", json!({ "QueueUrl": *queue })).await?;
+        let messages = f64::from(messages);
+        Ok(format!("{:.0} | {:.3} ms", messages / time.as_secs_f64(), computed.as_secs_f64() * 1e3 / messages))
+    }
+
+    async fn ask(&self, operation: &str, request: Value) -> Result<Value, Box<dyn Error>> {
+        let mut connection = Connection::open(&self.emulator.address).await?;
+        Ok(call(&self.emulator, &mut connection, &format!("AmazonSQS.{operation}"), &request).await?)
+    }
+}
+
+async fn send(emulator: &Emulator, connection: &mut Connection, queue: &str) -> TaskResult<()> {
+    let entry = |id: usize| {
+        let group = format!("group-{id}");
+        json!({ "Id": id.to_string(), "MessageBody": "x".repeat(100), "MessageGroupId": group })
+    };
+    let entries: Vec<Value> = (0..BATCH).map(entry).collect();
+    let request = json!({ "QueueUrl": queue, "Entries": entries });
+    call(emulator, connection, "AmazonSQS.SendMessageBatch", &request).await.map(drop)
+}
+
+/// Sends, receives and deletes until the time is over; how many messages went through.
+async fn pass_messages(emulator: Emulator, queue: Arc<str>, began: Instant) -> TaskResult<u32> {
+    let mut connection = Connection::open(&emulator.address).await?;
+    let mut messages = 0;
+    while began.elapsed() < TIME {
+        send(&emulator, &mut connection, &queue).await?;
+        let request = json!({ "QueueUrl": *queue, "MaxNumberOfMessages": BATCH });
+        let received = call(&emulator, &mut connection, "AmazonSQS.ReceiveMessage", &request).await?;
+        let received = received["Messages"].as_array().cloned().unwrap_or_default();
+        let entry =
+            |(id, message): (usize, &Value)| json!({ "Id": id.to_string(), "ReceiptHandle": message["ReceiptHandle"] });
+        let entries: Vec<Value> = received.iter().enumerate().map(entry).collect();
+        if !entries.is_empty() {
+            let request = json!({ "QueueUrl": *queue, "Entries": entries });
+            call(&emulator, &mut connection, "AmazonSQS.DeleteMessageBatch", &request).await?;
+        }
+        messages += u32::try_from(received.len())?;
+    }
+    Ok(messages)
+}
