@@ -14,29 +14,11 @@ use std::{
 
 use base::{Time, private_file};
 
-use crate::secret::Secret;
+use crate::{refusal::FileError, secret::Secret};
 
 /// The endings of the two files.
 const VALUE: &str = ".json";
 const VERSIONS: &str = ".versions";
-
-/// A file that cannot be used. Its content is not told.
-#[derive(Debug, thiserror::Error)]
-pub enum FileError {
-    /// The file system refused.
-    #[error("{path} cannot be used")]
-    Io {
-        /// The file or the folder.
-        path: PathBuf,
-        /// The file system's error.
-        source: io::Error,
-    },
-    /// The file with the versions was changed by another program than this one.
-    #[error(
-        "{0} is damaged; remove it: the present value of the secret stands in the file beside it, which ends in .json"
-    )]
-    Versions(PathBuf),
-}
 
 /// What a file's metadata say of its content: another content has another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use http::{HeaderValue, Response, header::CONTENT_TYPE};
 use hyper::body::Bytes;
 
-pub use files::FileError;
+pub use refusal::FileError;
 pub use store::{Place, SecretStore};
 
 use refusal::Refusal;

@@ -1,10 +1,28 @@
-//! Why an operation is not carried out, by the names of Secrets Manager.
+//! Why an operation is not carried out, by the names of Secrets Manager, and why a file is not read.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/apireference/CommonErrors.html>
+
+use std::{io, path::PathBuf};
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::files::FileError;
+/// A file that cannot be used. Its content is not told.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The file system refused.
+    #[error("{path} cannot be used")]
+    Io {
+        /// The file or the folder.
+        path: PathBuf,
+        /// The file system's error.
+        source: io::Error,
+    },
+    /// The file with the versions was changed by another program than this one.
+    #[error(
+        "{0} is damaged; remove it: the present value of the secret stands in the file beside it, which ends in .json"
+    )]
+    Versions(PathBuf),
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {

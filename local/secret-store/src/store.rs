@@ -10,8 +10,8 @@ use base::{SharedClock, SharedRandom, Time};
 use serde::de::IgnoredAny;
 
 use crate::{
-    files::{FileError, Files, Stamp},
-    refusal::Refusal,
+    files::{Files, Stamp},
+    refusal::{FileError, Refusal},
     secret::Secret,
 };
 
