@@ -31,6 +31,7 @@ cases![
     the_current_label_cannot_be_taken_away: "ministack takes it away",
     a_version_and_a_label_of_another_contradict_each_other: "ministack looks at the version alone",
     a_label_that_is_put_moves: "ministack leaves it at the former version as well",
+    a_rotation_needs_a_function: "ministack makes a copy of the value the current version, and calls no function",
 ];
 
 /// What a call was refused with.
@@ -333,4 +334,12 @@ async fn a_label_that_is_put_moves(side: Side) {
     assert_eq!(labelled(&client, &name, "AWSPENDING").await.as_deref(), Some("3"));
     let former = client.get_secret_value().secret_id(&name).version_id(&first).send().await.expect("kept");
     assert_eq!((former.secret_string(), former.version_stages().len()), (Some("2"), 0));
+}
+
+async fn a_rotation_needs_a_function(side: Side) {
+    let client = side.secrets();
+    let name = secret(&side, &client, "1").await;
+    let before = get(&client, &name).await.version_id().map(str::to_owned);
+    assert_eq!(code(client.rotate_secret().secret_id(&name).send().await), "InvalidRequestException");
+    assert_eq!(get(&client, &name).await.version_id(), before.as_deref());
 }

@@ -34,6 +34,7 @@ pub fn carry_out(store: &SecretStore, operation: &str, body: &[u8]) -> Result<Va
         "ListSecrets" => call.list(read(body)?),
         "PutSecretValue" => call.put(read(body)?),
         "RestoreSecret" => call.restore(read(body)?),
+        "RotateSecret" => call.rotate(read(body)?),
         "UpdateSecretVersionStage" => call.update_stage(read(body)?),
         other => Err(Refusal::Operation(other.to_owned())),
     }
@@ -307,6 +308,13 @@ impl Call<'_> {
         secret.deletion = None;
         self.secrets.keep(&name, secret)?;
         Ok(self.named(&name))
+    }
+
+    /// No function is configured for a rotation here: an operator's program takes its steps.
+    fn rotate(&mut self, asked: Named) -> Result<Value, Refusal> {
+        let name = self.name_of(&asked.secret_id)?;
+        self.secrets.usable(&name)?;
+        Err(Refusal::NoRotation)
     }
 
     /// The name within the folder of the secret that a request names.

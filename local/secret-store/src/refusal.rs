@@ -44,6 +44,8 @@ pub enum Refusal {
     OtherVersion,
     #[error("You must provide either SecretString or SecretBinary.")]
     NoValue,
+    #[error("No Lambda rotation function ARN is associated with this secret.")]
+    NoRotation,
     /// A parameter has a value that it cannot have.
     #[error("{0}")]
     Parameter(String),
@@ -65,9 +67,11 @@ impl Refusal {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoSecret | Self::NoLabel(_) | Self::NoVersion(_) => "ResourceNotFoundException",
-            Self::MarkedForDeletion | Self::NameMarkedForDeletion | Self::OtherVersion | Self::NoValue => {
-                "InvalidRequestException"
-            }
+            Self::MarkedForDeletion
+            | Self::NameMarkedForDeletion
+            | Self::OtherVersion
+            | Self::NoValue
+            | Self::NoRotation => "InvalidRequestException",
             Self::SecretExists(_) | Self::VersionExists(_) => "ResourceExistsException",
             Self::Parameter(_) | Self::Unsupported(_) => "InvalidParameterException",
             Self::Operation(_) => "UnknownOperationException",
