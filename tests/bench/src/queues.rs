@@ -48,7 +48,7 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
     println!("| messages that wait | here: messages/s | CPU of a message | ministack: messages/s | CPU of a message |");
     println!("|---|---|---|---|---|");
     for waiting in WAITING {
-        let unsent = |error| -> Box<dyn Error> { error };
+        let unsent = |error: Box<dyn Error + Send + Sync>| -> Box<dyn Error> { error };
         let here = ours.measure(waiting).await.map_err(unsent)?;
         let there = theirs.measure(waiting).await.map_err(unsent)?;
         println!("| {waiting} | {here} | {there} |");
