@@ -34,21 +34,23 @@ use crate::{
 const WAITING: [usize; 3] = [0, 4_000, 100_000];
 const CLIENTS: usize = 8;
 const BATCH: usize = 10;
+/// Requests before a new connection: ministack's server ends one after a thousand.
+const ON_A_CONNECTION: usize = 500;
 const TIME: Duration = Duration::from_secs(5);
 /// The name of the threads that serve our own queue, by which the kernel counts what they compute.
 const THREADS: &str = "queue-server";
 
 /// Measures both and prints the table.
 pub async fn measure() -> Result<(), Box<dyn Error>> {
-    let (_server, ours) = serve().await?;
+    let server = Server::start().await?;
     let ministack = Ministack::start("sqs").await;
-    let ours = Subject { emulator: Emulator::at(&ours), computed: of_threads };
+    let ours = Subject { emulator: Emulator::at(&server.address), computed: of_threads };
     let theirs = Subject { emulator: Emulator::at(&ministack.url()), computed: of_ministack };
     println!("\nA queue over HTTP, {CLIENTS} clients, each message of 100 B sent, received and deleted in tens\n");
     println!("| messages that wait | here: messages/s | CPU of a message | ministack: messages/s | CPU of a message |");
     println!("|---|---|---|---|---|");
     for waiting in WAITING {
-        let unsent = |error| -> Box<dyn Error> { error };
+        let unsent = |error: Box<dyn Error + Send + Sync>| -> Box<dyn Error> { error };
         let here = ours.measure(waiting).await.map_err(unsent)?;
         let there = theirs.measure(waiting).await.map_err(unsent)?;
         println!("| {waiting} | {here} | {there} |");
@@ -56,15 +58,31 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Our own queue, served by threads of its own, and its address.
-async fn serve() -> Result<(Runtime, String), Box<dyn Error>> {
-    let runtime = Builder::new_multi_thread().worker_threads(2).thread_name(THREADS).enable_all().build()?;
-    let listener = runtime.spawn(TcpListener::bind("127.0.0.1:0")).await??;
-    let address = format!("http://{}", listener.local_addr()?);
-    let queues = Queues::new(&address, "us-east-1", "000000000000", Arc::new(SystemClock), Arc::new(SystemRandom));
-    let service = Router::new().fallback(answer).with_state(queues);
-    runtime.spawn(async move { axum::serve(listener, service).await });
-    Ok((runtime, address))
+/// Our own queue, served by threads of its own.
+struct Server {
+    runtime: Option<Runtime>,
+    address: String,
+}
+
+impl Server {
+    async fn start() -> Result<Self, Box<dyn Error>> {
+        let runtime = Builder::new_multi_thread().worker_threads(2).thread_name(THREADS).enable_all().build()?;
+        let listener = runtime.spawn(TcpListener::bind("127.0.0.1:0")).await??;
+        let address = format!("http://{}", listener.local_addr()?);
+        let queues = Queues::new(&address, "us-east-1", "000000000000", Arc::new(SystemClock), Arc::new(SystemRandom));
+        let service = Router::new().fallback(answer).with_state(queues);
+        runtime.spawn(async move { axum::serve(listener, service).await });
+        Ok(Self { runtime: Some(runtime), address })
+    }
+}
+
+impl Drop for Server {
+    /// A runtime that waited for its threads could not be dropped within another.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 async fn answer(State(queues): State<Queues>, headers: HeaderMap, body: Bytes) -> Response {
@@ -94,9 +112,12 @@ impl Subject {
     async fn measure(&self, waiting: usize) -> TaskResult<String> {
         let made = self.ask("CreateQueue", json!({ "QueueName": format!("waiting-{waiting}") })).await?;
         let queue: Arc<str> = made["QueueUrl"].as_str().ok_or("no queue")?.into();
-        let mut connection = Connection::open(&self.emulator.address).await?;
-        for _ in 0..waiting / BATCH {
-            send(&self.emulator, &mut connection, &queue).await?;
+        let batches: Vec<_> = (0..waiting / BATCH).collect();
+        for some in batches.chunks(ON_A_CONNECTION) {
+            let mut connection = Connection::open(&self.emulator.address).await?;
+            for _ in some {
+                send(&self.emulator, &mut connection, &queue).await?;
+            }
         }
         let (before, began) = ((self.computed)()?, Instant::now());
         let mut clients = JoinSet::new();
@@ -132,8 +153,12 @@ async fn send(emulator: &Emulator, connection: &mut Connection, queue: &str) -> 
 /// Sends, receives and deletes until the time is over; how many messages went through.
 async fn pass_messages(emulator: Emulator, queue: Arc<str>, began: Instant) -> TaskResult<u32> {
     let mut connection = Connection::open(&emulator.address).await?;
-    let mut messages = 0;
+    let (mut messages, mut requests) = (0, 0);
     while began.elapsed() < TIME {
+        requests += 3;
+        if requests % ON_A_CONNECTION < 3 {
+            connection = Connection::open(&emulator.address).await?;
+        }
         send(&emulator, &mut connection, &queue).await?;
         let request = json!({ "QueueUrl": *queue, "MaxNumberOfMessages": BATCH });
         let received = call(&emulator, &mut connection, "AmazonSQS.ReceiveMessage", &request).await?;
