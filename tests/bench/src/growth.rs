@@ -25,7 +25,9 @@ const APPLICATIONS: [usize; 2] = [0, 5_000];
 const REVOCATIONS: [usize; 3] = [0, 5_000, 50_000];
 /// How often each is asked for.
 const REQUESTS: usize = 30;
+const WALKS: usize = 3;
 const STARTS: usize = 9;
+const THOUSAND: usize = 1_000;
 const EVENTS: usize = 10;
 /// Bytes of an event.
 const SIZE: usize = 500;
@@ -49,14 +51,21 @@ pub struct Growth {
     pub what: String,
     /// What there is more and more of.
     pub of: &'static str,
+    /// How many more of it the slope is about.
+    pub step: usize,
     pub times: Vec<(usize, Times)>,
 }
 
 impl Growth {
-    /// By how much the median becomes longer with each thousand more.
+    fn new(what: impl Into<String>, of: &'static str, step: usize) -> Self {
+        Self { what: what.into(), of, step, times: Vec::new() }
+    }
+
+    /// By how many seconds the median becomes longer with so many more.
     pub fn slope(&self) -> f64 {
         let ((few, short), (many, long)) = (self.times[0], self.times[self.times.len() - 1]);
-        (long.median.as_secs_f64() - short.median.as_secs_f64()) * 1000.0 / (many - few) as f64
+        let longer = long.median.as_secs_f64() - short.median.as_secs_f64();
+        longer * self.step as f64 / (many - few) as f64
     }
 }
 
@@ -93,7 +102,7 @@ async fn timed(
 /// One event to more and more webhooks.
 async fn of_webhooks(stand: &Stand) -> Result<Vec<Growth>, Box<dyn Error>> {
     let endpoint = Endpoint::start(WEBHOOKS[WEBHOOKS.len() - 1], WEBHOOKS.len() * (EVENTS + 1)).await?;
-    let growth = |what: &str| Growth { what: what.to_owned(), of: "webhooks of the event", times: Vec::new() };
+    let growth = |what| Growth::new(what, "webhooks of the event", 1);
     let (mut publishing, mut delivering) = (growth("an event acknowledged"), growth("the event arrived everywhere"));
     let next = Arc::default();
     for webhooks in WEBHOOKS {
@@ -122,12 +131,11 @@ async fn of_webhooks(stand: &Stand) -> Result<Vec<Growth>, Box<dyn Error>> {
 /// Each filter of the list, and what else looks for something rare.
 async fn of_deliveries(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
     let mut all: Vec<Growth> = Vec::new();
-    let mut add = |what: &str, deliveries: usize, times: Times| match all.iter_mut().find(|one| one.what == what) {
-        Some(one) => one.times.push((deliveries, times)),
-        None => {
-            let times = vec![(deliveries, times)];
-            all.push(Growth { what: what.to_owned(), of: "deliveries of the entity", times });
+    let mut add = |what: &str, deliveries: usize, times: Times| {
+        if !all.iter().any(|one| one.what == what) {
+            all.push(Growth::new(what, "deliveries of the entity", THOUSAND));
         }
+        all.iter_mut().filter(|one| one.what == what).for_each(|one| one.times.push((deliveries, times)));
     };
     for deliveries in DELIVERIES {
         let entity = &format!("growth-{deliveries}");
@@ -154,6 +162,8 @@ async fn of_deliveries(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<G
             let times = timed(REQUESTS, async || stand.get(entity, &path).await.map(drop)).await?;
             add(&format!("a page of deliveries, {what}"), deliveries, times);
         }
+        let walks = timed(WALKS, async || walk(stand, entity, "webhook/delivery/list?status=failed&limit=100").await);
+        add("all pages of deliveries, `status=failed`: none", deliveries, walks.await?);
         let path = format!("webhook/event/{event}");
         let times = timed(REQUESTS, async || stand.get(entity, &path).await.map(drop)).await?;
         add("an event with its deliveries", deliveries, times);
@@ -170,9 +180,18 @@ async fn of_deliveries(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<G
     Ok(all)
 }
 
+/// Follows the cursors to the end of a list.
+async fn walk(stand: &Stand, entity: &str, list: &str) -> Result<(), Box<dyn Error>> {
+    let mut page = stand.get(entity, list).await?;
+    while let Some(cursor) = page["nextCursor"].as_str() {
+        page = stand.get(entity, &format!("{list}&cursor={cursor}")).await?;
+    }
+    Ok(())
+}
+
 /// A token, with more and more applications in the table.
 async fn of_applications(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
-    let mut growth = Growth { what: "a token".to_owned(), of: "applications", times: Vec::new() };
+    let mut growth = Growth::new("a token", "applications", THOUSAND);
     for applications in APPLICATIONS {
         filling.applications(applications).await.map_err(in_words)?;
         growth.times.push((applications, timed(REQUESTS, async || stand.token().await.map(drop)).await?));
@@ -182,8 +201,8 @@ async fn of_applications(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec
 
 /// The start of a function that verifies tokens, with more and more revocations that count.
 async fn of_revocations(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
-    let (what, subject) = ("start of `list-events` to its first answer", Subject::list_events(stand));
-    let mut growth = Growth { what: what.to_owned(), of: "revocations", times: Vec::new() };
+    let subject = Subject::list_events(stand);
+    let mut growth = Growth::new("start of `list-events` to its first answer", "revocations", THOUSAND);
     for revocations in REVOCATIONS {
         filling.revocations(revocations).await.map_err(in_words)?;
         let start = timed(STARTS, async || {

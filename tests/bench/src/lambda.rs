@@ -51,6 +51,8 @@ pub struct Figures {
     pub wall: [Duration; ROUND_TRIPS.len()],
     /// Calls of the table and of the queue.
     pub calls: [f64; 2],
+    /// Those of the table, by operation.
+    pub operations: Vec<(String, f64)>,
     pub writes: f64,
     pub reads: f64,
     /// Connections that a start and the first invocation open.
@@ -199,6 +201,7 @@ impl Bench<'_> {
             computing: (computed(process)? - computing) / MEASURED,
             wall,
             calls: [sum(|count| count.requests as f64), each((cloud.queue.calls() - calls) as f64)],
+            operations: counted.iter().map(|(name, count)| (name.clone(), each(count.requests as f64))).collect(),
             writes: sum(|count| count.writes),
             reads: sum(|count| count.reads),
             connections_at_first,

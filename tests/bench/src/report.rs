@@ -64,6 +64,11 @@ pub fn lambda(figures: &[Figures], lateness: Duration) {
             figures.logged,
         );
     }
+    println!("\nCalls of the table:\n");
+    for figures in figures.iter().filter(|figures| !figures.operations.is_empty()) {
+        let operations = figures.operations.iter().map(|(name, calls)| format!("{calls:.2} {name}"));
+        println!("- {}: {}", figures.title, operations.collect::<Vec<_>>().join(", "));
+    }
     println!(
         "\n| start to first answer, {usual} ms to AWS, TLS | median (95th percentile) | × hello world | program | `zip -9` |"
     );
@@ -176,7 +181,7 @@ pub fn emulators(measured: &emulators::Measured) {
 
 /// What becomes longer the more there is.
 pub fn growth(all: &[Growth]) {
-    println!("\n| p50 (p95), by how many there are | of | | | | each thousand more |");
+    println!("\n| p50 (p95), by how many there are | of | | | | with each more |");
     println!("|---|---|---|---|---|---|");
     for growth in all {
         let cell = |(count, times): &(usize, Times)| {
@@ -184,7 +189,9 @@ pub fn growth(all: &[Growth]) {
         };
         let mut cells: Vec<String> = growth.times.iter().map(cell).collect();
         cells.resize(3, String::new());
-        println!("| {} | {} | {} | {:+.2} ms |", growth.what, growth.of, cells.join(" | "), growth.slope() * 1e3);
+        let step = if growth.step == 1 { String::new() } else { format!(" per {}", growth.step) };
+        let slope = growth.slope() * 1e3;
+        println!("| {} | {} | {} | {slope:+.2} ms{step} |", growth.what, growth.of, cells.join(" | "));
     }
 }
 
