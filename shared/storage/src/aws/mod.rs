@@ -130,7 +130,7 @@ impl FromStr for Authorities {
 
     /// Reads the file of this name.
     fn from_str(file: &str) -> Result<Self, Self::Err> {
-        let pem = fs::read_to_string(file).map_err(|error| format!("not a file that can be read: {error}"))?;
+        let pem = fs::read_to_string(file).map_err(|error| format!("a file that cannot be found or read: {error}"))?;
         if pem.contains("-----BEGIN CERTIFICATE-----") {
             Ok(Self(pem))
         } else {
@@ -161,5 +161,18 @@ impl FromEnvironment for AwsSettings {
             s3_endpoint: environment.optional("AWS_ENDPOINT_URL_S3"),
             authorities: authorities?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authorities_are_those_of_a_file_that_has_some() {
+        let of = |file: &str| format!("{}/src/aws/{file}", env!("CARGO_MANIFEST_DIR")).parse::<Authorities>();
+        assert_eq!(of("roots.pem"), Ok(Authorities::default()));
+        assert_eq!(of("mod.rs.none").map_err(|fault| fault.contains("cannot be found or read")), Err(true));
+        assert_eq!(of("call_error.rs"), Err("a file without certificates".to_owned()));
     }
 }
