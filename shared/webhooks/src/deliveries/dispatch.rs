@@ -187,12 +187,17 @@ impl Dispatcher {
         let closes = outcome.completed();
         let tried = Tried { entity: entity.clone(), webhook: id.clone(), outcome, health_before: health, operational };
         let Some(pause_ends) = pause_ends else { return Ok(Some(tried)) };
+        let now = self.clock.now();
+        if closes && now < pause_ends
+            // Counting closes the breaker as well, without the job that has what waits attempted. So an attempt that did not
+            // end the pause is not counted, and the breaker stays as it is.
+            && let Err(error) = self.pauses.close(&entity, id, now).await
+        {
+            tracing::warn!(error = %logging::chain(&error), webhookId = %id, "the pause could not be ended");
+            return Ok(None);
+        }
         // The probe is counted at once: many deliveries wait for it, and must not wait for the rest of this batch.
         self.count(vec![tried]).await;
-        let now = self.clock.now();
-        if closes && now < pause_ends {
-            self.pauses.let_go(&entity, id, now).await;
-        }
         Ok(None)
     }
 
