@@ -11,6 +11,7 @@ use super::{
     index_group::IndexGroup,
     item::{AttemptItem, HEAD, HeadItem, head_key},
     lease_times::{GRACE, LEASE},
+    notice::Notice,
     queue::MAX_DELAY,
     schedule::Next,
     store::Deliveries,
@@ -44,6 +45,11 @@ impl Claimed {
 
     pub(super) fn event(&self) -> &EventId {
         &self.head.event
+    }
+
+    /// The notice of an attempt of this delivery.
+    pub(super) fn notice(&self, attempt: u32) -> Notice {
+        Notice::of(&self.head, attempt)
     }
 
     /// The number of the claimed attempt, from 1.

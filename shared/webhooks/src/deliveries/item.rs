@@ -129,6 +129,11 @@ impl HeadItem {
         &self.delivery
     }
 
+    /// Its event.
+    pub fn event(&self) -> &EventId {
+        &self.event
+    }
+
     /// Whether the delivery is within its retention.
     pub(super) fn is_kept(&self, now: Time) -> bool {
         self.expires_at > now.as_seconds()

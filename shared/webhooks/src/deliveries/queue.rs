@@ -169,19 +169,21 @@ impl FromEnvironment for QueueSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::{item::tests::head, notice::DueMessage};
+    use crate::deliveries::{
+        item::tests::{NOW, head},
+        notice::DueMessage,
+    };
 
     const BODY: &str = r#"{"delivery":"dlv_01m7wh697q3m7qqm482zyh92yd","attempt":1}"#;
 
     fn notice() -> Notice {
         let message: DueMessage = serde_json::from_str(BODY).expect("well formed");
-        let Notice { owner, .. } = Notice::of(head().delivery(), 1);
-        Notice::new(message, owner.expect("it is new"))
+        Notice { message, ..Notice::of(&head(), 1) }
     }
 
     #[test]
     fn an_announced_notice_is_read_again() {
-        for notice in [notice(), notice().waiting()] {
+        for notice in [notice(), notice().waiting(), notice().since(NOW)] {
             let entry = DelayedNotice { notice: notice.clone(), delay: 0 }.entry(0).expect("a message");
             assert_eq!(entry.message_group_id(), Some("hotel"));
             let attributes = entry.message_attributes().expect("some").clone();
@@ -196,6 +198,6 @@ mod tests {
         let entry = DelayedNotice { notice: notice(), delay: 0 }.entry(0).expect("a message");
         assert_eq!(entry.message_body(), BODY);
         let read = Notice::read(BODY, |_| None).expect("one of ours");
-        assert_eq!((read.owner, read.has_waited), (None, false));
+        assert_eq!((read.owner, read.event, read.has_waited), (None, None, false));
     }
 }

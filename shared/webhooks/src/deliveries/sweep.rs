@@ -13,7 +13,7 @@ use super::{
     item::{DUE_SHARDS, DueEntry, delivery_of},
     jobs::Worker,
     lease_times::GRACE,
-    notice::{DeliveryOwner, DueMessage, Notice},
+    notice::{DeliveryOwner, Notice},
     queue::{Lane, Queue},
     store::Deliveries,
 };
@@ -144,8 +144,8 @@ impl Sweeper {
         if !matches!(postponed, Ok(Written::Lost(_))) {
             overdue.note(now.since(entry.due_at).saturating_add(waited(entry.sweeps)));
         }
-        let owner = match postponed {
-            Ok(Written::Done(owner)) => owner,
+        let head = match postponed {
+            Ok(Written::Done(head)) => head,
             Ok(Written::Lost(_)) => return Ok(false),
             Err(error @ TableError::Item { .. }) => {
                 // The item stays unreadable, and must not keep the sweep from the deliveries behind it.
@@ -154,9 +154,8 @@ impl Sweeper {
             }
             Err(error) => return Err(error),
         };
-        let lane = self.lane(&owner, now).await;
-        let message = DueMessage { delivery, attempt: entry.attempt_count + 1 };
-        self.queue.announce(lane, Notice::new(message, owner).waiting(), now, now).await;
+        let lane = self.lane(&DeliveryOwner::of(head.delivery()), now).await;
+        self.queue.announce(lane, Notice::of(&head, entry.attempt_count + 1).waiting(), now, now).await;
         Ok(true)
     }
 
