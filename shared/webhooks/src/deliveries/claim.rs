@@ -266,6 +266,7 @@ impl Ending {
             .set_or_remove("nextAttemptDate", self.next)
             .set_or_remove("claimableAt", self.next);
         match self.next {
+            Some(time) if claimed.head.is_swept_soon_after(time) => change,
             Some(time) => {
                 // An attempt that a delayed message announces has a grace; one that is too far away for that is the
                 // sweep's from the start.
