@@ -1,7 +1,8 @@
 //! The functions' processes: the same binaries as on AWS, each attached to the Runtime API by its own address.
 //!
-//! Where Lambda starts one process per concurrent invocation, one process here takes several at a time (the runtime's
-//! own mode for Lambda Managed Instances): a few dozen processes instead of hundreds.
+//! As on Lambda, the first invocation of a function starts its process. Where Lambda starts one process per concurrent
+//! invocation, one process here takes several at a time (the runtime's own mode for Lambda Managed Instances): a few processes
+//! instead of hundreds.
 
 use std::{path::Path, sync::Arc};
 
@@ -33,8 +34,8 @@ pub fn concurrency(function: &Function) -> usize {
     }
 }
 
-/// Starts a function's process, with the variables that SAM would give it as well, and keeps it running.
-pub fn start(
+/// A function's process, which has the variables that SAM would give it as well, and runs from when it is wanted.
+pub fn process(
     group: &Arc<ProcessGroup>,
     binaries: &Path,
     function: &Function,

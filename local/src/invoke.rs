@@ -55,7 +55,7 @@ pub enum InvokeError {
 }
 
 impl Invoker {
-    /// An invoker of these functions, each with its running process.
+    /// An invoker of these functions, each with its process.
     pub fn new(
         runtime_api: RuntimeApi,
         clock: SharedClock,
@@ -89,11 +89,6 @@ impl Invoker {
     /// Whether there is such a function.
     pub fn knows(&self, function: &str) -> bool {
         self.functions.contains_key(function)
-    }
-
-    /// Whether a function's present process has started, and asked for an invocation.
-    pub fn asks_for_work(&self, function: &str) -> bool {
-        self.runtime_api.asks_for_work(function)
     }
 
     /// How often a function's process has died.
@@ -139,6 +134,7 @@ impl Invoker {
 
     async fn run(&self, function: &str, event: Bytes, trace: Option<String>) -> Result<Bytes, InvokeError> {
         let worker = self.functions.get(function).ok_or_else(|| InvokeError::Unknown(function.to_owned()))?;
+        worker.process.want();
         let deadline = self.clock.now() + worker.time_limit;
         let invoked = self.runtime_api.invoke(function, event, trace, deadline);
         let answer = match time::timeout(worker.time_limit, invoked).await {

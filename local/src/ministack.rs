@@ -113,7 +113,7 @@ pub fn start(
     address: SocketAddr,
 ) -> Supervised {
     let (scratch, bind) = (scratch.to_owned(), format!("unix:{}", socket.display()));
-    group.keep_running("ministack", program, move |command| {
+    let process = group.keep_running("ministack", program, move |command| {
         command
             .args(["ministack.app:app", "--bind", &bind])
             // Without worker processes, and without closing the connections that the relay keeps.
@@ -127,7 +127,9 @@ pub fn start(
             .env("IOT_MTLS_ENABLED", "0")
             .env("SFTP_ENABLED", "0")
             .env("DOCKER_HOST", "unix:///nonexistent");
-    })
+    });
+    process.want();
+    process
 }
 
 impl Ministack {

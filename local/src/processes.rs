@@ -34,15 +34,21 @@ pub struct ProcessGroup {
     ending: watch::Sender<bool>,
 }
 
-/// A child that is started again whenever it dies.
+/// A child that is started when it is wanted, and again whenever it dies.
 #[derive(Clone)]
 pub struct Supervised {
     /// How often the process has died. With each death, its work is lost.
     pub deaths: watch::Receiver<u64>,
+    wanted: watch::Sender<bool>,
     restart: Arc<Notify>,
 }
 
 impl Supervised {
+    /// Starts the process, if it was not wanted before.
+    pub fn want(&self) {
+        self.wanted.send_if_modified(|wanted| !std::mem::replace(wanted, true));
+    }
+
     /// Kills the process, so that a fresh one takes its place.
     pub fn restart(&self) {
         self.restart.notify_one();
@@ -78,8 +84,8 @@ impl ProcessGroup {
         Ok(command)
     }
 
-    /// Keeps `program` running. `prepare` gives it arguments and environment at every start; the value that it returns is
-    /// dropped as soon as that process has ended.
+    /// Keeps `program` running from when it is first wanted. `prepare` gives it arguments and environment at every start; the
+    /// value that it returns is dropped as soon as that process has ended.
     pub fn keep_running<T: Send + 'static>(
         self: &Arc<Self>,
         name: &str,
@@ -87,12 +93,17 @@ impl ProcessGroup {
         prepare: impl Fn(&mut Command) -> T + Send + Sync + 'static,
     ) -> Supervised {
         let (count, deaths) = watch::channel(0);
-        let supervised = Supervised { deaths, restart: Arc::new(Notify::new()) };
+        let supervised = Supervised { deaths, wanted: watch::Sender::new(false), restart: Arc::new(Notify::new()) };
         let (group, restart) = (Arc::clone(self), Arc::clone(&supervised.restart));
+        let mut wanted = supervised.wanted.subscribe();
         let (name, program) = (name.to_owned(), program.as_ref().to_owned());
         tokio::spawn(async move {
             let mut ending = group.ending.subscribe();
             let mut wait = FIRST_RESTART;
+            tokio::select! {
+                wanted = wanted.wait_for(|wanted| *wanted) => if wanted.is_err() { return },
+                _ = ending.changed() => return,
+            }
             loop {
                 let started = Instant::now();
                 let ended = group.run_once(&name, &program, &prepare, &restart).await;

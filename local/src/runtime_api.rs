@@ -83,11 +83,6 @@ impl RuntimeApi {
         Attachment { invocations, process, address }
     }
 
-    /// Whether the present process of this function has asked for an invocation.
-    pub fn asks_for_work(&self, function: &str) -> bool {
-        self.function(function).is_some_and(|invocations| invocations.has_started())
-    }
-
     /// Invokes the function as soon as its process polls, and waits for the answer. If the caller gives up before, the
     /// function is not invoked.
     pub async fn invoke(
@@ -277,9 +272,7 @@ mod tests {
         let waiting = invoke(&api, "[5]");
         tokio::task::yield_now().await;
         let stale = process.address.clone();
-        assert!(api.asks_for_work("hello"));
         drop(process);
-        assert!(!api.asks_for_work("hello"), "it has ended");
         assert!(matches!(held.await.expect("no panic"), Err(Failure::Died)));
 
         let mut successor = api.attach("hello");

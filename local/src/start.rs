@@ -190,7 +190,7 @@ impl<'a> Start<'a> {
         tokio::spawn(lambda_api::serve(ports.lambda.listener, invoker.clone(), operator_alone));
         let probe = Probe::new(ports.gateway.address, invoker.clone());
         let gateway = self.open_gateway(ports.gateway.listener, &invoker);
-        probe.wait(&self.plan.functions, &demo).await?;
+        probe.wait(&demo).await?;
         self.start_triggers(&invoker);
         self.write_function_variables(&environments)?;
         self.open_terminal();
@@ -263,17 +263,18 @@ impl<'a> Start<'a> {
         environments.collect()
     }
 
-    /// Starts a process for each function that is to run, and the Runtime API from which it takes its invocations.
+    /// Starts the Runtime API, from which the functions' processes take their invocations. The first one of a function starts
+    /// its process.
     fn start_functions(&self, port: Port, environments: &BTreeMap<String, Environment>) -> Invoker {
         let Plan { functions, programs, .. } = self.plan;
         let names = functions.iter().map(|function| function.name.as_str());
         let api = RuntimeApi::start(names, port, Arc::clone(&self.random));
-        let start = |function: &Function| {
+        let with_process = |function: &Function| {
             let environment = environments.get(&function.name).cloned().unwrap_or_default();
-            let process = function_processes::start(self.group, &programs.binaries, function, environment, &api);
+            let process = function_processes::process(self.group, &programs.binaries, function, environment, &api);
             (function.clone(), process)
         };
-        let processes: Vec<_> = functions.iter().map(start).collect();
+        let processes: Vec<_> = functions.iter().map(with_process).collect();
         Invoker::new(api, Arc::clone(&self.clock), processes)
     }
 

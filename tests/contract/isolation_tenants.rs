@@ -18,9 +18,7 @@ use tokio::{
 
 use crate::{
     addresses,
-    harness::{
-        Api, Behaviour, Bundle, Entity, Hook, Receiver, Settings, Suite, tests, until,
-    },
+    harness::{Api, Behaviour, Bundle, Entity, Hook, Receiver, Settings, Suite, tests, until},
     isolation::percentile,
 };
 

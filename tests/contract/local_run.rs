@@ -27,7 +27,7 @@ fn unused_folder() -> (tempfile::TempDir, String) {
 async fn ends_in_good_order(suite: &Suite, signal: Signal) {
     let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
     let children = bundle.processes();
-    assert!(children.len() > 10, "a bundle is a dozen processes, not {children:?}");
+    assert!(children.iter().any(|process| process.is("token")), "functions among {children:?}");
     bundle.signal(signal).await;
     let status = bundle.ended().await;
     assert_eq!(status.code(), Some(0), "{signal}");
@@ -45,7 +45,7 @@ async fn sigint_ends_everything_in_good_order(suite: Arc<Suite>) {
 async fn sigkill_leaves_nothing_behind(suite: Arc<Suite>) {
     let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
     let children = bundle.processes();
-    assert!(children.len() > 10, "a bundle is a dozen processes, not {children:?}");
+    assert!(children.iter().any(|process| process.is("token")), "functions among {children:?}");
     bundle.signal(Signal::SIGKILL).await;
     bundle.ended().await;
     until_gone(&children).await;

@@ -52,6 +52,7 @@ async fn what_is_granted_here_is_what_sam_makes_of_the_template(_: Arc<Suite>) {
 
 async fn a_function_is_refused_what_it_is_not_granted_as_aws_refuses_it(suite: Arc<Suite>) {
     let env = &suite.api.env;
+    suite.api.get("/oauth2/jwks").expect(200).await;
     let function = suite.bundle().process("token-keys").await;
     let own = function.variable("AWS_ACCESS_KEY_ID").expect("a function has credentials");
     assert_ne!(own, env["AWS_ACCESS_KEY_ID"], "the operator's are the operator's alone");

@@ -136,11 +136,6 @@ impl Invocations {
         }
     }
 
-    /// Whether the present process has asked for an invocation.
-    pub fn has_started(&self) -> bool {
-        self.state().started
-    }
-
     #[cfg(test)]
     pub fn is_idle(&self) -> bool {
         self.state().waiting.is_empty()

@@ -131,8 +131,8 @@ impl Suite {
         Entity::new(&self.api, format!("entity-{number}")).await
     }
 
-    /// A second bundle, started while there are no two others: each takes a few dozen processes, most of which wait,
-    /// and the machine is small.
+    /// A second bundle, started while there are no two others: each takes a dozen processes and more, and the
+    /// machine is small.
     pub async fn other_bundle(&self, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
         self.other_bundle_with(settings, &[]).await
     }

@@ -97,7 +97,7 @@ enum Treatment {
 }
 
 /// When the copies of a message arrive; none, when it is lost.
-type Scatter = Arc<dyn Fn() -> Vec<Duration> + Send + Sync>;
+type Scatter = Arc<dyn Fn(&str) -> Vec<Duration> + Send + Sync>;
 
 struct Rule {
     wanted: Wanted,
@@ -184,16 +184,16 @@ impl Interposer {
         locked(&self.state.metered).replace(Vec::new()).unwrap_or_default()
     }
 
-    /// From now on, takes every message for a queue with thanks, and has as many copies of it arrive as are asked for,
-    /// each after its own time.
-    pub fn scatter(&self, copies: impl Fn() -> Vec<Duration> + Send + Sync + 'static) {
+    /// From now on, takes every message for a queue with thanks, and has as many copies of it arrive as are asked for this
+    /// text, each after its own time.
+    pub fn scatter(&self, copies: impl Fn(&str) -> Vec<Duration> + Send + Sync + 'static) {
         let wanted = |call: &AwsCall| call.operation == "SendMessageBatch";
         self.add(usize::MAX, Treatment::Scatter(Arc::new(copies)), wanted);
     }
 
     /// Takes so many calls of this kind with thanks, and loses their messages.
     pub fn swallow(&self, times: usize, wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static) {
-        self.add(times, Treatment::Scatter(Arc::new(Vec::new)), wanted);
+        self.add(times, Treatment::Scatter(Arc::new(|_: &str| Vec::new())), wanted);
     }
 
     /// The first call of this operation, if one has come.
@@ -311,7 +311,7 @@ impl State {
             let md5: String = Md5::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
             taken.push(json!({ "Id": entry["Id"], "MessageId": md5, "MD5OfMessageBody": md5 }));
             let single = json!({ "QueueUrl": call.body["QueueUrl"], "Entries": [entry] }).to_string();
-            for wait in copies() {
+            for wait in copies(text) {
                 let (state, received, single) = (Arc::clone(self), received.clone(), single.clone());
                 tokio::spawn(async move {
                     sleep(wait).await;
