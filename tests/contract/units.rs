@@ -65,11 +65,17 @@ fn is_of_delivering(metered: &Metered) -> bool {
     }
 }
 
-/// What an event of 1 KB costs that is attempted so often at each of some webhooks, when all of it is recorded and counted.
-async fn measured(stood: &Interposed, entity: &Entity, webhooks: usize, attempts: usize) -> [Cost; 2] {
+/// What an event of so many bytes costs that is attempted so often at each of some webhooks, when all of it is recorded and
+/// counted.
+async fn measured(
+    stood: &Interposed,
+    entity: &Entity,
+    bytes: usize,
+    (webhooks, attempts): (usize, usize),
+) -> [Cost; 2] {
     stood.table.metered();
     stood.services.metered();
-    entity.publish_of_type("booking.created", json!({ "filler": "x".repeat(1_000) })).await;
+    entity.publish_of_type("booking.created", json!({ "filler": "x".repeat(bytes) })).await;
     let mut calls = Vec::new();
     until("every attempt is counted", LONG, async || {
         calls.extend(stood.table.metered());
@@ -88,7 +94,9 @@ async fn measured(stood: &Interposed, entity: &Entity, webhooks: usize, attempts
     let of = [is_of_publishing as fn(&Metered) -> bool, is_of_delivering];
     let [publishing, delivering] =
         of.map(|is_of| Cost::of(&calls.iter().filter(|call| is_of(call)).collect::<Vec<_>>()));
-    println!("{webhooks} webhooks, {attempts} attempts each: publishing {publishing:?}, delivering {delivering:?}");
+    println!(
+        "{bytes} bytes, {webhooks} webhooks, {attempts} attempts each: publishing {publishing:?}, delivering {delivering:?}"
+    );
     for Metered { call, reads, writes, .. } in &calls {
         println!("  {}: {reads} read units, {writes} write units", call.operation);
     }
@@ -106,22 +114,26 @@ async fn what_is_published_and_delivered_costs_no_more_than_docs_say(suite: Arc<
         many.hook(&receiver.on(&format!("/many/{number}"), [Behaviour::status(200)])).await;
     }
     for _ in 0..WARM_UP {
-        measured(&stood, &alone, 1, 1).await;
+        measured(&stood, &alone, 1_000, (1, 1)).await;
     }
 
-    let [publishing, delivering] = measured(&stood, &alone, 1, 1).await;
+    let [publishing, delivering] = measured(&stood, &alone, 1_000, (1, 1)).await;
     assert!(publishing.is_at_most(5.0, 1.0) && publishing.in_a_row <= 3, "{publishing:?}");
     assert!(delivering.is_at_most(5.0, 1.5) && delivering.in_a_row <= 4, "{delivering:?}");
 
+    let [publishing, delivering] = measured(&stood, &alone, 10_000, (1, 1)).await;
+    assert!(publishing.is_at_most(14.0, 1.0), "{publishing:?}");
+    assert!(delivering.is_at_most(5.0, 2.5), "{delivering:?}");
+
     let fails = Behaviour::status(500);
     receiver.on("/alone", [fails.clone(), fails.clone(), fails, Behaviour::status(200)]);
-    let [publishing, delivering] = measured(&stood, &alone, 1, 4).await;
+    let [publishing, delivering] = measured(&stood, &alone, 1_000, (1, 4)).await;
     assert!(publishing.is_at_most(5.0, 1.0), "{publishing:?}");
     // A head with three attempts is larger than 1 KB.
     assert!(delivering.is_at_most(24.0, 6.0), "{delivering:?}");
 
-    measured(&stood, &many, MANY, 1).await;
-    let [publishing, delivering] = measured(&stood, &many, MANY, 1).await;
+    measured(&stood, &many, 1_000, (MANY, 1)).await;
+    let [publishing, delivering] = measured(&stood, &many, 1_000, (MANY, 1)).await;
     assert!(publishing.writes + delivering.writes <= 162.0, "{publishing:?} and {delivering:?}");
     assert!(stood.bundle.stop().await.success());
 }
