@@ -15,13 +15,14 @@ CARGO_FUZZ = .tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz
 
 # What is deployed: every function, and nothing that runs on one machine only.
 FUNCTIONS = $(addprefix functions-,$(notdir $(wildcard functions/*)))
+BENCHED_lambda = hello list-events token show-delivery publish-event dispatch-deliveries
 BENCHED_start = hello list-events token show-delivery
 BENCHED_geo-ip = geo-ip-update
 BENCHED_deliveries = publish-event dispatch-deliveries
-BENCHED_history = list-deliveries recover-deliveries create-webhook remove-webhook
+BENCHED_growth = list-deliveries show-event recover-deliveries create-webhook remove-webhook publish-event dispatch-deliveries token list-events
 BENCHED_tokens = token tokens
 BENCHED_queues = hello
-BENCHED = $(or $(BENCHED_$(PART)),$(sort $(BENCHED_start) $(BENCHED_geo-ip) $(BENCHED_deliveries) $(BENCHED_history) $(BENCHED_tokens)))
+BENCHED = $(or $(BENCHED_$(PART)),$(sort $(BENCHED_lambda) $(BENCHED_start) $(BENCHED_geo-ip) $(BENCHED_deliveries) $(BENCHED_growth) $(BENCHED_tokens)))
 TARGET_ARM = --arm64
 TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
@@ -65,7 +66,7 @@ browser-test: tools ## Runs the tests that need chromium (on Debian: apt install
 	cargo test --workspace --test contract -- --ignored browser::
 
 # The release profile optimises whole programs, so only what is measured is built with it.
-bench: rust ## Measures what is deployed (PART=start, geo-ip, deliveries, history, queues or tokens for one part of it)
+bench: rust ## Measures what is deployed (PART=lambda, start, geo-ip, deliveries, growth, queues or tokens for one part of it)
 	$(BUILD)
 	AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo build --release --package 'functions-*' --package hello --package tokens $(BENCHED:%=--bin %)
 	@target/debug/bench $(PART)

@@ -39,7 +39,9 @@ pub use bundle::{Bundle, Settings, free_port, local, project, refused_start};
 pub use bus::Bus;
 pub use clock::{now, time};
 pub use contract::{Contract, NO_HEAD};
-pub use doubles::{AwsCall, Behaviour, Held, Interposer, LONG, Moment, Received, Receiver, UpdateServer, until};
+pub use doubles::{
+    AwsCall, Behaviour, Held, Interposer, LONG, Metered, Moment, Received, Receiver, UpdateServer, in_a_row, until,
+};
 pub use entity::{Entity, Hook};
 pub use forge::Forge;
 pub use handwritten::send_raw;
