@@ -97,7 +97,7 @@ async fn the_service_recovers_when_one_of_its_processes_dies(suite: Arc<Suite>) 
     let (entity, receiver) = (Entity::new(&api, "recovery".to_owned()).await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let mut number = 0;
-    for program in ["hypercorn", "dispatch-deliveries", "publish-event", "sweep-deliveries"] {
+    for program in ["dispatch-deliveries", "publish-event", "sweep-deliveries"] {
         let process = bundle.process(program).await;
         // One event is on its way when the process dies, and one comes afterwards.
         let under_way = publish(&entity, number).await.expect("the service answers");

@@ -32,7 +32,8 @@ pub use account::{Account, account, unrecorded};
 pub use admin::{Admin, admin};
 pub use api::{Api, ApiResponse, Call};
 pub use aws::{
-    aws_authorization, aws_authorization_of, aws_variables, delete_secret, invocation, queue_url, secrets_manager,
+    aws_authorization, aws_authorization_of, aws_variables, delete_secret, invocation, purge, queue_url,
+    secrets_manager,
 };
 pub use bundle::{Bundle, Settings, free_port, local, project, refused_start};
 pub use bus::Bus;
