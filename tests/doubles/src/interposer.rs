@@ -1,7 +1,7 @@
 //! A proxy between the functions and what they stand on (the table, the queue), which sees every call by name and can
 //! stop the world at that very call: before it is forwarded, or when it was carried out and before its caller knows. It
-//! can also delay calls, refuse them, answer them itself, and lose, double, delay and reorder the messages of a queue. And it
-//! meters calls: when each was under way, and what DynamoDB would charge for it.
+//! can also delay calls, refuse them, answer them itself, and lose, double, delay and reorder the messages of a queue.
+//! And it meters calls: when each was under way, and what DynamoDB would charge for it.
 
 use std::{
     io,

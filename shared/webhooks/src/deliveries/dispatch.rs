@@ -13,7 +13,7 @@ use super::{
     claim::Claimed,
     counting::{self, Tried},
     delivery::WaitingFor,
-    glance::{Glance, Parts},
+    glance::{Glance, Parts, Sources},
     inbox::Inbox,
     lease_times::GRACE,
     meter::Meter,
@@ -139,7 +139,7 @@ impl Dispatcher {
         let delivery = claimed.delivery();
         let (entity, id) =
             (AuthorizedEntity::owning_delivery(delivery.owner_identifier.clone()), &delivery.webhook_identifier);
-        let Parts { webhook, event, health } = self.parts(claimed, seen).await?;
+        let Parts { webhook, event, health } = self.sources().parts(claimed, seen).await?;
         let now = self.clock.now();
         let Some(webhook) = webhook.filter(|found| found.webhook.enabled) else {
             tracing::info!(deliveryId = %delivery.id, "cancelled: its webhook is gone or disabled");
@@ -171,8 +171,8 @@ impl Dispatcher {
         let Some(pause_ends) = pause_ends else { return Ok(Some(tried)) };
         let now = self.clock.now();
         if closes && now < pause_ends
-            // Counting closes the breaker as well, without the job that has what waits attempted. So an attempt that did not
-            // end the pause is not counted, and the breaker stays as it is.
+            // Counting closes the breaker as well, without the job that has what waits attempted. So an attempt that
+            // did not end the pause is not counted, and the breaker stays as it is.
             && let Err(error) = self.pauses.close(&entity, id, now).await
         {
             tracing::warn!(error = %logging::chain(&error), webhookId = %id, "the pause could not be ended");
@@ -181,6 +181,11 @@ impl Dispatcher {
         // The probe is counted at once: many deliveries wait for it, and must not wait for the rest of this batch.
         self.count(vec![tried]).await;
         Ok(None)
+    }
+
+    /// Where what an attempt needs is looked up.
+    pub(super) fn sources(&self) -> Sources<'_> {
+        Sources { webhooks: &self.webhooks, events: &self.events, healths: &self.watch.healths }
     }
 
     /// Counts attempts for the health and the statistics of their webhooks.

@@ -1,20 +1,20 @@
-//! What an attempt needs beside its head: the webhook, its health and the event, looked at in one call before the claim.
+//! What an attempt needs beside its head: the webhook, its health and the event, looked at in one call before the
+//! claim.
 //!
-//! A glance costs half of a consistent read, and may show what was there moments ago. What matters then is read again: a
-//! webhook that its message knows to have changed since, an event that is not there yet, and a breaker that is open. What is
-//! left is a change of the last moments that no message knows of, by which an attempt that begins now is as good as one
-//! that began just before.
+//! A glance costs half of a consistent read, and may show what was there moments ago. What matters then is read again:
+//! a webhook that its message knows to have changed since, an event that is not there yet, and a breaker that is open.
+//! What is left is a change of the last moments that no message knows of: an attempt that does not see it is as good as
+//! one that began just before the change.
 
 use tokio::join;
 
 use super::{
     claim::Claimed,
-    dispatch::Dispatcher,
     notice::{DeliveryOwner, Notice},
 };
 use crate::{
-    events::store::StoredEvent,
-    subscriptions::{breaker::HealthItem, store::SigningWebhook},
+    events::store::{Events, StoredEvent},
+    subscriptions::{Webhooks, breaker::HealthItem, health::Healths, store::SigningWebhook},
 };
 use auth::AuthorizedEntity;
 use base::EventId;
@@ -37,9 +37,17 @@ pub(super) struct Parts {
     pub(super) health: Option<HealthItem>,
 }
 
-impl Dispatcher {
+/// Where all of it is looked up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sources<'a> {
+    pub(super) webhooks: &'a Webhooks,
+    pub(super) events: &'a Events,
+    pub(super) healths: &'a Healths,
+}
+
+impl Sources<'_> {
     /// Looks at what the attempt of a message needs.
-    pub(super) async fn glance(&self, notice: &Notice, owner: &DeliveryOwner) -> Result<Glance, TableError> {
+    pub(super) async fn glance(self, notice: &Notice, owner: &DeliveryOwner) -> Result<Glance, TableError> {
         let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());
         let event = async {
             match &notice.event {
@@ -48,7 +56,7 @@ impl Dispatcher {
                 None => Ok(None),
             }
         };
-        let health = self.watch.healths.glance(&entity, &owner.webhook);
+        let health = self.healths.glance(&entity, &owner.webhook);
         let (webhook, event, health) = join!(self.webhooks.glance(&entity, &owner.webhook), event, health);
         let webhook = readable(webhook)?.flatten();
         let is_up_to_date =
@@ -63,7 +71,7 @@ impl Dispatcher {
 
     /// What a claimed attempt needs, as far as it was seen; the rest is read. Entity, webhook and event come from the
     /// delivery, since the message is a hint.
-    pub(super) async fn parts(&self, claimed: &Claimed, seen: Glance) -> Result<Parts, TableError> {
+    pub(super) async fn parts(self, claimed: &Claimed, seen: Glance) -> Result<Parts, TableError> {
         let owner = DeliveryOwner::of(claimed.delivery());
         let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());
         let seen = if seen.owner.as_ref() == Some(&owner) { seen } else { Glance::default() };
@@ -82,7 +90,7 @@ impl Dispatcher {
         let health = async {
             match seen.health {
                 Some(health) => Ok(health),
-                None => self.watch.healths.find(&entity, &owner.webhook).await,
+                None => self.healths.find(&entity, &owner.webhook).await,
             }
         };
         let (webhook, event, health) = tokio::try_join!(webhook, event, health)?;
@@ -90,7 +98,7 @@ impl Dispatcher {
     }
 }
 
-/// What was read; `None` for an item that cannot be read, which is read again under the claim, so that its delivery waits.
+/// What was read; `None` for an item that cannot be read. It is read again under the claim, so that its delivery waits.
 fn readable<T>(read: Result<T, TableError>) -> Result<Option<T>, TableError> {
     match read {
         Ok(found) => Ok(Some(found)),

@@ -139,9 +139,9 @@ impl HeadItem {
         self.expires_at > now.as_seconds()
     }
 
-    /// Whether the sweep finds the delivery by its present due time soon after its next attempt, and not before it: then
-    /// the due time stays, which saves two units in the index. So a retry after seconds moves no due time, unless the one
-    /// before was late.
+    /// Whether the sweep finds the delivery by its present due time soon after its next attempt, and not before it:
+    /// then the due time stays, which saves two units in the index. So a retry after seconds moves no due time, unless
+    /// the attempt before it was late.
     pub(super) fn is_swept_soon_after(&self, next_attempt: Time) -> bool {
         let soon = next_attempt..=next_attempt + GRACE;
         self.sweeps == 0 && self.due_at.is_some_and(|due| soon.contains(&due))

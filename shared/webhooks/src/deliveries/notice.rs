@@ -42,8 +42,8 @@ pub struct Notice {
     pub owner: Option<DeliveryOwner>,
     /// The event, so that it is read in one call with the webhook; `None` in messages of an earlier version.
     pub event: Option<EventId>,
-    /// The webhook's last change that the sender knows of: a dispatcher that sees an earlier one reads again. `None` where
-    /// the sender has not read the webhook.
+    /// The webhook's last change that the sender knows of: a dispatcher that sees an earlier one reads again. `None`
+    /// where the sender has not read the webhook.
     pub webhook_changed: Option<Time>,
     /// Whether the delivery found no slot before, or is overdue: then it comes before others.
     pub has_waited: bool,

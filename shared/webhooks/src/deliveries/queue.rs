@@ -98,8 +98,8 @@ impl Queue {
         }
     }
 
-    /// Whether so many messages wait in both lanes together, by the queue's own estimate. An error is logged, and counts as
-    /// few: then more is announced than need be.
+    /// Whether so many messages wait in both lanes together, by the queue's own estimate. An error is logged, and counts
+    /// as few: then more is announced than need be.
     pub(super) async fn holds(&self, messages: usize) -> bool {
         let waiting = try_join_all(self.lanes.iter().map(|url| waiting(&self.client, url))).await;
         match waiting {

@@ -36,8 +36,8 @@ impl Asker {
         }
     }
 
-    /// How often the sweep counts as having announced it. What a job makes due was never announced, so that a crowded queue
-    /// has no message for it.
+    /// How often the sweep counts as having announced it. What a job makes due was never announced: a count of one tells
+    /// the sweep that a crowded queue has no message for it.
     fn sweeps(self) -> u32 {
         u32::from(self == Self::Job)
     }

@@ -184,7 +184,7 @@ impl Round<'_> {
             self.wait(notice, owner).await;
             return Ok(None);
         };
-        let seen = self.dispatcher.glance(&notice, &owner).await?;
+        let seen = self.dispatcher.sources().glance(&notice, &owner).await?;
         let now = self.dispatcher.clock.now();
         if self.inbox.lane() == Lane::Quick && seen.webhook.as_ref().is_some_and(|found| found.webhook.is_slow(now)) {
             self.send(notice, owner, now, now).await;

@@ -1,9 +1,9 @@
-//! Attempts that a process has counted for the statistics of webhooks and not written yet, so that a busy webhook costs no
-//! write for each.
+//! Attempts that a process has counted for the statistics of webhooks and not written yet, so that a busy webhook costs
+//! no write for each.
 //!
-//! The more attempts of a webhook a process has written in an hour, the more it holds before it writes again: a twentieth of
-//! them, and a hundred at most. A process that dies loses no more than it holds. So an hour's statistics lack a twentieth of
-//! its attempts at most, and none of a process that made fewer than forty.
+//! The more attempts of a webhook a process has written in an hour, the more it holds before it writes again: a
+//! twentieth of them, and a hundred at most. A process that dies loses no more than it holds. So an hour's statistics
+//! lack a twentieth of its attempts at most, and none of a process that made fewer than forty.
 
 use std::collections::HashMap;
 

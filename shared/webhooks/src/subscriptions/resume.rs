@@ -1,5 +1,5 @@
-//! Ending the pause of a webhook's breaker before its time: its owner resumes the webhook or gives it another address, or
-//! an attempt that a person asked for is answered.
+//! Ending the pause of a webhook's breaker before its time: its owner resumes the webhook or gives it another address,
+//! or an attempt that a person asked for is answered.
 //!
 //! One transaction closes the breaker and writes a job that has the deliveries which wait for it attempted now; a crash
 //! leaves both or neither. An attempt that looked at the breaker just before may put its delivery off after the job has
