@@ -32,7 +32,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const MEMORY: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 /// How long a process holds counts that are not due to be written. A sandbox that is frozen meanwhile writes them when
 /// its next event thaws it.
-const HOLDING: Duration = Duration::from_secs(20);
+const HOLDING: Duration = Duration::from_secs(2);
 
 /// The statistics in the table.
 #[derive(Debug, Clone)]
