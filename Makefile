@@ -1,4 +1,5 @@
-# Every command of the project; `make` lists them. Needs Rust, Python 3.10 or later, make and a C compiler.
+# Every command of the project; `make` lists them. `make run` and the operator's commands need Rust, make and a C compiler; the
+# others need Python 3.10 or later as well.
 
 PORT ?= 9000
 DATA ?= .local
@@ -14,12 +15,14 @@ CARGO_FUZZ = .tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz
 
 # What is deployed: every function, and nothing that runs on one machine only.
 FUNCTIONS = $(addprefix functions-,$(notdir $(wildcard functions/*)))
+BENCHED_lambda = hello list-events token show-delivery publish-event dispatch-deliveries
 BENCHED_start = hello list-events token show-delivery
 BENCHED_geo-ip = geo-ip-update
 BENCHED_deliveries = publish-event dispatch-deliveries
-BENCHED_history = list-deliveries recover-deliveries create-webhook remove-webhook
+BENCHED_growth = list-deliveries show-event recover-deliveries create-webhook remove-webhook publish-event dispatch-deliveries token list-events
 BENCHED_tokens = token tokens
-BENCHED = $(or $(BENCHED_$(PART)),$(sort $(BENCHED_start) $(BENCHED_geo-ip) $(BENCHED_deliveries) $(BENCHED_history) $(BENCHED_tokens)))
+BENCHED_queues = hello
+BENCHED = $(or $(BENCHED_$(PART)),$(sort $(BENCHED_lambda) $(BENCHED_start) $(BENCHED_geo-ip) $(BENCHED_deliveries) $(BENCHED_growth) $(BENCHED_tokens)))
 TARGET_ARM = --arm64
 TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
@@ -41,7 +44,7 @@ BUILD = cargo build --workspace --all-targets
 
 # ------------------------------------------------------------------------------------------------- on one machine
 
-run: python-tools ## Builds and runs the whole service here (PORT=9000 DATA=.local) until Ctrl-C
+run: rust ## Builds and runs the whole service here (PORT=9000 DATA=.local) until Ctrl-C
 	@# What a killed service left behind must not look like a running one while this one builds.
 	@if command -v flock >/dev/null && test -e "$(DATA)/lock"; then \
 		flock --nonblock "$(DATA)/lock" rm -f "$(DATA)/service.env" || true; fi
@@ -63,7 +66,7 @@ browser-test: tools ## Runs the tests that need chromium (on Debian: apt install
 	cargo test --workspace --test contract -- --ignored browser::
 
 # The release profile optimises whole programs, so only what is measured is built with it.
-bench: python-tools ## Measures what is deployed (PART=start, geo-ip, deliveries, history or tokens for one part of it)
+bench: rust ## Measures what is deployed (PART=lambda, start, geo-ip, deliveries, growth, queues or tokens for one part of it)
 	$(BUILD)
 	AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo build --release --package 'functions-*' --package hello --package tokens $(BENCHED:%=--bin %)
 	@target/debug/bench $(PART)
@@ -85,13 +88,14 @@ demo-provider: ## Plays a payment provider beside `make run`, until Ctrl-C (PROV
 	$(BUILD_SERVICE) --package doubles
 	@exec target/debug/demo-provider $(PROVIDER_PORT:%=--port "%") --data "$(DATA)"
 
-clean-data: ## Removes what a local run keeps: table, secrets and logs (DATA=.local); asks first (CONFIRM=yes)
-	@python3 local/clean_data.py $(call quoted,$(DATA)) --confirm=$(call quoted,$(CONFIRM))
+clean-data: rust ## Removes what a local run keeps: table, secrets and logs (DATA=.local); asks first (CONFIRM=yes)
+	$(BUILD_SERVICE)
+	@target/debug/local --data $(call quoted,$(DATA)) clean-data --confirm=$(call quoted,$(CONFIRM))
 
 # What is missing is said first, before anything is installed or built. One function needs no other but those of tokens.
 SAM_CHECK = python3 local/sam/check.py
 SAM = PYTHONDONTWRITEBYTECODE=1 .venv-deploy/bin/python local/sam
-SAM_TOOLS = $(MAKE) --no-print-directory python-tools deploy-tools
+SAM_TOOLS = $(MAKE) --no-print-directory deploy-tools
 SAM_PORT ?= 3000
 
 sam-local: ## Runs FUNCTION= with its sample event in SAM's container (EVENT=FILE for another; needs Docker)
@@ -138,7 +142,7 @@ sbom: $(CARGO_CYCLONEDX) ## Lists what the functions are made of, in CycloneDX's
 	ls target/sbom/*
 
 pin: audit-tools ## Pins what requirements/*.in name and all that it needs, by version and hash
-	@for list in run deploy audit receivers; do \
+	@for list in tests deploy audit receivers; do \
 		.venv-audit/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-annotate --no-emit-index-url \
 			--custom-compile-command 'make pin' requirements/$$list.in --output-file requirements/$$list.txt || exit 1; \
 	done
@@ -250,7 +254,7 @@ endef
 tools: python-tools node-tools receiver-tools ## Installs what the other commands need from PyPI and npm
 
 python-tools: rust
-	$(call virtual-environment,.venv,requirements/run.txt)
+	$(call virtual-environment,.venv,requirements/tests.txt)
 
 # Only tests need it. npm is a package of .venv's; what was installed is noted as there.
 node-tools: python-tools

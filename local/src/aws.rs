@@ -1,13 +1,20 @@
 //! The addresses of the stand-ins for AWS: as variables for the functions, and as clients for this process.
 
+use std::net::SocketAddr;
+
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::{self, SharedCredentialsProvider};
 use base::{Random, random};
 
 /// The region that all stand-ins pretend to be in.
 pub const REGION: &str = "us-east-1";
-/// The account that ministack pretends to be.
+/// The account that they pretend to be.
 pub const ACCOUNT: &str = "000000000000";
+
+/// A queue's address at the server of queues and secrets.
+pub fn queue_url(services: SocketAddr, queue: &str) -> String {
+    format!("http://{services}/{ACCOUNT}/{queue}")
+}
 
 /// The credentials that every request to a stand-in must show.
 #[derive(Clone)]
@@ -34,7 +41,7 @@ pub struct Endpoints {
     pub credentials: Credentials,
     /// DynamoDB.
     pub table: String,
-    /// SQS, Secrets Manager and S3.
+    /// SQS and Secrets Manager; S3 where another server's is passed on.
     pub services: String,
 }
 
@@ -59,16 +66,6 @@ impl Endpoints {
 
     pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
         aws_sdk_dynamodb::Client::new(&self.config(&self.table))
-    }
-
-    pub fn sqs(&self) -> aws_sdk_sqs::Client {
-        aws_sdk_sqs::Client::new(&self.config(&self.services))
-    }
-
-    /// The stand-in has no host name for each bucket, so that paths name the buckets.
-    pub fn s3(&self) -> aws_sdk_s3::Client {
-        let config = aws_sdk_s3::config::Builder::from(&self.config(&self.services));
-        aws_sdk_s3::Client::from_conf(config.force_path_style(true).build())
     }
 
     pub fn secrets_manager(&self) -> aws_sdk_secretsmanager::Client {

@@ -6,8 +6,7 @@ use serde_json::Value;
 use template::{Function, Reference, ResolveError, Template, resolve_to_text};
 
 use crate::{
-    aws::{self, Endpoints},
-    ministack::queue_url,
+    aws::{self, Endpoints, queue_url},
     settings::Settings,
     table::TABLE_NAME,
 };

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use operator::private_file;
+use base::private_file;
 
 /// The folder, locked: one instance of the service per folder.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl DataFolder {
             }
         }
         let folder = Self { root, _lock: lock };
-        for part in [folder.secrets(), folder.logs(), folder.scratch(), folder.rights()] {
+        for part in [folder.secrets(), folder.logs(), folder.rights()] {
             make_private_folder(&part)?;
         }
         folder.withdraw_service_env()?;
@@ -64,11 +64,6 @@ impl DataFolder {
     /// One file per process.
     pub fn logs(&self) -> PathBuf {
         self.root.join("logs")
-    }
-
-    /// Files that tools write while they run. They can be removed between two runs.
-    pub fn scratch(&self) -> PathBuf {
-        self.root.join("scratch")
     }
 
     /// What functions were refused, and which of their grants they used.

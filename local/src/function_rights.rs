@@ -39,6 +39,9 @@ const MAX_REQUEST: usize = 16 * 1024 * 1024;
 /// A bucket's name where geo-IP databases lie in a folder, so that no function asks for one.
 const NO_BUCKET: &str = "waypost-local-geo-ip";
 
+/// The calls that Lambda makes for a mapping of a queue.
+const MAPPING: [&str; 3] = ["AmazonSQS.ReceiveMessage", "AmazonSQS.DeleteMessage", "AmazonSQS.GetQueueAttributes"];
+
 /// The credentials of every function, and what each may do.
 pub struct FunctionCallers {
     rights: Rights,
@@ -95,6 +98,16 @@ impl FunctionCallers {
     /// The function with this access key id.
     pub fn function(&self, access_key_id: &str) -> Option<&FunctionRights> {
         self.rights.function(self.names.get(access_key_id)?)
+    }
+
+    /// Decides whether a mapping may invoke a function with the messages of the queue at this address: Lambda receives and
+    /// deletes them with the function's role. Decided once, since neither changes while the service runs; the error is AWS's
+    /// sentence.
+    /// <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html>
+    pub fn decide_on_mapping(&self, function: &str, queue_url: &str) -> Result<(), String> {
+        let function = self.rights.function(function).ok_or_else(|| format!("there is no function {function}"))?;
+        let body = json!({ "QueueUrl": queue_url }).to_string();
+        MAPPING.iter().try_for_each(|target| self.decide(function, Call::Json { target, body: body.as_bytes() }))
     }
 
     /// Passes a function's request on if the function may do all that it asks.

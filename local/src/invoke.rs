@@ -1,19 +1,12 @@
 //! Invoking a function, with Lambda's manners: a limit on concurrency, the function's time limit, and an error when the
 //! process dies.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use axum::body::Bytes;
 use base::SharedClock;
 use template::Function;
-use tokio::{
-    sync::{Notify, Semaphore},
-    time,
-};
+use tokio::{sync::Semaphore, time};
 
 use crate::{
     function_processes,
@@ -26,7 +19,6 @@ pub struct Invoker {
     runtime_api: RuntimeApi,
     clock: SharedClock,
     functions: Arc<HashMap<String, Worker>>,
-    bells: Arc<Mutex<Vec<Arc<Notify>>>>,
 }
 
 struct Worker {
@@ -35,8 +27,6 @@ struct Worker {
     concurrency: usize,
     slots: Arc<Semaphore>,
     time_limit: Duration,
-    /// Whether the function may have put messages on a queue, so that the bell rings after it.
-    knows_a_queue: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -68,22 +58,10 @@ impl Invoker {
                 concurrency,
                 slots: Arc::new(Semaphore::new(concurrency)),
                 time_limit: function.timeout,
-                knows_a_queue: function.environment.contains_key("QUEUE_URL"),
             };
             (function.name, worker)
         });
-        Self { runtime_api, clock, functions: Arc::new(functions.collect()), bells: Arc::default() }
-    }
-
-    /// A new bell, which rings each time that a function may have put messages on a queue.
-    pub fn bell(&self) -> Arc<Notify> {
-        let bell = Arc::default();
-        self.bells.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&bell));
-        bell
-    }
-
-    fn ring(&self) {
-        self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|bell| bell.notify_one());
+        Self { runtime_api, clock, functions: Arc::new(functions.collect()) }
     }
 
     /// Whether there is such a function.
@@ -137,7 +115,7 @@ impl Invoker {
         worker.process.want();
         let deadline = self.clock.now() + worker.time_limit;
         let invoked = self.runtime_api.invoke(function, event, trace, deadline);
-        let answer = match time::timeout(worker.time_limit, invoked).await {
+        match time::timeout(worker.time_limit, invoked).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(Failure::Error(error))) => Err(InvokeError::Failed(String::from_utf8_lossy(&error).into_owned())),
             Ok(Err(Failure::Died)) => Err(InvokeError::Died),
@@ -145,10 +123,6 @@ impl Invoker {
                 worker.process.restart();
                 Err(InvokeError::TimedOut(worker.time_limit))
             }
-        };
-        if worker.knows_a_queue {
-            self.ring();
         }
-        answer
     }
 }

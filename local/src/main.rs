@@ -3,6 +3,7 @@
 mod aws;
 mod bundle;
 mod callers;
+mod clean_data;
 mod data_folder;
 mod disk;
 mod function_processes;
@@ -11,19 +12,20 @@ mod gateway;
 mod invoke;
 mod lambda_api;
 mod log_files;
-mod ministack;
 mod open_files;
 mod plan;
 mod ports;
 mod preflight;
 mod processes;
 mod queue_pump;
+mod queues;
 mod readiness;
 mod running;
 mod runtime_api;
 mod schedule_pump;
 mod secrets;
 mod service_env;
+mod services;
 mod settings;
 mod shutdown;
 mod start;
@@ -34,7 +36,7 @@ mod test_overrides;
 use std::{io::stderr, path::PathBuf, process::ExitCode};
 
 use base::logging;
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 use crate::test_overrides::TestOverrides;
 
@@ -47,7 +49,7 @@ pub struct Arguments {
     /// The folder for table, secrets and logs.
     #[arg(long, env = "DATA", default_value = ".local")]
     data: PathBuf,
-    /// The project's folder, with template.yaml and .venv.
+    /// The project's folder, with template.yaml.
     #[arg(long, default_value = ".")]
     project: PathBuf,
     /// Show no lines for requests, attempts and faults of functions (1 or 0).
@@ -58,6 +60,18 @@ pub struct Arguments {
     stop_with_parent: bool,
     #[command(flatten)]
     overrides: TestOverrides,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Removes what a run keeps in the folder for data; asks first.
+    CleanData {
+        /// `yes` where nobody is to be asked.
+        #[arg(long, default_value = "")]
+        confirm: String,
+    },
 }
 
 fn port(text: &str) -> Result<u16, &'static str> {
@@ -82,6 +96,15 @@ async fn main() -> ExitCode {
         .with_target(false)
         .init();
     let arguments = Arguments::parse();
+    if let Some(Command::CleanData { confirm }) = &arguments.command {
+        return match clean_data::clean(&arguments.data, confirm) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{}", logging::chain(&error));
+                ExitCode::FAILURE
+            }
+        };
+    }
     open_files::allow_many();
     match start::run(&arguments).await {
         Ok(()) => ExitCode::SUCCESS,

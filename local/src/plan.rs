@@ -1,4 +1,6 @@
-//! The plan of a run: template, programs and settings, read and checked before anything starts.
+//! The plan of a run: template, functions and settings, read and checked before anything starts.
+
+use std::path::PathBuf;
 
 use auth::signing::SigningAlgorithm;
 use base::{environment, logging::LogSettings};
@@ -18,7 +20,7 @@ use template::{Function, Template};
 
 use crate::{
     Arguments,
-    preflight::{self, Missing, Programs},
+    preflight::{self, Missing},
     settings::{Settings, SettingsError},
     test_overrides::TestOverrides,
 };
@@ -29,8 +31,8 @@ pub struct Plan<'a> {
     pub template: Template,
     /// The functions that run.
     pub functions: Vec<Function>,
-    /// Where the programs are.
-    pub programs: Programs,
+    /// The folder of their programs.
+    pub binaries: PathBuf,
     /// The values of the template's parameters.
     pub settings: Settings,
     /// The algorithm of new keys that sign tokens.
@@ -60,7 +62,7 @@ impl<'a> Plan<'a> {
         let overrides = &arguments.overrides;
         let template = preflight::template(&arguments.project)?;
         let functions = chosen(&template, overrides.only.as_deref())?;
-        let programs = preflight::programs(&arguments.project, overrides.binaries.as_deref(), &functions)?;
+        let binaries = preflight::binaries(overrides.binaries.as_deref(), &functions)?;
         #[expect(clippy::disallowed_methods, reason = "the settings of a local run are its environment")]
         let settings = Settings::read(&template, |name| std::env::var(name).ok())?;
         // The functions read these themselves. A fault is named here, so that no function fails to start because of it.
@@ -74,7 +76,7 @@ impl<'a> Plan<'a> {
         Ok(Self {
             template,
             functions,
-            programs,
+            binaries,
             settings,
             signing_algorithm: signing.algorithm,
             token_lifetime: tokens.lifetime,

@@ -7,7 +7,6 @@ use tokio::{sync::oneshot, task::JoinHandle, time};
 use crate::{
     data_folder::{DataFolder, DataFolderError},
     invoke::Invoker,
-    ministack::Socket,
     table::TableServer,
 };
 
@@ -19,7 +18,6 @@ pub struct Running {
     pub gateway: RunningGateway,
     pub invoker: Invoker,
     pub _table: TableServer,
-    pub _socket: Socket,
 }
 
 /// The gateway in its task.

@@ -1,4 +1,4 @@
-//! The deployment's secrets: a private file each, made where it is missing, and loaded into Secrets Manager at every start.
+//! The deployment's secrets: a private file each, made where it is missing, and checked before the store serves it.
 
 use std::{
     collections::BTreeMap,

@@ -7,6 +7,8 @@ use geo_ip::{StoreAddress, store::StoreAddressError};
 use outbound::AddressRules;
 use template::{ScheduleTrigger, Template};
 
+use crate::services::{S3, S3Error};
+
 /// A template parameter and the variable that sets it locally.
 struct Setting {
     parameter: &'static str,
@@ -51,6 +53,8 @@ pub struct Settings {
     pub sweep_interval: Duration,
     /// `GEO_IP_STORE`: where geo-IP databases are published, if not in the folder for data.
     pub geo_ip_store: Option<StoreAddress>,
+    /// `AWS_ENDPOINT_URL_S3`: where the bucket is, if they are published in one.
+    pub s3: Option<S3>,
 }
 
 /// A schedule that comes as seldom as this keeps its own interval here: no test or person waits for it, and it sends requests
@@ -64,6 +68,13 @@ pub enum SettingsError {
     SweepInterval(String, WaitError),
     #[error("the variable GEO_IP_STORE cannot be read")]
     GeoIpStore(#[source] StoreAddressError),
+    #[error(
+        "GEO_IP_STORE names a bucket, and there is no S3 here: say in AWS_ENDPOINT_URL_S3 where one is that checks no \
+         signatures, as an emulator's, or leave GEO_IP_STORE out for a folder"
+    )]
+    NoS3,
+    #[error("the variable AWS_ENDPOINT_URL_S3 cannot be read")]
+    S3(#[source] S3Error),
 }
 
 impl Settings {
@@ -78,11 +89,15 @@ impl Settings {
         let interval = variable("SWEEP_INTERVAL").unwrap_or_else(|| "1s".to_owned());
         let sweep_interval = interval.parse::<Wait>().map_err(|error| SettingsError::SweepInterval(interval, error))?.0;
         let geo_ip_store = variable("GEO_IP_STORE").filter(|store| !store.is_empty());
-        Ok(Self {
-            parameters,
-            sweep_interval,
-            geo_ip_store: geo_ip_store.map(|store| store.parse()).transpose().map_err(SettingsError::GeoIpStore)?,
-        })
+        let geo_ip_store = geo_ip_store.map(|store| store.parse()).transpose().map_err(SettingsError::GeoIpStore)?;
+        let s3 = match &geo_ip_store {
+            Some(StoreAddress::S3 { .. }) => {
+                let address = variable("AWS_ENDPOINT_URL_S3").filter(|address| !address.is_empty());
+                Some(address.ok_or(SettingsError::NoS3)?.parse().map_err(SettingsError::S3)?)
+            }
+            _ => None,
+        };
+        Ok(Self { parameters, sweep_interval, geo_ip_store, s3 })
     }
 }
 
@@ -154,5 +169,21 @@ mod tests {
     fn a_malformed_interval_or_store_is_refused() {
         assert!(Settings::read(&template(), |name| (name == "GEO_IP_STORE").then(|| "here".to_owned())).is_err());
         assert!(Settings::read(&template(), |name| (name == "SWEEP_INTERVAL").then(|| "soon".to_owned())).is_err());
+    }
+
+    #[test]
+    fn a_bucket_needs_the_address_of_an_s3_and_a_folder_none() {
+        let read = |store: &str, s3: &str| {
+            Settings::read(&template(), |name| match name {
+                "GEO_IP_STORE" => Some(store.to_owned()),
+                "AWS_ENDPOINT_URL_S3" => Some(s3.to_owned()),
+                _ => None,
+            })
+        };
+        assert!(matches!(read("s3://bucket", ""), Err(SettingsError::NoS3)));
+        assert!(matches!(read("s3://bucket", "here"), Err(SettingsError::S3(_))));
+        assert!(read("s3://bucket", "http://127.0.0.1:4566").expect("readable").s3.is_some());
+        // A variable that is there for other programs says nothing here.
+        assert!(read("file:///folder", "here").expect("readable").s3.is_none());
     }
 }

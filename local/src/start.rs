@@ -18,6 +18,8 @@ use operator::{
     provision::{ProvisionError, publish_signing_key},
     upgrade_data,
 };
+use queue::Queues;
+use secret_store::{Place, SecretStore};
 use serde_json::json;
 use storage::{Secrets as SecretsManager, Table, TableError as WriteError};
 use template::Function;
@@ -25,7 +27,7 @@ use tokio::{net::TcpListener, sync::oneshot, task::JoinError};
 
 use crate::{
     Arguments,
-    aws::{Credentials as AwsCredentials, Endpoints},
+    aws::{ACCOUNT, Credentials as AwsCredentials, Endpoints, REGION},
     bundle::{Bundle, ENVIRONMENT, Environment, EnvironmentError},
     callers::Callers,
     data_folder::{DataFolder, DataFolderError, write_private},
@@ -34,17 +36,18 @@ use crate::{
     gateway::Gateway,
     invoke::Invoker,
     lambda_api, log_files,
-    ministack::{self, Ministack, MinistackError, Socket, queue_url, relay},
     plan::{Plan, PlanError},
     ports::{self, Port, PortError, Ports},
     processes::ProcessGroup,
     queue_pump::QueuePump,
+    queues::{self, QueueError},
     readiness::{NotReady, Probe},
     running::{RunError, Running, RunningGateway},
     runtime_api::RuntimeApi,
     schedule_pump::SchedulePump,
     secrets::{DEMO_APPLICATION, PLATFORM_APPLICATION, Secrets, SecretsError},
     service_env::{self, MANAGING_ENTITY, ServiceEnv},
+    services::{self, Services},
     shutdown,
     table::{TABLE_NAME, TableError, TableServer},
     terminal::Terminal,
@@ -70,7 +73,9 @@ pub enum StartError {
     #[error("the template declares no table")]
     NoTable,
     #[error(transparent)]
-    Ministack(#[from] MinistackError),
+    Queue(#[from] QueueError),
+    #[error("a secret cannot be used")]
+    SecretStore(#[from] secret_store::FileError),
     #[error("the table cannot be provided with an index")]
     Index(#[source] WriteError),
     #[error("the table cannot be provided with keys")]
@@ -176,13 +181,10 @@ impl<'a> Start<'a> {
 
     /// The steps of a start.
     async fn everything(self, ports: Ports) -> Result<Running, StartError> {
-        // ministack takes the longest; it comes up while secrets and table are opened.
-        let (services, socket) = self.start_services(ports.services)?;
         let secrets = self.open_secrets()?;
         let (demo, platform) = (secrets.credentials(DEMO_APPLICATION)?, secrets.credentials(PLATFORM_APPLICATION)?);
         let table = self.open_table(ports.table).await?;
-        services.fill().await?;
-        tokio::spawn(services.keep_filled());
+        let queues = self.start_services(ports.services)?;
         self.provide(&secrets, &demo, &platform).await?;
         let environments = self.environments()?;
         let invoker = self.start_functions(ports.runtime, &environments);
@@ -191,7 +193,7 @@ impl<'a> Start<'a> {
         let probe = Probe::new(ports.gateway.address, invoker.clone());
         let gateway = self.open_gateway(ports.gateway.listener, &invoker);
         probe.wait(&demo).await?;
-        self.start_triggers(&invoker);
+        self.start_triggers(&queues, &invoker);
         self.write_function_variables(&environments)?;
         self.open_terminal();
         self.write_service_env(&secrets, &demo, &platform)?;
@@ -199,19 +201,25 @@ impl<'a> Start<'a> {
         if !self.terminal.is_quiet() {
             eprintln!("Requests and attempts (QUIET=1 shows none):\n");
         }
-        Ok(Running { gateway, invoker, _table: table, _socket: socket })
+        Ok(Running { gateway, invoker, _table: table })
     }
 
-    /// Starts ministack, which holds nothing yet, and the relay before it.
-    fn start_services(&self, port: Port) -> Result<(Ministack, Socket), StartError> {
-        let socket = Socket::new(&self.data.scratch(), self.random.as_ref()).map_err(StartError::Processes)?;
-        let (program, scratch) = (&self.plan.programs.hypercorn, self.data.scratch());
-        let process = ministack::start(self.group, program, &scratch, &socket.path, port.address);
-        tokio::spawn(relay::serve(port.listener, socket.path.clone(), self.callers()));
-        let (prefix, queues) = (secrets_prefix(), self.plan.template.queues());
-        let services =
-            Ministack::new(process, socket.path.clone(), self.aws.clone(), prefix, queues, self.data.secrets());
-        Ok((services.with_bucket_of(&self.geo_ip_store), socket))
+    /// Serves the template's queues, and the secrets as their files have them.
+    fn start_services(&self, port: Port) -> Result<Queues, StartError> {
+        let place = Place {
+            folder: self.data.secrets(),
+            prefix: secrets_prefix(),
+            region: REGION.to_owned(),
+            account: ACCOUNT.to_owned(),
+        };
+        let secrets = SecretStore::open(place, Arc::clone(&self.clock), Arc::clone(&self.random))?;
+        let (clock, random) = (Arc::clone(&self.clock), Arc::clone(&self.random));
+        let queues = Queues::new(&self.aws.services, REGION, ACCOUNT, clock, random);
+        queues::create(&queues, self.plan.template.queues())?;
+        let s3 = self.plan.settings.s3.clone();
+        let services = Services { queues: queues.clone(), secrets: Arc::new(secrets), s3 };
+        tokio::spawn(services::serve(port.listener, services, self.callers()));
+        Ok(queues)
     }
 
     /// Opens the files of secrets, and checks those that functions read later.
@@ -266,12 +274,12 @@ impl<'a> Start<'a> {
     /// Starts the Runtime API, from which the functions' processes take their invocations. The first one of a function starts
     /// its process.
     fn start_functions(&self, port: Port, environments: &BTreeMap<String, Environment>) -> Invoker {
-        let Plan { functions, programs, .. } = self.plan;
+        let Plan { functions, binaries, .. } = self.plan;
         let names = functions.iter().map(|function| function.name.as_str());
         let api = RuntimeApi::start(names, port, Arc::clone(&self.random));
         let with_process = |function: &Function| {
             let environment = environments.get(&function.name).cloned().unwrap_or_default();
-            let process = function_processes::process(self.group, &programs.binaries, function, environment, &api);
+            let process = function_processes::process(self.group, binaries, function, environment, &api);
             (function.clone(), process)
         };
         let processes: Vec<_> = functions.iter().map(with_process).collect();
@@ -301,12 +309,13 @@ impl<'a> Start<'a> {
     }
 
     /// Starts the pumps, which invoke functions for queues and schedules.
-    fn start_triggers(&self, invoker: &Invoker) {
+    fn start_triggers(&self, queues: &Queues, invoker: &Invoker) {
         for function in &self.plan.functions {
-            let aws = self.aws.of(self.functions.credentials(&function.name));
             for trigger in &function.queues {
-                let url = queue_url(self.services, &trigger.queue);
-                QueuePump::start(&function.name, trigger, url, aws.sqs(), invoker.clone());
+                // The refusal is kept, and logged. On AWS such a mapping receives nothing either.
+                if self.functions.decide_on_mapping(&function.name, &queues.url(&trigger.queue)).is_ok() {
+                    QueuePump::start(&function.name, trigger, queues.clone(), invoker.clone());
+                }
             }
             if let Some(trigger) = &function.schedule {
                 let pump = SchedulePump {

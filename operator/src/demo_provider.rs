@@ -10,11 +10,9 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{
-    Deployment, DeploymentError, private_file,
-    replaced_secret::{ReplaceError, ReplacedSecret},
-};
-use base::{SystemRandom, random};
+use crate::{Deployment, DeploymentError, replaced_secret::ReplacedSecret};
+use base::{SystemRandom, private_file, random};
+use storage::SecretError;
 
 /// The name of its secret.
 pub const SECRET: &str = "provider-demo";
@@ -67,8 +65,35 @@ pub fn port(data: &Path) -> Option<u16> {
     Some(on_this_machine(description["tokenUrl"].as_str()?)?.0)
 }
 
+/// Why the secret does not name another port.
+#[derive(Debug, thiserror::Error)]
+pub enum MoveError {
+    /// The service cannot be worked on.
+    #[error(transparent)]
+    Deployment(#[from] DeploymentError),
+    /// The service's Secrets Manager refused, or did not answer.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// The file for the next start cannot be used.
+    #[error("{path} cannot be used")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The file system's error.
+        source: io::Error,
+    },
+    /// The file for the next start is malformed.
+    #[error("{path} is not JSON")]
+    Form {
+        /// The file.
+        path: PathBuf,
+        /// Where it stops being JSON.
+        source: serde_json::Error,
+    },
+}
+
 /// Lets the secret in this data folder say that the provider is at this port, and the service that runs there read it.
-pub async fn move_to(data: &Path, port: u16) -> Result<(), ReplaceError> {
+pub async fn move_to(data: &Path, port: u16) -> Result<(), MoveError> {
     match Deployment::in_folder(data).await {
         Ok(deployment) => {
             let secret = ReplacedSecret::open(&deployment, SECRET)?;
@@ -85,13 +110,13 @@ pub async fn move_to(data: &Path, port: u16) -> Result<(), ReplaceError> {
 }
 
 /// Lets the next start find the provider at this port.
-fn keep(data: &Path, port: u16) -> Result<(), ReplaceError> {
+fn keep(data: &Path, port: u16) -> Result<(), MoveError> {
     let path = file_of(data);
-    let at = |source| ReplaceError::File { path: path.clone(), source };
+    let at = |source| MoveError::File { path: path.clone(), source };
     let moved = match fs::read_to_string(&path) {
         Ok(text) => {
             let description = serde_json::from_str(&text);
-            at_port(&description.map_err(|source| ReplaceError::Form { path: path.clone(), source })?, port)
+            at_port(&description.map_err(|source| MoveError::Form { path: path.clone(), source })?, port)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => fresh(port),
         Err(error) => return Err(at(error)),

@@ -13,7 +13,6 @@ pub mod deployment;
 pub mod failing_webhooks;
 pub mod geo_ip_databases;
 pub mod guesses;
-pub mod private_file;
 pub mod provision;
 pub mod replaced_secret;
 pub mod signing_keys;

@@ -21,7 +21,7 @@ use storage::aws::CallError;
 use crate::{
     Deployment, DeploymentError, audit,
     deployment::{Folder, Location},
-    replaced_secret::{ReplaceError, ReplacedSecret},
+    replaced_secret::ReplacedSecret,
 };
 use auth::{
     keys::{PublishedKeys, RevokedKey, last_token_of_a_retired_key},
@@ -47,9 +47,6 @@ pub enum SigningKeysError {
     /// The deployment cannot be worked on.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
-    /// The secret was not replaced.
-    #[error(transparent)]
-    Replace(#[from] ReplaceError),
     /// Secrets Manager refused, or did not answer.
     #[error(transparent)]
     Secret(#[from] SecretError),
@@ -92,9 +89,6 @@ pub enum SigningKeysError {
         /// The function's own words.
         reason: String,
     },
-    /// The version that a step made is gone.
-    #[error("the version that the rotation made is gone; run this again")]
-    Gone,
     /// Another emergency came in between.
     #[error("another emergency replacement revoked the new keys meanwhile; run this again")]
     Revoked(#[from] RevokedKey),
@@ -179,15 +173,10 @@ impl<'a> SigningKeysOf<'a> {
         Err(SigningKeysError::Late)
     }
 
-    /// The steps in their order. The next start loads the new version from the moment at which it could be the current one:
-    /// until then its keys are published, and the old ones still good.
+    /// The steps in their order.
     async fn do_the_steps(&self, folder: &Folder) -> Result<(), SigningKeysError> {
         let version = random::uuid(&SystemRandom);
         for step in Step::ALL {
-            if step == Step::FinishSecret {
-                let made = self.secret.versions.version(&version).await?.ok_or(SigningKeysError::Gone)?;
-                self.secret.keep(&made.value)?;
-            }
             self.invoke(folder, step, &version).await?;
         }
         Ok(())

@@ -96,8 +96,13 @@ async fn the_service_recovers_when_one_of_its_processes_dies(suite: Arc<Suite>) 
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let (entity, receiver) = (Entity::new(&api, "recovery".to_owned()).await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    let mut number = 0;
-    for program in ["hypercorn", "dispatch-deliveries", "publish-event", "sweep-deliveries"] {
+    // The first event starts the dispatcher's process.
+    let first = publish(&entity, 0).await.expect("the service answers");
+    for id in deliveries(&first) {
+        entity.until_status(&id, &["delivered"]).await;
+    }
+    let mut number = 1;
+    for program in ["dispatch-deliveries", "publish-event", "sweep-deliveries"] {
         let process = bundle.process(program).await;
         // One event is on its way when the process dies, and one comes afterwards.
         let under_way = publish(&entity, number).await.expect("the service answers");

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use doubles::update_server::{archive, sha256};
+use doubles::{
+    Ministack,
+    update_server::{archive, sha256},
+};
 use geo_ip::testing::DatabaseBuilder;
 use serde_json::{Value, json};
 
@@ -48,7 +51,10 @@ async fn pointer(api: &Api) -> Option<Value> {
 async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
     let server = UpdateServer::start().await;
     let secrets = [("geo-ip", json!({ "editions": [maxmind(CITY, &server)] }))];
-    let settings = Settings::default().with("GEO_IP_STORE", "s3://geo-ip");
+    let s3 = Ministack::start("s3").await;
+    let made = reqwest::Client::new().put(format!("{}/geo-ip", s3.url())).send().await.expect("it answers");
+    assert!(made.status().is_success(), "{made:?}");
+    let settings = Settings::default().with("GEO_IP_STORE", "s3://geo-ip").with("AWS_ENDPOINT_URL_S3", s3.url());
     let (bundle, api, _permit) = suite.other_bundle_with(settings, &secrets).await;
     let run = async |query: &str| told(&call(&api, query).await);
 

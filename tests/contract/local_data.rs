@@ -1,4 +1,4 @@
-//! The data folder of `make run`: what stops a start, and how the folder is cleaned.
+//! The data folder of `make run`: what stops a start, what outlasts a power cut, and how the folder is cleaned.
 
 use std::{
     fs,
@@ -7,21 +7,27 @@ use std::{
     sync::Arc,
 };
 
+use base::{SystemRandom, random::uuid};
+use serde_json::json;
 use tokio::{process::Command, time::timeout};
 
-use crate::harness::{LONG, Settings, Suite, free_port, local, project, refused_start, tests};
+use crate::harness::{
+    Entity, LONG, Settings, Suite, free_port, local, project, refused_start, secret, secrets_manager, tests,
+};
 
 tests![
     a_folder_in_use_is_not_cleaned,
     data_that_do_not_fit_together_stop_the_start_and_are_cleaned_when_asked,
     a_full_disk_is_called_so,
+    a_secret_that_was_acknowledged_survives_a_power_cut,
+    a_payment_provider_whose_secret_a_person_writes_while_it_runs_is_known,
 ];
 
 async fn clean_data(data: &Path, confirm: &str) -> Output {
-    let mut make = Command::new("make");
-    make.args(["--no-print-directory", "clean-data", &format!("DATA={}", data.display())]);
-    make.arg(format!("CONFIRM={confirm}")).current_dir(project()).stdin(Stdio::null()).kill_on_drop(true);
-    timeout(LONG, make.output()).await.expect("it ends at once").expect("make is installed")
+    let mut clean = Command::new(local().expect("the shared bundle runs it"));
+    clean.arg("--data").arg(data).args(["clean-data", &format!("--confirm={confirm}")]);
+    let output = clean.stdin(Stdio::null()).kill_on_drop(true).output();
+    timeout(LONG, output).await.expect("it ends at once").expect("it can be run")
 }
 
 fn said(output: &Output) -> String {
@@ -43,7 +49,7 @@ async fn data_that_do_not_fit_together_stop_the_start_and_are_cleaned_when_asked
         async || refused_start(&[("PORT", free_port().to_string()), ("DATA", data.display().to_string())]).await;
 
     for name in ["data-keys", "client-secret-pepper"] {
-        let (path, away) = (data.join(format!("secrets/{name}.json")), data.join("scratch/away"));
+        let (path, away) = (data.join(format!("secrets/{name}.json")), data.join("away"));
         fs::rename(&path, &away).expect("it was made");
         let said = start().await;
         assert!(said.contains(&format!("{name}.json is missing")) && said.contains("from a copy"), "{said}");
@@ -52,11 +58,11 @@ async fn data_that_do_not_fit_together_stop_the_start_and_are_cleaned_when_asked
     }
 
     let table = data.join("table.db");
-    fs::rename(&table, data.join("scratch/away")).expect("it was made");
+    fs::rename(&table, data.join("away")).expect("it was made");
     fs::write(&table, "not a database ".repeat(1000)).expect("written");
     let damaged = start().await;
     assert!(damaged.contains("table.db is damaged") && !damaged.contains("encrypt"), "{damaged}");
-    fs::rename(data.join("scratch/away"), &table).expect("it is there");
+    fs::rename(data.join("away"), &table).expect("it is there");
     bundle.start_again(Settings::default()).await;
     bundle.stop().await;
 
@@ -91,4 +97,36 @@ async fn a_full_disk_is_called_so(suite: Arc<Suite>) {
     let said = said(&output);
     assert!(!output.status.success() && said.contains("the disk is full"), "{said}");
     assert!(!said.contains("clean-data"), "{said}");
+}
+
+async fn a_secret_that_was_acknowledged_survives_a_power_cut(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let id = secret(&api.env, "provider-stripe");
+    let value = |name: &str| json!({ "clientId": name, "clientSecret": "x" }).to_string();
+    let made = [("AWSCURRENT", value("current")), ("AWSPENDING", value("pending"))];
+    for (label, value) in &made {
+        let put = json!({
+            "SecretId": id, "ClientRequestToken": uuid(&SystemRandom), "SecretString": value, "VersionStages": [label],
+        });
+        secrets_manager(&api.env, "PutSecretValue", &put).await.expect("it is there");
+    }
+    bundle.cut_power().await;
+    bundle.start_again(Settings::default()).await;
+    for (label, value) in &made {
+        let asked = json!({ "SecretId": id, "VersionStage": label });
+        let got = secrets_manager(&bundle.service_env(), "GetSecretValue", &asked).await.expect("it is there still");
+        assert_eq!(got["SecretString"], *value, "{label}");
+    }
+    let file = fs::read_to_string(bundle.data().join("secrets/provider-stripe.json")).expect("it is there");
+    assert_eq!(file.trim_end(), made[0].1, "the file has the current value");
+    assert!(bundle.stop().await.success());
+}
+
+async fn a_payment_provider_whose_secret_a_person_writes_while_it_runs_is_known(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let (secrets, entity) = (bundle.data().join("secrets"), Entity::new(&api, "written".to_owned()).await);
+    entity.post("/payment/provider/sim-written/connection").refused(404, "provider-not-found").await;
+    fs::copy(secrets.join("provider-sim-basic.json"), secrets.join("provider-sim-written.json")).expect("copied");
+    entity.post("/payment/provider/sim-written/connection").expect(201).await;
+    assert!(bundle.stop().await.success());
 }

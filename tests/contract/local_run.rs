@@ -79,6 +79,7 @@ async fn a_setting_that_cannot_be_read_is_told(suite: Arc<Suite>) {
         ("CANARY_PATIENCE", "soon"),
         ("GEO_IP_ALLOW_HTTP", "perhaps"),
         ("SWEEP_INTERVAL", "soon"),
+        ("GEO_IP_STORE", "s3://geo-ip"),
         ("RETRY_SCHEDULE", "0s,soon"),
         ("BREAKER_OPEN", "soon"),
         ("TOKEN_LIFETIME", "abc"),

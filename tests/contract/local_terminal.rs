@@ -34,9 +34,9 @@ async fn requests_attempts_and_faults_are_shown_without_what_is_secret(suite: Ar
     let refused = json!({ "name": 1, "eventUrl": endpoint, "eventList": [] });
     entity.post("/webhook").json(&refused).expect(400).await;
 
-    let shown = until("both attempts on the terminal", LONG, async || {
+    let shown = until("both attempts and the last request on the terminal", LONG, async || {
         let output = bundle.output();
-        output.contains(&format!("attempt 2 of {delivery}")).then_some(output)
+        (output.contains(&format!("attempt 2 of {delivery}")) && output.contains(" POST   400 ")).then_some(output)
     });
     let shown = shown.await;
     for part in [

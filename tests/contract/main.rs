@@ -88,6 +88,7 @@ mod sweep;
 mod table_chaos;
 mod token;
 mod traces;
+mod units;
 mod waypost_admin;
 mod webhook_changes;
 mod webhook_removal;
@@ -178,6 +179,7 @@ fn main() -> ExitCode {
         guesses::TESTS,
         token::TESTS,
         traces::TESTS,
+        units::TESTS,
         waypost_admin::TESTS,
         introspection::TESTS,
         forged_tokens::TESTS,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     delivery_list::publish,
-    harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, now, tests, time, until},
+    harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, Table, now, tests, time, until},
 };
 
 tests![
@@ -32,12 +32,17 @@ fn later() -> Behaviour {
     Behaviour::answer(429, &[("Retry-After", "600")], "")
 }
 
-fn key(entity: &Entity, hook: &Hook) -> (String, String) {
+pub fn key(entity: &Entity, hook: &Hook) -> (String, String) {
     (format!("ENT#{}", entity.id), format!("HLT#{}", hook.id))
 }
 
 /// Pauses a webhook, as 25 attempts that were not answered leave it; until when.
 async fn pause(suite: &Suite, entity: &Entity, hook: &Hook, opens: u32) -> String {
+    paused_in(&suite.table(), entity, hook, opens).await
+}
+
+/// The same in this table.
+pub async fn paused_in(table: &Table, entity: &Entity, hook: &Hook, opens: u32) -> String {
     let at = |seconds: i64| Time::from_millis((now() + seconds) * 1_000).to_string();
     let ((pk, sk), end) = (key(entity, hook), at(PAUSE));
     let health = json!({
@@ -51,11 +56,11 @@ async fn pause(suite: &Suite, entity: &Entity, hook: &Hook, opens: u32) -> Strin
         "opens": { "N": opens.to_string() },
         "expiresAt": { "N": "4000000000" },
     });
-    suite.table().put(health).await;
+    table.put(health).await;
     end
 }
 
-fn is_put_off(delivery: &Value) -> bool {
+pub fn is_put_off(delivery: &Value) -> bool {
     delivery["waitingFor"] == "breaker"
 }
 

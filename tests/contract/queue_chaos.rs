@@ -9,12 +9,10 @@ use std::{
 
 use base::{SystemRandom, random::unit};
 use futures::{StreamExt, stream};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::sleep;
 
-use crate::harness::{
-    Account, Behaviour, Entity, Interposed, Receiver, Settings, Suite, account, aws_authorization_of, tests,
-};
+use crate::harness::{Account, Behaviour, Entity, Interposed, Receiver, Settings, Suite, account, purge, tests};
 
 tests![
     a_queue_that_loses_doubles_delays_and_reorders_changes_nothing,
@@ -79,29 +77,12 @@ async fn a_queue_that_is_emptied_again_and_again_changes_nothing(suite: Arc<Suit
     let emptying = async {
         for _ in 0..10 {
             sleep(Duration::from_millis(500)).await;
-            purge(&stood).await;
+            for queue in ["DeliveryQueue", "SlowDeliveryQueue"] {
+                purge(&stood.api.env, queue).await;
+            }
         }
-        // And once it is gone altogether.
-        stood.bundle.process("hypercorn").await.kill();
     };
     let (deliveries, ()) = futures::join!(publish(&entity, &receiver), emptying);
     complete(&account(&entity, &receiver, &deliveries, &[]).await);
     assert!(stood.bundle.stop().await.success());
-}
-
-/// Takes every message from the queue that was sent to so far.
-async fn purge(stood: &Interposed) {
-    let Some(queue) = stood.services.first("SendMessageBatch").map(|call| call.body["QueueUrl"].clone()) else {
-        return;
-    };
-    let request = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
-    let body: Value = json!({ "QueueUrl": queue });
-    let sent = request
-        .post(&stood.api.env["SERVICES_ENDPOINT"])
-        .header("authorization", aws_authorization_of(&stood.api.env))
-        .header("x-amz-target", "AmazonSQS.PurgeQueue")
-        .header("content-type", "application/x-amz-json-1.0")
-        .body(body.to_string());
-    let answer = sent.send().await.expect("the queue's server answers");
-    assert!(answer.status().is_success(), "{}: {:?}", answer.status(), answer.text().await);
 }

@@ -1,14 +1,19 @@
-//! The sweep goes on past what it cannot read, and waits for no tenant whose part of the table is busy.
+//! The sweep goes on past what it cannot read, waits for no tenant whose part of the table is busy, and does not make a
+//! crowded queue longer.
 
 use std::sync::Arc;
 
+use base::Time;
 use serde_json::json;
 
-use crate::harness::{AwsCall, Behaviour, Entity, LONG, Receiver, Settings, Suite, Table, invocation, tests, until};
+use crate::harness::{
+    AwsCall, Behaviour, Entity, LONG, Receiver, Settings, Suite, Table, invocation, now, tests, until,
+};
 
 tests![
     what_cannot_be_read_keeps_no_sweep_from_the_deliveries_behind_it,
     a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement,
+    what_stands_in_a_crowded_queue_is_not_announced_again_and_what_was_never_announced_is,
 ];
 
 /// When the deliveries were due that a sweep finds first.
@@ -77,4 +82,47 @@ async fn a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement(suite: A
     assert_eq!(look_ups() - before, 1, "it was given up before it was tried again");
     swept.abort();
     stood.bundle.cut_power().await;
+}
+
+async fn what_stands_in_a_crowded_queue_is_not_announced_again_and_what_was_never_announced_is(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
+    let (entity, receiver, table) =
+        (Entity::new(&stood.api, "crowd".to_owned()).await, Receiver::start().await, Table::of(&stood.api.env));
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
+    let sweep = async || {
+        let swept = invocation(&stood.api.env, "sweep-deliveries").body("{}").send().await;
+        let swept = swept.expect("functions can be invoked");
+        assert!(!swept.headers().contains_key("x-amz-function-error"), "{:?}", swept.text().await);
+    };
+    let announcements = |id: &str| {
+        let announces = |call: &AwsCall| call.operation == "SendMessageBatch" && call.mentions(id);
+        stood.services.calls_mentioning(id).into_iter().filter(announces).count()
+    };
+    let failed = entity.publish(json!({})).await;
+    entity.until_status(&failed, &["failed"]).await;
+    let crowd = json!({ "Attributes": { "ApproximateNumberOfMessages": "1000" } });
+    stood.services.answer(usize::MAX, crowd, |call| call.operation == "GetQueueAttributes");
+
+    // Its message stands far behind in the queue.
+    stood.services.swallow(1, |call| call.operation == "SendMessageBatch");
+    let stands = entity.publish(json!({})).await;
+    let (pk, sk) = (format!("DLV#{stands}"), "HEAD");
+    assert!(table.set(&pk, sk, "dueAt", LONG_AGO).await);
+    sweep().await;
+    let moved = table.item(&pk, sk).await.expect("its head")["dueAt"]["S"].as_str().map(str::to_owned);
+    assert!(moved > Some(Time::from_millis((now() + 120) * 1_000).to_string()), "{moved:?}");
+    assert_eq!(announcements(&stands), 1, "by its publication alone");
+
+    // A job makes deliveries due that have no message.
+    receiver.on("/", [Behaviour::status(200)]);
+    let since = json!({ "since": "2020-01-01T00:00:00Z" });
+    entity.post(&format!("/webhook/{}/recover", hook.id)).json(&since).expect(202).await;
+    sweep().await;
+    entity.until_status(&failed, &["delivered"]).await;
+
+    // So long after its message, that is lost.
+    assert!(table.set(&pk, sk, "dueAt", LONG_AGO).await);
+    sweep().await;
+    entity.until_status(&stands, &["delivered"]).await;
+    assert!(stood.bundle.stop().await.success());
 }

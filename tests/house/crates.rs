@@ -16,6 +16,7 @@ fn allowed(name: &str) -> Vec<&'static str> {
     match name {
         "base" | "template" | "reference" | "sandbox" => vec![],
         "rights" => vec!["template"],
+        "queue" | "secret-store" => vec!["base"],
         "problem" => vec!["base"],
         "storage" | "outbound" => vec!["base", "problem"],
         "auth" => vec!["base", "problem", "storage"],
@@ -29,8 +30,21 @@ fn allowed(name: &str) -> Vec<&'static str> {
         }
         "waypost-admin" => vec!["base", "storage", "auth", "geo-ip", "issuer", "operator"],
         "local" => vec![
-            "base", "problem", "storage", "outbound", "auth", "geo-ip", "issuer", "payments", "webhooks", "gate",
-            "template", "operator", "rights",
+            "base",
+            "problem",
+            "storage",
+            "outbound",
+            "auth",
+            "geo-ip",
+            "issuer",
+            "payments",
+            "webhooks",
+            "gate",
+            "template",
+            "operator",
+            "queue",
+            "rights",
+            "secret-store",
         ],
         family if family.starts_with("functions-") => {
             let shared = ["base", "problem", "storage", "outbound", "auth", "gate", "function"];

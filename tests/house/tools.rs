@@ -16,7 +16,7 @@ fn requirements(text: &str) -> Vec<String> {
 
 #[test]
 fn each_python_package_is_pinned_by_version_and_hash() {
-    for list in ["run", "deploy", "audit", "receivers"] {
+    for list in ["tests", "deploy", "audit", "receivers"] {
         let locked = requirements(&read(&format!("requirements/{list}.txt")));
         for package in &locked {
             assert!(package.contains("==") && package.contains("--hash=sha256:"), "requirements/{list}.txt: {package}");

@@ -13,12 +13,9 @@ use self::{
     key_ring::KeyRingSecret,
     reseal::{Counts, Resealing},
 };
-use crate::{
-    Deployment, DeploymentError,
-    replaced_secret::{ReplaceError, ReplacedSecret},
-};
+use crate::{Deployment, DeploymentError, replaced_secret::ReplacedSecret};
 use base::{Clock, SystemClock, SystemRandom, pause};
-use storage::{SealError, Table, TableError, sealing};
+use storage::{SealError, SecretError, Table, TableError, sealing};
 
 /// The greatest number of passes over the table, for items that change each time that they are to be written.
 const PASSES: u32 = 20;
@@ -57,7 +54,7 @@ pub enum DataKeysError {
     Deployment(#[from] DeploymentError),
     /// The secret cannot be read or replaced.
     #[error(transparent)]
-    Replace(#[from] ReplaceError),
+    Secret(#[from] SecretError),
     /// The key ring is malformed.
     #[error("the key ring cannot be used")]
     Ring(#[from] SealError),

@@ -59,11 +59,6 @@ impl Folder {
         Ok(format!("AWS4-HMAC-SHA256 Credential={id}/20260101/us-east-1/lambda/aws4_request"))
     }
 
-    /// The file from which the next start loads a secret.
-    pub fn secret_file(&self, name: &str) -> PathBuf {
-        self.data.join(format!("secrets/{name}.json"))
-    }
-
     /// Keeps a second rotation out for as long as the file is open: two at once could lose a key.
     pub fn lock(&self) -> Result<File, DeploymentError> {
         let path = self.data.join("rotation.lock");

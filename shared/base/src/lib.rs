@@ -7,6 +7,7 @@ pub mod gather;
 pub mod ids;
 pub mod logging;
 pub mod metric;
+pub mod private_file;
 pub mod random;
 pub mod refreshed;
 #[cfg(any(test, feature = "testing"))]

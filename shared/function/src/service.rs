@@ -41,6 +41,9 @@ pub enum StartError {
     /// The runtime gave up.
     #[error("the Lambda runtime ended: {0}")]
     Runtime(lambda_runtime::Error),
+    /// The system gives the function no threads, or no way to wait for its connections.
+    #[error("the function could not start: {0}")]
+    Threads(#[source] std::io::Error),
 }
 
 impl fmt::Debug for StartError {

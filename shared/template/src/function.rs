@@ -51,6 +51,8 @@ pub struct QueueTrigger {
     pub queue: String,
     /// Most messages in one invocation.
     pub batch_size: u32,
+    /// How long Lambda gathers messages for a batch; not at all without it.
+    pub batching_window: Duration,
     /// Whether the answer names the messages that failed, rather than all or none.
     pub reports_failures: bool,
     /// Most batches of this queue under way at once.
@@ -158,6 +160,13 @@ impl QueueTrigger {
         let trigger = Self {
             queue: queue.as_str().ok_or_else(|| fault("EventSourceArn (a !GetAtt of a queue's Arn)"))?.to_owned(),
             batch_size: number(&properties["BatchSize"]).ok_or_else(|| fault("BatchSize"))?,
+            batching_window: match &properties["MaximumBatchingWindowInSeconds"] {
+                Value::Null => Duration::ZERO,
+                given => {
+                    let seconds = number(given).ok_or_else(|| fault("MaximumBatchingWindowInSeconds"))?;
+                    Duration::from_secs(seconds.into())
+                }
+            },
             reports_failures: reported.is_some_and(|types| types.contains(&"ReportBatchItemFailures".into())),
             maximum_concurrency: number(&properties["ScalingConfig"]["MaximumConcurrency"])
                 .ok_or_else(|| fault("ScalingConfig.MaximumConcurrency"))?,

@@ -169,6 +169,7 @@ Resources:
       FunctionName: !Ref Dispatch.Alias
       EventSourceArn: !GetAtt Other.Arn
       BatchSize: 1
+      MaximumBatchingWindowInSeconds: 5
       ScalingConfig: {MaximumConcurrency: 2}
   Rotate: {Type: 'AWS::Serverless::Function', Properties: {CodeUri: target/lambda/rotate}}
   Rotation: {Type: 'AWS::SecretsManager::RotationSchedule', Properties: {RotationLambdaARN: !GetAtt Rotate.Arn}}
@@ -217,10 +218,11 @@ Resources:
         let dispatch = template.function("dispatch").expect("declared above");
         assert_eq!(
             dispatch.queues,
-            [("Other", 1, false, 2), ("Queue", 10, true, 50)].map(
-                |(queue, batch_size, reports_failures, maximum_concurrency)| QueueTrigger {
+            [("Other", 1, 5, false, 2), ("Queue", 10, 0, true, 50)].map(
+                |(queue, batch_size, window, reports_failures, maximum_concurrency)| QueueTrigger {
                     queue: queue.to_owned(),
                     batch_size,
+                    batching_window: Duration::from_secs(window),
                     reports_failures,
                     maximum_concurrency,
                 }

@@ -22,7 +22,7 @@ use crate::{
     usage::{OURS, Usage, resident},
 };
 
-/// The load, as the anchor had it.
+/// The load.
 const MESSAGES: usize = 20_000;
 const LIMIT: Duration = Duration::from_secs(30);
 const SIZE: usize = 500;
@@ -156,7 +156,7 @@ struct Bench<'a> {
 impl<'a> Bench<'a> {
     /// Two managing entities, one with one webhook and one with two.
     async fn start(stand: &'a Stand) -> Result<Self, Box<dyn Error>> {
-        let endpoint = Endpoint::start(3 * MESSAGES).await?;
+        let endpoint = Endpoint::start(2, 3 * MESSAGES).await?;
         for webhooks in [1, 2] {
             for path in 0..webhooks {
                 stand.hook(&entity(webhooks), &format!("{}/{path}", endpoint.address)).await?;

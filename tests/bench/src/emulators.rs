@@ -44,10 +44,19 @@ pub struct Emulator {
 impl Emulator {
     /// The emulator whose address the stand knows under this name.
     pub fn of(stand: &Stand, name: &str) -> Self {
-        let credential = format!("{}/20260101/us-east-1/any/aws4_request", stand.var("AWS_ACCESS_KEY_ID"));
+        Self::with(stand.var(name), stand.var("AWS_ACCESS_KEY_ID"))
+    }
+
+    /// An emulator at this address that asks for no credentials.
+    pub fn at(address: &str) -> Self {
+        Self::with(address, "anybody")
+    }
+
+    fn with(address: &str, access_key_id: &str) -> Self {
+        let credential = format!("{access_key_id}/20260101/us-east-1/any/aws4_request");
         let authorization =
             format!("AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host;x-amz-date, Signature=00").into();
-        Self { address: stand.var(name).into(), authorization }
+        Self { address: address.into(), authorization }
     }
 }
 

@@ -22,7 +22,7 @@ use tokio::{net::TcpListener, time};
 /// What stands before the number in an event's data.
 pub const MARK: &str = "\"number\":";
 
-/// A server with two paths, `/0` and `/1`.
+/// A server with a path for each webhook, `/0`, `/1` and so on.
 pub struct Endpoint {
     pub address: String,
     seen: Arc<Seen>,
@@ -33,7 +33,7 @@ struct Seen {
     /// How often each delivery fails before it succeeds.
     failures: AtomicU32,
     /// Of each path, of each event.
-    events: [Vec<Event>; 2],
+    events: Vec<Vec<Event>>,
     arrived: AtomicU64,
     received: AtomicU64,
 }
@@ -46,13 +46,13 @@ struct Event {
 }
 
 impl Endpoint {
-    /// An endpoint for this many events, numbered from 0.
-    pub async fn start(events: usize) -> Result<Self, Box<dyn Error>> {
+    /// An endpoint with so many paths, for this many events, numbered from 0.
+    pub async fn start(paths: usize, events: usize) -> Result<Self, Box<dyn Error>> {
         let none = || std::iter::repeat_with(Event::default).take(events).collect();
         let seen = Arc::new(Seen {
             began: Instant::now(),
             failures: AtomicU32::new(0),
-            events: [none(), none()],
+            events: std::iter::repeat_with(none).take(paths).collect(),
             arrived: AtomicU64::new(0),
             received: AtomicU64::new(0),
         });

@@ -2,12 +2,14 @@
 
 use std::{
     error::Error,
-    fs,
+    fs::{self, File},
+    io::Write,
     path::{Path, PathBuf},
     process::Stdio,
     time::{Duration, Instant},
 };
 
+use flate2::{Compression, write::DeflateEncoder};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
@@ -18,11 +20,21 @@ use crate::{
     times::Times,
 };
 
-/// A function, an event for it, and the status that it must answer.
+/// A function, an event for it, and the answer that it must give.
+#[derive(Clone)]
 pub struct Subject {
     pub name: &'static str,
     event: String,
-    status: u16,
+    answer: Answer,
+}
+
+/// An answer without a failure.
+#[derive(Clone, Copy)]
+enum Answer {
+    /// A response over HTTP with this status.
+    Status(u16),
+    /// The response to a batch of messages none of which has to come again.
+    AllHandled,
 }
 
 pub struct Measured {
@@ -41,7 +53,7 @@ pub struct Measured {
 impl Subject {
     /// The baseline.
     pub fn hello() -> Self {
-        Self { name: "hello", event: http_event("GET", "/", &json!({}), &[], ""), status: 200 }
+        Self { name: "hello", event: http_event("GET", "/", &json!({}), &[], ""), answer: Answer::Status(200) }
     }
 
     /// Validates a token and answers from memory.
@@ -49,7 +61,11 @@ impl Subject {
         let entity = stand.var("MANAGING_ENTITY");
         let path = format!("/api/managing-entity/{entity}/webhook/event/list");
         let parameters = json!({ "managingEntityIdentifier": entity });
-        Self { name: "list-events", event: http_event("GET", &path, &parameters, &[bearer(stand)], ""), status: 200 }
+        Self {
+            name: "list-events",
+            event: http_event("GET", &path, &parameters, &[bearer(stand)], ""),
+            answer: Answer::Status(200),
+        }
     }
 
     /// Reads an application and signs a token.
@@ -58,7 +74,7 @@ impl Subject {
         Self {
             name: "token",
             event: http_event("POST", "/oauth2/token", &json!({}), &headers, &stand.token_form()),
-            status: 200,
+            answer: Answer::Status(200),
         }
     }
 
@@ -67,7 +83,11 @@ impl Subject {
         let entity = stand.var("MANAGING_ENTITY");
         let path = format!("/api/managing-entity/{entity}/webhook/delivery/{delivery}");
         let parameters = json!({ "managingEntityIdentifier": entity, "deliveryIdentifier": delivery });
-        Self { name: "show-delivery", event: http_event("GET", &path, &parameters, &[bearer(stand)], ""), status: 200 }
+        Self {
+            name: "show-delivery",
+            event: http_event("GET", &path, &parameters, &[bearer(stand)], ""),
+            answer: Answer::Status(200),
+        }
     }
 
     /// Updates a geo-IP database, live.
@@ -76,7 +96,24 @@ impl Subject {
         let headers = [bearer(stand), ("content-type", "application/json".to_owned())];
         let event = http_event("POST", "/task/geo-ip-update", &json!({}), &headers, &body);
         let event = event.replace(r#""rawQueryString":"""#, r#""rawQueryString":"live=true""#);
-        Self { name: "geo-ip-update", event, status: 200 }
+        Self { name: "geo-ip-update", event, answer: Answer::Status(200) }
+    }
+
+    /// Publishes an event of this size for a managing entity.
+    pub fn publish_event(stand: &Stand, entity: &str, size: usize) -> Self {
+        let path = format!("/api/managing-entity/{entity}/webhook/event");
+        let parameters = json!({ "managingEntityIdentifier": entity });
+        let authorization = ("authorization", format!("Bearer {}", stand.platform_token));
+        let headers = [authorization, ("content-type", "application/json".to_owned())];
+        let body = |text: &str| format!(r#"{{"type":"booking.created","data":{{"text":"{text}"}}}}"#);
+        let body = body(&"x".repeat(size.saturating_sub(body("").len())));
+        let event = http_event("POST", &path, &parameters, &headers, &body);
+        Self { name: "publish-event", event, answer: Answer::Status(202) }
+    }
+
+    /// Makes the attempts that these messages announce.
+    pub fn dispatch_deliveries(messages: String) -> Self {
+        Self { name: "dispatch-deliveries", event: messages, answer: Answer::AllHandled }
     }
 
     fn binary(&self) -> PathBuf {
@@ -101,47 +138,52 @@ impl Subject {
         }
         warm.remove(0);
         let resident = memory(process.id().ok_or("the function has ended")?, "VmRSS")?;
-        let binary = fs::metadata(self.binary())?.len();
-        Ok(Measured { start: Times::of(start), warm: Times::of(warm), binary, zip: self.zipped()?, resident })
+        let (binary, zip) = self.size()?;
+        Ok(Measured { start: Times::of(start), warm: Times::of(warm), binary, zip, resident })
     }
 
     /// Starts the function, with more variables than every function has.
     pub async fn spawn(&self, stand: &Stand, more: &[(&str, &str)]) -> Result<(RuntimeApi, Child), Box<dyn Error>> {
+        self.spawn_logging(stand, more, &File::create("/dev/null")?).await
+    }
+
+    /// The same for a function that logs into a file.
+    pub async fn spawn_logging(
+        &self,
+        stand: &Stand,
+        more: &[(&str, &str)],
+        log: &File,
+    ) -> Result<(RuntimeApi, Child), Box<dyn Error>> {
         let api = RuntimeApi::start().await?;
         let process = Command::new(self.binary())
             .env_clear()
             .envs(stand.function_env())
             .envs(more.iter().copied())
             .env("AWS_LAMBDA_RUNTIME_API", format!("http://{}", api.address))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stdout(Stdio::from(log.try_clone()?))
+            .stderr(Stdio::from(log.try_clone()?))
             .kill_on_drop(true)
             .spawn()?;
         Ok((api, process))
     }
 
-    /// Invokes it; its answer, which must have the right status.
+    /// Invokes it; its answer, which must be the right one.
     pub async fn invoke(&self, api: &mut RuntimeApi) -> Result<Value, Box<dyn Error>> {
         let answer = tokio::time::timeout(Duration::from_secs(30), api.invoke(&self.event)).await?;
         let answer: Value = serde_json::from_slice(&answer.ok_or("no answer")?)?;
-        if answer["statusCode"] != self.status {
-            return Err(format!("{} answered {answer}", self.name).into());
-        }
-        Ok(answer)
+        let is_right = match self.answer {
+            Answer::Status(status) => answer["statusCode"] == status,
+            Answer::AllHandled => answer["batchItemFailures"] == json!([]),
+        };
+        if is_right { Ok(answer) } else { Err(format!("{} answered {answer}", self.name).into()) }
     }
 
-    fn zipped(&self) -> Result<u64, Box<dyn Error>> {
-        let folder = tempfile::tempdir()?;
-        let zip = folder.path().join("function.zip");
-        let done = std::process::Command::new("python3")
-            .args(["-m", "zipfile", "-c"])
-            .arg(&zip)
-            .arg(self.binary())
-            .status()?;
-        if !done.success() {
-            return Err("python3 could not make a zip".into());
-        }
-        Ok(fs::metadata(zip)?.len())
+    /// Bytes of the program, and of the program as `zip -9` packs it.
+    pub fn size(&self) -> Result<(u64, u64), Box<dyn Error>> {
+        let program = fs::read(self.binary())?;
+        let mut packed = DeflateEncoder::new(Vec::new(), Compression::best());
+        packed.write_all(&program)?;
+        Ok((program.len().try_into()?, packed.finish()?.len().try_into()?))
     }
 }
 

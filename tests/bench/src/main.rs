@@ -1,24 +1,32 @@
-//! `make bench`: what a cold start, a warm request, a binary and its memory cost, beside a hello world in the same run;
-//! an update of a large geo-IP database; publishing and delivering; what is rare in a long history; and issuing and
-//! validating tokens.
+//! `make bench`: functions as Lambda runs them, and what a million deliveries cost there; what a cold start, a warm
+//! request, a binary and its memory cost, beside a hello world in the same run; an update of a large geo-IP database;
+//! publishing and delivering; what becomes slower as data grows; and issuing and validating tokens.
 //!
 //! Machines are noisy, so only the comparison within one run says something. The measured functions are the binaries
 //! that are deployed; what stands beside them is a bundle as `make run` starts it.
 
+mod announcements;
+mod cloud;
 mod connection;
 mod counting_proxy;
 mod deliveries;
 mod emulators;
 mod endpoint;
+mod filling;
 mod function;
 mod geo_ip;
-mod history;
+mod growth;
+mod lambda;
 mod load;
 mod memory_table;
+mod network;
+mod prices;
 mod process;
+mod queues;
 mod report;
 mod runtime_api;
 mod stand;
+mod stored;
 mod times;
 mod tokens;
 mod usage;
@@ -36,19 +44,25 @@ const WARM_REQUESTS: usize = 2000;
 async fn main() -> Result<(), Box<dyn Error>> {
     let part = std::env::args().nth(1).unwrap_or_default();
     match part.as_str() {
+        "lambda" => lambda::measure().await,
         "start" => measure_start().await,
         "geo-ip" => measure_update().await,
         "deliveries" => deliveries::measure().await,
-        "history" => history::measure().await,
+        "queues" => queues::measure().await,
+        "growth" => growth::measure().await,
         "tokens" => tokens::measure().await,
         "" => {
+            lambda::measure().await?;
             measure_start().await?;
             measure_update().await?;
             deliveries::measure().await?;
-            history::measure().await?;
+            growth::measure().await?;
+            queues::measure().await?;
             tokens::measure().await
         }
-        part => Err(format!("there is no part `{part}`: start, geo-ip, deliveries, history, tokens").into()),
+        part => {
+            Err(format!("there is no part `{part}`: lambda, start, geo-ip, deliveries, growth, queues, tokens").into())
+        }
     }
 }
 

@@ -4,31 +4,14 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     deliveries::{Requests, Run},
-    emulators, function, geo_ip, history,
+    emulators, function, geo_ip,
+    growth::Growth,
+    lambda::{Figures, ROUND_TRIPS, USUAL},
+    prices::Price,
     times::Times,
     tokens::{Alone, Load, Piece},
     usage::{ROWS, TOKEN_ROWS, Usage},
 };
-
-/// Figures of the open-source Svix server 1.100.0 with PostgreSQL 15 and Redis 7, in the same load on two cores of such
-/// a machine. Measured elsewhere and at another time: they say how large things are.
-struct Anchor {
-    publishes: [&'static str; 2],
-    deliveries: [&'static str; 2],
-    acknowledgement: [&'static str; 2],
-    arrival: [&'static str; 2],
-    calm_arrival: [&'static str; 2],
-}
-
-const ANCHOR: Anchor = Anchor {
-    publishes: ["1157", "945"],
-    deliveries: ["1157", "1889"],
-    acknowledgement: ["27 / 42 / 48", "33 / 54 / 63"],
-    arrival: ["38 / 55 / 63", "46 / 73 / 85"],
-    calm_arrival: ["2.7–3.6 / 3.4–4.5 / 6.4–7.9", "2.7 / 3.8 / 5.6"],
-};
-const ANCHOR_COMPUTING: &str = "Svix, measured elsewhere, CPU per delivery with 1 and 2 endpoints: server 0.72 and 0.45 ms, \
-     database 0.81 and 0.50 ms, queue 0.09 and 0.05 ms; resident: server 48 MB, queue 8 MB, database 200–350 MB; idle: 7–9 ms/s";
 
 fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
@@ -55,6 +38,77 @@ pub fn function(name: &str, measured: &function::Measured, baseline: Duration) {
         mebi(measured.zip),
         mebi(measured.resident),
     );
+}
+
+/// Functions as Lambda runs them, and how exactly the round trips were played.
+pub fn lambda(figures: &[Figures], lateness: Duration) {
+    let [first, usual, last] = ROUND_TRIPS.map(|time| format!("{:.0}", millis(time)));
+    println!(
+        "\n| each alone, one event after another, TLS | CPU | {first} / {usual} / {last} ms to AWS: in all | round trips in a row \
+         | calls: table, queue | write, read units | connections: first, then to AWS, to endpoints | memory, at most | logged |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for figures in figures {
+        let wall = figures.wall.map(|time| format!("{:.1}", millis(time))).join(" / ");
+        let ([table, queue], [aws, endpoints]) = (figures.calls, figures.connections);
+        println!(
+            "| {} | {:.2} ms | {wall} ms | {:.1} | {table:.1}, {queue:.1} | {:.1}, {:.1} | {:.0}, {aws:.1}, {endpoints:.1} \
+             | {:.1} MB | {:.0} B |",
+            figures.title,
+            millis(figures.computing),
+            figures.round_trips(),
+            figures.writes,
+            figures.reads,
+            figures.connections_at_first,
+            figures.peak as f64 / 1e6,
+            figures.logged,
+        );
+    }
+    println!("\nCalls of the table:\n");
+    for figures in figures.iter().filter(|figures| !figures.operations.is_empty()) {
+        let operations = figures.operations.iter().map(|(name, calls)| format!("{calls:.2} {name}"));
+        println!("- {}: {}", figures.title, operations.collect::<Vec<_>>().join(", "));
+    }
+    println!(
+        "\n| start to first answer, {usual} ms to AWS, TLS | median (95th percentile) | × hello world | program | `zip -9` |"
+    );
+    println!("|---|---|---|---|---|");
+    for (index, of) in figures.iter().enumerate() {
+        // The same program once.
+        if figures[..index].iter().any(|earlier| earlier.size == of.size) {
+            continue;
+        }
+        let (program, zip) = of.size;
+        println!(
+            "| {} | {:.1} ({:.1}) ms | {:.1} | {:.2} MB | {:.2} MB |",
+            of.title,
+            millis(of.start.median),
+            millis(of.start.high),
+            of.start.median.as_secs_f64() / figures[0].start.median.as_secs_f64(),
+            program as f64 / 1e6,
+            zip as f64 / 1e6,
+        );
+    }
+    println!(
+        "\nA round trip was {:.3} ms longer than it says, in the mean; the table behind it is the embedded one, in the same \
+         machine. An endpoint answers at once. Round trips in a row are by how much an invocation takes longer the farther \
+         AWS is.",
+        millis(lateness),
+    );
+}
+
+/// What a million deliveries cost.
+pub fn prices(prices: &[Price], batch: usize) {
+    println!(
+        "\n| a million deliveries of 1 KB, one webhook, delivered at once: list price | each alone | {batch} at once |"
+    );
+    println!("|---|---|---|");
+    for Price { service, alone, shared } in prices {
+        println!("| {service} | ${alone:.2} | ${shared:.2} |");
+    }
+    let sum = |of: fn(&Price) -> f64| prices.iter().map(of).sum::<f64>();
+    println!("| **in all** | **${:.2}** | **${:.2}** |", sum(|price| price.alone), sum(|price| price.shared));
+    println!("\nLambda's time is that with {:.0} ms to AWS.", millis(ROUND_TRIPS[USUAL]));
 }
 
 /// An update of a geo-IP database.
@@ -125,38 +179,39 @@ pub fn emulators(measured: &emulators::Measured) {
     println!("| queue: the same, ten in a call | {:.0} |", measured.batched_messages);
 }
 
-/// What looking for something rare takes, by how much there is of everything.
-pub fn history(measured: &[history::Measured]) {
-    println!(
-        "\n| deliveries of the entity | page of what has failed: none | recovery of nothing | webhook made and removed |"
-    );
-    println!("|---|---|---|---|");
-    for measured in measured {
-        let times = [measured.page, measured.recovery, measured.removal].map(Times::in_millis);
-        println!("| {} | {} ms |", measured.deliveries, times.join(" ms | "));
+/// What becomes longer the more there is.
+pub fn growth(all: &[Growth]) {
+    println!("\n| p50 (p95), by how many there are | of | | | | with each more |");
+    println!("|---|---|---|---|---|---|");
+    for growth in all {
+        let cell = |(count, times): &(usize, Times)| {
+            format!("{count}: {:.1} ({:.1}) ms", millis(times.median), millis(times.high))
+        };
+        let mut cells: Vec<String> = growth.times.iter().map(cell).collect();
+        cells.resize(3, String::new());
+        let step = if growth.step == 1 { String::new() } else { format!(" per {}", growth.step) };
+        let slope = growth.slope() * 1e3;
+        println!("| {} | {} | {} | {slope:+.2} ms{step} |", growth.what, growth.of, cells.join(" | "));
     }
-    println!("\nTimes are p50 / p95 / p99.");
 }
 
 /// How many and how soon.
 pub fn speed(calm: &[Run], full: &[Run]) {
     let rate = |count: usize, time: Duration| format!("{:.0}", count as f64 / time.as_secs_f64());
-    println!("\n| deliveries, 500 bytes | 1 endpoint | 2 endpoints | Svix, measured elsewhere: 1 | 2 |");
-    println!("|---|---|---|---|---|");
-    let row = |name: &str, values: Vec<String>, anchor: [&str; 2]| {
-        println!("| {name} | {} | {} | {} |", values.join(" | "), anchor[0], anchor[1]);
-    };
+    println!("\n| deliveries, 500 bytes | 1 endpoint | 2 endpoints |");
+    println!("|---|---|---|");
+    let row = |name: &str, values: Vec<String>| println!("| {name} | {} |", values.join(" | "));
     let each = |runs: &[Run], value: &dyn Fn(&Run) -> String| runs.iter().map(value).collect();
-    row("publishes/s acknowledged", each(full, &|run| rate(run.published, run.publishing)), ANCHOR.publishes);
-    row("deliveries/s", each(full, &|run| rate(run.deliveries(), run.delivering)), ANCHOR.deliveries);
+    row("publishes/s acknowledged", each(full, &|run| rate(run.published, run.publishing)));
+    row("deliveries/s", each(full, &|run| rate(run.deliveries(), run.delivering)));
     let acknowledgement = each(full, &|run| run.acknowledgement.in_millis());
-    row("acknowledgement, p50 / p95 / p99 ms", acknowledgement, ANCHOR.acknowledgement);
-    row("publish to arrival, full load, ms", each(full, &|run| run.arrival.in_millis()), ANCHOR.arrival);
-    row("publish to arrival, 50/s, ms", each(calm, &|run| run.arrival.in_millis()), ANCHOR.calm_arrival);
+    row("acknowledgement, p50 / p95 / p99 ms", acknowledgement);
+    row("publish to arrival, full load, ms", each(full, &|run| run.arrival.in_millis()));
+    row("publish to arrival, 50/s, ms", each(calm, &|run| run.arrival.in_millis()));
     let acknowledgement = each(calm, &|run| run.acknowledgement.in_millis());
-    row("acknowledgement, 50/s, ms", acknowledgement, ["–", "–"]);
-    row("events", each(full, &|run| run.published.to_string()), ["20000", "20000"]);
-    row("received more than once", each(full, &|run| run.duplicates.to_string()), ["–", "–"]);
+    row("acknowledgement, 50/s, ms", acknowledgement);
+    row("events", each(full, &|run| run.published.to_string()));
+    row("received more than once", each(full, &|run| run.duplicates.to_string()));
 }
 
 /// At whose expense.
@@ -175,7 +230,6 @@ pub fn usage(full: &[Run], idle: &Usage, idle_for: Duration, resident: &BTreeMap
     }
     row("**ours: publish-event and dispatch-deliveries**", &Usage::ours, None);
     row("everything but the bench", &Usage::all, None);
-    println!("\n{ANCHOR_COMPUTING}");
 }
 
 /// The requests to the table.

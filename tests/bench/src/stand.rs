@@ -81,6 +81,11 @@ impl Stand {
         Ok(stand)
     }
 
+    /// A new token of the demo application.
+    pub async fn token(&self) -> Result<String, Box<dyn Error>> {
+        self.token_of("CLIENT").await
+    }
+
     async fn token_of(&self, client: &str) -> Result<String, Box<dyn Error>> {
         let request = self.http.post(format!("{}/oauth2/token", self.var("AUTH_URL")));
         let answer = request.header("content-type", FORM).body(self.form_of(client)).send().await?;

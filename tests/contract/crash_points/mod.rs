@@ -4,6 +4,7 @@
 
 mod creating;
 mod dispatching;
+mod pausing;
 mod publishing;
 mod stage;
 mod sweeping;
@@ -18,6 +19,7 @@ tests![
     a_publish_can_be_killed_at_every_point,
     a_dispatch_can_be_killed_at_every_point,
     a_sweep_can_be_killed_at_every_point,
+    the_end_of_a_pause_can_be_killed_before_and_after_its_transaction,
 ];
 
 async fn a_creation_can_be_killed_before_and_after_its_transaction(suite: Arc<Suite>) {
@@ -41,5 +43,11 @@ async fn a_dispatch_can_be_killed_at_every_point(suite: Arc<Suite>) {
 async fn a_sweep_can_be_killed_at_every_point(suite: Arc<Suite>) {
     let stage = Stage::set(&suite, Settings::default()).await;
     sweeping::play(&stage).await;
+    stage.end().await;
+}
+
+async fn the_end_of_a_pause_can_be_killed_before_and_after_its_transaction(suite: Arc<Suite>) {
+    let stage = Stage::set(&suite, Settings::default()).await;
+    pausing::play(&stage).await;
     stage.end().await;
 }

@@ -42,15 +42,25 @@ pub fn queue_url(env: &BTreeMap<String, String>, queue: &str) -> String {
     env.get(&format!("{queue}Url")).cloned().unwrap_or_else(in_bundle)
 }
 
+/// Takes every message from a queue of the template, those included that are delayed or handed out.
+pub async fn purge(env: &BTreeMap<String, String>, queue: &str) {
+    let request = json!({ "QueueUrl": queue_url(env, queue) });
+    ask(env, "AmazonSQS.PurgeQueue", &request).await.expect("it is there");
+}
+
 /// Asks Secrets Manager, as an operator does.
 pub async fn secrets_manager(
     env: &BTreeMap<String, String>,
     operation: &str,
     request: &Value,
 ) -> Result<Value, String> {
+    ask(env, &format!("secretsmanager.{operation}"), request).await
+}
+
+async fn ask(env: &BTreeMap<String, String>, operation: &str, request: &Value) -> Result<Value, String> {
     let sent = reqwest::Client::new()
         .post(&env["SERVICES_ENDPOINT"])
-        .header("x-amz-target", format!("secretsmanager.{operation}"))
+        .header("x-amz-target", operation)
         .header("content-type", "application/x-amz-json-1.1")
         .header("authorization", aws_authorization_of(env))
         .body(request.to_string());
@@ -59,7 +69,9 @@ pub async fn secrets_manager(
     if !status.is_success() {
         return Err(format!("{operation}: {status}: {text}"));
     }
-    serde_json::from_str(&text).map_err(|error| format!("{operation}: {error}"))
+    // Some operations answer with nothing.
+    let text = if text.is_empty() { "null" } else { &text };
+    serde_json::from_str(text).map_err(|error| format!("{operation}: {error}"))
 }
 
 /// Deletes a secret of the service at once.

@@ -32,13 +32,16 @@ pub use account::{Account, account, unrecorded};
 pub use admin::{Admin, admin};
 pub use api::{Api, ApiResponse, Call};
 pub use aws::{
-    aws_authorization, aws_authorization_of, aws_variables, delete_secret, invocation, queue_url, secrets_manager,
+    aws_authorization, aws_authorization_of, aws_variables, delete_secret, invocation, purge, queue_url,
+    secrets_manager,
 };
 pub use bundle::{Bundle, Settings, free_port, local, project, refused_start};
 pub use bus::Bus;
 pub use clock::{now, time};
 pub use contract::{Contract, NO_HEAD};
-pub use doubles::{AwsCall, Behaviour, Held, Interposer, LONG, Moment, Received, Receiver, UpdateServer, until};
+pub use doubles::{
+    AwsCall, Behaviour, Held, Interposer, LONG, Metered, Moment, Received, Receiver, UpdateServer, in_a_row, until,
+};
 pub use entity::{Entity, Hook};
 pub use forge::Forge;
 pub use handwritten::send_raw;

@@ -15,9 +15,8 @@ use template::Template;
 use super::{changed_grants, project};
 
 /// Grants that no test can use, and why they are there.
-const UNUSED: [(&str, &str); 3] = [
+const UNUSED: [(&str, &str); 2] = [
     ("(AWSLambdaBasicExecutionRole statement 1)", "Lambda writes the logs in the function's name"),
-    ("dispatch-deliveries: sqs:GetQueueAttributes ", "Lambda asks for them, which receives for the mappings"),
     ("(EventInvokeConfig statement 1)", "Lambda sends there what failed, in the function's name"),
 ];
 

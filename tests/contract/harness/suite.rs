@@ -3,7 +3,6 @@
 use std::{
     fs,
     net::Ipv4Addr,
-    os::unix::fs::symlink,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -14,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
-    Admin, Api, Bundle, Contract, Entity, Forge, Secrets, Settings, Simulation, Table, admin, free_port, project,
+    Admin, Api, Bundle, Contract, Entity, Forge, Secrets, Settings, Simulation, Table, admin, free_port,
     stack::{self, Stack, needs_bundle},
 };
 use doubles::{Interposer, provider::Providers};
@@ -182,7 +181,6 @@ impl Suite {
         let permit = self.no_other_bundle().await;
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::write(folder.path().join("template.yaml"), template).expect("the folder is there");
-        symlink(project().join(".venv"), folder.path().join(".venv")).expect("the folder is empty");
         let bundle = Bundle::start_of(folder.path(), settings).await;
         let bundle = bundle.expect("another bundle starts beside the first");
         let api = Api::of(&bundle, &self.contract);

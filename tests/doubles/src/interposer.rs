@@ -1,12 +1,13 @@
 //! A proxy between the functions and what they stand on (the table, the queue), which sees every call by name and can
 //! stop the world at that very call: before it is forwarded, or when it was carried out and before its caller knows. It
-//! can also delay calls, refuse them, and lose, double, delay and reorder the messages of a queue.
+//! can also delay calls, refuse them, answer them itself, and lose, double, delay and reorder the messages of a queue.
+//! And it meters calls: when each was under way, and what DynamoDB would charge for it.
 
 use std::{
     io,
     net::SocketAddr,
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use md5::{Digest, Md5};
@@ -24,6 +25,7 @@ use crate::{
     aws_protocol::{AwsCall, ProxyResponse},
     http::read,
     locked,
+    metered::{Metered, asking_for_capacity},
 };
 
 /// When a call is held.
@@ -90,6 +92,7 @@ impl Held {
 enum Treatment {
     Delay(Duration),
     Refuse(&'static str),
+    Answer(Value),
     Scatter(Scatter),
 }
 
@@ -116,6 +119,7 @@ struct State {
     traps: Mutex<Vec<Trap>>,
     rules: Mutex<Vec<Rule>>,
     seen: Mutex<Vec<AwsCall>>,
+    metered: Mutex<Option<Vec<Metered>>>,
 }
 
 impl Interposer {
@@ -129,6 +133,7 @@ impl Interposer {
             traps: Mutex::default(),
             rules: Mutex::default(),
             seen: Mutex::default(),
+            metered: Mutex::default(),
         });
         let serving = Arc::clone(&state);
         let accepting = tokio::spawn(async move {
@@ -167,6 +172,16 @@ impl Interposer {
     /// Answers so many calls of this kind with an error of this code, and does not forward them.
     pub fn refuse(&self, times: usize, code: &'static str, wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static) {
         self.add(times, Treatment::Refuse(code), wanted);
+    }
+
+    /// Answers so many calls of this kind with this, and does not forward them.
+    pub fn answer(&self, times: usize, body: Value, wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static) {
+        self.add(times, Treatment::Answer(body), wanted);
+    }
+
+    /// The calls that were metered since the last time. From the first time on all are that have an answer.
+    pub fn metered(&self) -> Vec<Metered> {
+        locked(&self.state.metered).replace(Vec::new()).unwrap_or_default()
     }
 
     /// From now on, takes every message for a queue with thanks, and has as many copies of it arrive as are asked for this
@@ -227,15 +242,23 @@ impl State {
                 }
             }
         }
+        let is_metered = locked(&self.metered).is_some();
+        let body = if is_metered { asking_for_capacity(&call, &received.body) } else { received.body.clone() };
+        let began = Instant::now();
         let answer = match self.treatment(&call) {
             Some(Treatment::Refuse(code)) => Some(ProxyResponse::refusal(code)),
+            Some(Treatment::Answer(body)) => Some(ProxyResponse::json(200, &body)),
             Some(Treatment::Scatter(copies)) => Some(self.scatter(received, &call, &copies)),
             Some(Treatment::Delay(by)) => {
                 sleep(by).await;
-                self.forward(received, received.body.clone()).await
+                self.forward(received, body).await
             }
-            None => self.forward(received, received.body.clone()).await,
+            None => self.forward(received, body).await,
         };
+        if is_metered && let Some(answer) = &answer {
+            let metered = Metered::of(&call, began..Instant::now(), &answer.body);
+            locked(&self.metered).get_or_insert_default().push(metered);
+        }
         match trap {
             Some(trap) => match trap.spring(call).await {
                 Verdict::Go => answer,
@@ -258,6 +281,7 @@ impl State {
         Some(match &rule.treatment {
             Treatment::Delay(by) => Treatment::Delay(*by),
             Treatment::Refuse(code) => Treatment::Refuse(code),
+            Treatment::Answer(body) => Treatment::Answer(body.clone()),
             Treatment::Scatter(copies) => Treatment::Scatter(Arc::clone(copies)),
         })
     }

@@ -1,5 +1,5 @@
 //! Third parties that the tests and people play with: a receiver of webhooks, a payment provider, a provider of
-//! geo-IP databases, and a proxy before the table and the queue, all of which misbehave on request.
+//! geo-IP databases, and a proxy before the table and the queue, all of which misbehave on request; and an emulator of AWS.
 //!
 //! Nothing here is shared with the service, so that a fault of the service is not repeated by what is to notice it.
 
@@ -7,6 +7,8 @@ mod aws_protocol;
 mod clock;
 mod http;
 mod interposer;
+mod metered;
+mod ministack;
 mod name_server;
 pub mod provider;
 mod receiver;
@@ -20,6 +22,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use aws_protocol::AwsCall;
 pub use http::Received;
 pub use interposer::{Held, Interposer, Moment};
+pub use metered::{Metered, in_a_row};
+pub use ministack::Ministack;
 pub use name_server::{NameAnswer, NameServer};
 pub use receiver::Receiver;
 pub use steps::Behaviour;

@@ -96,10 +96,12 @@ impl TlsFront {
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let acceptor = acceptor.clone();
+                let _ = stream.set_nodelay(true);
                 tokio::spawn(async move {
                     // A client that does not trust it goes away.
                     let Ok(mut outside) = acceptor.accept(stream).await else { return };
                     let Ok(mut inside) = TcpStream::connect(inside).await else { return };
+                    let _ = inside.set_nodelay(true);
                     let _ = copy_bidirectional(&mut outside, &mut inside).await;
                 });
             }

@@ -11,8 +11,11 @@ use issuer::applications::{
 use problem::Problem;
 use storage::{Allowances, Answers};
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     let addition = KeyAddition {
         applications: Applications::new(service.table()),

@@ -6,8 +6,11 @@ use gate::{EntityCall, Reply, endpoints};
 use issuer::applications::register::Registration;
 use problem::{Problem, overlap::overlap};
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, secrets) = Service::start().await?;
     let registration = registration(&service, secrets).await;
     service.serve(endpoints::ADD_APPLICATION_SECRET, registration, add).await

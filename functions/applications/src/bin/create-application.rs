@@ -6,8 +6,11 @@ use gate::{EntityCall, Reply, endpoints};
 use issuer::applications::{new_application::NewApplication, register::Registration};
 use problem::Problem;
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, secrets) = Service::start().await?;
     let registration = registration(&service, secrets).await;
     service.serve(endpoints::CREATE_APPLICATION, registration, create).await

@@ -5,8 +5,11 @@ use gate::{EntityCall, Reply, endpoints};
 use issuer::applications::Applications;
 use problem::Problem;
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     service.serve(endpoints::LIST_APPLICATIONS, Applications::new(service.table()), list).await
 }

@@ -6,8 +6,11 @@ use gate::{EntityCall, Reply, endpoints};
 use issuer::applications::{Applications, credential_removal::CredentialName};
 use problem::Problem;
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     service.serve(endpoints::REMOVE_APPLICATION_SECRET, Applications::new(service.table()), remove).await
 }

@@ -4,8 +4,11 @@ use function::{Service, StartError};
 use gate::{Call, Reply, endpoints, routes};
 use problem::Problem;
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     service.serve(endpoints::FALLBACK, (), refuse).await
 }

@@ -6,8 +6,11 @@ use gate::{Reply, endpoints};
 
 const DOCUMENT: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     let document = with_addresses(DOCUMENT, service.settings());
     let show = async |document: &String, _| Ok(Reply::ok_text("application/json", document.as_str()).cacheable(300));

@@ -5,8 +5,11 @@ use functions_edge::problem_page;
 use gate::{Call, Reply, endpoints, page};
 use problem::{Problem, ProblemKind};
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     let pages = Pages { base_url: service.settings().base_url.clone() };
     service.serve(endpoints::PROBLEM_PAGE, pages, show).await

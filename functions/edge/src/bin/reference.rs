@@ -6,8 +6,11 @@ use gate::{endpoints, page};
 
 const CONTENT: &str = include_str!(concat!(env!("OUT_DIR"), "/reference.html"));
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     let html = page::html("Waypost API", &with_addresses(CONTENT, service.settings()));
     let show = async |html: &String, _| Ok(page::reply(html.as_str()).cacheable(300));

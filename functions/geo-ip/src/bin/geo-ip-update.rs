@@ -5,8 +5,11 @@ use gate::{Call, Reply, endpoints};
 use geo_ip::{Task, task::TaskRequest};
 use problem::Problem;
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, (secrets, geo_ip)) = Service::start().await?;
     let connected = (service.aws(), &service.table(), service.secrets(secrets));
     let environment = service.settings().environment.clone();

@@ -10,8 +10,11 @@ use payments::{
 use problem::Problem;
 use storage::{Answers, KeyRings};
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, (secrets, rules)) = Service::start().await?;
     let secrets = service.secrets(secrets);
     let rings = KeyRings::warm(secrets.clone(), service.clock()).await;

@@ -7,8 +7,11 @@ use payments::{ConnectionError, Connections, Providers, Revocations, disconnect:
 use problem::Problem;
 use storage::{KeyRings, SecretSettings};
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, (secrets, rules)) = Service::start::<(SecretSettings, AddressRules)>().await?;
     let secrets = service.secrets(secrets);
     let disconnecting = Disconnecting {

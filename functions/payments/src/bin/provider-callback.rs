@@ -14,8 +14,11 @@ use storage::SecretSettings;
 
 type Settings = (SecretSettings, AddressRules, PanelSettings);
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, (secrets, rules, panel)) = Service::start::<Settings>().await?;
     let (secrets, base_url) = (service.secrets(secrets), service.settings().base_url.clone());
     let (environment, time) = (service.settings().environment.clone(), (service.clock(), service.random()));

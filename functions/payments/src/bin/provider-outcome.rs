@@ -6,8 +6,11 @@ use gate::{Call, Reply, endpoints};
 use payments::outcome_address::OutcomePage;
 use problem::Problem;
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     service.serve(endpoints::PROVIDER_OUTCOME, (), show).await
 }

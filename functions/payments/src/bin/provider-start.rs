@@ -10,8 +10,11 @@ use payments::{
 };
 use problem::Problem;
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     let pending = PendingAuthorizations::new(service.table());
     let start = Start { pending, clock: service.clock(), random: service.random() };

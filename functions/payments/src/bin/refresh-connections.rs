@@ -5,8 +5,11 @@ use outbound::AddressRules;
 use payments::{Connections, Grants, Providers, refresh::Refresher};
 use storage::{KeyRings, SecretSettings};
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, (secrets, rules)) = Service::start::<(SecretSettings, AddressRules)>().await?;
     let secrets = service.secrets(secrets);
     let refresher = Refresher {

@@ -6,8 +6,11 @@ use gate::{Call, Reply, endpoints};
 use issuer::oauth::{revoke::Revocation, token_form::TokenForm};
 use problem::Problem;
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, (secrets, guesses)) = Service::start().await?;
     let (clients, tokens) = clients_and_tokens(&service, secrets, guesses).await;
     service.serve(endpoints::REVOKE_TOKEN, Revocation { clients, tokens }, revoke).await

@@ -3,8 +3,11 @@
 use function::{Service, StartError};
 use issuer::rotation::Rotation;
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, (secrets, signing, tokens)) = Service::start().await?;
     let (secrets, environment) = (service.secrets(secrets), service.settings().environment.clone());
     let rotation = Rotation::new(&secrets, service.table(), (signing, tokens), environment, service.clock());

@@ -5,8 +5,11 @@ use function::{Service, StartError};
 use gate::{Call, Reply, endpoints};
 use problem::Problem;
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     service.serve(endpoints::TOKEN_KEYS, PublishedKeys::new(service.table()), list).await
 }

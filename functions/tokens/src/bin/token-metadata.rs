@@ -5,8 +5,11 @@ use gate::{Call, Reply, endpoints};
 use issuer::oauth::metadata::Metadata;
 use problem::Problem;
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     service.serve(endpoints::TOKEN_METADATA, service.settings().clone(), show).await
 }

@@ -14,8 +14,11 @@ use issuer::{
 use problem::Problem;
 use storage::SecretSettings;
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, (secrets, limits, TokenSettings { lifetime })) =
         Service::start::<(SecretSettings, GuessSettings, TokenSettings)>().await?;
     let (secrets, tokens) = (service.secrets(secrets), service.tokens());

@@ -10,8 +10,11 @@ const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, secrets) = Service::start().await?;
     let receiver = CanaryReceiver::new(service.secrets(secrets), service.table(), service.clock());
     service.serve(endpoints::CANARY_RECEIVER, receiver, receive).await

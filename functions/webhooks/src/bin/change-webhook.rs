@@ -11,8 +11,11 @@ use webhooks::subscriptions::{
     show::Showing,
 };
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, (secrets, rules)) = Service::start().await?;
     let changing = Changing {
         showing: Showing::new(&service.table()),

@@ -10,8 +10,11 @@ use webhooks::subscriptions::{
     register::{NewWebhook, Registration},
 };
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, (secrets, rules)) = Service::start().await?;
     let rings = KeyRings::warm(service.secrets(secrets), service.clock()).await;
     let registration = Registration {

@@ -14,8 +14,11 @@ use webhooks::{
 
 type Settings = ((QueueSettings, ScheduleSettings, BreakerSettings), (SecretSettings, AddressRules));
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, (settings, (secrets, rules))) = Service::start::<Settings>().await?;
     let (table, outbound) = (service.table(), Outbound::within(rules));
     let (time, environment) = ((service.clock(), service.random()), service.settings().environment.clone());

@@ -13,8 +13,11 @@ use webhooks::{
 
 type Settings = (QueueSettings, ScheduleSettings, RejectedEventsSettings);
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, (queue, schedule, rejected)) = Service::start::<Settings>().await?;
     let ingestion = Ingestion {
         publisher: publisher(&service, &queue, schedule),

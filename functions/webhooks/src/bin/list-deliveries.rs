@@ -10,8 +10,11 @@ use webhooks::deliveries::{
     schedule::ScheduleSettings,
 };
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, (secrets, schedule)) = Service::start::<(SecretSettings, ScheduleSettings)>().await?;
     let listing = Listing {
         deliveries: Deliveries::new(service.table()),

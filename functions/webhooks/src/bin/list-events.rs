@@ -4,8 +4,11 @@ use function::{Service, StartError};
 use gate::{Reply, endpoints};
 use webhooks::events::catalogue;
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     service.serve(endpoints::LIST_EVENTS, (), async |(), _| Reply::ok(&catalogue::all())).await
 }

@@ -9,8 +9,11 @@ use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
 use webhooks::events::{NewEvent, publish::Publisher, share::PublishingShare};
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, (queue, schedule, share)) = Service::start().await?;
     let publisher = publisher(&service, &queue, schedule);
     let share = PublishingShare::new(service.table(), service.clock(), share);

@@ -16,8 +16,11 @@ use webhooks::{
     subscriptions::{Webhooks, resume::Pauses},
 };
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, schedule) = Service::start::<ScheduleSettings>().await?;
     let recovery = Recovery {
         deliveries: Deliveries::new(service.table()),

@@ -9,8 +9,11 @@ use webhooks::{
     subscriptions::{Webhooks, health::Healths, remove::Removal, stats::Stats},
 };
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     let removal = Removal {
         webhooks: Webhooks::new(service.table()),

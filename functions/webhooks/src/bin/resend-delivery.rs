@@ -10,8 +10,11 @@ use webhooks::{
     subscriptions::Webhooks,
 };
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, queue) = Service::start().await?;
     let resending = Resending {
         deliveries: Deliveries::new(service.table()),

@@ -9,8 +9,11 @@ use webhooks::subscriptions::{
     show::Showing,
 };
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     let resuming = Resuming {
         showing: Showing::new(&service.table()),

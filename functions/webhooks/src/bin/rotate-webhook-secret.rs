@@ -7,8 +7,11 @@ use problem::{Problem, overlap::overlap};
 use storage::{Answers, KeyRings};
 use webhooks::subscriptions::{Webhooks, rotate::Rotation};
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, secrets) = Service::start().await?;
     let rings = KeyRings::warm(service.secrets(secrets), service.clock()).await;
     let rotation = Rotation {

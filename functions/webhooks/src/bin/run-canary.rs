@@ -5,8 +5,11 @@ use std::convert::Infallible;
 use function::{Scheduled, Service, StartError};
 use webhooks::canary::Canary;
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, (secrets, rules, settings)) = Service::start().await?;
     let addresses = service.settings();
     let canary = Canary::new(

@@ -6,8 +6,11 @@ use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
 use webhooks::subscriptions::show::Showing;
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     service.serve(endpoints::SHOW_WEBHOOK, Showing::new(&service.table()), show).await
 }

@@ -14,8 +14,11 @@ use webhooks::{
     subscriptions::Webhooks,
 };
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, (queue, schedule)) = Service::start::<(QueueSettings, ScheduleSettings)>().await?;
     let sweeper = Sweeper {
         outbox: Outbox::new(service.table()),

@@ -7,8 +7,11 @@ use problem::{Problem, nothing_said};
 use storage::Answers;
 use webhooks::subscriptions::{Webhooks, test_event::Testing};
 
-#[tokio::main]
-async fn main() -> Result<(), StartError> {
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
     let (service, (queue, schedule)) = Service::start().await?;
     let testing = Testing {
         webhooks: Webhooks::new(service.table()),

@@ -9,7 +9,7 @@ mod call_error;
 
 pub use call_error::CallError;
 
-use std::time::Duration;
+use std::{fmt, fs, str::FromStr, time::Duration};
 
 use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
 use aws_sdk_dynamodb::config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig};
@@ -17,7 +17,6 @@ use aws_smithy_http_client::tls::{self, TlsContext, TrustStore, rustls_provider:
 use aws_types::SdkConfig;
 
 use base::{Environment, FromEnvironment};
-use std::fmt;
 
 const ROOTS: &str = include_str!("roots.pem");
 
@@ -38,10 +37,11 @@ impl Aws {
             .operation_attempt_timeout(Duration::from_secs(4))
             .operation_timeout(Duration::from_secs(10)) // below the gateway's 30 s, so that a client gets a 503
             .build();
-        let tls = TlsContext::builder().with_trust_store(TrustStore::empty().with_pem_certificate(ROOTS)).build();
+        let roots = TrustStore::empty().with_pem_certificate(settings.authorities.0.clone());
+        let tls = TlsContext::builder().with_trust_store(roots).build();
         let http = aws_smithy_http_client::Builder::new()
             .tls_provider(tls::Provider::Rustls(CryptoMode::AwsLc))
-            .tls_context(tls.expect("the certificates are part of the program, and well-formed"))
+            .tls_context(tls.expect("a context is made without a look at its certificates"))
             .build_https();
         let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
@@ -110,6 +110,33 @@ pub struct AwsSettings {
     pub secrets_manager_endpoint: Option<String>,
     /// `AWS_ENDPOINT_URL_S3`, where it is not AWS's own.
     pub s3_endpoint: Option<String>,
+    /// Who may vouch for these endpoints: Amazon's own authorities, or those in the file `AWS_CA_BUNDLE`.
+    pub authorities: Authorities,
+}
+
+/// The certificates of authorities, in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Authorities(String);
+
+impl Default for Authorities {
+    /// Amazon's own.
+    fn default() -> Self {
+        Self(ROOTS.to_owned())
+    }
+}
+
+impl FromStr for Authorities {
+    type Err = String;
+
+    /// Reads the file of this name.
+    fn from_str(file: &str) -> Result<Self, Self::Err> {
+        let pem = fs::read_to_string(file).map_err(|error| format!("a file that cannot be found or read: {error}"))?;
+        if pem.contains("-----BEGIN CERTIFICATE-----") {
+            Ok(Self(pem))
+        } else {
+            Err("a file without certificates".to_owned())
+        }
+    }
 }
 
 impl fmt::Debug for AwsSettings {
@@ -122,6 +149,7 @@ impl FromEnvironment for AwsSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
         let [region, access_key_id, secret_access_key] =
             ["AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].map(|name| environment.required(name));
+        let authorities = environment.parsed("AWS_CA_BUNDLE", Authorities::default());
         Some(Self {
             region: region?,
             access_key_id: access_key_id?,
@@ -131,6 +159,20 @@ impl FromEnvironment for AwsSettings {
             sqs_endpoint: environment.optional("AWS_ENDPOINT_URL_SQS"),
             secrets_manager_endpoint: environment.optional("AWS_ENDPOINT_URL_SECRETS_MANAGER"),
             s3_endpoint: environment.optional("AWS_ENDPOINT_URL_S3"),
+            authorities: authorities?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authorities_are_those_of_a_file_that_has_some() {
+        let of = |file: &str| format!("{}/src/aws/{file}", env!("CARGO_MANIFEST_DIR")).parse::<Authorities>();
+        assert_eq!(of("roots.pem"), Ok(Authorities::default()));
+        assert_eq!(of("mod.rs.none").map_err(|fault| fault.contains("cannot be found or read")), Err(true));
+        assert_eq!(of("call_error.rs"), Err("a file without certificates".to_owned()));
     }
 }

@@ -46,6 +46,7 @@ pub struct Table {
     name: String,
     writes: Gather<Writes>,
     reads: Gather<Reads>,
+    glances: Gather<Reads>,
     partitions: Gather<Partitions>,
 }
 
@@ -63,8 +64,9 @@ impl Table {
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         let name = name.into();
         let writes = Gather::new(Writes { client: client.clone(), table: name.clone() });
-        let reads = Gather::new(Reads { client: client.clone(), table: name.clone() });
+        let reads = Gather::new(Reads { client: client.clone(), table: name.clone(), consistent: true });
+        let glances = Gather::new(Reads { client: client.clone(), table: name.clone(), consistent: false });
         let partitions = Gather::new(Partitions { client: client.clone(), table: name.clone() });
-        Self { client, name, writes, reads, partitions }
+        Self { client, name, writes, reads, glances, partitions }
     }
 }

@@ -1,4 +1,4 @@
-//! Consistent reads that share a call: of single items at the same moment, and of the same partition.
+//! Reads that share a call: of single items at the same moment, and of the same partition.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,6 +25,8 @@ const READING: &str = "reading items";
 pub struct Reads {
     pub(super) client: Client,
     pub(super) table: String,
+    /// Whether every write that was acknowledged before is seen, at twice the price.
+    pub(super) consistent: bool,
 }
 
 impl Calls for Reads {
@@ -46,7 +48,7 @@ impl Reads {
         // Asking for an item twice is refused.
         let distinct: HashSet<&Key> = keys.iter().collect();
         let wanted = distinct.into_iter().map(Key::attributes).collect();
-        let request = KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(true).build();
+        let request = KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(self.consistent).build();
         let request = request.map_err(TableError::unbuilt(READING))?;
         let answer = self.client.batch_get_item().request_items(&self.table, request).send().await;
         answer.map_err(TableError::sdk(READING))
@@ -67,7 +69,7 @@ fn responses(keys: &[Key], output: BatchGetItemOutput) -> Vec<TableResponse<Opti
     keys.iter().map(response).collect()
 }
 
-/// Reads of whole partitions, or of the part of one whose sort keys begin alike. A busy publisher reads the same one
+/// Consistent reads of whole partitions, or of the part of one whose sort keys begin alike. A busy publisher reads the same one
 /// again and again: requests that come while a read is under way share the next one.
 pub struct Partitions {
     pub(super) client: Client,

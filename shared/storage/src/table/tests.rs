@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{retry::PAUSES, *};
-use crate::aws::{Aws, AwsSettings};
+use crate::aws::{Authorities, Aws, AwsSettings};
 
 const HELD: (u16, &str) = (400, r#"{"__type":"com.amazonaws.dynamodb.v20120810#TransactionConflictException"}"#);
 const LOST: (u16, &str) = (400, r#"{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException"}"#);
@@ -48,6 +48,7 @@ fn table(answers: Vec<(u16, &'static str)>) -> Table {
         sqs_endpoint: None,
         secrets_manager_endpoint: None,
         s3_endpoint: None,
+        authorities: Authorities::default(),
     });
     Table::new(aws.dynamodb(), "table")
 }

@@ -11,6 +11,7 @@ use super::{
     index_group::IndexGroup,
     item::{AttemptItem, HEAD, HeadItem, head_key},
     lease_times::{GRACE, LEASE},
+    notice::Notice,
     queue::MAX_DELAY,
     schedule::Next,
     store::Deliveries,
@@ -44,6 +45,11 @@ impl Claimed {
 
     pub(super) fn event(&self) -> &EventId {
         &self.head.event
+    }
+
+    /// The notice of an attempt of this delivery.
+    pub(super) fn notice(&self, attempt: u32) -> Notice {
+        Notice::of(&self.head, attempt)
     }
 
     /// The number of the claimed attempt, from 1.
@@ -260,6 +266,7 @@ impl Ending {
             .set_or_remove("nextAttemptDate", self.next)
             .set_or_remove("claimableAt", self.next);
         match self.next {
+            Some(time) if claimed.head.is_swept_soon_after(time) => change,
             Some(time) => {
                 // An attempt that a delayed message announces has a grace; one that is too far away for that is the
                 // sweep's from the start.

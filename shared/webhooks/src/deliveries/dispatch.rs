@@ -13,10 +13,11 @@ use super::{
     claim::Claimed,
     counting::{self, Tried},
     delivery::WaitingFor,
+    glance::{Glance, Parts, Sources},
     inbox::Inbox,
     lease_times::GRACE,
     meter::Meter,
-    notice::{DueMessage, Notice},
+    notice::DueMessage,
     queue::{Lane, Queue, QueueSettings},
     schedule::{RetrySchedule, ScheduleSettings},
     store::Deliveries,
@@ -25,7 +26,7 @@ use crate::{
     events::store::Events,
     subscriptions::{
         Webhooks, announcing::Announcer, breaker::BreakerSettings, operational::is_operational, resume::Pauses,
-        stats::Stats, store::SigningWebhook, watch::Watch,
+        stats::Stats, watch::Watch,
     },
 };
 use auth::AuthorizedEntity;
@@ -112,13 +113,8 @@ impl Dispatcher {
         }
     }
 
-    /// Makes the attempt that a message announces, if it is due and no other worker has it. `webhook` was read just
-    /// before.
-    pub(super) async fn one(
-        &self,
-        due: &DueMessage,
-        webhook: Option<SigningWebhook>,
-    ) -> Result<Option<Tried>, DispatchError> {
+    /// Makes the attempt that a message announces, if it is due and no other worker has it.
+    pub(super) async fn one(&self, due: &DueMessage, seen: Glance) -> Result<Option<Tried>, DispatchError> {
         // Before the claim: a lease must not run out while a secret is waited for.
         self.rings.get().await?;
         let lease = random::uuid(&*self.random);
@@ -127,7 +123,7 @@ impl Dispatcher {
             tracing::debug!(deliveryId = %due.delivery, attempt = due.attempt, "nothing to do");
             return Ok(None);
         };
-        match self.claimed(&claimed, webhook).await {
+        match self.claimed(&claimed, seen).await {
             // Trying again at once would not help: it waits longer each time, until an operator mends the cause.
             Err(error) if error.is_lasting() => {
                 tracing::error!(error = %logging::chain(&error), deliveryId = %due.delivery, "an attempt cannot be made");
@@ -139,25 +135,11 @@ impl Dispatcher {
     }
 
     /// Makes the attempt, or finds that it cannot be made, or not yet.
-    async fn claimed(
-        &self,
-        claimed: &Claimed,
-        webhook: Option<SigningWebhook>,
-    ) -> Result<Option<Tried>, DispatchError> {
+    async fn claimed(&self, claimed: &Claimed, seen: Glance) -> Result<Option<Tried>, DispatchError> {
         let delivery = claimed.delivery();
         let (entity, id) =
             (AuthorizedEntity::owning_delivery(delivery.owner_identifier.clone()), &delivery.webhook_identifier);
-        let is_its_own =
-            |found: &SigningWebhook| found.webhook.id == *id && found.webhook.owner_identifier == *entity.id();
-        let webhook = async {
-            match webhook.filter(is_its_own) {
-                Some(webhook) => Ok(Some(webhook)),
-                // The message is a hint; entity and webhook come from the delivery.
-                None => self.webhooks.find(&entity, id).await,
-            }
-        };
-        let (webhook, event, health) =
-            tokio::try_join!(webhook, self.events.find(claimed.event()), self.watch.healths.find(&entity, id))?;
+        let Parts { webhook, event, health } = self.sources().parts(claimed, seen).await?;
         let now = self.clock.now();
         let Some(webhook) = webhook.filter(|found| found.webhook.enabled) else {
             tracing::info!(deliveryId = %delivery.id, "cancelled: its webhook is gone or disabled");
@@ -175,7 +157,7 @@ impl Dispatcher {
                 tracing::info!(deliveryId = %delivery.id, %until, "put off: the breaker of its webhook is open");
                 self.deliveries.put_off(claimed, until, Some(WaitingFor::Breaker), now).await?;
                 let lane = Lane::of(webhook.webhook.is_slow(until));
-                self.queue.announce(lane, Notice::of(delivery, claimed.attempt()), until, now).await;
+                self.queue.announce(lane, claimed.notice(claimed.attempt()), until, now).await;
                 return Ok(None);
             }
         };
@@ -187,13 +169,23 @@ impl Dispatcher {
         let closes = outcome.completed();
         let tried = Tried { entity: entity.clone(), webhook: id.clone(), outcome, health_before: health, operational };
         let Some(pause_ends) = pause_ends else { return Ok(Some(tried)) };
+        let now = self.clock.now();
+        if closes && now < pause_ends
+            // Counting closes the breaker as well, without the job that has what waits attempted. So an attempt that
+            // did not end the pause is not counted, and the breaker stays as it is.
+            && let Err(error) = self.pauses.close(&entity, id, now).await
+        {
+            tracing::warn!(error = %logging::chain(&error), webhookId = %id, "the pause could not be ended");
+            return Ok(None);
+        }
         // The probe is counted at once: many deliveries wait for it, and must not wait for the rest of this batch.
         self.count(vec![tried]).await;
-        let now = self.clock.now();
-        if closes && now < pause_ends {
-            self.pauses.let_go(&entity, id, now).await;
-        }
         Ok(None)
+    }
+
+    /// Where what an attempt needs is looked up.
+    pub(super) fn sources(&self) -> Sources<'_> {
+        Sources { webhooks: &self.webhooks, events: &self.events, healths: &self.watch.healths }
     }
 
     /// Counts attempts for the health and the statistics of their webhooks.

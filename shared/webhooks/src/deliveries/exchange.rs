@@ -9,7 +9,6 @@ use super::{
     claim::Claimed,
     dispatch::{DispatchError, Dispatcher},
     meter::Made,
-    notice::Notice,
     queue::Lane,
     request::Prepared,
     schedule::Next,
@@ -77,7 +76,7 @@ impl Dispatcher {
             tracing::warn!(deliveryId = %delivery, attempt, "the claim was lost before the attempt was recorded");
         } else if let Next::RetryAt(time) = next {
             let lane = Lane::of(was_slow || webhook.webhook.is_slow(time));
-            let notice = Notice::of(claimed.delivery(), claimed.attempt().saturating_add(1));
+            let notice = claimed.notice(claimed.attempt().saturating_add(1)).since(webhook.webhook.last_update);
             self.queue.announce(lane, notice, time, ended).await;
         }
         Ok(outcome)

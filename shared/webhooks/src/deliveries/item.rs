@@ -129,9 +129,22 @@ impl HeadItem {
         &self.delivery
     }
 
+    /// Its event.
+    pub fn event(&self) -> &EventId {
+        &self.event
+    }
+
     /// Whether the delivery is within its retention.
     pub(super) fn is_kept(&self, now: Time) -> bool {
         self.expires_at > now.as_seconds()
+    }
+
+    /// Whether the sweep finds the delivery by its present due time soon after its next attempt, and not before it:
+    /// then the due time stays, which saves two units in the index. So a retry after seconds moves no due time, unless
+    /// the attempt before it was late.
+    pub(super) fn is_swept_soon_after(&self, next_attempt: Time) -> bool {
+        let soon = next_attempt..=next_attempt + GRACE;
+        self.sweeps == 0 && self.due_at.is_some_and(|due| soon.contains(&due))
     }
 
     /// Whether an attempt may stand in the head beside those that do.
@@ -227,6 +240,19 @@ pub(super) mod tests {
             "ownerIdentifier": owner_identifier, "version": 1,
         });
         serde_json::from_value(webhook.take()).expect("a webhook")
+    }
+
+    #[test]
+    fn a_due_time_stays_where_it_is_no_sooner_than_the_next_attempt_and_no_later_than_it_would_be_set() {
+        let head = head();
+        let due = head.due_at.expect("it is open");
+        assert_eq!(due, NOW + GRACE);
+        for (next, stays) in [(NOW, true), (due, true), (due + Duration::from_millis(1), false), (LATER, false)] {
+            assert_eq!(head.is_swept_soon_after(next), stays, "{next}");
+        }
+        let later = HeadItem { due_at: Some(LATER), ..head.clone() };
+        assert!(!later.is_swept_soon_after(NOW), "a lost message would be noticed late");
+        assert!(!HeadItem { sweeps: 1, ..head }.is_swept_soon_after(NOW), "the sweep counts anew");
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod dispatch;
 pub mod error;
 mod exchange;
 pub mod filters;
+mod glance;
 pub mod inbox;
 pub mod index_group;
 pub mod item;

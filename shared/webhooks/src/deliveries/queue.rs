@@ -9,8 +9,9 @@ use std::time::Duration;
 use aws_sdk_sqs::{
     Client,
     error::{ProvideErrorMetadata, SdkError},
-    types::{MessageAttributeValue, SendMessageBatchRequestEntry},
+    types::{MessageAttributeValue, QueueAttributeName, SendMessageBatchRequestEntry},
 };
+use futures::future::try_join_all;
 use tokio::time::timeout;
 
 use super::notice::Notice;
@@ -45,6 +46,8 @@ impl Lane {
 /// The queues of due deliveries, one for each lane.
 #[derive(Debug, Clone)]
 pub struct Queue {
+    client: Client,
+    lanes: [String; 2],
     quick: Gather<Messages>,
     slow: Gather<Messages>,
 }
@@ -73,7 +76,8 @@ impl Queue {
     pub fn connect(aws: &Aws, settings: &QueueSettings) -> Self {
         let client = aws.sqs();
         let lane = |url: &str| Gather::new(Messages { client: client.clone(), url: url.to_owned() });
-        Self { quick: lane(&settings.url), slow: lane(&settings.slow_url) }
+        let (quick, slow) = (lane(&settings.url), lane(&settings.slow_url));
+        Self { lanes: [settings.url.clone(), settings.slow_url.clone()], client, quick, slow }
     }
 
     /// Announces an attempt that is due at this time, unless that is too far away. An error is logged: the sweep
@@ -94,6 +98,19 @@ impl Queue {
         }
     }
 
+    /// Whether so many messages wait in both lanes together, by the queue's own estimate. An error is logged, and counts
+    /// as few: then more is announced than need be.
+    pub(super) async fn holds(&self, messages: usize) -> bool {
+        let waiting = try_join_all(self.lanes.iter().map(|url| waiting(&self.client, url))).await;
+        match waiting {
+            Ok(waiting) => waiting.into_iter().sum::<usize>() >= messages,
+            Err(error) => {
+                tracing::warn!(error = %logging::chain(&error), "not known how much waits in the queue");
+                false
+            }
+        }
+    }
+
     async fn send(&self, lane: Lane, notice: Notice, due: Time, now: Time) -> Result<(), QueueError> {
         let wait = due.since(now);
         if wait > MAX_DELAY {
@@ -107,6 +124,14 @@ impl Queue {
         };
         queue.ask(DelayedNotice { notice, delay }).await?
     }
+}
+
+/// How many messages wait in a queue to be received.
+async fn waiting(client: &Client, url: &str) -> Result<usize, QueueError> {
+    let attribute = QueueAttributeName::ApproximateNumberOfMessages;
+    let asked = client.get_queue_attributes().queue_url(url).attribute_names(attribute.clone()).send().await;
+    let attributes = asked.map_err(|error| QueueError::batch(&error))?.attributes.unwrap_or_default();
+    Ok(attributes.get(&attribute).and_then(|number| number.parse().ok()).unwrap_or_default())
 }
 
 /// A message, with the delay in seconds that SQS gives it.
@@ -169,19 +194,21 @@ impl FromEnvironment for QueueSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::{item::tests::head, notice::DueMessage};
+    use crate::deliveries::{
+        item::tests::{NOW, head},
+        notice::DueMessage,
+    };
 
     const BODY: &str = r#"{"delivery":"dlv_01m7wh697q3m7qqm482zyh92yd","attempt":1}"#;
 
     fn notice() -> Notice {
         let message: DueMessage = serde_json::from_str(BODY).expect("well formed");
-        let Notice { owner, .. } = Notice::of(head().delivery(), 1);
-        Notice::new(message, owner.expect("it is new"))
+        Notice { message, ..Notice::of(&head(), 1) }
     }
 
     #[test]
     fn an_announced_notice_is_read_again() {
-        for notice in [notice(), notice().waiting()] {
+        for notice in [notice(), notice().waiting(), notice().since(NOW)] {
             let entry = DelayedNotice { notice: notice.clone(), delay: 0 }.entry(0).expect("a message");
             assert_eq!(entry.message_group_id(), Some("hotel"));
             let attributes = entry.message_attributes().expect("some").clone();
@@ -196,6 +223,6 @@ mod tests {
         let entry = DelayedNotice { notice: notice(), delay: 0 }.entry(0).expect("a message");
         assert_eq!(entry.message_body(), BODY);
         let read = Notice::read(BODY, |_| None).expect("one of ours");
-        assert_eq!((read.owner, read.has_waited), (None, false));
+        assert_eq!((read.owner, read.event, read.has_waited), (None, None, false));
     }
 }

@@ -36,6 +36,12 @@ impl Asker {
         }
     }
 
+    /// How often the sweep counts as having announced it. What a job makes due was never announced: a count of one tells
+    /// the sweep that a crowded queue has no message for it.
+    fn sweeps(self) -> u32 {
+        u32::from(self == Self::Job)
+    }
+
     /// When a person asked.
     fn asked_at(self, now: Time) -> Option<Time> {
         (self == Self::Person).then_some(now)
@@ -52,7 +58,7 @@ fn reopening(seen: &Delivery, asker: Asker, now: Time) -> Change {
         .set("claimableAt", now)
         .set("dueShard", due_shard(&seen.id))
         .set("dueAt", asker.due(now))
-        .set("sweeps", 0_u32)
+        .set("sweeps", asker.sweeps())
         .set("lastUpdate", now)
         .set_or_remove("askedAt", asker.asked_at(now))
         .remove("putOff")
@@ -72,7 +78,7 @@ fn attempt_now(seen: &HeadItem, asker: Asker, now: Time) -> Change {
         .set("nextAttemptDate", now)
         .set("claimableAt", now)
         .set("dueAt", asker.due(now))
-        .set("sweeps", 0_u32)
+        .set("sweeps", asker.sweeps())
         .set("lastUpdate", now)
         .set_or_remove("askedAt", asker.asked_at(now))
         .remove("webhookKey")

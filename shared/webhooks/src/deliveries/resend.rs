@@ -120,7 +120,7 @@ impl Resending {
         };
         let done = changed.as_ref().is_some_and(Written::is_done);
         if done || step == Step::Announce {
-            let notice = Notice::of(&head.delivery, head.delivery.attempt_count.saturating_add(1));
+            let notice = Notice::of(head, head.delivery.attempt_count.saturating_add(1));
             // In any lane: a dispatcher moves it to the lane of its webhook.
             self.queue.announce_in_time(Lane::Quick, notice, now, now).await;
         }

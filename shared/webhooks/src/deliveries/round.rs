@@ -23,9 +23,7 @@ use super::{
     queue::Lane,
     slots::Slots,
 };
-use auth::AuthorizedEntity;
 use base::{Time, logging, pause, random};
-use storage::TableError;
 
 /// After this long a round that is not over begins to receive by itself.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -186,19 +184,13 @@ impl Round<'_> {
             self.wait(notice, owner).await;
             return Ok(None);
         };
-        let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());
-        let webhook = match self.dispatcher.webhooks.find(&entity, &owner.webhook).await {
-            Ok(found) => found,
-            Err(error @ TableError::Unavailable { .. }) => return Err(error.into()),
-            // The item stays unreadable: the dispatcher reads it again under its claim, and lets the delivery wait.
-            Err(_) => None,
-        };
+        let seen = self.dispatcher.sources().glance(&notice, &owner).await?;
         let now = self.dispatcher.clock.now();
-        if self.inbox.lane() == Lane::Quick && webhook.as_ref().is_some_and(|found| found.webhook.is_slow(now)) {
+        if self.inbox.lane() == Lane::Quick && seen.webhook.as_ref().is_some_and(|found| found.webhook.is_slow(now)) {
             self.send(notice, owner, now, now).await;
             return Ok(None);
         }
-        self.dispatcher.one(&notice.message, webhook).await
+        self.dispatcher.one(&notice.message, seen).await
     }
 
     /// Lets a delivery without a slot wait. The quick lane hands it to the slow lane; there its message comes back

@@ -146,14 +146,13 @@ impl Deliveries {
         self.table.page(query, "looking for what is due").await
     }
 
-    /// Moves the due time of a delivery that is about to be announced, and returns its entity and webhook. Lost when it
+    /// Moves the due time of a delivery that is about to be announced, and returns its head. Lost when it
     /// is no longer due, or another sweep has moved it.
-    pub(super) async fn postpone(&self, entry: &DueEntry, until: Time) -> Result<Written<DeliveryOwner>, TableError> {
+    pub(super) async fn postpone(&self, entry: &DueEntry, until: Time) -> Result<Written<HeadItem>, TableError> {
         let postponed = Change::of((entry.pk.clone(), HEAD.to_owned()))
             .set("dueAt", until)
             .set("sweeps", entry.sweeps.saturating_add(1))
             .only_if(is("dueAt", entry.due_at));
-        let written = self.table.write_together_and_read::<HeadItem>(postponed, "moving a due time").await?;
-        Ok(written.map(|head| DeliveryOwner::of(&head.delivery)))
+        self.table.write_together_and_read(postponed, "moving a due time").await
     }
 }

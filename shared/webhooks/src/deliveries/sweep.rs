@@ -2,18 +2,19 @@
 //! long. It publishes the events in the outbox, and works on jobs.
 //!
 //! Before a delivery is announced its due time is moved ahead, by twice as long each time, so that a backlog in the
-//! queue does not grow by announcements of the same delivery.
+//! queue does not grow by announcements of the same delivery. While the queue is crowded, what it was told once still
+//! stands in it, and waits its turn: the sweep moves the due time by much more, and sends no message for it yet.
 
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt, stream};
-use tokio::time::timeout;
+use tokio::{sync::OnceCell, time::timeout};
 
 use super::{
     item::{DUE_SHARDS, DueEntry, delivery_of},
     jobs::Worker,
     lease_times::GRACE,
-    notice::{DeliveryOwner, DueMessage, Notice},
+    notice::{DeliveryOwner, Notice},
     queue::{Lane, Queue},
     store::Deliveries,
 };
@@ -31,6 +32,10 @@ use storage::{TableError, Written};
 
 /// The longest pause between two announcements of the same delivery.
 const MAX_PAUSE: Duration = Duration::from_secs(10 * 60);
+/// So many messages make the queue crowded: more than all dispatchers take in a few seconds.
+const CROWD: usize = 1_000;
+/// In a crowded queue a delivery is left alone as if the sweep had announced it so many times more: for 160 s at first.
+const PATIENCE: u32 = 4;
 /// How many entries of a shard are read at once.
 const PAGE: i32 = 200;
 /// How many entries of a shard are announced at once. They share their calls.
@@ -62,6 +67,15 @@ pub struct Sweeper {
     pub environment: String,
 }
 
+/// What a sweep finds of deliveries that are overdue.
+#[derive(Default)]
+struct Overdue {
+    /// For how long one was.
+    longest: Longest,
+    /// Whether the queue is crowded; asked once, if anything is overdue.
+    crowded: OnceCell<bool>,
+}
+
 /// Why a sweep did not do everything.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
@@ -80,8 +94,9 @@ impl Sweeper {
     /// Sweeps once; returns how many events were published and deliveries announced. A part that fails leaves the
     /// others alone.
     pub async fn sweep(&self) -> Result<usize, SweepError> {
-        let (overdue, in_outbox) = (Longest::default(), Longest::default());
+        let (overdue, in_outbox) = (Overdue::default(), Longest::default());
         let swept = self.sweep_and_note(&overdue, &in_outbox).await;
+        let overdue = overdue.longest;
         let numbers =
             [Number::seconds(Name::OldestOverdue, overdue.get()), Number::seconds(Name::OutboxAge, in_outbox.get())];
         // Zeros as well: they end an alarm.
@@ -89,7 +104,7 @@ impl Sweeper {
         swept
     }
 
-    async fn sweep_and_note(&self, overdue: &Longest, in_outbox: &Longest) -> Result<usize, SweepError> {
+    async fn sweep_and_note(&self, overdue: &Overdue, in_outbox: &Longest) -> Result<usize, SweepError> {
         let began = self.clock.now();
         // Beside each other, so that none waits for another that has much to do. Boxed, here and below: a future of
         // futures of streams is more than the compiler follows.
@@ -111,12 +126,12 @@ impl Sweeper {
         Ok(published? + swept)
     }
 
-    async fn sweep_shards(&self, began: Time, overdue: &Longest) -> Result<usize, TableError> {
+    async fn sweep_shards(&self, began: Time, overdue: &Overdue) -> Result<usize, TableError> {
         let shards = (0..DUE_SHARDS).map(|shard| self.sweep_shard(shard, began, overdue).boxed());
         futures::future::join_all(shards).await.into_iter().sum()
     }
 
-    async fn sweep_shard(&self, shard: u8, began: Time, overdue: &Longest) -> Result<usize, TableError> {
+    async fn sweep_shard(&self, shard: u8, began: Time, overdue: &Overdue) -> Result<usize, TableError> {
         let (now, mut swept, mut start) = (self.clock.now(), 0, None);
         loop {
             let page = self.deliveries.due_before(shard, now, PAGE, start).await?;
@@ -133,19 +148,21 @@ impl Sweeper {
         }
     }
 
-    async fn announce(&self, entry: DueEntry, overdue: &Longest) -> Result<bool, TableError> {
+    async fn announce(&self, entry: DueEntry, overdue: &Overdue) -> Result<bool, TableError> {
         let now = self.clock.now();
         let Some(delivery) = delivery_of(&entry.pk) else {
             tracing::error!(pk = entry.pk, "an entry of what is due names no delivery");
             return Ok(false);
         };
-        let postponed = self.deliveries.postpone(&entry, now + pause(entry.sweeps)).await;
+        let crowded = *overdue.crowded.get_or_init(|| self.queue.holds(CROWD)).await;
+        let times = if crowded { entry.sweeps.saturating_add(PATIENCE) } else { entry.sweeps };
+        let postponed = self.deliveries.postpone(&entry, now + pause(times)).await;
         // The index may lag behind: a delivery that is no longer due has not waited.
         if !matches!(postponed, Ok(Written::Lost(_))) {
-            overdue.note(now.since(entry.due_at).saturating_add(waited(entry.sweeps)));
+            overdue.longest.note(now.since(entry.due_at).saturating_add(waited(entry.sweeps)));
         }
-        let owner = match postponed {
-            Ok(Written::Done(owner)) => owner,
+        let head = match postponed {
+            Ok(Written::Done(head)) => head,
             Ok(Written::Lost(_)) => return Ok(false),
             Err(error @ TableError::Item { .. }) => {
                 // The item stays unreadable, and must not keep the sweep from the deliveries behind it.
@@ -154,9 +171,11 @@ impl Sweeper {
             }
             Err(error) => return Err(error),
         };
-        let lane = self.lane(&owner, now).await;
-        let message = DueMessage { delivery, attempt: entry.attempt_count + 1 };
-        self.queue.announce(lane, Notice::new(message, owner).waiting(), now, now).await;
+        if crowded && entry.sweeps == 0 {
+            return Ok(false);
+        }
+        let lane = self.lane(&DeliveryOwner::of(head.delivery()), now).await;
+        self.queue.announce(lane, Notice::of(&head, entry.attempt_count + 1).waiting(), now, now).await;
         Ok(true)
     }
 

@@ -5,7 +5,7 @@
 //! and may fail, since it only says "look now". A repetition after a crash in between finds the same identifiers and
 //! makes nothing new.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use futures::{FutureExt, future::join_all};
 use serde::Serialize;
@@ -209,12 +209,17 @@ impl Publisher {
 
     async fn announce(&self, event: &Event, planned: &[PlannedDelivery], webhooks: &[Webhook], first_attempt: Time) {
         let now = self.clock.now();
-        let slow: HashSet<_> =
-            webhooks.iter().filter(|webhook| webhook.is_slow(now)).map(|webhook| &webhook.id).collect();
+        let known: HashMap<_, _> = webhooks.iter().map(|webhook| (&webhook.id, webhook)).collect();
         join_all(planned.iter().map(|PlannedDelivery { delivery, webhook }| {
             let owner = DeliveryOwner { entity: event.entity.clone(), webhook: webhook.clone() };
-            let notice = Notice::new(DueMessage { delivery: delivery.clone(), attempt: 1 }, owner);
-            self.queue.announce_in_time(Lane::of(slow.contains(webhook)), notice, first_attempt, now)
+            let message = DueMessage { delivery: delivery.clone(), attempt: 1 };
+            let notice = Notice::new(message, owner, event.id.clone());
+            // A repetition may announce to a webhook that was removed since.
+            let (lane, notice) = match known.get(webhook) {
+                Some(known) => (Lane::of(known.is_slow(now)), notice.since(known.last_update)),
+                None => (Lane::Quick, notice),
+            };
+            self.queue.announce_in_time(lane, notice, first_attempt, now)
         }))
         .await;
     }

@@ -30,7 +30,7 @@ const TRIES: u32 = 10;
 pub struct Changing {
     /// Reads and shows webhooks.
     pub showing: Showing,
-    /// Their pauses, which a new address ends.
+    /// Their pauses, which a new address ends with the change.
     pub pauses: Pauses,
     /// Dates the change.
     pub clock: SharedClock,
@@ -87,21 +87,20 @@ impl Changing {
         };
         let enabled = !read.enabled && members.enabled == Some(true);
         let moved = endpoint.url.as_ref().is_some_and(|url| url.differs);
-        let mut was_paused = false;
-        if enabled || moved {
-            // Before the change: former failures must not disable the webhook again at its next failure, and a new
-            // address has not failed yet. If the change is lost, the failures that were forgotten come back with the
-            // next ones.
-            was_paused = self.pauses.forget(entity, &read.id).await?;
-        }
         let now = self.clock.now();
         let change = revision::change(read, members, &endpoint, change.version.is_some(), now)?;
-        let changed = self.showing.webhooks.change(entity, &read.id, change).await?;
-        if was_paused && changed.is_done() {
-            // After the change: what waits must not go to the former address.
-            self.pauses.let_go(entity, &read.id, now).await;
+        // Former failures must not disable the webhook again at its next failure, and a new address has not failed yet.
+        let begins_anew = enabled || moved;
+        let anew = if begins_anew { self.pauses.begin_anew(entity, &read.id, &change, now).await? } else { None };
+        match anew {
+            None => Ok(self.showing.webhooks.change(entity, &read.id, change).await?),
+            Some(Written::Lost(_)) => Ok(Written::Lost(None)),
+            // A transaction gives nothing back.
+            Some(Written::Done(())) => {
+                let found = self.showing.webhooks.find(entity, &read.id).await?.ok_or(WebhookError::NotFound)?;
+                Ok(Written::Done(found.webhook))
+            }
         }
-        Ok(changed)
     }
 
     /// The change of a part of the endpoint; `None` when the part stays as it is. It seals values that a former release

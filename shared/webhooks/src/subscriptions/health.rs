@@ -23,6 +23,8 @@ use storage::table::{Change, Delete, Query, Table, TableError, Written, absent, 
 /// The prefix of the sort keys of health items.
 pub(super) const PREFIX: &str = "HLT#";
 
+const READING: &str = "reading a webhook's health";
+
 /// The health of webhooks in the table.
 #[derive(Debug, Clone)]
 pub struct Healths(Table);
@@ -59,7 +61,16 @@ impl Healths {
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
     ) -> Result<Option<HealthItem>, TableError> {
-        self.0.read(Self::key(entity.id(), webhook), "reading a webhook's health").await
+        self.0.read(Self::key(entity.id(), webhook), READING).await
+    }
+
+    /// The same at half the price, and as it may have been moments ago.
+    pub(crate) async fn glance(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+    ) -> Result<Option<HealthItem>, TableError> {
+        self.0.glance(Self::key(entity.id(), webhook), READING).await
     }
 
     /// Makes the caller's attempt the probe of the opening that it saw, with a lease until this time. Lost when another

@@ -1,6 +1,7 @@
 //! Webhooks: subscriptions of endpoints, with their secrets, their health and their statistics.
 
 pub mod announcing;
+mod attempt_count;
 pub mod breaker;
 pub mod change;
 pub(crate) mod disable;
@@ -10,6 +11,7 @@ pub mod error;
 pub mod failing;
 pub(crate) mod headers;
 pub mod health;
+mod held_stats;
 mod histogram;
 pub mod masked;
 mod members;

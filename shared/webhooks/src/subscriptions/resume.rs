@@ -1,4 +1,5 @@
-//! Resuming a webhook: its owner ends the pause of its breaker, without waiting for a probe.
+//! Ending the pause of a webhook's breaker before its time: its owner resumes the webhook or gives it another address,
+//! or an attempt that a person asked for is answered.
 //!
 //! One transaction closes the breaker and writes a job that has the deliveries which wait for it attempted now; a crash
 //! leaves both or neither. An attempt that looked at the breaker just before may put its delivery off after the job has
@@ -12,12 +13,14 @@ use super::{
 };
 use crate::deliveries::jobs::Jobs;
 use auth::AuthorizedEntity;
-use base::{SharedClock, Time, WebhookId, logging};
+use base::{SharedClock, Time, WebhookId};
+use storage::table::{Change, Transaction, Write, Written};
 use storage::{Table, TableError};
 
 /// The pauses of webhooks whose breakers are open.
 #[derive(Debug, Clone)]
 pub struct Pauses {
+    table: Table,
     healths: Healths,
     jobs: Jobs,
 }
@@ -25,7 +28,7 @@ pub struct Pauses {
 impl Pauses {
     /// The pauses of the webhooks in this table.
     pub fn new(table: &Table) -> Self {
-        Self { healths: Healths::new(table.clone()), jobs: Jobs::new(table.clone()) }
+        Self { table: table.clone(), healths: Healths::new(table.clone()), jobs: Jobs::new(table.clone()) }
     }
 
     /// Closes the breaker of a webhook, and has what waits for it attempted now. Nothing changes when it is closed.
@@ -39,26 +42,41 @@ impl Pauses {
         if found.is_none_or(|health| health.open_until.is_none()) {
             return Ok(());
         }
-        let closing = health::closing(entity, webhook).into();
-        if self.jobs.hasten_put_off(entity, webhook, vec![closing], now).await?.is_done() {
+        if self.close(entity, webhook, now).await? {
             tracing::info!(webhookId = %webhook, entity = %entity.id(), "the breaker is closed by hand");
         }
         Ok(())
     }
 
-    /// Forgets the failures of a webhook, and returns whether it was paused.
-    pub(super) async fn forget(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<bool, TableError> {
-        let Some(health) = self.healths.find(entity, webhook).await? else { return Ok(false) };
-        self.healths.reset(entity, webhook).await?;
-        Ok(health.open_until.is_some())
+    /// Closes a breaker that is open, and has what waits for it attempted now. Returns whether it was open.
+    pub(crate) async fn close(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        now: Time,
+    ) -> Result<bool, TableError> {
+        let closing = health::closing(entity, webhook).into();
+        Ok(self.jobs.hasten_put_off(entity, webhook, vec![closing], now).await?.is_done())
     }
 
-    /// Has what waits for a breaker attempted now, which was closed before its time. Otherwise these deliveries come at
-    /// the end of the pause, so that an error is logged.
-    pub(crate) async fn let_go(&self, entity: &AuthorizedEntity, webhook: &WebhookId, now: Time) {
-        if let Err(error) = self.jobs.hasten_put_off(entity, webhook, Vec::new(), now).await {
-            tracing::warn!(error = %logging::chain(&error), webhookId = %webhook, "what waits for the breaker comes later");
+    /// Makes a change with which a webhook begins anew: its failures are forgotten, and what waits for its breaker is
+    /// attempted now, all with the change or not at all. So former failures do not disable the webhook again, nothing
+    /// that waits goes to the former address, and nothing waits longer for it. `None` when there is nothing to forget,
+    /// and the change is yet to be made.
+    pub(super) async fn begin_anew(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        change: &Change,
+        now: Time,
+    ) -> Result<Option<Written<()>>, TableError> {
+        let Some(health) = self.healths.find(entity, webhook).await? else { return Ok(None) };
+        let writes: Vec<Write> = vec![change.clone().into(), self.healths.removal(entity, webhook).into()];
+        if health.open_until.is_some() {
+            return self.jobs.hasten_put_off(entity, webhook, writes, now).await.map(Some);
         }
+        let both = Transaction::new().with_all(writes);
+        self.table.write_all(both, "changing a webhook that begins anew").await.map(Some)
     }
 }
 

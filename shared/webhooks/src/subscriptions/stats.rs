@@ -7,27 +7,39 @@
 //! | an hour | `ENT#{entity}` / `STA#{webhook}#2026-11-20T09` |
 //!
 //! An hour is a histogram: an attribute for each range of durations that came up, named by the least of them in
-//! milliseconds (`d14`). One update adds a whole batch, and hours are added up when the statistics are read.
+//! milliseconds (`d14`). One update adds what a process has held of a webhook (`held_stats.rs`), and hours are added up
+//! when the statistics are read.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use futures::future::try_join_all;
+use serde::Serialize;
 
 use super::{
-    histogram::{Histogram, LONGEST},
+    attempt_count::{Count, HourItem},
+    held_stats::{Held, Ready},
     tally::AttemptOutcome,
 };
 use auth::AuthorizedEntity;
-use base::{Time, WebhookId};
+use base::{Time, WebhookId, logging, pause};
 use storage::table::{Change, Query, Table, TableError};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Hours are kept for a day longer than they are shown.
 const MEMORY: Duration = Duration::from_secs(8 * 24 * 60 * 60);
+/// How long a process holds counts that are not due to be written. A sandbox that is frozen meanwhile writes them when
+/// its next event thaws it.
+const HOLDING: Duration = Duration::from_secs(2);
+
 /// The statistics in the table.
 #[derive(Debug, Clone)]
-pub struct Stats(Table);
+pub struct Stats {
+    table: Table,
+    held: Arc<Mutex<Held>>,
+}
 
 /// A webhook's statistics on the wire.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -52,52 +64,7 @@ struct Summary {
     p95_ms: Option<u64>,
 }
 
-/// An hour as it stands in the table.
-#[derive(Debug, Deserialize)]
-struct HourItem {
-    sk: String,
-    /// All other attributes, of which [`Count::add`] knows the counts.
-    #[serde(flatten)]
-    counts: HashMap<String, Value>,
-}
-
-/// The attempts of one batch or of many hours.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Count {
-    attempts: u64,
-    succeeded: u64,
-    durations: Histogram,
-}
-
 impl Count {
-    fn of(outcomes: &[AttemptOutcome]) -> Self {
-        let mut count = Self::default();
-        for outcome in outcomes {
-            count.attempts += 1;
-            count.succeeded += u64::from(outcome.succeeded());
-            if outcome.completed() {
-                count.durations.add(u64::try_from(outcome.duration.as_millis()).unwrap_or(LONGEST), 1);
-            }
-        }
-        count
-    }
-
-    /// Adds an hour as it stands in the table.
-    fn add(&mut self, hour: &HourItem) {
-        for (name, value) in &hour.counts {
-            let Some(value) = value.as_u64() else { continue };
-            match name.as_str() {
-                "attempts" => self.attempts += value,
-                "succeeded" => self.succeeded += value,
-                _ => {
-                    if let Some(least) = name.strip_prefix('d').and_then(|least| least.parse().ok()) {
-                        self.durations.add(least, value);
-                    }
-                }
-            }
-        }
-    }
-
     fn summary(&self) -> Summary {
         if self.attempts == 0 {
             return Summary::default();
@@ -112,21 +79,15 @@ impl Count {
             p95_ms: self.durations.percentile(95),
         }
     }
-
-    /// The attributes of an hour to which it is added.
-    fn additions(&self) -> impl Iterator<Item = (String, u64)> {
-        let totals = [("attempts".to_owned(), self.attempts), ("succeeded".to_owned(), self.succeeded)];
-        totals.into_iter().chain(self.durations.0.iter().map(|(least, count)| (format!("d{least}"), *count)))
-    }
 }
 
 impl Stats {
     /// The statistics in this table.
     pub fn new(table: Table) -> Self {
-        Self(table)
+        Self { table, held: Arc::default() }
     }
 
-    /// Counts attempts, once per webhook and batch.
+    /// Counts attempts, once per webhook and batch: in memory until enough of them are held.
     pub(crate) async fn count(
         &self,
         entity: &AuthorizedEntity,
@@ -137,16 +98,44 @@ impl Stats {
         if outcomes.is_empty() {
             return Ok(());
         }
-        let key = (partition(entity), format!("{}{}", prefix(webhook), hour(now)));
-        let change = Change::of(key).set("expiresAt", (now + MEMORY).as_seconds());
-        let change = Count::of(outcomes).additions().fold(change, |change, (name, count)| change.add(name, count));
-        self.0.write(change, "counting a webhook's attempts").await.map(drop)
+        let (ready, begins) = self.held().add((entity.clone(), webhook.clone()), hour(now), &Count::of(outcomes));
+        if begins {
+            let (stats, place) = (self.clone(), (entity.clone(), webhook.clone()));
+            tokio::spawn(async move { stats.write_later(place).await });
+        }
+        self.write(ready, now).await
+    }
+
+    async fn write_later(&self, place: (AuthorizedEntity, WebhookId)) {
+        pause(HOLDING).await;
+        let ready = self.held().take(&place);
+        // The end of its hour is as good a time as any for how long an item is kept.
+        let now = ready.as_ref().and_then(|ready| Time::of_client(&format!("{}:59:59Z", ready.hour)));
+        let Some((ready, now)) = ready.zip(now) else { return };
+        if let Err(error) = self.write(vec![ready], now).await {
+            tracing::warn!(error = %logging::chain(&error), webhookId = %place.1, "attempts were not counted");
+        }
+    }
+
+    async fn write(&self, ready: Vec<Ready>, now: Time) -> Result<(), TableError> {
+        let writes = ready.into_iter().map(|Ready { place: (entity, webhook), hour, count }| {
+            let key = (partition(&entity), format!("{}{hour}", prefix(&webhook)));
+            let change = Change::of(key).set("expiresAt", (now + MEMORY).as_seconds());
+            let change = count.additions().fold(change, |change, (name, count)| change.add(name, count));
+            self.table.write(change, "counting a webhook's attempts")
+        });
+        try_join_all(writes).await.map(drop)
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        // A poisoned count is still good enough to go on counting.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a webhook was sent anything in these days.
     pub(super) async fn any(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<bool, TableError> {
         let query = hours(entity, &prefix(webhook)).limit(1);
-        let page = self.0.page::<HourItem>(query, "looking for a webhook's attempts").await?;
+        let page = self.table.page::<HourItem>(query, "looking for a webhook's attempts").await?;
         Ok(!page.entries.is_empty())
     }
 
@@ -158,7 +147,7 @@ impl Stats {
     ) -> Result<WebhookStats, TableError> {
         const DOING: &str = "reading a webhook's statistics";
         let prefix = prefix(webhook);
-        let hours: Vec<HourItem> = self.0.all(hours(entity, &prefix), DOING).await?;
+        let hours: Vec<HourItem> = self.table.all(hours(entity, &prefix), DOING).await?;
         Ok(summarized(&hours, &prefix, now))
     }
 }
@@ -200,7 +189,9 @@ fn hour(time: Time) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::subscriptions::histogram::LONGEST;
     use proptest::prelude::*;
+    use serde_json::Value;
 
     const NOW: Time = Time::from_millis(1_795_167_900_123); // 2026-11-20T09:45:00.123Z
 

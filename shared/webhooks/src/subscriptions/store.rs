@@ -13,6 +13,8 @@ use base::{Time, WebhookId};
 use storage::table::{Change, Delete, Put, Table, TableError, Transaction, Write, Written, exists};
 use storage::{KeyRings, OnceError, Record, SealError};
 
+const READING: &str = "reading a webhook";
+
 /// The webhooks in the table.
 #[derive(Debug, Clone)]
 pub struct Webhooks(Table);
@@ -45,6 +47,11 @@ pub(crate) struct SigningWebhook {
 }
 
 impl SigningWebhook {
+    fn of(item: WebhookItem, entity: &AuthorizedEntity, webhook: &WebhookId) -> Self {
+        let secrets = item.signing_secrets.clone();
+        Self { secrets, webhook: in_its_place(item.into(), entity, webhook) }
+    }
+
     /// The URL that its events go to, and the headers that are sent along.
     pub(crate) async fn endpoint(&self, rings: &KeyRings) -> Result<(String, Headers), SealError> {
         let context = self.webhook.seal_context();
@@ -101,11 +108,18 @@ impl Webhooks {
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
     ) -> Result<Option<SigningWebhook>, TableError> {
-        let item: Option<WebhookItem> = self.0.read(key(entity.id(), webhook), "reading a webhook").await?;
-        Ok(item.map(|item| SigningWebhook {
-            secrets: item.signing_secrets.clone(),
-            webhook: in_its_place(item.into(), entity, webhook),
-        }))
+        let item: Option<WebhookItem> = self.0.read(key(entity.id(), webhook), READING).await?;
+        Ok(item.map(|item| SigningWebhook::of(item, entity, webhook)))
+    }
+
+    /// The same at half the price, and as it may have been moments ago.
+    pub(crate) async fn glance(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+    ) -> Result<Option<SigningWebhook>, TableError> {
+        let item: Option<WebhookItem> = self.0.glance(key(entity.id(), webhook), READING).await?;
+        Ok(item.map(|item| SigningWebhook::of(item, entity, webhook)))
     }
 
     /// A webhook that is enabled, so that events can be sent to it.

@@ -1,0 +1,192 @@
+//! The order of the messages that can be received: the oldest first, and those of noisy groups last.
+//!
+//! This is what SQS does on standard queues whose messages name groups. A group is noisy while it has at least 30 messages in
+//! flight, which are more than a tenth of the queue's; a message without a group is a group of its own.
+//! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues-detailed.html>
+//!
+//! Among noisy groups, the one with the fewest messages in flight is first, on which SQS says nothing. SQS looks at the time
+//! that messages take as well; here a group whose messages take long is noisy as soon as 30 of them are in flight.
+//!
+//! Each step costs the logarithm of what waits. So a group's share is looked at when one of its own messages moves, and may
+//! be a little old.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+/// The number of a message, in the order in which they were sent.
+pub(crate) type Number = u64;
+/// A place in the order: how noisy the group is (0: not at all), and its oldest message.
+type Turn = (usize, Number);
+
+/// Fewer messages in flight make no group noisy.
+const NOISY: usize = 30;
+/// A noisy group has more than this part of the messages in flight.
+const NOISY_PART: usize = 10;
+
+/// Messages that can be received.
+#[derive(Debug, Default)]
+pub(crate) struct Ready {
+    /// The oldest message of each group with the group, and every message without one.
+    turns: BTreeMap<Turn, Option<Arc<str>>>,
+    groups: HashMap<Arc<str>, Group>,
+    /// The messages in flight, with and without a group.
+    in_flight: usize,
+    count: usize,
+}
+
+/// A group with messages that can be received, or are in flight.
+#[derive(Debug, Default)]
+struct Group {
+    waiting: BTreeSet<Number>,
+    in_flight: usize,
+    turn: Option<Turn>,
+}
+
+impl Ready {
+    /// How many can be received.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// How many are in flight.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Adds a message that can be received.
+    pub fn add(&mut self, number: Number, group: Option<&Arc<str>>) {
+        self.count += 1;
+        let Some(name) = group else {
+            self.turns.insert((0, number), None);
+            return;
+        };
+        self.groups.entry(Arc::clone(name)).or_default().waiting.insert(number);
+        self.place(name);
+    }
+
+    /// Removes a message that can be received.
+    pub fn remove(&mut self, number: Number, group: Option<&Arc<str>>) {
+        self.count -= 1;
+        let Some(name) = group else {
+            self.turns.remove(&(0, number));
+            return;
+        };
+        if let Some(group) = self.groups.get_mut(name) {
+            group.waiting.remove(&number);
+        }
+        self.place(name);
+    }
+
+    /// The next message.
+    pub fn first(&self) -> Option<Number> {
+        self.turns.keys().next().map(|(_, number)| *number)
+    }
+
+    /// A message is in flight from now on.
+    pub fn began(&mut self, group: Option<&Arc<str>>) {
+        self.in_flight += 1;
+        let Some(name) = group else { return };
+        self.groups.entry(Arc::clone(name)).or_default().in_flight += 1;
+        self.place(name);
+    }
+
+    /// A message is no longer in flight.
+    pub fn ended(&mut self, group: Option<&Arc<str>>) {
+        self.in_flight -= 1;
+        let Some(name) = group else { return };
+        if let Some(group) = self.groups.get_mut(name) {
+            group.in_flight -= 1;
+        }
+        self.place(name);
+    }
+
+    /// Gives a group the turn that is its due now, and forgets a group without messages.
+    fn place(&mut self, name: &Arc<str>) {
+        let Some(group) = self.groups.get_mut(name) else { return };
+        let is_noisy = group.in_flight >= NOISY && group.in_flight * NOISY_PART > self.in_flight;
+        let noise = if is_noisy { group.in_flight } else { 0 };
+        let turn = group.waiting.first().map(|oldest| (noise, *oldest));
+        if turn != group.turn {
+            if let Some(former) = group.turn {
+                self.turns.remove(&former);
+            }
+            if let Some(turn) = turn {
+                self.turns.insert(turn, Some(Arc::clone(name)));
+            }
+            group.turn = turn;
+        }
+        if group.waiting.is_empty() && group.in_flight == 0 {
+            self.groups.remove(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take(ready: &mut Ready, groups: &dyn Fn(Number) -> Option<Arc<str>>) -> Option<Number> {
+        let number = ready.first()?;
+        let group = groups(number);
+        ready.remove(number, group.as_ref());
+        ready.began(group.as_ref());
+        Some(number)
+    }
+
+    #[test]
+    fn the_oldest_message_comes_first_whatever_its_group() {
+        let mut ready = Ready::default();
+        let groups = |number: Number| (!number.is_multiple_of(3)).then(|| Arc::from(format!("g{}", number % 3)));
+        for number in [5, 3, 4, 1, 2, 0] {
+            ready.add(number, groups(number).as_ref());
+        }
+        let taken: Vec<_> = std::iter::from_fn(|| take(&mut ready, &groups)).collect();
+        assert_eq!(taken, [0, 1, 2, 3, 4, 5]);
+        assert_eq!((ready.len(), ready.in_flight()), (0, 6));
+    }
+
+    /// The loud group sent a thousand messages before the quiet ones sent theirs.
+    #[test]
+    fn a_long_backlog_of_one_group_does_not_hold_up_the_others() {
+        let mut ready = Ready::default();
+        let groups = |number: Number| match number {
+            0..1000 => Some(Arc::from("loud")),
+            1000..1010 => Some(Arc::from("quiet")),
+            _ => None,
+        };
+        (0..1020).for_each(|number| ready.add(number, groups(number).as_ref()));
+        let taken: Vec<_> = std::iter::from_fn(|| take(&mut ready, &groups)).take(60).collect();
+        assert!(taken[..30].iter().all(|number| *number < 1000), "30 in flight make no noise");
+        assert_eq!(taken[30..50], (1000..1020).collect::<Vec<_>>());
+        assert_eq!(taken[50..], (30..40).collect::<Vec<_>>(), "and then it goes on");
+        for number in taken.into_iter().filter(|number| *number < 1000) {
+            ready.ended(groups(number).as_ref());
+        }
+        ready.add(2000, None);
+        assert_eq!(take(&mut ready, &groups), Some(40), "a group is noisy only while its messages are in flight");
+    }
+
+    #[test]
+    fn noisy_groups_take_turns_among_themselves() {
+        let mut ready = Ready::default();
+        let groups = |number: Number| Some(Arc::from(if number < 1000 { "first" } else { "second" }));
+        (0..2000).for_each(|number| ready.add(number, groups(number).as_ref()));
+        let taken: Vec<_> = std::iter::from_fn(|| take(&mut ready, &groups)).take(400).collect();
+        let of_first = taken.iter().filter(|number| **number < 1000).count();
+        assert_eq!(of_first, 200);
+    }
+
+    #[test]
+    fn groups_without_messages_are_forgotten() {
+        let mut ready = Ready::default();
+        let groups = |number: Number| Some(Arc::from(number.to_string()));
+        (0..100).for_each(|number| ready.add(number, groups(number).as_ref()));
+        while let Some(number) = take(&mut ready, &groups) {
+            ready.ended(groups(number).as_ref());
+        }
+        assert!(ready.groups.is_empty() && ready.turns.is_empty());
+        assert_eq!((ready.len(), ready.in_flight()), (0, 0));
+    }
+}

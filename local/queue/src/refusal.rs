@@ -1,0 +1,139 @@
+//! Refused requests, with the codes and sentences of SQS.
+//! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html>
+
+use std::ops::RangeInclusive;
+
+/// A request that is not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// What is wrong, for programs.
+    pub kind: Kind,
+    /// What is wrong, for people.
+    pub message: String,
+}
+
+/// The kinds of refusals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// There is no queue of that name.
+    QueueDoesNotExist,
+    /// There is one of that name with other attributes.
+    QueueNameExists,
+    /// A batch without entries.
+    EmptyBatchRequest,
+    /// A batch of more than ten.
+    TooManyEntries,
+    /// An entry's identifier is missing, too long or has other characters.
+    InvalidBatchEntryId,
+    /// Two entries have one identifier.
+    EntryIdsNotDistinct,
+    /// The messages of a batch are too large together.
+    BatchRequestTooLong,
+    /// The text has a character that SQS does not take.
+    InvalidMessageContents,
+    /// No receipt of this queue.
+    ReceiptHandleIsInvalid,
+    /// The message of the receipt is visible again, or was received anew.
+    MessageNotInflight,
+    /// No attribute of a queue.
+    InvalidAttributeName,
+    /// An attribute of a queue cannot have this value.
+    InvalidAttributeValue,
+    /// SQS can do it, and this queue cannot.
+    UnsupportedOperation,
+    /// A value is out of range or malformed.
+    InvalidParameterValue,
+    /// A value is missing.
+    MissingParameter,
+    /// No operation of that name.
+    InvalidAction,
+    /// The body is not JSON, or not of the operation's shape.
+    Serialization,
+}
+
+impl Kind {
+    /// The name in `__type`.
+    pub(crate) const fn shape(self) -> &'static str {
+        match self {
+            Self::QueueDoesNotExist => "com.amazonaws.sqs#QueueDoesNotExist",
+            Self::QueueNameExists => "com.amazonaws.sqs#QueueNameExists",
+            Self::EmptyBatchRequest => "com.amazonaws.sqs#EmptyBatchRequest",
+            Self::TooManyEntries => "com.amazonaws.sqs#TooManyEntriesInBatchRequest",
+            Self::InvalidBatchEntryId => "com.amazonaws.sqs#InvalidBatchEntryId",
+            Self::EntryIdsNotDistinct => "com.amazonaws.sqs#BatchEntryIdsNotDistinct",
+            Self::BatchRequestTooLong => "com.amazonaws.sqs#BatchRequestTooLong",
+            Self::InvalidMessageContents => "com.amazonaws.sqs#InvalidMessageContents",
+            Self::ReceiptHandleIsInvalid => "com.amazonaws.sqs#ReceiptHandleIsInvalid",
+            Self::MessageNotInflight => "com.amazonaws.sqs#MessageNotInflight",
+            Self::InvalidAttributeName => "com.amazonaws.sqs#InvalidAttributeName",
+            Self::InvalidAttributeValue => "com.amazonaws.sqs#InvalidAttributeValue",
+            Self::UnsupportedOperation => "com.amazonaws.sqs#UnsupportedOperation",
+            Self::InvalidParameterValue => "com.amazon.coral.service#InvalidParameterValueException",
+            Self::MissingParameter => "com.amazon.coral.service#MissingRequiredParameterException",
+            Self::InvalidAction => "com.amazon.coral.service#UnknownOperationException",
+            Self::Serialization => "com.amazon.coral.service#SerializationException",
+        }
+    }
+
+    /// The code by which SDKs tell errors apart. It is older than the wire in JSON, which has it in a header of its own.
+    /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-json-faqs.html>
+    pub(crate) const fn code(self) -> &'static str {
+        match self {
+            Self::QueueDoesNotExist => "AWS.SimpleQueueService.NonExistentQueue",
+            Self::QueueNameExists => "QueueAlreadyExists",
+            Self::EmptyBatchRequest => "AWS.SimpleQueueService.EmptyBatchRequest",
+            Self::TooManyEntries => "AWS.SimpleQueueService.TooManyEntriesInBatchRequest",
+            Self::InvalidBatchEntryId => "AWS.SimpleQueueService.InvalidBatchEntryId",
+            Self::EntryIdsNotDistinct => "AWS.SimpleQueueService.BatchEntryIdsNotDistinct",
+            Self::BatchRequestTooLong => "AWS.SimpleQueueService.BatchRequestTooLong",
+            Self::InvalidMessageContents => "InvalidMessageContents",
+            Self::ReceiptHandleIsInvalid => "ReceiptHandleIsInvalid",
+            Self::MessageNotInflight => "AWS.SimpleQueueService.MessageNotInflight",
+            Self::InvalidAttributeName => "InvalidAttributeName",
+            Self::InvalidAttributeValue => "InvalidAttributeValue",
+            Self::UnsupportedOperation => "AWS.SimpleQueueService.UnsupportedOperation",
+            Self::InvalidParameterValue => "InvalidParameterValue",
+            Self::MissingParameter => "MissingParameter",
+            Self::InvalidAction => "InvalidAction",
+            Self::Serialization => "MalformedInput",
+        }
+    }
+}
+
+impl Refusal {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Kind::InvalidParameterValue, message)
+    }
+
+    pub(crate) fn missing(parameter: &str) -> Self {
+        Self::new(Kind::MissingParameter, format!("The request must contain the parameter {parameter}."))
+    }
+
+    pub(crate) fn receipt() -> Self {
+        Self::new(Kind::ReceiptHandleIsInvalid, "The input receipt handle is invalid.")
+    }
+}
+
+/// The value, or the default where there is none.
+///
+/// # Errors
+/// When the value is out of this range.
+pub(crate) fn within<T: TryFrom<i64>>(
+    parameter: &str,
+    value: Option<i64>,
+    range: RangeInclusive<i64>,
+    default: T,
+) -> Result<T, Refusal> {
+    let Some(value) = value else { return Ok(default) };
+    let fits = range.contains(&value).then(|| T::try_from(value).ok()).flatten();
+    fits.ok_or_else(|| {
+        let (least, most) = (range.start(), range.end());
+        let reason = format!("Must be between {least} and {most}, if provided.");
+        Refusal::invalid(format!("Value {value} for parameter {parameter} is invalid. Reason: {reason}"))
+    })
+}

@@ -1,0 +1,396 @@
+//! The operations, as requests and answers have them.
+//! <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_Operations.html>
+
+use std::collections::BTreeSet;
+
+use base::{Time, random};
+use serde::{Deserialize, de::DeserializeOwned, de::IgnoredAny};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    refusal::Refusal,
+    secret::{CURRENT, Secret, Version},
+    store::{SecretStore, Secrets},
+};
+
+/// The limits of Secrets Manager.
+const LONGEST_TEXT: usize = 65_536;
+const LONGEST_LABEL: usize = 256;
+const MOST_LABELS: usize = 20;
+const TOKEN_LENGTH: std::ops::RangeInclusive<usize> = 32..=64;
+const RECOVERY_DAYS: std::ops::RangeInclusive<u64> = 7..=30;
+const MOST_IN_A_BATCH: usize = 20;
+const LONGEST_PAGE: usize = 100;
+
+pub fn carry_out(store: &SecretStore, operation: &str, body: &[u8]) -> Result<Value, Refusal> {
+    let mut call = Call { store, secrets: store.secrets() };
+    match operation {
+        "BatchGetSecretValue" => call.batch_get(read(body)?),
+        "CreateSecret" => call.create(read(body)?),
+        "DeleteSecret" => call.delete(read(body)?),
+        "DescribeSecret" => call.describe(read(body)?),
+        "GetSecretValue" => call.get(&read(body)?),
+        "ListSecretVersionIds" => call.list_versions(read(body)?),
+        "ListSecrets" => call.list(read(body)?),
+        "PutSecretValue" => call.put(read(body)?),
+        "RestoreSecret" => call.restore(read(body)?),
+        "RotateSecret" => call.rotate(read(body)?),
+        "UpdateSecretVersionStage" => call.update_stage(read(body)?),
+        other => Err(Refusal::Operation(other.to_owned())),
+    }
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+    serde_json::from_slice(body).map_err(|_| Refusal::Form)
+}
+
+/// One operation on the secrets.
+struct Call<'a> {
+    store: &'a SecretStore,
+    secrets: Secrets<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Named {
+    secret_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Get {
+    secret_id: String,
+    version_id: Option<String>,
+    version_stage: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct BatchGet {
+    secret_id_list: Option<Vec<String>>,
+    filters: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Create {
+    name: String,
+    #[serde(flatten)]
+    content: Content,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Put {
+    secret_id: String,
+    version_stages: Option<BTreeSet<String>>,
+    #[serde(flatten)]
+    content: Content,
+}
+
+/// A new value, and the name of the version that it becomes.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Content {
+    client_request_token: Option<String>,
+    secret_string: Option<String>,
+    secret_binary: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct UpdateStage {
+    secret_id: String,
+    version_stage: String,
+    move_to_version_id: Option<String>,
+    remove_from_version_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Delete {
+    secret_id: String,
+    recovery_window_in_days: Option<u64>,
+    #[serde(default)]
+    force_delete_without_recovery: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ListVersions {
+    secret_id: String,
+    #[serde(default)]
+    include_deprecated: bool,
+    #[serde(flatten)]
+    page: Page,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct List {
+    #[serde(default)]
+    include_planned_deletion: bool,
+    filters: Option<IgnoredAny>,
+    #[serde(flatten)]
+    page: Page,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Page {
+    max_results: Option<usize>,
+    next_token: Option<String>,
+}
+
+impl Call<'_> {
+    fn get(&mut self, asked: &Get) -> Result<Value, Refusal> {
+        let name = self.name_of(&asked.secret_id)?;
+        let version = self.secrets.usable(&name)?.asked(asked.version_id.as_deref(), asked.version_stage.as_deref())?;
+        let value = json!({
+            "ARN": self.store.arn(&name), "Name": self.store.full_name(&name),
+            "VersionId": version.id, "VersionStages": version.labels,
+            "SecretString": version.text, "CreatedDate": seconds(version.created),
+        });
+        Ok(value)
+    }
+
+    fn batch_get(&mut self, asked: BatchGet) -> Result<Value, Refusal> {
+        if asked.filters.is_some() {
+            return Err(Refusal::Unsupported("A filter"));
+        }
+        let ids = asked.secret_id_list.unwrap_or_default();
+        if !(1..=MOST_IN_A_BATCH).contains(&ids.len()) {
+            return Err(Refusal::Parameter(format!("SecretIdList has 1 to {MOST_IN_A_BATCH} secrets.")));
+        }
+        let (mut values, mut errors) = (Vec::new(), Vec::new());
+        for secret_id in ids {
+            match self.get(&Get { secret_id: secret_id.clone(), version_id: None, version_stage: None }) {
+                Ok(value) => values.push(value),
+                Err(refusal @ Refusal::File(_)) => return Err(refusal),
+                Err(refusal) => errors.push(
+                    json!({ "SecretId": secret_id, "ErrorCode": refusal.code(), "Message": refusal.to_string() }),
+                ),
+            }
+        }
+        Ok(json!({ "SecretValues": values, "Errors": errors }))
+    }
+
+    fn create(&mut self, asked: Create) -> Result<Value, Refusal> {
+        let Some(name) = self.store.name_of(&asked.name).filter(|_| !asked.name.starts_with("arn:")) else {
+            let pattern = self.store.full_name("NAME");
+            return Err(Refusal::Parameter(format!(
+                "A secret is called {pattern} here, where NAME has at most 200 letters, digits and characters of _+=.@- and \
+                 begins with no dot."
+            )));
+        };
+        let name = name.to_owned();
+        let (id, text) = self.content(asked.content)?;
+        let now = self.secrets.now;
+        let mut secret = Secret::new(now);
+        match (self.secrets.present(&name)?, &text) {
+            (Some(present), _) if present.deletion.is_some() => return Err(Refusal::NameMarkedForDeletion),
+            // The same request again is answered as the first one was.
+            (Some(present), Some(text)) if present.version(&id).is_some_and(|version| version.text == *text) => {}
+            (Some(_), _) => return Err(Refusal::SecretExists(asked.name)),
+            (None, Some(text)) => {
+                secret.put(&id, text.clone(), BTreeSet::from([CURRENT.to_owned()]), now)?;
+                self.secrets.keep(&name, secret)?;
+            }
+            (None, None) => {
+                self.secrets.keep(&name, secret)?;
+                return Ok(self.named(&name));
+            }
+        }
+        Ok(with(self.named(&name), json!({ "VersionId": id })))
+    }
+
+    fn put(&mut self, asked: Put) -> Result<Value, Refusal> {
+        let name = self.name_of(&asked.secret_id)?;
+        let labels = asked.version_stages.unwrap_or_else(|| BTreeSet::from([CURRENT.to_owned()]));
+        let is_good = |label: &String| (1..=LONGEST_LABEL).contains(&label.len());
+        if !(1..=MOST_LABELS).contains(&labels.len()) || !labels.iter().all(is_good) {
+            return Err(Refusal::Parameter(format!(
+                "VersionStages has 1 to {MOST_LABELS} labels of 1 to {LONGEST_LABEL} characters."
+            )));
+        }
+        let (id, text) = self.content(asked.content)?;
+        let text = text.ok_or(Refusal::NoValue)?;
+        let now = self.secrets.now;
+        let secret = self.change(&name, |secret| secret.put(&id, text, labels, now))?;
+        let labels = secret.version(&id).map(|version| version.labels.clone()).unwrap_or_default();
+        Ok(with(self.named(&name), json!({ "VersionId": id, "VersionStages": labels })))
+    }
+
+    fn update_stage(&mut self, asked: UpdateStage) -> Result<Value, Refusal> {
+        let name = self.name_of(&asked.secret_id)?;
+        let (to, from) = (asked.move_to_version_id.as_deref(), asked.remove_from_version_id.as_deref());
+        let (label, now) = (asked.version_stage.as_str(), self.secrets.now);
+        if !(1..=LONGEST_LABEL).contains(&label.len()) {
+            return Err(Refusal::Parameter(format!("VersionStage has 1 to {LONGEST_LABEL} characters.")));
+        }
+        if to.or(from).is_none() {
+            return Err(Refusal::Parameter("You must specify MoveToVersionId or RemoveFromVersionId.".to_owned()));
+        }
+        self.change(&name, |secret| secret.move_label(label, to, from, now))?;
+        Ok(self.named(&name))
+    }
+
+    fn describe(&mut self, asked: Named) -> Result<Value, Refusal> {
+        let name = self.name_of(&asked.secret_id)?;
+        let secret = self.secrets.present(&name)?.ok_or(Refusal::NoSecret)?;
+        let (dates, labels) = (dates(secret), labels_of(secret));
+        Ok(with(with(self.named(&name), dates), json!({ "VersionIdsToStages": labels })))
+    }
+
+    fn list(&mut self, asked: List) -> Result<Value, Refusal> {
+        if asked.filters.is_some() {
+            return Err(Refusal::Unsupported("A filter"));
+        }
+        let mut found = Vec::new();
+        for name in self.secrets.names()? {
+            let secret = self.secrets.present(&name)?;
+            if let Some(secret) = secret.filter(|secret| asked.include_planned_deletion || secret.deletion.is_none()) {
+                let shown = with(dates(secret), json!({ "SecretVersionsToStages": labels_of(secret) }));
+                found.push((name.clone(), with(self.named(&name), shown)));
+            }
+        }
+        let (page, next) = asked.page.of(found)?;
+        Ok(with(json!({ "SecretList": page }), next))
+    }
+
+    fn list_versions(&mut self, asked: ListVersions) -> Result<Value, Refusal> {
+        let name = self.name_of(&asked.secret_id)?;
+        let secret = self.secrets.present(&name)?.ok_or(Refusal::NoSecret)?;
+        let shown = |version: &&Version| asked.include_deprecated || !version.labels.is_empty();
+        let mut versions: Vec<_> = secret
+            .versions
+            .iter()
+            .filter(shown)
+            .map(|version| {
+                let created = seconds(version.created);
+                let shown = json!({ "VersionId": version.id, "VersionStages": version.labels, "CreatedDate": created });
+                (version.id.clone(), shown)
+            })
+            .collect();
+        // In the order by which pages go on.
+        versions.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let (page, next) = asked.page.of(versions)?;
+        Ok(with(with(self.named(&name), json!({ "Versions": page })), next))
+    }
+
+    fn delete(&mut self, asked: Delete) -> Result<Value, Refusal> {
+        let name = self.name_of(&asked.secret_id)?;
+        let (force, days) = (asked.force_delete_without_recovery, asked.recovery_window_in_days);
+        if force && days.is_some() {
+            let said = "You can't use ForceDeleteWithoutRecovery in conjunction with RecoveryWindowInDays.";
+            return Err(Refusal::Parameter(said.to_owned()));
+        }
+        let days = days.unwrap_or(*RECOVERY_DAYS.end());
+        if !RECOVERY_DAYS.contains(&days) {
+            let said = "RecoveryWindowInDays value must be between 7 and 30 days (inclusive).";
+            return Err(Refusal::Parameter(said.to_owned()));
+        }
+        let now = self.secrets.now;
+        let deletion = if force {
+            // One that is not there is gone as well.
+            self.secrets.remove(&name)?;
+            now
+        } else {
+            self.change(&name, |secret| Ok(secret.schedule_deletion(days, now)))?;
+            now + std::time::Duration::from_secs(days * 24 * 60 * 60)
+        };
+        Ok(with(self.named(&name), json!({ "DeletionDate": seconds(deletion) })))
+    }
+
+    fn restore(&mut self, asked: Named) -> Result<Value, Refusal> {
+        let name = self.name_of(&asked.secret_id)?;
+        let mut secret = self.secrets.present(&name)?.ok_or(Refusal::NoSecret)?.clone();
+        secret.deletion = None;
+        self.secrets.keep(&name, secret)?;
+        Ok(self.named(&name))
+    }
+
+    /// No function is configured for a rotation here: an operator's program takes its steps.
+    fn rotate(&mut self, asked: Named) -> Result<Value, Refusal> {
+        let name = self.name_of(&asked.secret_id)?;
+        self.secrets.usable(&name)?;
+        Err(Refusal::NoRotation)
+    }
+
+    /// The name within the folder of the secret that a request names.
+    fn name_of(&self, id: &str) -> Result<String, Refusal> {
+        self.store.name_of(id).map(str::to_owned).ok_or(Refusal::NoSecret)
+    }
+
+    /// Changes a secret that may be used; the secret as it is then.
+    fn change<T>(
+        &mut self,
+        name: &str,
+        change: impl FnOnce(&mut Secret) -> Result<T, Refusal>,
+    ) -> Result<Secret, Refusal> {
+        let mut secret = self.secrets.usable(name)?.clone();
+        change(&mut secret)?;
+        self.secrets.keep(name, secret.clone())?;
+        Ok(secret)
+    }
+
+    /// The name of the new version, and its value.
+    fn content(&self, content: Content) -> Result<(String, Option<String>), Refusal> {
+        if content.secret_binary.is_some() {
+            return Err(Refusal::Unsupported("SecretBinary"));
+        }
+        if content.secret_string.as_ref().is_some_and(|text| !(1..=LONGEST_TEXT).contains(&text.len())) {
+            return Err(Refusal::Parameter(format!("SecretString has 1 to {LONGEST_TEXT} bytes.")));
+        }
+        let id = content.client_request_token.unwrap_or_else(|| random::uuid(self.store.random().as_ref()));
+        if !TOKEN_LENGTH.contains(&id.len()) {
+            return Err(Refusal::Parameter("ClientRequestToken must be 32-64 characters long.".to_owned()));
+        }
+        Ok((id, content.secret_string))
+    }
+
+    fn named(&self, name: &str) -> Value {
+        json!({ "ARN": self.store.arn(name), "Name": self.store.full_name(name) })
+    }
+}
+
+impl Page {
+    /// The items of this page out of all, in the order of their keys, and the member that leads to the next one.
+    fn of(&self, items: Vec<(String, Value)>) -> Result<(Vec<Value>, Value), Refusal> {
+        let most = self.max_results.unwrap_or(LONGEST_PAGE);
+        if !(1..=LONGEST_PAGE).contains(&most) {
+            return Err(Refusal::Parameter(format!("MaxResults is 1 to {LONGEST_PAGE}.")));
+        }
+        let after = |key: &String| self.next_token.as_ref().is_none_or(|token| key > token);
+        let mut page: Vec<_> = items.into_iter().filter(|(key, _)| after(key)).take(most + 1).collect();
+        let goes_on = page.len() > most;
+        page.truncate(most);
+        let last = page.last().map(|(key, _)| key.clone()).filter(|_| goes_on);
+        let next = last.map_or_else(|| json!({}), |last| json!({ "NextToken": last }));
+        Ok((page.into_iter().map(|(_, item)| item).collect(), next))
+    }
+}
+
+fn dates(secret: &Secret) -> Value {
+    let deletion = secret.deletion.map_or_else(|| json!({}), |deletion| json!({ "DeletedDate": seconds(deletion) }));
+    with(json!({ "CreatedDate": seconds(secret.created), "LastChangedDate": seconds(secret.changed) }), deletion)
+}
+
+/// The labels of each version that has any.
+fn labels_of(secret: &Secret) -> Value {
+    let labelled = secret.versions.iter().filter(|version| !version.labels.is_empty());
+    labelled.map(|version| (version.id.clone(), json!(version.labels))).collect::<Map<_, _>>().into()
+}
+
+/// An object with the members of another one.
+fn with(mut object: Value, more: Value) -> Value {
+    if let (Some(members), Value::Object(more)) = (object.as_object_mut(), more) {
+        members.extend(more);
+    }
+    object
+}
+
+/// A time as Secrets Manager tells it.
+fn seconds(time: Time) -> f64 {
+    time.as_millis() as f64 / 1000.0
+}

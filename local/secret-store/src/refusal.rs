@@ -1,0 +1,100 @@
+//! Why an operation is not carried out, by the names of Secrets Manager, and why a file is not read.
+//! <https://docs.aws.amazon.com/secretsmanager/latest/apireference/CommonErrors.html>
+
+use std::{io, path::PathBuf};
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+/// A file that cannot be used. Its content is not told.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The file system refused.
+    #[error("{path} cannot be used")]
+    Io {
+        /// The file or the folder.
+        path: PathBuf,
+        /// The file system's error.
+        source: io::Error,
+    },
+    /// The file with the versions was changed by another program than this one.
+    #[error(
+        "{0} is damaged; remove it: the present value of the secret stands in the file beside it, which ends in .json"
+    )]
+    Versions(PathBuf),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    #[error("Secrets Manager can't find the specified secret.")]
+    NoSecret,
+    #[error("Secrets Manager can't find the specified secret value for staging label: {0}")]
+    NoLabel(String),
+    #[error("Secrets Manager can't find the specified secret value for VersionId: {0}")]
+    NoVersion(String),
+    #[error("You can't perform this operation on the secret because it was marked for deletion.")]
+    MarkedForDeletion,
+    #[error("You can't create this secret because a secret with this name is already scheduled for deletion.")]
+    NameMarkedForDeletion,
+    #[error("The operation failed because the secret {0} already exists.")]
+    SecretExists(String),
+    #[error("You can't use ClientRequestToken {0} because that value is already in use for a version of this secret.")]
+    VersionExists(String),
+    #[error("You provided a VersionStage that is not associated to the provided VersionId.")]
+    OtherVersion,
+    #[error("You must provide either SecretString or SecretBinary.")]
+    NoValue,
+    #[error("No Lambda rotation function ARN is associated with this secret.")]
+    NoRotation,
+    /// A parameter has a value that it cannot have.
+    #[error("{0}")]
+    Parameter(String),
+    /// A well-formed request for what is not carried out here.
+    #[error("{0} is not carried out by the Secrets Manager of one machine.")]
+    Unsupported(&'static str),
+    #[error("{0} is not an operation of the Secrets Manager of one machine.")]
+    Operation(String),
+    /// The error of serde is not told: it may repeat what a member holds.
+    #[error("The request is not JSON of the operation's form.")]
+    Form,
+    #[error("A file of the secret cannot be read or written.")]
+    File(#[from] FileError),
+    #[error("The operation ended unexpectedly.")]
+    Panic,
+}
+
+impl Refusal {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoSecret | Self::NoLabel(_) | Self::NoVersion(_) => "ResourceNotFoundException",
+            Self::MarkedForDeletion
+            | Self::NameMarkedForDeletion
+            | Self::OtherVersion
+            | Self::NoValue
+            | Self::NoRotation => "InvalidRequestException",
+            Self::SecretExists(_) | Self::VersionExists(_) => "ResourceExistsException",
+            Self::Parameter(_) | Self::Unsupported(_) => "InvalidParameterException",
+            Self::Operation(_) => "UnknownOperationException",
+            Self::Form => "SerializationException",
+            Self::File(_) | Self::Panic => "InternalServiceError",
+        }
+    }
+
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::File(_) | Self::Panic => StatusCode::INTERNAL_SERVER_ERROR,
+            _ => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    pub fn content(&self) -> Value {
+        json!({ "__type": self.code(), "Message": self.to_string() })
+    }
+
+    /// A fault of this machine is the operator's to mend. Every other refusal is the caller's.
+    pub fn log(&self) {
+        if let Self::File(error) = self {
+            tracing::error!("{}", base::logging::chain(error));
+        }
+    }
+}

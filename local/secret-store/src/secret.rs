@@ -1,0 +1,313 @@
+//! A secret: its versions, and the labels that say which of them is which.
+//! <https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.html#term_version>
+
+use std::{collections::BTreeSet, fmt, time::Duration};
+
+use aws_lc_rs::digest;
+use base::Time;
+use serde::{Deserialize, Serialize};
+
+use crate::refusal::Refusal;
+
+/// The label of the version that everybody reads. Every secret with a value has one.
+pub const CURRENT: &str = "AWSCURRENT";
+/// The label of the version that was the current one before.
+const PREVIOUS: &str = "AWSPREVIOUS";
+
+/// As many versions as Secrets Manager keeps. The oldest one without a label goes first.
+const MOST_VERSIONS: usize = 100;
+/// As many labels as a version may have.
+const MOST_LABELS: usize = 20;
+
+/// One version.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    pub id: String,
+    pub labels: BTreeSet<String>,
+    pub created: Time,
+    pub text: String,
+}
+
+impl fmt::Debug for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Version").field("id", &self.id).field("labels", &self.labels).finish_non_exhaustive()
+    }
+}
+
+/// A secret without its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Secret {
+    pub created: Time,
+    pub changed: Time,
+    /// When it is removed, if it is to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion: Option<Time>,
+    /// In the order in which they were made.
+    pub versions: Vec<Version>,
+}
+
+impl Secret {
+    /// A secret without a value.
+    pub fn new(now: Time) -> Self {
+        Self { created: now, changed: now, deletion: None, versions: Vec::new() }
+    }
+
+    pub fn current(&self) -> Option<&Version> {
+        self.labelled(CURRENT)
+    }
+
+    pub fn labelled(&self, label: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| version.labels.contains(label))
+    }
+
+    pub fn version(&self, id: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| version.id == id)
+    }
+
+    /// The version that a request asks for by id, by label, or by both; else the current one.
+    pub fn asked(&self, id: Option<&str>, label: Option<&str>) -> Result<&Version, Refusal> {
+        let Some(id) = id else {
+            let label = label.unwrap_or(CURRENT);
+            return self.labelled(label).ok_or_else(|| Refusal::NoLabel(label.to_owned()));
+        };
+        let version = self.version(id).ok_or_else(|| Refusal::NoVersion(id.to_owned()))?;
+        let is_labelled = label.is_none_or(|label| version.labels.contains(label));
+        if is_labelled { Ok(version) } else { Err(Refusal::OtherVersion) }
+    }
+
+    /// Makes a version, and takes its labels away from the others. The same version made again is left as it is.
+    pub fn put(&mut self, id: &str, text: String, labels: BTreeSet<String>, now: Time) -> Result<(), Refusal> {
+        if let Some(present) = self.version(id) {
+            return if present.text == text { Ok(()) } else { Err(Refusal::VersionExists(id.to_owned())) };
+        }
+        self.versions.push(Version { id: id.to_owned(), labels: BTreeSet::new(), created: now, text });
+        // The first version is the current one, whatever it is called.
+        let first = self.current().is_none().then(|| CURRENT.to_owned());
+        for label in labels.into_iter().chain(first) {
+            self.give_label(&label, id);
+        }
+        self.drop_oldest();
+        self.changed = now;
+        Ok(())
+    }
+
+    /// Moves a label between versions, or takes it away.
+    pub fn move_label(&mut self, label: &str, to: Option<&str>, from: Option<&str>, now: Time) -> Result<(), Refusal> {
+        for id in [to, from].into_iter().flatten() {
+            self.version(id).ok_or_else(|| Refusal::NoVersion(id.to_owned()))?;
+        }
+        let holder = self.labelled(label).map(|version| version.id.clone());
+        if let Some(from) = from.filter(|from| holder.as_deref() != Some(*from)) {
+            let said = format!("The staging label {label} is not attached to version {from}.");
+            return Err(Refusal::Parameter(said));
+        }
+        match (to, holder) {
+            (Some(to), Some(holder)) if to != holder && from.is_none() => Err(Refusal::Parameter(format!(
+                "The parameter RemoveFromVersionId can't be empty. Staging label {label} is currently attached to version \
+                 {holder}, so you must explicitly reference that version in RemoveFromVersionId."
+            ))),
+            (Some(to), _) if self.has_most_labels(to, label) => {
+                Err(Refusal::Parameter(format!("A version has {MOST_LABELS} staging labels at most.")))
+            }
+            (Some(to), _) => {
+                self.give_label(label, to);
+                self.changed = now;
+                Ok(())
+            }
+            (None, _) if label == CURRENT => Err(Refusal::Parameter(format!(
+                "You can only move staging label {CURRENT} to a different secret version. It can't be completely removed."
+            ))),
+            (None, _) => {
+                self.take_label(label);
+                self.changed = now;
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes this text the current value, since the file has it: a person wrote it there, or an operation was stopped between
+    /// the file and the versions. A version that has the text becomes the current one; else there is a new one, whose name is
+    /// the same at every start.
+    pub fn adopt(&mut self, name: &str, text: String, at: Time) {
+        if self.current().is_some_and(|current| current.text == text) {
+            return;
+        }
+        let present = self.versions.iter().rev().find(|version| version.text == text).map(|version| version.id.clone());
+        let id = present.unwrap_or_else(|| {
+            let id = id_of(name, &text);
+            self.versions.push(Version { id: id.clone(), labels: BTreeSet::new(), created: at, text });
+            id
+        });
+        self.give_label(CURRENT, &id);
+        self.drop_oldest();
+        self.changed = at;
+    }
+
+    /// Whether its time in which it could be restored is over.
+    pub fn is_over(&self, now: Time) -> bool {
+        self.deletion.is_some_and(|deletion| deletion <= now)
+    }
+
+    pub fn schedule_deletion(&mut self, days: u64, now: Time) -> Time {
+        *self.deletion.insert(now + Duration::from_secs(days * 24 * 60 * 60))
+    }
+
+    fn has_most_labels(&self, id: &str, label: &str) -> bool {
+        self.version(id).is_some_and(|version| version.labels.len() >= MOST_LABELS && !version.labels.contains(label))
+    }
+
+    fn give_label(&mut self, label: &str, id: &str) {
+        let former = self.labelled(label).map(|version| version.id.clone());
+        self.take_label(label);
+        if let Some(version) = self.versions.iter_mut().find(|version| version.id == id) {
+            version.labels.insert(label.to_owned());
+        }
+        if let Some(former) = former.filter(|former| label == CURRENT && former != id) {
+            self.give_label(PREVIOUS, &former);
+        }
+    }
+
+    fn take_label(&mut self, label: &str) {
+        for version in &mut self.versions {
+            version.labels.remove(label);
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        while self.versions.len() > MOST_VERSIONS {
+            let Some(oldest) = self.versions.iter().position(|version| version.labels.is_empty()) else { return };
+            self.versions.remove(oldest);
+        }
+    }
+}
+
+/// The name of the version that a file has, in the form of a UUID made of a hash (RFC 9562 §5.8).
+fn id_of(name: &str, text: &str) -> String {
+    let mut hash = digest::Context::new(&digest::SHA256);
+    hash.update(name.as_bytes());
+    hash.update(b"\n");
+    hash.update(text.as_bytes());
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash.finish().as_ref()[..16]);
+    let number = u128::from_be_bytes(bytes) & !(0xf << 76 | 0x3 << 62) | 0x8 << 76 | 0x2 << 62;
+    let hex = format!("{number:032x}");
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: Time = Time::from_millis(1_795_167_900_000);
+
+    fn labels(labels: &[&str]) -> BTreeSet<String> {
+        labels.iter().map(|label| (*label).to_owned()).collect()
+    }
+
+    /// A secret whose versions have these names, texts and labels.
+    fn secret(versions: &[(&str, &str, &[&str])]) -> Secret {
+        let mut secret = Secret::new(NOW);
+        for (id, text, own) in versions {
+            secret.put(id, (*text).to_owned(), labels(own), NOW).expect("a new version");
+        }
+        secret
+    }
+
+    fn id<'s>(secret: &'s Secret, label: &str) -> Option<&'s str> {
+        secret.labelled(label).map(|version| version.id.as_str())
+    }
+
+    #[test]
+    fn a_new_current_version_makes_the_former_one_the_previous() {
+        let secret = secret(&[("1", "a", &[CURRENT]), ("2", "b", &[CURRENT]), ("3", "c", &[CURRENT, "MINE"])]);
+        assert_eq!(
+            (id(&secret, CURRENT), id(&secret, PREVIOUS), id(&secret, "MINE")),
+            (Some("3"), Some("2"), Some("3"))
+        );
+        assert_eq!(secret.asked(Some("1"), None).expect("kept without a label").text, "a");
+    }
+
+    #[test]
+    fn the_first_version_is_the_current_one_whatever_its_label() {
+        let secret = secret(&[("1", "a", &["AWSPENDING"]), ("2", "b", &["AWSPENDING"])]);
+        assert_eq!((id(&secret, CURRENT), id(&secret, "AWSPENDING")), (Some("1"), Some("2")));
+    }
+
+    #[test]
+    fn a_version_is_made_once_and_never_changed() {
+        let mut secret = secret(&[("1", "a", &[CURRENT]), ("2", "b", &[CURRENT])]);
+        let before = secret.clone();
+        secret.put("1", "a".to_owned(), labels(&[CURRENT]), NOW).expect("it is as it was");
+        assert_eq!(secret, before, "and no label moves");
+        let other = secret.put("1", "z".to_owned(), labels(&["X"]), NOW).expect_err("another value");
+        assert_eq!(other.code(), "ResourceExistsException");
+        assert_eq!(secret, before);
+    }
+
+    #[test]
+    fn a_label_moves_only_away_from_the_version_that_the_caller_knows() {
+        let mut secret = secret(&[("1", "a", &[CURRENT]), ("2", "b", &["AWSPENDING"]), ("3", "c", &["X"])]);
+        for (to, from, code) in [
+            (Some("2"), None, "InvalidParameterException"),
+            (Some("2"), Some("3"), "InvalidParameterException"),
+            (Some("9"), Some("1"), "ResourceNotFoundException"),
+            (None, Some("1"), "InvalidParameterException"),
+        ] {
+            let before = secret.clone();
+            let refused = secret.move_label(CURRENT, to, from, NOW).expect_err("refused");
+            assert_eq!((refused.code(), &secret), (code, &before), "{to:?} {from:?}");
+        }
+        secret.move_label(CURRENT, Some("2"), Some("1"), NOW).expect("moved");
+        assert_eq!((id(&secret, CURRENT), id(&secret, PREVIOUS)), (Some("2"), Some("1")));
+        secret.move_label("AWSPENDING", None, Some("2"), NOW).expect("taken away");
+        assert_eq!(id(&secret, "AWSPENDING"), None);
+    }
+
+    #[test]
+    fn a_value_in_the_file_becomes_the_current_version_under_one_name() {
+        let mut first = secret(&[("1", "a", &[CURRENT]), ("2", "b", &["AWSPENDING"])]);
+        let mut second = first.clone();
+        first.adopt("name", "new".to_owned(), NOW);
+        second.adopt("name", "new".to_owned(), NOW);
+        assert_eq!(first, second, "each start gives it the same name");
+        assert_eq!((first.current().expect("one").text.as_str(), id(&first, PREVIOUS)), ("new", Some("1")));
+        // The value of a version that is there: an operation was stopped after it had written the value.
+        first.adopt("name", "b".to_owned(), NOW);
+        assert_eq!((id(&first, CURRENT), id(&first, "AWSPENDING"), first.versions.len()), (Some("2"), Some("2"), 3));
+    }
+
+    #[test]
+    fn the_oldest_versions_without_labels_go() {
+        let mut many = secret(&[("first", "x", &["KEPT"])]);
+        for number in 0..2 * MOST_VERSIONS {
+            many.put(&number.to_string(), number.to_string(), labels(&[CURRENT]), NOW).expect("a new version");
+        }
+        assert_eq!(many.versions.len(), MOST_VERSIONS);
+        assert!(many.version("first").is_some() && many.version("0").is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn a_label_is_never_at_two_versions_and_a_value_is_always_current(
+            steps in prop::collection::vec((0..4_u8, 0..5_usize, 0..5_usize, 0..4_usize), 1..40)
+        ) {
+            let names = [CURRENT, PREVIOUS, "AWSPENDING", "X"];
+            let mut secret = Secret::new(NOW);
+            for (step, one, other, label) in steps {
+                let (one, other) = (one.to_string(), other.to_string());
+                match step {
+                    0 => drop(secret.put(&one, one.clone(), labels(&[names[label]]), NOW)),
+                    1 => drop(secret.move_label(names[label], Some(&one), Some(&other), NOW)),
+                    2 => drop(secret.move_label(names[label], None, Some(&other), NOW)),
+                    _ => secret.adopt("name", one, NOW),
+                }
+                prop_assert_eq!(secret.versions.is_empty(), secret.current().is_none());
+                for label in names {
+                    prop_assert!(secret.versions.iter().filter(|version| version.labels.contains(label)).count() <= 1);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Attempts that a process has counted for the statistics of webhooks and not written yet, so that a busy webhook costs
+//! no write for each.
+//!
+//! The more attempts of a webhook a process has written in an hour, the more it holds before it writes again: a
+//! twentieth of them, and a hundred at most. A process that dies loses no more than it holds. So an hour's statistics
+//! lack a twentieth of its attempts at most, and none of a process that made fewer than forty.
+
+use std::collections::HashMap;
+
+use super::attempt_count::Count;
+use auth::AuthorizedEntity;
+use base::WebhookId;
+
+/// The share of what was written that may be held.
+const SHARE: u64 = 20;
+/// The most that is held of a webhook.
+const MOST: u64 = 100;
+/// So many webhooks are remembered at most without anything held of them.
+const REMEMBERED: usize = 1_000;
+
+/// A webhook and its entity.
+pub(super) type Place = (AuthorizedEntity, WebhookId);
+
+/// The counts of a process.
+#[derive(Debug, Default)]
+pub(super) struct Held(HashMap<WebhookId, OfWebhook>);
+
+/// The counts of a webhook in an hour.
+#[derive(Debug)]
+struct OfWebhook {
+    place: Place,
+    hour: String,
+    /// Attempts of this hour that this process has written.
+    written: u64,
+    count: Count,
+}
+
+/// A count that is to be written now.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) place: Place,
+    pub(super) hour: String,
+    pub(super) count: Count,
+}
+
+impl OfWebhook {
+    fn new(place: Place, hour: String) -> Self {
+        Self { place, hour, written: 0, count: Count::default() }
+    }
+
+    fn is_due(&self) -> bool {
+        self.count.attempts >= (self.written / SHARE).clamp(1, MOST)
+    }
+
+    fn take(&mut self) -> Option<Ready> {
+        let count = std::mem::take(&mut self.count);
+        self.written += count.attempts;
+        (count.attempts > 0).then(|| Ready { place: self.place.clone(), hour: self.hour.clone(), count })
+    }
+}
+
+impl Held {
+    /// Adds attempts of an hour. Returns the counts that are to be written now, and whether the first are held of which
+    /// nothing was.
+    pub(super) fn add(&mut self, place: Place, hour: String, count: &Count) -> (Vec<Ready>, bool) {
+        if self.0.len() >= REMEMBERED {
+            self.0.retain(|_, held| held.count.attempts > 0);
+        }
+        let mut ready = Vec::new();
+        let new = || OfWebhook::new(place.clone(), hour.clone());
+        let held = self.0.entry(place.1.clone()).or_insert_with(new);
+        if held.hour != hour {
+            ready.extend(held.take());
+            *held = new();
+        }
+        let was_empty = held.count.attempts == 0;
+        held.count.merge(count);
+        if held.is_due() {
+            ready.extend(held.take());
+        }
+        (ready, was_empty && held.count.attempts > 0)
+    }
+
+    /// Everything that is held of a webhook.
+    pub(super) fn take(&mut self, (_, webhook): &Place) -> Option<Ready> {
+        self.0.get_mut(webhook)?.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subscriptions::tally::AttemptOutcome;
+    use auth::EntityId;
+    use base::{Time, testing::CountingRandom};
+    use std::time::Duration;
+
+    fn place() -> Place {
+        let entity = EntityId::parse("demo-hotel").expect("an entity");
+        let webhook = WebhookId::new(Time::from_millis(0), &CountingRandom::default());
+        (AuthorizedEntity::owning_delivery(entity), webhook)
+    }
+
+    fn one() -> Count {
+        Count::of(&[AttemptOutcome { http_status: Some(200), error: None, duration: Duration::from_millis(5) }])
+    }
+
+    fn attempts(ready: &[Ready]) -> u64 {
+        ready.iter().map(|ready| ready.count.attempts).sum()
+    }
+
+    #[test]
+    fn a_process_holds_a_twentieth_of_what_it_wrote_at_most_and_all_are_written_in_the_end() {
+        let (mut held, mut written, mut writes) = (Held::default(), 0, 0);
+        for made in 1..=5_000 {
+            let (ready, _) = held.add(place(), "2026-11-20T09".to_owned(), &one());
+            writes += ready.len();
+            written += attempts(&ready);
+            assert!(made - written <= (written / SHARE).min(MOST), "{made} made, {written} written");
+            assert!(made >= 40 || made == written, "few attempts are written one by one");
+        }
+        assert!(writes < 200, "{writes}");
+        let rest = held.take(&place()).map_or(0, |ready| ready.count.attempts);
+        assert_eq!(written + rest, 5_000);
+        assert!(held.take(&place()).is_none());
+    }
+
+    #[test]
+    fn what_is_held_of_an_hour_is_written_for_that_hour_when_the_next_one_begins() {
+        let mut held = Held::default();
+        for _ in 0..60 {
+            held.add(place(), "2026-11-20T09".to_owned(), &one());
+        }
+        let (now, begins) = held.add(place(), "2026-11-20T09".to_owned(), &one());
+        assert!(begins || !now.is_empty());
+        let (ready, begins) = held.add(place(), "2026-11-20T10".to_owned(), &one());
+        assert!(!begins, "the first of an hour is written at once");
+        assert_eq!(ready.last().map(|ready| ready.hour.as_str()), Some("2026-11-20T10"));
+        assert!(ready.iter().rev().skip(1).all(|ready| ready.hour == "2026-11-20T09"));
+    }
+}

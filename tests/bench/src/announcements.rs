@@ -1,0 +1,98 @@
+//! The queue of a function that is measured alone: it takes what the function announces, counts its calls, and hands the
+//! messages over as Lambda does.
+//! <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
+
+use std::{
+    collections::VecDeque,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use axum::{Json, Router, body::Bytes, extract::State, http::HeaderMap, routing::post};
+use serde_json::{Map, Value, json};
+use tokio::net::TcpListener;
+
+/// The end of the ARN, as that of the address.
+const NAME: &str = "quick";
+
+pub struct Announcements {
+    pub address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    messages: Mutex<VecDeque<Value>>,
+    calls: AtomicU64,
+}
+
+impl Announcements {
+    pub async fn start() -> std::io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let (address, shared) = (listener.local_addr()?, Arc::<Shared>::default());
+        let service = Router::new().route("/", post(answer)).with_state(Arc::clone(&shared));
+        tokio::spawn(async move { axum::serve(listener, service).await });
+        Ok(Self { address, shared })
+    }
+
+    /// The variables that name it.
+    pub fn variables(&self) -> [(&'static str, String); 2] {
+        let address = |name: &str| format!("http://{}/000000000000/{name}", self.address);
+        [("QUEUE_URL", address(NAME)), ("SLOW_QUEUE_URL", address("slow"))]
+    }
+
+    /// How many calls it got so far.
+    pub fn calls(&self) -> u64 {
+        self.shared.calls.load(Ordering::Relaxed)
+    }
+
+    /// Forgets all messages.
+    pub fn clear(&self) {
+        self.shared.messages.lock().expect("no holder panics").clear();
+    }
+
+    /// The next so many messages as the event of an invocation.
+    pub fn batch(&self, size: usize) -> Result<String, String> {
+        let mut messages = self.shared.messages.lock().expect("no holder panics");
+        if messages.len() < size {
+            return Err(format!("{size} messages are wanted, and there are {}", messages.len()));
+        }
+        Ok(json!({ "Records": messages.drain(..size).collect::<Vec<_>>() }).to_string())
+    }
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, request: Bytes) -> Json<Value> {
+    let request: Value = serde_json::from_slice(&request).unwrap_or_default();
+    shared.calls.fetch_add(1, Ordering::Relaxed);
+    let operation = headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
+    let entries = request["Entries"].as_array().cloned().unwrap_or_default();
+    if operation == "AmazonSQS.SendMessageBatch" {
+        shared.messages.lock().expect("no holder panics").extend(entries.iter().map(record));
+    }
+    let taken = |entry: &Value| json!({ "Id": entry["Id"], "MessageId": entry["Id"], "MD5OfMessageBody": "" });
+    Json(json!({ "Successful": entries.iter().map(taken).collect::<Vec<_>>(), "Failed": [] }))
+}
+
+/// A message as Lambda hands it over.
+fn record(entry: &Value) -> Value {
+    let attributes = entry["MessageAttributes"].as_object().into_iter().flatten();
+    let attributes: Map<_, _> = attributes.map(|(name, value)| (name.clone(), attribute(value))).collect();
+    json!({
+        "messageId": entry["Id"], "receiptHandle": "bench", "body": entry["MessageBody"], "attributes": {},
+        "messageAttributes": attributes, "eventSource": "aws:sqs", "awsRegion": "us-east-1",
+        "eventSourceARN": format!("arn:aws:sqs:us-east-1:000000000000:{NAME}"),
+    })
+}
+
+fn attribute(value: &Value) -> Value {
+    let mut attribute = Map::new();
+    for (sent, handed) in [("DataType", "dataType"), ("StringValue", "stringValue"), ("BinaryValue", "binaryValue")] {
+        if !value[sent].is_null() {
+            attribute.insert(handed.to_owned(), value[sent].clone());
+        }
+    }
+    attribute.into()
+}

@@ -1,0 +1,110 @@
+//! AWS and an endpoint as a function that is measured alone sees them: far away, and behind TLS.
+
+use std::{error::Error, fs, net::SocketAddr, path::PathBuf, time::Duration};
+
+use axum::{Router, http::StatusCode};
+use doubles::{Authority, TlsFront};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+use crate::{announcements::Announcements, counting_proxy::CountingProxy, network::Network, stand::Stand};
+
+/// What a function calls.
+pub struct Cloud {
+    pub table: CountingProxy,
+    pub queue: Announcements,
+    to_table: Way,
+    to_queue: Way,
+    to_secrets: Way,
+    /// As long as it can be short, whatever AWS's are.
+    to_endpoint: Way,
+    authority: PathBuf,
+    _folder: TempDir,
+}
+
+/// A network, and TLS at its end.
+struct Way {
+    network: Network,
+    _front: TlsFront,
+}
+
+impl Way {
+    async fn to(server: SocketAddr, authority: &Authority) -> std::io::Result<Self> {
+        let front = TlsFront::start(authority.issue(&["127.0.0.1"], false), server).await;
+        Ok(Self { network: Network::to(front.address)?, _front: front })
+    }
+
+    fn address(&self) -> String {
+        format!("https://{}", self.network.address)
+    }
+}
+
+impl Cloud {
+    /// One before the table and the secrets of a stand.
+    pub async fn before(stand: &Stand) -> Result<Self, Box<dyn Error>> {
+        let authority = Authority::new();
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("authority.pem");
+        fs::write(&file, authority.pem())?;
+        let (table, queue) = (CountingProxy::start().await?, Announcements::start().await?);
+        table.forward_to(stand.var("DYNAMODB_ENDPOINT"));
+        let table_address = table.address.trim_start_matches("http://").parse()?;
+        let secrets = stand.var("SERVICES_ENDPOINT").trim_start_matches("http://").parse()?;
+        Ok(Self {
+            to_table: Way::to(table_address, &authority).await?,
+            to_queue: Way::to(queue.address, &authority).await?,
+            to_secrets: Way::to(secrets, &authority).await?,
+            to_endpoint: Way::to(endpoint().await?, &authority).await?,
+            table,
+            queue,
+            authority: file,
+            _folder: folder,
+        })
+    }
+
+    /// The address of an endpoint that answers at once.
+    pub fn endpoint(&self) -> String {
+        self.to_endpoint.address()
+    }
+
+    /// From now on a round trip to table, queue and secrets takes this long.
+    pub fn set_round_trip(&self, time: Duration) {
+        for way in [&self.to_table, &self.to_queue, &self.to_secrets] {
+            way.network.set_round_trip(time);
+        }
+    }
+
+    /// How many connections were opened so far, to AWS and to the endpoint.
+    pub fn connections(&self) -> [u64; 2] {
+        let aws = [&self.to_table, &self.to_queue, &self.to_secrets];
+        [aws.map(|way| way.network.connections()).iter().sum(), self.to_endpoint.network.connections()]
+    }
+
+    /// How much longer than a round trip a call to the table was under way, in the mean.
+    pub fn lateness(&self) -> Duration {
+        self.to_table.network.lateness()
+    }
+
+    /// The variables of a function that lead it here.
+    pub fn variables(&self) -> Vec<(&'static str, String)> {
+        let authority = self.authority.display().to_string();
+        let mut variables = vec![
+            ("AWS_ENDPOINT_URL_DYNAMODB", self.to_table.address()),
+            ("AWS_ENDPOINT_URL_SQS", self.to_queue.address()),
+            ("AWS_ENDPOINT_URL_SECRETS_MANAGER", self.to_secrets.address()),
+            ("AWS_CA_BUNDLE", authority.clone()),
+            ("SSL_CERT_FILE", authority),
+            ("DELIVERY_ALLOWED_NETWORKS", "127.0.0.1/32".to_owned()),
+        ];
+        variables.extend(self.queue.variables());
+        variables
+    }
+}
+
+async fn endpoint() -> std::io::Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let service = Router::new().fallback(async || StatusCode::NO_CONTENT);
+    tokio::spawn(async move { axum::serve(listener, service).await });
+    Ok(address)
+}

@@ -1,0 +1,104 @@
+//! Fills the table with what would take days to come over HTTP, item by item as the service writes it.
+
+use std::time::Duration;
+
+use base::{Clock, SystemClock, Time};
+use serde_json::{Value, json};
+
+use crate::{
+    connection::{Connection, TaskResult},
+    emulators::{Emulator, call},
+    stand::Stand,
+};
+
+/// As many items as a call writes.
+const WRITTEN_AT_ONCE: usize = 25;
+/// All deliveries were made within this time, a while ago.
+const AGO: i64 = 1_000_000;
+const HOUR: i64 = 3_600_000;
+
+/// A stand's table.
+pub struct Filling<'a> {
+    stand: &'a Stand,
+    emulator: Emulator,
+    table: Connection,
+}
+
+impl<'a> Filling<'a> {
+    pub async fn of(stand: &'a Stand) -> TaskResult<Self> {
+        let emulator = Emulator::of(stand, "DYNAMODB_ENDPOINT");
+        Ok(Self { stand, table: Connection::open(&emulator.address).await?, emulator })
+    }
+
+    /// Deliveries of an entity to another webhook than it has, all delivered.
+    pub async fn deliveries(&mut self, entity: &str, count: usize) -> TaskResult<()> {
+        let began = Time::from_millis(SystemClock.now().as_millis() - AGO);
+        self.put(count, |number| head(entity, number, began)).await
+    }
+
+    /// Applications like the stand's own, under other identifiers.
+    pub async fn applications(&mut self, count: usize) -> TaskResult<()> {
+        let client = self.stand.var("CLIENT_ID").to_owned();
+        let key = json!({ "pk": { "S": format!("APP#{client}") }, "sk": { "S": "APP" } });
+        let request = json!({ "TableName": self.stand.var("TABLE_NAME"), "Key": key });
+        let found = call(&self.emulator, &mut self.table, "DynamoDB_20120810.GetItem", &request).await?;
+        let item = found["Item"].to_string();
+        let other = |number| item.replace(&client, &format!("app{number:022}"));
+        self.put(count, |number| serde_json::from_str(&other(number)).expect("an identifier is a text")).await
+    }
+
+    /// Revocations of removed applications that still count.
+    pub async fn revocations(&mut self, count: usize) -> TaskResult<()> {
+        let now = SystemClock.now().as_millis();
+        self.put(count, |number| {
+            let (made, until) = (now - HOUR + number as i64 % HOUR, now + 20 * HOUR);
+            json!({
+                "pk": { "S": "REVOKED#DAY" }, "sk": { "S": format!("{made:013}#client#app{number:022}") },
+                "until": { "N": until.to_string() }, "expiresAt": { "N": (until / 1000 + 1).to_string() },
+            })
+        })
+        .await
+    }
+
+    async fn put(&mut self, count: usize, item: impl Fn(usize) -> Value) -> TaskResult<()> {
+        let numbers: Vec<usize> = (0..count).collect();
+        for numbers in numbers.chunks(WRITTEN_AT_ONCE) {
+            let put = |number: &usize| json!({ "PutRequest": { "Item": item(*number) } });
+            let requests: Vec<Value> = numbers.iter().map(put).collect();
+            let request = json!({ "RequestItems": { self.stand.var("TABLE_NAME"): requests } });
+            call(&self.emulator, &mut self.table, "DynamoDB_20120810.BatchWriteItem", &request).await?;
+        }
+        Ok(())
+    }
+}
+
+fn head(entity: &str, number: usize, began: Time) -> Value {
+    // A digit for each entity, so that no two have a delivery in common.
+    let id = format!("dlv_0{}{number:024}", entity.len() % 10);
+    let created = (began + Duration::from_millis(number as u64)).to_string();
+    let texts = [
+        ("pk", format!("DLV#{id}")),
+        ("sk", "HEAD".to_owned()),
+        ("entityKey", format!("ENT#{entity}")),
+        ("createdKey", format!("{created}#{id}")),
+        ("createdDate", created.clone()),
+        ("lastUpdate", created),
+        ("id", id),
+        ("event", "evt_00000000000000000000000000".to_owned()),
+        ("ownerIdentifier", entity.to_owned()),
+        ("webhookIdentifier", "whk_00000000000000000000000000".to_owned()),
+        ("status", "delivered".to_owned()),
+        ("type", "booking.created".to_owned()),
+        ("url", "https://hooks.example.com/bookings".to_owned()),
+    ];
+    let numbers = [("attemptCount", 1), ("lastHttpStatus", 200), ("scheduleBase", 0), ("sweeps", 0)];
+    let texts = texts.into_iter().map(|(name, value)| (name, json!({ "S": value })));
+    let numbers = numbers.into_iter().map(|(name, value)| (name, json!({ "N": value.to_string() })));
+    let end = [("expiresAt", json!({ "N": "4102444800" }))];
+    texts
+        .chain(numbers)
+        .chain(end)
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}

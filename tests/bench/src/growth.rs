@@ -1,0 +1,215 @@
+//! What a request takes the more there is of everything else: deliveries of the entity, webhooks of an event,
+//! applications, revocations. What looks for something rare must not take longer the more there is to look through.
+
+use std::{
+    error::Error,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+use crate::{
+    endpoint::Endpoint,
+    filling::Filling,
+    function::Subject,
+    load::Publisher,
+    report,
+    stand::{Setup, Stand},
+    times::Times,
+};
+
+const DELIVERIES: [usize; 2] = [10_000, 200_000];
+const WEBHOOKS: [usize; 3] = [1, 50, 200];
+const APPLICATIONS: [usize; 2] = [0, 5_000];
+const REVOCATIONS: [usize; 3] = [0, 5_000, 50_000];
+/// How often each is asked for.
+const REQUESTS: usize = 30;
+const WALKS: usize = 3;
+const STARTS: usize = 9;
+const THOUSAND: usize = 1_000;
+const EVENTS: usize = 10;
+/// Bytes of an event.
+const SIZE: usize = 500;
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Functions that run as they are deployed.
+const RELEASE: [&str; 9] = [
+    "list-deliveries",
+    "show-event",
+    "recover-deliveries",
+    "create-webhook",
+    "remove-webhook",
+    "publish-event",
+    "dispatch-deliveries",
+    "token",
+    "list-events",
+];
+
+/// The times of one thing, by how much there is of another.
+pub struct Growth {
+    pub what: String,
+    /// What there is more and more of.
+    pub of: &'static str,
+    /// How many more of it the slope is about.
+    pub step: usize,
+    pub times: Vec<(usize, Times)>,
+}
+
+impl Growth {
+    fn new(what: impl Into<String>, of: &'static str, step: usize) -> Self {
+        Self { what: what.into(), of, step, times: Vec::new() }
+    }
+
+    /// By how many seconds the median becomes longer with so many more.
+    pub fn slope(&self) -> f64 {
+        let ((few, short), (many, long)) = (self.times[0], self.times[self.times.len() - 1]);
+        let longer = long.median.as_secs_f64() - short.median.as_secs_f64();
+        longer * self.step as f64 / (many - few) as f64
+    }
+}
+
+/// Measures and prints it all.
+pub async fn measure() -> Result<(), Box<dyn Error>> {
+    let stand = Stand::start(Setup { release: &RELEASE, ..Setup::default() }).await?;
+    let mut filling = Filling::of(&stand).await.map_err(in_words)?;
+    let mut all = of_webhooks(&stand).await?;
+    all.extend(of_deliveries(&stand, &mut filling).await?);
+    all.extend(of_applications(&stand, &mut filling).await?);
+    all.extend(of_revocations(&stand, &mut filling).await?);
+    report::growth(&all);
+    Ok(())
+}
+
+fn in_words(error: Box<dyn Error + Send + Sync>) -> String {
+    error.to_string()
+}
+
+/// How long something takes, several times.
+async fn timed(
+    requests: usize,
+    mut request: impl AsyncFnMut() -> Result<(), Box<dyn Error>>,
+) -> Result<Times, Box<dyn Error>> {
+    let mut times = Vec::new();
+    for _ in 0..requests {
+        let began = Instant::now();
+        request().await?;
+        times.push(began.elapsed());
+    }
+    Ok(Times::of(times))
+}
+
+/// One event to more and more webhooks.
+async fn of_webhooks(stand: &Stand) -> Result<Vec<Growth>, Box<dyn Error>> {
+    let endpoint = Endpoint::start(WEBHOOKS[WEBHOOKS.len() - 1], WEBHOOKS.len() * (EVENTS + 1)).await?;
+    let growth = |what| Growth::new(what, "webhooks of the event", 1);
+    let (mut publishing, mut delivering) = (growth("an event acknowledged"), growth("the event arrived everywhere"));
+    let next = Arc::default();
+    for webhooks in WEBHOOKS {
+        let entity = format!("growth-webhooks-{webhooks}");
+        for path in 0..webhooks {
+            stand.hook(&entity, &format!("{}/{path}", endpoint.address)).await?;
+        }
+        let publisher = Publisher::new(stand, &entity, SIZE, &next);
+        let (mut acknowledged, mut arrived) = (Vec::new(), Vec::new());
+        for _ in 0..=EVENTS {
+            let before = endpoint.arrived();
+            let published = publisher.at_full_speed(1, LIMIT).await.map_err(in_words)?;
+            endpoint.until(before + u64::try_from(webhooks)?).await?;
+            let event = published.first().ok_or("no event was published")?;
+            let arrivals = (0..webhooks).filter_map(|path| endpoint.arrival(path, event.number));
+            acknowledged.push(event.acknowledged);
+            arrived.push(arrivals.max().ok_or("an event has not arrived")? - event.began);
+        }
+        // The first one has warmed the functions up.
+        publishing.times.push((webhooks, Times::of(acknowledged.split_off(1))));
+        delivering.times.push((webhooks, Times::of(arrived.split_off(1))));
+    }
+    Ok(vec![publishing, delivering])
+}
+
+/// Each filter of the list, and what else looks for something rare.
+async fn of_deliveries(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
+    let mut all: Vec<Growth> = Vec::new();
+    let mut add = |what: &str, deliveries: usize, times: Times| {
+        if !all.iter().any(|one| one.what == what) {
+            all.push(Growth::new(what, "deliveries of the entity", THOUSAND));
+        }
+        all.iter_mut().filter(|one| one.what == what).for_each(|one| one.times.push((deliveries, times)));
+    };
+    for deliveries in DELIVERIES {
+        let entity = &format!("growth-{deliveries}");
+        filling.deliveries(entity, deliveries).await.map_err(in_words)?;
+        let hook = stand.hook(entity, "http://127.0.0.1:1/").await?;
+        let event = json!({ "type": "booking.created", "data": {} });
+        let event = stand.post(entity, "webhook/event", &event).await?;
+        let event = event["eventIdentifier"].as_str().ok_or("an event has an identifier")?;
+        for (what, filters) in [
+            ("all", String::new()),
+            ("`status=delivered`: all", "status=delivered".to_owned()),
+            ("`status=failed`: none", "status=failed".to_owned()),
+            ("`status=pending,retrying`: one", "status=pending,retrying".to_owned()),
+            ("`status=cancelled`: none", "status=cancelled".to_owned()),
+            ("`type`: all", "type=booking.created".to_owned()),
+            ("`type`: none", "type=booking.cancelled".to_owned()),
+            ("`webhookIdentifier`: one", format!("webhookIdentifier={hook}")),
+            ("`eventIdentifier`: one", format!("eventIdentifier={event}")),
+            ("`createdTo`: none", "createdTo=2020-01-01T00:00:00Z".to_owned()),
+            ("`createdFrom`: all", "createdFrom=2020-01-01T00:00:00Z".to_owned()),
+            ("`webhookIdentifier` and `status=failed`: none", format!("webhookIdentifier={hook}&status=failed")),
+        ] {
+            let path = format!("webhook/delivery/list?{filters}");
+            let times = timed(REQUESTS, async || stand.get(entity, &path).await.map(drop)).await?;
+            add(&format!("a page of deliveries, {what}"), deliveries, times);
+        }
+        let walks = timed(WALKS, async || walk(stand, entity, "webhook/delivery/list?status=failed&limit=100").await);
+        add("all pages of deliveries, `status=failed`: none", deliveries, walks.await?);
+        let path = format!("webhook/event/{event}");
+        let times = timed(REQUESTS, async || stand.get(entity, &path).await.map(drop)).await?;
+        add("an event with its deliveries", deliveries, times);
+        let range = json!({ "since": "2020-01-01T00:00:00Z" });
+        let path = format!("webhook/{hook}/recover");
+        let times = timed(REQUESTS, async || stand.post(entity, &path, &range).await.map(drop)).await?;
+        add("a recovery of nothing", deliveries, times);
+        let renewed = timed(REQUESTS, async || {
+            let made = stand.hook(entity, "http://127.0.0.1:1/").await?;
+            stand.delete(entity, &format!("webhook/{made}")).await.map(drop)
+        });
+        add("a webhook made and removed", deliveries, renewed.await?);
+    }
+    Ok(all)
+}
+
+/// Follows the cursors to the end of a list.
+async fn walk(stand: &Stand, entity: &str, list: &str) -> Result<(), Box<dyn Error>> {
+    let mut page = stand.get(entity, list).await?;
+    while let Some(cursor) = page["nextCursor"].as_str() {
+        page = stand.get(entity, &format!("{list}&cursor={cursor}")).await?;
+    }
+    Ok(())
+}
+
+/// A token, with more and more applications in the table.
+async fn of_applications(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
+    let mut growth = Growth::new("a token", "applications", THOUSAND);
+    for applications in APPLICATIONS {
+        filling.applications(applications).await.map_err(in_words)?;
+        growth.times.push((applications, timed(REQUESTS, async || stand.token().await.map(drop)).await?));
+    }
+    Ok(vec![growth])
+}
+
+/// The start of a function that verifies tokens, with more and more revocations that count.
+async fn of_revocations(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
+    let subject = Subject::list_events(stand);
+    let mut growth = Growth::new("start of `list-events` to its first answer", "revocations", THOUSAND);
+    for revocations in REVOCATIONS {
+        filling.revocations(revocations).await.map_err(in_words)?;
+        let start = timed(STARTS, async || {
+            let (mut api, _process) = subject.spawn(stand, &[]).await?;
+            subject.invoke(&mut api).await.map(drop)
+        });
+        growth.times.push((revocations, start.await?));
+    }
+    Ok(vec![growth])
+}

@@ -1,0 +1,228 @@
+//! Functions as Lambda runs them: each alone, one event after another, far from a table that speaks TLS.
+//!
+//! A function that Lambda gives one event at a time shares no call with another request, and each round trip to the table
+//! is billed. So this is what a request costs on AWS, where the other parts show what the machine can do.
+
+use std::{
+    error::Error,
+    time::{Duration, Instant},
+};
+
+use template::Template;
+
+use crate::{
+    cloud::Cloud,
+    counting_proxy::Count,
+    function::Subject,
+    prices,
+    process::{self, computed},
+    report,
+    stand::{Setup, Stand},
+    stored::Stored,
+    times::Times,
+};
+
+/// The round trips to table, queue and secrets.
+pub const ROUND_TRIPS: [Duration; 3] = [Duration::from_millis(1), Duration::from_millis(3), Duration::from_millis(8)];
+/// The one that a start is measured with, and that Lambda's time is priced with.
+pub const USUAL: usize = 1;
+const STARTS: usize = 9;
+const WARM_UP: usize = 20;
+/// With each round trip.
+const INVOCATIONS: usize = 120;
+/// All that are measured, and all.
+const MEASURED: u32 = 3 * INVOCATIONS as u32;
+const EVENTS: usize = STARTS + WARM_UP + MEASURED as usize;
+/// Says what memory Lambda gives each function.
+const TEMPLATE: &str = include_str!("../../../template.yaml");
+/// Bytes of an event.
+const SIZE: usize = 1_000;
+/// How many webhooks want the event of the large publication.
+const MANY: usize = 20;
+/// As many messages as Lambda hands over at most.
+const BATCH: usize = 10;
+
+/// What an invocation of one kind costs.
+pub struct Figures {
+    pub title: String,
+    /// The function's processor time.
+    pub computing: Duration,
+    /// From the event to the answer, in the median, with each round trip.
+    pub wall: [Duration; ROUND_TRIPS.len()],
+    /// The same of the shortest, which waited for nothing but that.
+    shortest: [Duration; ROUND_TRIPS.len()],
+    /// Calls of the table and of the queue.
+    pub calls: [f64; 2],
+    /// Those of the table, by operation.
+    pub operations: Vec<(String, f64)>,
+    pub writes: f64,
+    pub reads: f64,
+    /// Connections that a start and the first invocation open.
+    pub connections_at_first: f64,
+    /// Connections that each invocation opens after that, to AWS and to endpoints.
+    pub connections: [f64; 2],
+    /// Bytes that the function logs.
+    pub logged: f64,
+    /// Most bytes that the process ever had in memory.
+    pub peak: u64,
+    /// From the start of the process to the first answer.
+    pub start: Times,
+    /// Bytes of the program, and of the same packed.
+    pub size: (u64, u64),
+    /// What Lambda gives the function, in MB.
+    pub memory: u64,
+}
+
+impl Figures {
+    /// How many round trips follow one another: each lengthens the invocation by its own length.
+    pub fn round_trips(&self) -> f64 {
+        let last = ROUND_TRIPS.len() - 1;
+        let longer = self.shortest[last].saturating_sub(self.shortest[0]);
+        longer.as_secs_f64() / (ROUND_TRIPS[last] - ROUND_TRIPS[0]).as_secs_f64()
+    }
+}
+
+/// Measures and prints it all.
+pub async fn measure() -> Result<(), Box<dyn Error>> {
+    // Nothing but the measured functions is to touch the deliveries.
+    let stand = Stand::start(Setup { variables: &[("SWEEP_INTERVAL", "1h")], ..Setup::default() }).await?;
+    let cloud = Cloud::before(&stand).await?;
+    let (one, many) = ("lambda-one", "lambda-many");
+    stand.hook(one, &cloud.endpoint()).await?;
+    for _ in 0..MANY {
+        stand.hook(many, &cloud.endpoint()).await?;
+    }
+    let shown = stand.publish_one().await?;
+    let bench = Bench { stand: &stand, cloud: &cloud, template: Template::parse(TEMPLATE)? };
+    let to_one = Subject::publish_event(&stand, one, SIZE);
+    let to_many = Subject::publish_event(&stand, many, SIZE);
+
+    let hello = bench.measure("hello world", 128, || Ok(Subject::hello())).await?;
+    let list_events = bench.deployed("list-events: a token validated", &Subject::list_events(&stand)).await?;
+    let token = bench.deployed("token", &Subject::token(&stand)).await?;
+    let show_delivery = bench.deployed("show-delivery", &Subject::show_delivery(&stand, &shown)).await?;
+    let before = stored(&stand).await?;
+    let publish = bench.deployed("publish-event, one webhook", &to_one).await?;
+    // As many messages as there are attempts: all that was published is delivered.
+    let attempt = bench.attempts("dispatch-deliveries, one", 1).await?;
+    let stored = stored(&stand).await?.since(before).each(EVENTS);
+    bench.publish(&to_one, EVENTS * BATCH).await?;
+    let batch = bench.attempts(&format!("dispatch-deliveries, {BATCH} at once"), BATCH).await?;
+    let publish_to_many = bench.deployed(&format!("publish-event, {MANY} webhooks"), &to_many).await?;
+
+    let prices = prices::of(&publish, &attempt, (&batch, BATCH), stored);
+    let figures = [hello, list_events, token, show_delivery, publish, publish_to_many, attempt, batch];
+    report::lambda(&figures, cloud.lateness());
+    report::prices(&prices, BATCH);
+    Ok(())
+}
+
+async fn stored(stand: &Stand) -> Result<Stored, Box<dyn Error>> {
+    Stored::of(stand).await.map_err(|error| error.to_string().into())
+}
+
+/// The surroundings of what is measured.
+struct Bench<'a> {
+    stand: &'a Stand,
+    cloud: &'a Cloud,
+    template: Template,
+}
+
+impl Bench<'_> {
+    /// Measures a function of the template by one event, again and again.
+    async fn deployed(&self, title: &str, subject: &Subject) -> Result<Figures, Box<dyn Error>> {
+        self.measure(title, self.memory(subject.name)?, || Ok(subject.clone())).await
+    }
+
+    /// Measures attempts by the messages that the queue has.
+    async fn attempts(&self, title: &str, batch: usize) -> Result<Figures, Box<dyn Error>> {
+        let next = || Ok(Subject::dispatch_deliveries(self.cloud.queue.batch(batch)?));
+        self.measure(title, self.memory("dispatch-deliveries")?, next).await
+    }
+
+    fn memory(&self, function: &str) -> Result<u64, Box<dyn Error>> {
+        Ok(self.template.function(function).ok_or("no such function")?.memory)
+    }
+
+    /// Publishes so many events, and leaves nothing but their messages in the queue.
+    async fn publish(&self, publication: &Subject, events: usize) -> Result<(), Box<dyn Error>> {
+        self.cloud.queue.clear();
+        self.cloud.set_round_trip(Duration::ZERO);
+        let variables = self.cloud.variables();
+        let (mut api, _process) = publication.spawn(self.stand, &pairs(&variables)).await?;
+        for _ in 0..events {
+            publication.invoke(&mut api).await?;
+        }
+        Ok(())
+    }
+
+    async fn measure(
+        &self,
+        title: &str,
+        memory: u64,
+        mut next: impl FnMut() -> Result<Subject, Box<dyn Error>>,
+    ) -> Result<Figures, Box<dyn Error>> {
+        let (cloud, variables) = (self.cloud, self.cloud.variables());
+        let variables = pairs(&variables);
+        cloud.set_round_trip(ROUND_TRIPS[USUAL]);
+        let mut start = Vec::new();
+        for _ in 0..STARTS {
+            let (subject, began) = (next()?, Instant::now());
+            let (mut api, _process) = subject.spawn(self.stand, &variables).await?;
+            subject.invoke(&mut api).await?;
+            start.push(began.elapsed());
+        }
+        let (log, before) = (tempfile::tempfile()?, cloud.connections());
+        let first = next()?;
+        let (mut api, function) = first.spawn_logging(self.stand, &variables, &log).await?;
+        let process = function.id().ok_or("the function has ended")?;
+        first.invoke(&mut api).await?;
+        let connections_at_first = difference(cloud.connections(), before).iter().sum();
+        for _ in 1..WARM_UP {
+            next()?.invoke(&mut api).await?;
+        }
+        cloud.table.take();
+        let (connections, calls) = (cloud.connections(), cloud.queue.calls());
+        let (logged, computing) = (log.metadata()?.len(), computed(process)?);
+        let (mut wall, mut shortest) = ([Duration::ZERO; ROUND_TRIPS.len()], [Duration::ZERO; ROUND_TRIPS.len()]);
+        for (index, round_trip) in ROUND_TRIPS.into_iter().enumerate() {
+            cloud.set_round_trip(round_trip);
+            let mut times = Vec::new();
+            for _ in 0..INVOCATIONS {
+                let (subject, began) = (next()?, Instant::now());
+                subject.invoke(&mut api).await?;
+                times.push(began.elapsed());
+            }
+            shortest[index] = times.iter().copied().min().unwrap_or_default();
+            wall[index] = Times::of(times).median;
+        }
+        let counted = cloud.table.take();
+        let each = |count: f64| count / f64::from(MEASURED);
+        let sum = |value: fn(&Count) -> f64| each(counted.values().map(value).fold(0.0, |sum, value| sum + value));
+        Ok(Figures {
+            title: title.to_owned(),
+            computing: (computed(process)? - computing) / MEASURED,
+            wall,
+            shortest,
+            calls: [sum(|count| count.requests as f64), each((cloud.queue.calls() - calls) as f64)],
+            operations: counted.iter().map(|(name, count)| (name.clone(), each(count.requests as f64))).collect(),
+            writes: sum(|count| count.writes),
+            reads: sum(|count| count.reads),
+            connections_at_first,
+            connections: difference(cloud.connections(), connections).map(each),
+            logged: each((log.metadata()?.len() - logged) as f64),
+            peak: process::memory(process, "VmHWM")?,
+            start: Times::of(start),
+            size: first.size()?,
+            memory,
+        })
+    }
+}
+
+fn pairs<'a>(variables: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
+    variables.iter().map(|(name, value)| (*name, value.as_str())).collect()
+}
+
+fn difference(now: [u64; 2], before: [u64; 2]) -> [f64; 2] {
+    [0, 1].map(|side| (now[side] - before[side]) as f64)
+}

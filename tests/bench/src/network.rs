@@ -1,0 +1,106 @@
+//! The network between a function and what it calls. Each byte arrives a round trip later there, and at once on its way
+//! back, so that a handshake costs round trips as a call does. Threads sleep for it, since the timers of an async
+//! runtime count in whole milliseconds.
+
+use std::{
+    io::{self, Read, Write},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// A way to one server.
+pub struct Network {
+    /// Where the way begins.
+    pub address: SocketAddr,
+    way: Arc<Way>,
+}
+
+#[derive(Default)]
+struct Way {
+    /// In nanoseconds.
+    round_trip: AtomicU64,
+    connections: AtomicU64,
+    chunks: AtomicU64,
+    /// How much longer they took than they should, in nanoseconds.
+    late: AtomicU64,
+}
+
+impl Network {
+    /// A way to this server, as short as it can be at first.
+    pub fn to(server: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let (address, way) = (listener.local_addr()?, Arc::<Way>::default());
+        let shared = Arc::clone(&way);
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                shared.connections.fetch_add(1, Relaxed);
+                // A client whose server is gone finds its connection closed.
+                drop(connect(client, server, &shared));
+            }
+        });
+        Ok(Self { address, way })
+    }
+
+    /// From now on a round trip takes this long.
+    pub fn set_round_trip(&self, time: Duration) {
+        self.way.round_trip.store(nanoseconds(time), Relaxed);
+    }
+
+    /// How many connections were opened so far.
+    pub fn connections(&self) -> u64 {
+        self.way.connections.load(Relaxed)
+    }
+
+    /// How much longer than a round trip something was under way, in the mean.
+    pub fn lateness(&self) -> Duration {
+        Duration::from_nanos(self.way.late.load(Relaxed) / self.way.chunks.load(Relaxed).max(1))
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn connect(client: TcpStream, server: SocketAddr, way: &Arc<Way>) -> io::Result<()> {
+    let server = TcpStream::connect(server)?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let (chunks, arriving) = mpsc::channel();
+    let (mut from_client, mut to_server) = (client.try_clone()?, server.try_clone()?);
+    let read = Arc::clone(way);
+    thread::spawn(move || {
+        let mut buffer = [0; 16 * 1024];
+        // The first bytes come after the handshake of TCP, which is a round trip, too.
+        let mut round_trips = 2;
+        while let Ok(length @ 1..) = from_client.read(&mut buffer) {
+            let wait = Duration::from_nanos(read.round_trip.load(Relaxed)) * std::mem::replace(&mut round_trips, 1);
+            if chunks.send((Instant::now() + wait, buffer[..length].to_vec())).is_err() {
+                break;
+            }
+        }
+    });
+    let written = Arc::clone(way);
+    thread::spawn(move || {
+        for (due, chunk) in arriving {
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            written.late.fetch_add(nanoseconds(due.elapsed()), Relaxed);
+            written.chunks.fetch_add(1, Relaxed);
+            if to_server.write_all(&chunk).is_err() {
+                break;
+            }
+        }
+        drop(to_server.shutdown(Shutdown::Write));
+    });
+    let (mut from_server, mut to_client) = (server, client);
+    thread::spawn(move || {
+        drop(io::copy(&mut from_server, &mut to_client));
+        drop(to_client.shutdown(Shutdown::Write));
+    });
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! What stands for SQS and Secrets Manager on one machine, and ministack, an emulator by other hands: every case is asked of
+//! both, through AWS's own SDK, so that the two cannot drift apart unseen.
+//!
+//! A case is an async function that is named after what it shows and stands in its module's `CASES`. One in which ministack
+//! does otherwise than AWS documents is asked here alone, and says why.
+
+mod ours;
+mod queues;
+mod secrets;
+mod side;
+
+use std::{process::ExitCode, sync::Arc};
+
+use doubles::Ministack;
+use libtest_mimic::{Arguments, Trial};
+use tokio::runtime::Runtime;
+
+use side::{Case, Side};
+
+fn main() -> ExitCode {
+    let runtime = Arc::new(Runtime::new().expect("the system gives threads"));
+    let (here, ministack) =
+        runtime.block_on(async { (ours::start().await, Ministack::start("sqs,secretsmanager").await) });
+    let cases = [queues::CASES, secrets::CASES].concat();
+    let trials = cases.iter().flat_map(|case| {
+        let sides = [("here", here.url.clone()), ("at ministack", ministack.url())];
+        let asked = sides.into_iter().filter(|(name, _)| case.here_alone.is_none() || *name == "here");
+        asked.map(|(name, url)| trial(case, name, Side::new(url), &runtime)).collect::<Vec<_>>()
+    });
+    let trials = trials.collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn trial(case: &Case, name: &str, side: Side, runtime: &Arc<Runtime>) -> Trial {
+    let (run, runtime) = (case.run, Arc::clone(runtime));
+    Trial::test(format!("{} {name}", case.name), move || {
+        // A task of its own, so that a panic is the case's report.
+        runtime.block_on(async { tokio::spawn(run(side)).await }).map_err(|panic| panic.to_string().into())
+    })
+}

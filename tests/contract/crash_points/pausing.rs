@@ -1,0 +1,93 @@
+//! A pause ends before its time, by an answer to what a person asked for or by a new address: dispatch-deliveries and
+//! change-webhook are killed. Nothing waits on for the end of a pause that is over.
+
+use serde_json::json;
+
+use super::stage::{Scene, Stage};
+use crate::{
+    harness::{AwsCall, Behaviour, Held, Moment, Table},
+    pauses::{is_put_off, key, paused_in},
+};
+
+/// Every point, one after the other.
+pub async fn play(stage: &Stage<'_>) {
+    probed(stage, "pause: probe answered, breaker open and no job", Moment::Before, true).await;
+    probed(stage, "pause: probe answered, breaker closed and job written, answer lost", Moment::After, true).await;
+    probed(stage, "pause: the same, no process killed", Moment::After, false).await;
+    moved(stage, "pause: address not changed, breaker open and no job", Moment::Before, true).await;
+    moved(stage, "pause: address changed, breaker closed and job written, answer lost", Moment::After, true).await;
+    moved(stage, "pause: the same with the address, no process killed", Moment::After, false).await;
+}
+
+/// A paused webhook to which deliveries wait, and the call that ends the pause.
+struct Paused {
+    scene: Scene,
+    waiting: Vec<String>,
+    held: Held,
+}
+
+async fn paused(stage: &Stage<'_>, point: &str, moment: Moment) -> Paused {
+    let (scene, table) = (stage.scene(1, [Behaviour::status(200)]).await, Table::of(&stage.stood.api.env));
+    paused_in(&table, &scene.entity, &scene.hooks[0], 6).await;
+    let mut waiting = Vec::new();
+    for _ in 0..2 {
+        waiting.push(scene.entity.publish(json!({})).await);
+    }
+    for id in &waiting {
+        scene.entity.until_delivery(id, "waits for the breaker", is_put_off).await;
+    }
+    let parts = ["HLT#", "JOB#"].map(|part| format!("{part}{}", scene.hooks[0].id));
+    let held = stage.table().hold(point, moment, move |call: &AwsCall| {
+        call.operation == "TransactWriteItems" && parts.iter().all(|part| call.mentions(part))
+    });
+    Paused { scene, waiting, held }
+}
+
+/// Breaker and job are as they were, or the breaker is closed and what waits goes out.
+async fn ends(stage: &Stage<'_>, point: &str, moment: Moment, scene: &Scene, deliveries: Vec<String>) {
+    let table = Table::of(&stage.stood.api.env);
+    let (pk, sk) = key(&scene.entity, &scene.hooks[0]);
+    if moment == Moment::Before {
+        let health = table.item(&pk, &sk).await.expect("the breaker stays as it is");
+        assert!(health.get("openUntil").is_some(), "{point}: {health:#}");
+        assert_eq!(table.item(&format!("JOB#{}", scene.hooks[0].id), "RECOVER").await, None, "{point}");
+        // The person asks again.
+        scene.entity.post(&format!("/webhook/{}/resume", scene.hooks[0].id)).expect(200).await;
+    }
+    stage.note(point, scene, deliveries, "delivered").await;
+}
+
+/// An attempt that a person asked for is answered.
+async fn probed(stage: &Stage<'_>, point: &str, moment: Moment, kills: bool) {
+    let Paused { scene, mut waiting, mut held } = paused(stage, point, moment).await;
+    let asked = scene.entity.test(&scene.hooks[0].id).expect(202).await.json();
+    waiting.push(asked["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned());
+    held.reached().await;
+    if kills {
+        stage.kill("dispatch-deliveries").await;
+    }
+    held.lose();
+    ends(stage, point, moment, &scene, waiting).await;
+}
+
+/// The webhook gets another address.
+async fn moved(stage: &Stage<'_>, point: &str, moment: Moment, kills: bool) {
+    let Paused { scene, waiting, mut held } = paused(stage, point, moment).await;
+    let former = scene.entity.webhook(&scene.hooks[0].id).await["eventUrl"].clone();
+    let at_new_address = Scene { path: format!("{}-moved", scene.path), ..scene.clone() };
+    let url = stage.receiver_does(&at_new_address, [Behaviour::status(200)]);
+    let change = scene.entity.call("PATCH", &format!("/webhook/{}", scene.hooks[0].id));
+    let change = change.json(&json!({ "eventUrl": url }));
+    let answer = tokio::spawn(async move { change.attempt().await.ok() });
+    held.reached().await;
+    if kills {
+        stage.kill("change-webhook").await;
+    }
+    held.lose();
+    drop(answer.await.expect("no panic"));
+    if moment == Moment::Before {
+        assert_eq!(scene.entity.webhook(&scene.hooks[0].id).await["eventUrl"], former, "{point}");
+    }
+    let scene = if moment == Moment::Before { scene } else { at_new_address };
+    ends(stage, point, moment, &scene, waiting).await;
+}

@@ -1,0 +1,138 @@
+//! What publishing and delivering ask of the table: the units that DynamoDB charges, and how many calls wait for each
+//! other. docs/scaling.md says what follows from them.
+//!
+//! One thing happens at a time here, so that nothing shares a call; under load calls are shared, and units stay.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::harness::{Behaviour, Entity, Interposed, LONG, Metered, Receiver, Settings, Suite, in_a_row, tests, until};
+
+tests![what_is_published_and_delivered_costs_no_more_than_docs_say];
+
+/// Three retries, as soon as the contract allows, within the time in which the sweep leaves a new delivery alone.
+const SCHEDULE: &str = "0s,1s,1s,1s";
+/// Deliveries to each webhook before any is measured: functions have started, and read what they read once.
+const WARM_UP: usize = 3;
+/// The webhooks of an event that many want.
+const MANY: usize = 20;
+
+/// The cost of something, of the function that publishes and of the one that delivers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Cost {
+    writes: f64,
+    reads: f64,
+    /// Calls of which each waited for the one before.
+    in_a_row: usize,
+}
+
+impl Cost {
+    fn of(calls: &[&Metered]) -> Self {
+        let sum = |units: fn(&Metered) -> f64| calls.iter().map(|call| units(call)).sum();
+        Self {
+            writes: sum(|call| call.writes),
+            reads: sum(|call| call.reads),
+            in_a_row: in_a_row(calls.iter().copied()),
+        }
+    }
+
+    fn is_at_most(&self, writes: f64, reads: f64) -> bool {
+        self.writes <= writes && self.reads <= reads
+    }
+}
+
+/// Whether publish-event makes such calls: it looks for webhooks, writes body and heads, and announces attempts.
+fn is_of_publishing(metered: &Metered) -> bool {
+    let call = &metered.call;
+    match call.operation.as_str() {
+        "Query" => call.mentions("WHK#"),
+        "BatchExecuteStatement" => call.mentions("INSERT INTO"),
+        "SendMessageBatch" => call.mentions("\\\"attempt\\\":1"),
+        _ => false,
+    }
+}
+
+/// Whether dispatch-deliveries does.
+fn is_of_delivering(metered: &Metered) -> bool {
+    let call = &metered.call;
+    match call.operation.as_str() {
+        // Nothing else asks at that time.
+        "BatchGetItem" => true,
+        "BatchExecuteStatement" => call.mentions("UPDATE"),
+        "UpdateItem" | "DeleteItem" => call.mentions("STA#") || call.mentions("HLT#"),
+        "SendMessageBatch" => !is_of_publishing(metered),
+        _ => false,
+    }
+}
+
+/// What an event of so many bytes costs that is attempted so often at each of some webhooks, when all of it is recorded
+/// and counted.
+async fn measured(
+    stood: &Interposed,
+    entity: &Entity,
+    bytes: usize,
+    (webhooks, attempts): (usize, usize),
+) -> [Cost; 2] {
+    stood.table.metered();
+    stood.services.metered();
+    entity.publish_of_type("booking.created", json!({ "filler": "x".repeat(bytes) })).await;
+    let mut calls = Vec::new();
+    until("every attempt is counted", LONG, async || {
+        calls.extend(stood.table.metered());
+        let of = |operation: &str, item: &str| {
+            let counts = |metered: &&Metered| metered.call.operation == operation && metered.call.mentions(item);
+            calls.iter().filter(counts).count()
+        };
+        // Failures are forgotten with the success at the end.
+        let is_over = of("UpdateItem", "STA#") == attempts * webhooks
+            && of("UpdateItem", "HLT#") == (attempts - 1) * webhooks
+            && of("DeleteItem", "HLT#") == usize::from(attempts > 1) * webhooks;
+        is_over.then_some(())
+    })
+    .await;
+    calls.extend(stood.services.metered());
+    let of = [is_of_publishing as fn(&Metered) -> bool, is_of_delivering];
+    let [publishing, delivering] =
+        of.map(|is_of| Cost::of(&calls.iter().filter(|call| is_of(call)).collect::<Vec<_>>()));
+    println!("{bytes} bytes to {webhooks} webhooks, {attempts} attempts each: {publishing:?} and {delivering:?}");
+    for Metered { call, reads, writes, .. } in &calls {
+        println!("  {}: {reads} read units, {writes} write units", call.operation);
+    }
+    [publishing, delivering]
+}
+
+async fn what_is_published_and_delivered_costs_no_more_than_docs_say(suite: Arc<Suite>) {
+    let settings = Settings::default().with("RETRY_SCHEDULE", SCHEDULE).with("SWEEP_INTERVAL", "1h");
+    let (stood, _permit) = suite.other_bundle_interposed(settings).await;
+    let receiver = Receiver::start().await;
+    let [alone, many] = ["alone", "many"].map(|id| Entity::new(&stood.api, id.to_owned()));
+    let (alone, many) = (alone.await, many.await);
+    alone.hook(&receiver.on("/alone", [Behaviour::status(200)])).await;
+    for number in 0..MANY {
+        many.hook(&receiver.on(&format!("/many/{number}"), [Behaviour::status(200)])).await;
+    }
+    for _ in 0..WARM_UP {
+        measured(&stood, &alone, 1_000, (1, 1)).await;
+    }
+
+    let [publishing, delivering] = measured(&stood, &alone, 1_000, (1, 1)).await;
+    assert!(publishing.is_at_most(5.0, 1.0) && publishing.in_a_row <= 3, "{publishing:?}");
+    assert!(delivering.is_at_most(5.0, 1.5) && delivering.in_a_row <= 4, "{delivering:?}");
+
+    let [publishing, delivering] = measured(&stood, &alone, 10_000, (1, 1)).await;
+    assert!(publishing.is_at_most(14.0, 1.0), "{publishing:?}");
+    assert!(delivering.is_at_most(5.0, 2.5), "{delivering:?}");
+
+    let fails = Behaviour::status(500);
+    receiver.on("/alone", [fails.clone(), fails.clone(), fails, Behaviour::status(200)]);
+    let [publishing, delivering] = measured(&stood, &alone, 1_000, (1, 4)).await;
+    assert!(publishing.is_at_most(5.0, 1.0), "{publishing:?}");
+    // A head with three attempts is larger than 1 KB.
+    assert!(delivering.is_at_most(24.0, 6.0), "{delivering:?}");
+
+    measured(&stood, &many, 1_000, (MANY, 1)).await;
+    let [publishing, delivering] = measured(&stood, &many, 1_000, (MANY, 1)).await;
+    assert!(publishing.writes + delivering.writes <= 162.0, "{publishing:?} and {delivering:?}");
+    assert!(stood.bundle.stop().await.success());
+}

@@ -1,0 +1,72 @@
+//! ministack, an emulator of AWS by other hands: the second opinion on what stands for AWS on one machine, and an S3 for tests.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    os::fd::OwnedFd,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use tempfile::TempDir;
+
+use crate::{LONG, until};
+
+/// The folder with what `make tools` installs.
+const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin");
+
+/// A running ministack, which holds nothing at first and answers every program of this machine. It ends when this is dropped.
+pub struct Ministack {
+    child: Child,
+    address: SocketAddr,
+    _folder: TempDir,
+}
+
+impl Ministack {
+    /// Starts one for these services, by ministack's names for them, and waits until it answers.
+    pub async fn start(services: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        // Bound here and handed over as standard input, so that no other program can take the port in between.
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let child = Command::new(Path::new(TOOLS).join("hypercorn"))
+            .args(["ministack.app:app", "--bind", "fd://0", "--workers", "0", "--keep-alive", "3600"])
+            .args(["--log-level", "WARNING"])
+            .current_dir(folder.path())
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("TMPDIR", folder.path())
+            .env("GATEWAY_PORT", address.port().to_string())
+            .env("SERVICES", services)
+            .env("LOG_LEVEL", "WARNING")
+            // Else it opens ports for these, and looks for containers of earlier runs.
+            .env("IOT_MTLS_ENABLED", "0")
+            .env("SFTP_ENABLED", "0")
+            .env("DOCKER_HOST", "unix:///nonexistent")
+            .stdin(Stdio::from(OwnedFd::from(listener)))
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("`make tools` has installed ministack");
+        let mut ministack = Self { child, address, _folder: folder };
+        let client = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
+        until("an answer of ministack", LONG, async || {
+            let ended = ministack.child.try_wait().expect("it is a child");
+            assert!(ended.is_none(), "ministack ended: {ended:?}");
+            TcpStream::connect(address).ok()?;
+            client.get(format!("http://{address}/_ministack/health")).send().await.ok()
+        })
+        .await;
+        ministack
+    }
+
+    /// Its address.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+impl Drop for Ministack {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
