@@ -360,6 +360,7 @@ class Rehearsal:
             service.ask_for_token(client).expect(200)
         listed = self.manual.follow("The operator's program")
         assert "Channel manager" in listed and "Back office" not in listed, listed
+        self.manual.follow("Webhooks that fail")
 
     def set_up_provider(self) -> None:
         service = self.services[FIRST]
