@@ -3,7 +3,7 @@
 //!
 //! One thing happens at a time here, so that nothing shares a call; under load calls are shared, and units stay.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 
@@ -15,6 +15,9 @@ tests![what_is_published_and_delivered_costs_no_more_than_docs_say];
 const SCHEDULE: &str = "0s,1s,1s,1s";
 /// Deliveries to each webhook before any is measured: functions have started, and read what they read once.
 const WARM_UP: usize = 3;
+/// The time that a call of the table takes at least while calls in a row are counted: calls that are made together overlap
+/// then, however late a busy machine gets round to one of them.
+const ROUND_TRIP: Duration = Duration::from_millis(250);
 /// The webhooks of an event that many want.
 const MANY: usize = 20;
 
@@ -117,8 +120,8 @@ async fn what_is_published_and_delivered_costs_no_more_than_docs_say(suite: Arc<
     }
 
     let [publishing, delivering] = measured(&stood, &alone, 1_000, (1, 1)).await;
-    assert!(publishing.is_at_most(5.0, 1.0) && publishing.in_a_row <= 3, "{publishing:?}");
-    assert!(delivering.is_at_most(5.0, 1.5) && delivering.in_a_row <= 4, "{delivering:?}");
+    assert!(publishing.is_at_most(5.0, 1.0), "{publishing:?}");
+    assert!(delivering.is_at_most(5.0, 1.5), "{delivering:?}");
 
     let [publishing, delivering] = measured(&stood, &alone, 10_000, (1, 1)).await;
     assert!(publishing.is_at_most(14.0, 1.0), "{publishing:?}");
@@ -134,5 +137,10 @@ async fn what_is_published_and_delivered_costs_no_more_than_docs_say(suite: Arc<
     measured(&stood, &many, 1_000, (MANY, 1)).await;
     let [publishing, delivering] = measured(&stood, &many, 1_000, (MANY, 1)).await;
     assert!(publishing.writes + delivering.writes <= 162.0, "{publishing:?} and {delivering:?}");
+
+    stood.table.delay(usize::MAX, ROUND_TRIP, |_| true);
+    let [publishing, delivering] = measured(&stood, &alone, 1_000, (1, 1)).await;
+    assert!(publishing.in_a_row <= 3, "{publishing:?}");
+    assert!(delivering.in_a_row <= 4, "{delivering:?}");
     assert!(stood.bundle.stop().await.success());
 }
