@@ -198,7 +198,7 @@ mod tests {
                 assert!(fault.starts_with(&format!("a file whose certificate {number} cannot be read: ")), "{fault}");
             }
         }
-        assert_eq!(of(&pem("no base64!").replace("CERTIFICATE", "PUBLIC KEY")).is_err(), true);
+        assert!(of(&pem("no base64!").replace("CERTIFICATE", "PUBLIC KEY")).is_err());
         assert_eq!(of(ROOTS), Ok(Authorities::default()));
     }
 }
