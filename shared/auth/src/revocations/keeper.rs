@@ -11,7 +11,7 @@ use super::{
     snapshot::Snapshot,
     snapshot_items,
 };
-use base::{Random, SharedClock, logging};
+use base::{Random, SharedClock, Time, logging};
 use storage::TableError;
 
 /// How far ahead the keeper's clock may be. A snapshot counts as made so long before its reading, so that it neither hides
@@ -60,15 +60,24 @@ impl<S: RevocationSource> SnapshotKeeper<S> {
 
     /// The list by now, if it is time to read it and much has changed.
     async fn changed(&self, known: &mut Known) -> Result<Option<Snapshot>, TableError> {
-        let now = self.clock.now() - CLOCK_AHEAD;
-        let last = known.last_read();
-        if last.is_some_and(|read| now.since(read) < PAUSE) {
+        let now = self.surely_past();
+        if known.last_read().is_some_and(|read| now.since(read) < PAUSE) {
             return Ok(None);
         }
-        self.source.made_since(last.map(|read| read - OVERLAP), now, |page| known.add_page(&page, now)).await?;
-        known.completed(now);
+        self.read(known, now).await?;
         let much = known.changes() >= FEW.max(known.len() / PART);
         Ok(much.then(|| known.snapshot(now)))
+    }
+
+    fn surely_past(&self) -> Time {
+        self.clock.now() - CLOCK_AHEAD
+    }
+
+    async fn read(&self, known: &mut Known, now: Time) -> Result<(), TableError> {
+        let from = known.last_read().map(|read| read - OVERLAP);
+        self.source.made_since(from, now, |page| known.add_page(&page, now)).await?;
+        known.completed(now);
+        Ok(())
     }
 }
 

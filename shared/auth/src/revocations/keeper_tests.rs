@@ -81,6 +81,13 @@ async fn changed(keeper: &SnapshotKeeper<Arc<List>>) -> Option<Snapshot> {
     keeper.changed(&mut *keeper.known.lock().await).await.expect("read")
 }
 
+/// A snapshot of the list by now, however little has changed.
+async fn snapshot_by(keeper: &SnapshotKeeper<Arc<List>>) -> Snapshot {
+    let (mut known, now) = (keeper.known.lock().await, keeper.surely_past());
+    keeper.read(&mut known, now).await.expect("read");
+    known.snapshot(now)
+}
+
 fn tokens(list: &Arc<List>, numbers: std::ops::Range<usize>, made: Time, until: Time) {
     for number in numbers {
         list.add(made, Revocation::new(Kind::Token, &number.to_string(), made, until));
@@ -162,10 +169,8 @@ proptest! {
             let read = after(OFF + read);
             let clock = FixedClock::at(read + Duration::from_secs(*off) - Duration::from_secs(OFF));
             *list.real.lock().expect("no panic") = Some(read);
-            if let Some(snapshot) = runtime.block_on(changed(&keeper(&list, &clock))) {
-                let written = read + Duration::from_secs(*delay);
-                list.snapshots.lock().expect("no panic").push((written, snapshot));
-            }
+            let snapshot = runtime.block_on(snapshot_by(&keeper(&list, &clock)));
+            list.snapshots.lock().expect("no panic").push((read + Duration::from_secs(*delay), snapshot));
         }
         let now = after(OFF + start);
         *list.real.lock().expect("no panic") = Some(now);
