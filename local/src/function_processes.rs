@@ -1,10 +1,11 @@
 //! The functions' processes: the same binaries as on AWS, each attached to the Runtime API by its own address.
 //!
-//! As on Lambda, the first invocation of a function starts its process. Where Lambda starts one process per concurrent
+//! As on Lambda, the first invocation of a function starts its process, and a process that has nothing to do for some minutes
+//! is ended. Where Lambda starts one process per concurrent
 //! invocation, one process here takes several at a time (the runtime's own mode for Lambda Managed Instances): a few processes
 //! instead of hundreds.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use template::Function;
 
@@ -34,13 +35,15 @@ pub fn concurrency(function: &Function) -> usize {
     }
 }
 
-/// A function's process, which has the variables that SAM would give it as well, and runs from when it is wanted.
+/// A function's process, which has the variables that SAM would give it as well. It runs from when it is wanted until it was
+/// idle for so long.
 pub fn process(
     group: &Arc<ProcessGroup>,
     binaries: &Path,
     function: &Function,
     environment: Environment,
     runtime_api: &RuntimeApi,
+    idle_limit: Duration,
 ) -> Supervised {
     let variables = [
         ("AWS_LAMBDA_FUNCTION_NAME", function.name.clone()),
@@ -51,7 +54,7 @@ pub fn process(
         ("AWS_LAMBDA_MAX_CONCURRENCY", concurrency(function).to_string()),
     ];
     let (runtime_api, name) = (runtime_api.clone(), function.name.clone());
-    group.keep_running(&function.name, binaries.join(&function.name), move |command| {
+    group.keep_running(&function.name, binaries.join(&function.name), idle_limit, move |command| {
         let attachment = runtime_api.attach(&name);
         command.envs(&environment);
         command.envs(variables.iter().map(|(name, value)| (name, value)));

@@ -112,7 +112,7 @@ impl Invoker {
 
     async fn run(&self, function: &str, event: Bytes, trace: Option<String>) -> Result<Bytes, InvokeError> {
         let worker = self.functions.get(function).ok_or_else(|| InvokeError::Unknown(function.to_owned()))?;
-        worker.process.want();
+        let _use = worker.process.want();
         let deadline = self.clock.now() + worker.time_limit;
         let invoked = self.runtime_api.invoke(function, event, trace, deadline);
         match time::timeout(worker.time_limit, invoked).await {

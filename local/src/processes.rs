@@ -1,4 +1,5 @@
-//! Child processes: started in one process group, restarted when they die, and never left behind.
+//! Child processes: started in one process group when they are wanted, restarted when they die, ended when they are idle, and
+//! never left behind.
 //!
 //! The group's leader is a guard, a shell that waits for the end of a pipe from this process and then kills the whole group.
 //! The kernel closes the pipe however this process ends, so that even SIGKILL leaves nothing running. A group of its own also
@@ -14,6 +15,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use tokio::{
     process::{Child, ChildStdin, Command},
     sync::{Mutex, Notify, watch},
@@ -26,6 +31,8 @@ const GUARD: &str = r#"trap "" INT TERM HUP; read -r _; kill -KILL 0"#;
 /// for a process that lived longer than the longest.
 const FIRST_RESTART: Duration = Duration::from_millis(50);
 const LAST_RESTART: Duration = Duration::from_secs(5);
+/// How long an idle process may take to end before it is killed.
+const LAST_WORK: Duration = Duration::from_secs(2);
 
 pub struct ProcessGroup {
     guard: Mutex<(Child, Option<ChildStdin>)>,
@@ -34,24 +41,79 @@ pub struct ProcessGroup {
     ending: watch::Sender<bool>,
 }
 
-/// A child that is started when it is wanted, and again whenever it dies.
+/// A child that is started when it is wanted, again whenever it dies, and ended when nothing has wanted it for a while.
 #[derive(Clone)]
 pub struct Supervised {
     /// How often the process has died. With each death, its work is lost.
     pub deaths: watch::Receiver<u64>,
-    wanted: watch::Sender<bool>,
+    demand: watch::Sender<Demand>,
     restart: Arc<Notify>,
 }
 
+/// What there is to do for a process.
+#[derive(Debug)]
+struct Demand {
+    uses: usize,
+    /// When the last use ended, or the process began.
+    idle_since: Instant,
+    /// Whether there is a process. Only without one does a use wake up what starts it.
+    runs: bool,
+}
+
+/// A use of a process: until it is dropped, the process is kept running.
+pub struct Use(watch::Sender<Demand>);
+
+/// The place of a process where its work comes from.
+pub trait Workplace: Send + 'static {
+    /// Leaves the place if nothing is in the process's hands; whether it does. What comes later waits for the next process.
+    fn leave(&self) -> bool;
+}
+
+/// Why a process is no longer there.
+enum End {
+    /// It died or could not start, and how.
+    Died(String),
+    /// It had nothing to do.
+    Idle,
+}
+
 impl Supervised {
-    /// Starts the process, if it was not wanted before.
-    pub fn want(&self) {
-        self.wanted.send_if_modified(|wanted| !std::mem::replace(wanted, true));
+    /// Wants the process for as long as the use is kept, and starts it if there is none.
+    pub fn want(&self) -> Use {
+        self.demand.send_if_modified(|demand| {
+            demand.uses += 1;
+            !demand.runs
+        });
+        Use(self.demand.clone())
     }
 
     /// Kills the process, so that a fresh one takes its place.
     pub fn restart(&self) {
         self.restart.notify_one();
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        self.0.send_if_modified(|demand| {
+            demand.uses -= 1;
+            demand.idle_since = Instant::now();
+            false
+        });
+    }
+}
+
+/// Waits until there was nothing to do for so long.
+async fn idle(demand: &watch::Sender<Demand>, limit: Duration) {
+    loop {
+        let left = {
+            let demand = demand.borrow();
+            if demand.uses > 0 { limit } else { limit.saturating_sub(demand.idle_since.elapsed()) }
+        };
+        if left.is_zero() {
+            return;
+        }
+        time::sleep(left).await;
     }
 }
 
@@ -84,32 +146,41 @@ impl ProcessGroup {
         Ok(command)
     }
 
-    /// Keeps `program` running from when it is first wanted. `prepare` gives it arguments and environment at every start; the
-    /// value that it returns is dropped as soon as that process has ended.
-    pub fn keep_running<T: Send + 'static>(
+    /// Keeps `program` running from when it is wanted until nothing has wanted it for `idle_limit`. `prepare` gives it arguments
+    /// and environment at every start; the workplace that it returns is dropped as soon as that process has ended.
+    pub fn keep_running<W: Workplace>(
         self: &Arc<Self>,
         name: &str,
         program: impl AsRef<OsStr>,
-        prepare: impl Fn(&mut Command) -> T + Send + Sync + 'static,
+        idle_limit: Duration,
+        prepare: impl Fn(&mut Command) -> W + Send + Sync + 'static,
     ) -> Supervised {
         let (count, deaths) = watch::channel(0);
-        let supervised = Supervised { deaths, wanted: watch::Sender::new(false), restart: Arc::new(Notify::new()) };
-        let (group, restart) = (Arc::clone(self), Arc::clone(&supervised.restart));
-        let mut wanted = supervised.wanted.subscribe();
+        let demand = watch::Sender::new(Demand { uses: 0, idle_since: Instant::now(), runs: false });
+        let supervised = Supervised { deaths, demand, restart: Arc::new(Notify::new()) };
+        let (group, restart, demand) = (Arc::clone(self), Arc::clone(&supervised.restart), supervised.demand.clone());
         let (name, program) = (name.to_owned(), program.as_ref().to_owned());
         tokio::spawn(async move {
-            let mut ending = group.ending.subscribe();
+            let (mut ending, mut wanted) = (group.ending.subscribe(), demand.subscribe());
             let mut wait = FIRST_RESTART;
             tokio::select! {
-                wanted = wanted.wait_for(|wanted| *wanted) => if wanted.is_err() { return },
+                _ = wanted.wait_for(|demand| demand.uses > 0) => {}
                 _ = ending.changed() => return,
             }
             loop {
                 let started = Instant::now();
-                let ended = group.run_once(&name, &program, &prepare, &restart).await;
+                let ended = group.run_once(&name, &program, &prepare, &restart, (&demand, idle_limit)).await;
                 if *ending.borrow() {
                     return;
                 }
+                let End::Died(ended) = ended else {
+                    wait = FIRST_RESTART;
+                    // What came while the process was being ended is there already.
+                    tokio::select! {
+                        _ = wanted.wait_for(|demand| demand.uses > 0) => continue,
+                        _ = ending.changed() => return,
+                    }
+                };
                 count.send_modify(|deaths| *deaths += 1);
                 if started.elapsed() > LAST_RESTART {
                     wait = FIRST_RESTART;
@@ -125,29 +196,48 @@ impl ProcessGroup {
         supervised
     }
 
-    async fn run_once<T: Send>(
+    async fn run_once<W: Workplace>(
         &self,
         name: &str,
         program: &OsStr,
-        prepare: &(impl Fn(&mut Command) -> T + Send + Sync),
+        prepare: &(impl Fn(&mut Command) -> W + Send + Sync),
         restart: &Notify,
-    ) -> String {
+        (demand, idle_limit): (&watch::Sender<Demand>, Duration),
+    ) -> End {
+        let runs = |runs| {
+            demand.send_if_modified(|demand| {
+                (demand.runs, demand.idle_since) = (runs, Instant::now());
+                false
+            })
+        };
         let spawned = self.command(name, program).and_then(|mut command| {
-            let held = prepare(&mut command);
-            Ok((command.spawn()?, held))
+            let workplace = prepare(&mut command);
+            Ok((command.spawn()?, workplace))
         });
-        let (mut child, _held) = match spawned {
+        let (mut child, workplace) = match spawned {
             Ok(spawned) => spawned,
-            Err(error) => return error.to_string(),
+            Err(error) => return End::Died(error.to_string()),
         };
-        let status = tokio::select! {
-            status = child.wait() => status,
-            () = restart.notified() => match child.kill().await {
-                Ok(()) => return "killed after a time-out".to_owned(),
-                Err(error) => Err(error),
-            },
+        runs(true);
+        let status = loop {
+            tokio::select! {
+                status = child.wait() => break status,
+                () = restart.notified() => match child.kill().await {
+                    Ok(()) => return End::Died("killed after a time-out".to_owned()),
+                    Err(error) => break Err(error),
+                },
+                () = idle(demand, idle_limit) => {
+                    // From here on, a use wakes up the one that waits for it.
+                    runs(false);
+                    if workplace.leave() {
+                        end_idle(&mut child).await;
+                        return End::Idle;
+                    }
+                    runs(true);
+                }
+            }
         };
-        status.map_or_else(|error| error.to_string(), |status| status.to_string())
+        End::Died(status.map_or_else(|error| error.to_string(), |status| status.to_string()))
     }
 
     /// Ends every process of the group, and returns when the guard is gone, too.
@@ -159,6 +249,18 @@ impl ProcessGroup {
     }
 }
 
+/// Asks a process to end, and kills it if it does not.
+async fn end_idle(child: &mut Child) {
+    if let Some(id) = child.id().and_then(|id| id.try_into().ok()) {
+        // It may just have ended by itself.
+        let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
+    }
+    if time::timeout(LAST_WORK, child.wait()).await.is_err() {
+        // It has nothing in its hands, and the guard kills it at the latest.
+        let _ = child.kill().await;
+    }
+}
+
 /// The variables of this process's environment that a program may need: where tools and temporary files are, and which
 /// authorities to trust.
 #[expect(clippy::disallowed_methods, reason = "handed on to other programs, never read for a decision of ours")]
@@ -166,4 +268,95 @@ fn inherited() -> impl Iterator<Item = (String, std::ffi::OsString)> {
     ["PATH", "HOME", "TMPDIR", "LANG", "CARGO_HOME", "RUSTUP_HOME", "RUST_BACKTRACE", "SSL_CERT_FILE", "SSL_CERT_DIR"]
         .into_iter()
         .filter_map(|name| Some((name.to_owned(), std::env::var_os(name)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// A workplace that can be left or not, and counts how many processes are at it.
+    struct Desk {
+        present: Arc<AtomicUsize>,
+        busy: Arc<AtomicUsize>,
+    }
+
+    impl Workplace for Desk {
+        fn leave(&self) -> bool {
+            self.busy.load(Ordering::SeqCst) == 0
+        }
+    }
+
+    impl Drop for Desk {
+        fn drop(&mut self) {
+            self.present.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    struct Stand {
+        process: Supervised,
+        starts: Arc<AtomicUsize>,
+        present: Arc<AtomicUsize>,
+        busy: Arc<AtomicUsize>,
+        _group: Arc<ProcessGroup>,
+        _logs: tempfile::TempDir,
+    }
+
+    const IDLE: Duration = Duration::from_millis(20);
+
+    /// A program that ends when it is asked to, or one that does not.
+    fn stand(script: &'static str) -> Stand {
+        let logs = tempfile::tempdir().expect("a temporary folder");
+        let group = ProcessGroup::start(logs.path().to_owned()).expect("a shell starts");
+        let [starts, present, busy]: [Arc<AtomicUsize>; 3] = Default::default();
+        let counters = (Arc::clone(&starts), Arc::clone(&present), Arc::clone(&busy));
+        let process = group.keep_running("test", "sh", IDLE, move |command| {
+            command.args(["-c", script]);
+            let (starts, present, busy) = &counters;
+            starts.fetch_add(1, Ordering::SeqCst);
+            present.fetch_add(1, Ordering::SeqCst);
+            Desk { present: Arc::clone(present), busy: Arc::clone(busy) }
+        });
+        Stand { process, starts, present, busy, _group: group, _logs: logs }
+    }
+
+    async fn until(count: &AtomicUsize, wanted: usize) {
+        let reached = async {
+            while count.load(Ordering::SeqCst) != wanted {
+                tokio::task::yield_now().await;
+            }
+        };
+        time::timeout(Duration::from_secs(10), reached).await.expect("soon");
+    }
+
+    #[tokio::test]
+    async fn a_process_that_nothing_uses_is_ended_and_the_next_use_starts_it_again() {
+        for script in ["exec sleep 60", "trap '' TERM; while :; do sleep 0.1; done"] {
+            let stand = stand(script);
+            for round in 1..=2 {
+                let used = stand.process.want();
+                until(&stand.starts, round).await;
+                drop(used);
+                until(&stand.present, 0).await;
+            }
+            assert_eq!(*stand.process.deaths.borrow(), 0, "to be ended is not to die");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_process_that_is_used_or_has_work_in_its_hands_is_not_ended() {
+        let stand = stand("exec sleep 60");
+        let used = stand.process.want();
+        until(&stand.present, 1).await;
+        time::sleep(IDLE * 5).await;
+        assert_eq!(stand.present.load(Ordering::SeqCst), 1, "it is used");
+        stand.busy.store(1, Ordering::SeqCst);
+        drop(used);
+        time::sleep(IDLE * 5).await;
+        assert_eq!(stand.present.load(Ordering::SeqCst), 1, "it has work in its hands");
+        stand.busy.store(0, Ordering::SeqCst);
+        until(&stand.present, 0).await;
+        assert_eq!(stand.starts.load(Ordering::SeqCst), 1);
+    }
 }

@@ -32,6 +32,7 @@ use crate::{
     aws::{ACCOUNT, REGION},
     callers,
     ports::Port,
+    processes::Workplace,
 };
 
 /// Lambda's limit on an answer.
@@ -100,6 +101,12 @@ impl RuntimeApi {
 
     fn function(&self, name: &str) -> Option<Arc<Invocations>> {
         self.functions.get(name).map(Arc::clone)
+    }
+}
+
+impl Workplace for Attachment {
+    fn leave(&self) -> bool {
+        self.invocations.leave(self.process)
     }
 }
 
@@ -297,6 +304,28 @@ mod tests {
         }
         drop(process);
         assert!(matches!(asked.await.expect("no panic"), Err(Failure::Died)));
+    }
+
+    #[tokio::test]
+    async fn a_process_that_leaves_takes_nothing_more_and_what_comes_waits_for_the_next() {
+        let api = api().await;
+        let process = api.attach("hello");
+        let asked = invoke(&api, "[8]");
+        let id = take(&process, "[8]").await;
+        assert!(!process.leave(), "it has an invocation in its hands");
+        complete(&process, &format!("invocation/{id}/response"), "ok", "202 Accepted").await;
+        assert!(asked.await.expect("no panic").is_ok());
+        // A poll waits at the moment at which it leaves.
+        let mut poll = send(&process, "GET", "invocation/next", "").await;
+        tokio::task::yield_now().await;
+        assert!(process.leave());
+        let asked = invoke(&api, "[9]");
+        drop(process); // as when it has ended
+        let successor = api.attach("hello");
+        read_until(&mut poll, "410 Gone").await;
+        let id = take(&successor, "[9]").await;
+        complete(&successor, &format!("invocation/{id}/response"), "ok", "202 Accepted").await;
+        assert!(asked.await.expect("no panic").is_ok());
     }
 
     #[tokio::test]

@@ -51,6 +51,8 @@ pub struct Settings {
     /// `SWEEP_INTERVAL`, in place of all schedules that come every minute: with a minute, as on AWS, trying out retries would be
     /// tedious.
     pub sweep_interval: Duration,
+    /// `FUNCTION_IDLE`: how long a function has nothing to do before its process is ended.
+    pub function_idle: Duration,
     /// `GEO_IP_STORE`: where geo-IP databases are published, if not in the folder for data.
     pub geo_ip_store: Option<StoreAddress>,
     /// `AWS_ENDPOINT_URL_S3`: where the bucket is, if they are published in one.
@@ -64,10 +66,10 @@ pub const SELDOM: Duration = Duration::from_secs(5 * 60);
 /// A setting is malformed.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    #[error("the variable SWEEP_INTERVAL is `{0}`, which is {1}")]
-    SweepInterval(String, WaitError),
-    #[error("the variable SWEEP_INTERVAL is `{0}`: one sweep would follow the other without a pause")]
-    NoPause(String),
+    #[error("the variable {0} is `{1}`, which is {2}")]
+    Wait(&'static str, String, WaitError),
+    #[error("the variable SWEEP_INTERVAL is `0s`: one sweep would follow the other without a pause")]
+    NoPause,
     #[error("the variable GEO_IP_STORE cannot be read")]
     GeoIpStore(#[source] StoreAddressError),
     #[error(
@@ -88,12 +90,14 @@ impl Settings {
                 parameters.insert(setting.parameter.to_owned(), value);
             }
         }
-        let interval = variable("SWEEP_INTERVAL").unwrap_or_else(|| "1s".to_owned());
-        let sweep_interval = match interval.parse::<Wait>() {
-            Ok(Wait(Duration::ZERO)) => return Err(SettingsError::NoPause(interval)),
-            Ok(Wait(every)) => every,
-            Err(error) => return Err(SettingsError::SweepInterval(interval, error)),
+        let wait = |name: &'static str, default: &str| {
+            let value = variable(name).unwrap_or_else(|| default.to_owned());
+            value.parse::<Wait>().map(|wait| wait.0).map_err(|error| SettingsError::Wait(name, value, error))
         };
+        let (sweep_interval, function_idle) = (wait("SWEEP_INTERVAL", "1s")?, wait("FUNCTION_IDLE", "2m")?);
+        if sweep_interval.is_zero() {
+            return Err(SettingsError::NoPause);
+        }
         let geo_ip_store = variable("GEO_IP_STORE").filter(|store| !store.is_empty());
         let geo_ip_store = geo_ip_store.map(|store| store.parse()).transpose().map_err(SettingsError::GeoIpStore)?;
         let s3 = match &geo_ip_store {
@@ -103,7 +107,7 @@ impl Settings {
             }
             _ => None,
         };
-        Ok(Self { parameters, sweep_interval, geo_ip_store, s3 })
+        Ok(Self { parameters, sweep_interval, function_idle, geo_ip_store, s3 })
     }
 }
 
@@ -174,9 +178,9 @@ mod tests {
     #[test]
     fn a_malformed_interval_or_store_is_refused() {
         assert!(Settings::read(&template(), |name| (name == "GEO_IP_STORE").then(|| "here".to_owned())).is_err());
-        for interval in ["soon", "0s"] {
-            let read = Settings::read(&template(), |name| (name == "SWEEP_INTERVAL").then(|| interval.to_owned()));
-            assert!(read.is_err_and(|error| error.to_string().contains(interval)), "{interval}");
+        for (name, value) in [("SWEEP_INTERVAL", "soon"), ("SWEEP_INTERVAL", "0s"), ("FUNCTION_IDLE", "soon")] {
+            let read = Settings::read(&template(), |asked| (asked == name).then(|| value.to_owned()));
+            assert!(read.is_err_and(|error| error.to_string().contains(name)), "{name}={value}");
         }
     }
 

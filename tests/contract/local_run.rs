@@ -1,8 +1,11 @@
 //! `make run` as a program: what it refuses, what its settings do, and how it ends.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use crate::harness::{Settings, Suite, free_port, refused_start, tests, until_gone};
+use futures::future::join_all;
+use tokio::time::sleep;
+
+use crate::harness::{Entity, Settings, Suite, free_port, refused_start, tests, until_gone};
 use nix::sys::signal::Signal;
 
 tests![
@@ -15,6 +18,7 @@ tests![
     a_payment_provider_that_is_described_badly_is_told,
     secrets_and_data_are_private,
     clients_are_told_what_they_need,
+    a_function_that_is_idle_is_ended_and_no_request_is_lost_by_it,
 ];
 
 /// A folder for data that nobody uses, as long as it is kept.
@@ -168,4 +172,22 @@ async fn clients_are_told_what_they_need(suite: Arc<Suite>) {
         assert!(env[id].starts_with("app") && env[id].len() == 25 && alphanumeric(&env[id]), "{id}={}", env[id]);
         assert!(env[secret].len() == 43 && alphanumeric(&env[secret]), "{secret} is not 43 letters and digits");
     }
+}
+
+/// Requests come from well before to well after the moment at which the function is ended.
+async fn a_function_that_is_idle_is_ended_and_no_request_is_lost_by_it(suite: Arc<Suite>) {
+    const IDLE: u64 = 50;
+    let settings = Settings::default().with("FUNCTION_IDLE", format!("{IDLE}ms"));
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    let entity = Entity::new(&api, "idle".to_owned()).await;
+    let mut processes = BTreeSet::new();
+    for pause in (IDLE - 10..=IDLE + 20).chain(IDLE - 5..=IDLE + 5) {
+        join_all((0..4).map(async |_| drop(entity.get("/webhook/event/list").expect(200).await))).await;
+        processes
+            .extend(bundle.processes().iter().filter(|process| process.is("list-events")).map(|process| process.id));
+        sleep(Duration::from_millis(pause)).await;
+    }
+    assert!(processes.len() > 1, "it was ended: {processes:?}");
+    let said = bundle.output();
+    assert!(!said.contains("list-events ended"), "to be ended is not to die: {said}");
 }

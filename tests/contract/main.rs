@@ -74,6 +74,7 @@ mod recover;
 mod resend;
 mod retries;
 mod revocation;
+mod revocation_snapshot;
 mod revocations_measured;
 mod rights;
 mod routes;
@@ -106,6 +107,7 @@ fn main() -> ExitCode {
     let modules: &[&[Test]] = &[
         payments_refresh::TESTS,
         revocation::TESTS,
+        revocation_snapshot::TESTS,
         geo_ip_providers::TESTS,
         geo_ip_crash::TESTS,
         geo_ip_bucket::TESTS,

@@ -34,6 +34,8 @@ struct State {
     waiting: VecDeque<Invocation>,
     /// Polls of the present process. The last one is served first, so that the same connections stay busy.
     polls: Vec<oneshot::Sender<Offer>>,
+    /// Polls of a process that is to end, which are not answered before the next begins: an answer would be an error in its log.
+    left: Vec<oneshot::Sender<Offer>>,
     in_hand: HashMap<String, oneshot::Sender<InvocationOutcome>>,
 }
 
@@ -94,6 +96,7 @@ impl Invocations {
         let mut state = self.state();
         state.process += 1;
         state.started = false;
+        state.left.clear();
         state.process
     }
 
@@ -114,6 +117,18 @@ impl Invocations {
     /// Takes an invocation out of the process's hand, to be answered.
     pub fn finish(&self, id: &str) -> Option<oneshot::Sender<InvocationOutcome>> {
         self.state().in_hand.remove(id)
+    }
+
+    /// Lets a process go that has no invocation in its hand and for which none waits; whether it does. It gets none any more,
+    /// not even one that is offered to it at this moment.
+    pub fn leave(&self, process: u64) -> bool {
+        let mut state = self.state();
+        let idle = state.in_hand.is_empty() && state.waiting.is_empty();
+        if idle && process == state.process {
+            state.process += 1;
+            state.left = std::mem::take(&mut state.polls);
+        }
+        idle
     }
 
     /// Ends a process, and fails the invocations that it had in hand.

@@ -5,6 +5,7 @@ pub mod jws;
 pub mod keys;
 pub mod public_key;
 pub mod refusal;
+mod remembered;
 pub mod revocations;
 pub mod scope;
 pub mod signing;

@@ -5,7 +5,10 @@ use super::{
     revocations::Revocations,
     token::{Audience, Claims, Presented, TokenFault},
 };
-use crate::refusal;
+use crate::{
+    refusal,
+    remembered::{self, Remembered},
+};
 use base::SharedClock;
 use problem::Problem;
 use storage::TableError;
@@ -16,6 +19,7 @@ pub struct Verifier {
     revocations: Revocations,
     audience: Audience,
     clock: SharedClock,
+    remembered: Remembered,
 }
 
 /// Why a token was not verified.
@@ -32,13 +36,15 @@ pub enum Unverified {
 impl Verifier {
     /// Verifies tokens for this audience, with these keys and this list of revocations.
     pub fn new(keys: KeyCache, revocations: Revocations, audience: Audience, clock: SharedClock) -> Self {
-        Self { keys, revocations, audience, clock }
+        Self { keys, revocations, audience, clock, remembered: Remembered::default() }
     }
 
-    /// Reads keys and revocations before the first request, in the time that one of them takes. A
-    /// failure is logged, and tried again by the first request.
+    /// Reads keys and revocations before the first request. A failure is logged, and tried again by
+    /// the first request.
     pub async fn warm_up(&self) {
-        tokio::join!(self.keys.warm_up(), self.revocations.warm_up());
+        // One after the other: a second connection costs more than the round trip that it would save.
+        self.keys.warm_up().await;
+        self.revocations.warm_up().await;
     }
 
     /// The claims of a good token. A revocation counts within a minute.
@@ -75,9 +81,18 @@ impl Verifier {
     }
 
     async fn validate(&self, token: &str) -> Result<Claims, Unverified> {
+        let hash = remembered::hash(token);
+        if let Some(found) = self.remembered.get(&hash) {
+            let keys = self.keys.for_key(found.kid()).await?;
+            if let Some(claims) = found.still_good(&keys, self.clock.now()) {
+                return Ok(claims);
+            }
+        }
         let token = Presented::parse(token)?;
         let keys = self.keys.for_key(token.kid()).await?;
-        Ok(token.validate(&keys, &self.audience, self.clock.now())?)
+        let claims = token.validate(&keys, &self.audience, self.clock.now())?;
+        self.remembered.keep(hash, &keys, &claims);
+        Ok(claims)
     }
 }
 

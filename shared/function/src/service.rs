@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use crate::settings::Settings;
 use auth::{
     keys::{KeyCache, PublishedKeys},
-    revocations::{RevocationList, Revocations},
+    revocations::{RevocationList, Revocations, SnapshotKeeper},
     token::Audience,
     verifier::Verifier,
 };
@@ -62,10 +62,10 @@ impl Service {
         let table = Table::new(aws.dynamodb(), &settings.table_name);
         let clock: SharedClock = Arc::new(SystemClock);
         let keys = KeyCache::new(PublishedKeys::new(table.clone()), clock.clone());
-        let revocations = Revocations::new(RevocationList::new(table.clone()), clock.clone());
+        let random: SharedRandom = Arc::new(SystemRandom);
+        let revocations = Revocations::new(RevocationList::new(table.clone()), clock.clone(), &*random);
         let audience = Audience { issuer: settings.auth_url.clone(), audience: settings.base_url.clone() };
         let tokens = Arc::new(Verifier::new(keys, revocations, audience, clock.clone()));
-        let random = Arc::new(SystemRandom);
         Ok((Self { settings, clock, random, aws, table, tokens }, own))
     }
 
@@ -102,5 +102,10 @@ impl Service {
     /// The verifier of tokens.
     pub fn tokens(&self) -> Arc<Verifier> {
         self.tokens.clone()
+    }
+
+    /// What keeps the snapshot of the revocations.
+    pub fn snapshot_keeper(&self) -> SnapshotKeeper {
+        SnapshotKeeper::new(RevocationList::new(self.table()), self.clock(), &*self.random)
     }
 }

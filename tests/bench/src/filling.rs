@@ -60,6 +60,24 @@ impl<'a> Filling<'a> {
         .await
     }
 
+    /// Removes the snapshot of the revocations.
+    pub async fn remove_snapshot(&mut self) -> TaskResult<()> {
+        let request = json!({ "TableName": self.stand.var("TABLE_NAME"), "Key": snapshot() });
+        call(&self.emulator, &mut self.table, "DynamoDB_20120810.DeleteItem", &request).await.map(drop)
+    }
+
+    /// Waits until there is one.
+    pub async fn until_snapshot(&mut self) -> TaskResult<()> {
+        let request = json!({ "TableName": self.stand.var("TABLE_NAME"), "Key": snapshot() });
+        loop {
+            let found = call(&self.emulator, &mut self.table, "DynamoDB_20120810.GetItem", &request).await?;
+            if found["Item"].is_object() {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
     async fn put(&mut self, count: usize, item: impl Fn(usize) -> Value) -> TaskResult<()> {
         let numbers: Vec<usize> = (0..count).collect();
         for numbers in numbers.chunks(WRITTEN_AT_ONCE) {
@@ -70,6 +88,10 @@ impl<'a> Filling<'a> {
         }
         Ok(())
     }
+}
+
+fn snapshot() -> Value {
+    json!({ "pk": { "S": "REVOKED#SNAPSHOT" }, "sk": { "S": "LAST" } })
 }
 
 fn head(entity: &str, number: usize, began: Time) -> Value {

@@ -10,6 +10,7 @@ use std::{
 use serde_json::json;
 
 use crate::{
+    counting_proxy::CountingProxy,
     endpoint::Endpoint,
     filling::Filling,
     function::Subject,
@@ -54,11 +55,13 @@ pub struct Growth {
     /// How many more of it the slope is about.
     pub step: usize,
     pub times: Vec<(usize, Times)>,
+    /// Calls of the table and read units, where they were counted.
+    pub reads: Vec<(u64, f64)>,
 }
 
 impl Growth {
     fn new(what: impl Into<String>, of: &'static str, step: usize) -> Self {
-        Self { what: what.into(), of, step, times: Vec::new() }
+        Self { what: what.into(), of, step, times: Vec::new(), reads: Vec::new() }
     }
 
     /// By how many seconds the median becomes longer with so many more.
@@ -199,17 +202,36 @@ async fn of_applications(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec
     Ok(vec![growth])
 }
 
-/// The start of a function that verifies tokens, with more and more revocations that count.
+/// The start of a function that verifies tokens, with more and more revocations that count, and what it reads.
 async fn of_revocations(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
-    let subject = Subject::list_events(stand);
-    let mut growth = Growth::new("start of `list-events` to its first answer", "revocations", THOUSAND);
+    let (subject, proxy) = (Subject::list_events(stand), CountingProxy::start().await?);
+    proxy.forward_to(stand.var("DYNAMODB_ENDPOINT"));
+    let growth =
+        |how| Growth::new(format!("start of `list-events` to its first answer, {how}"), "revocations", THOUSAND);
+    let mut all = [growth("without a snapshot"), growth("with a snapshot")];
     for revocations in REVOCATIONS {
         filling.revocations(revocations).await.map_err(in_words)?;
-        let start = timed(STARTS, async || {
-            let (mut api, _process) = subject.spawn(stand, &[]).await?;
-            subject.invoke(&mut api).await.map(drop)
-        });
-        growth.times.push((revocations, start.await?));
+        for (growth, with_snapshot) in all.iter_mut().zip([false, true]) {
+            filling.remove_snapshot().await.map_err(in_words)?;
+            if with_snapshot && revocations > 0 {
+                // The sweep that runs has read the list before, and does not again for some minutes.
+                stand.kill("sweep-deliveries").await?;
+                filling.until_snapshot().await.map_err(in_words)?;
+            }
+            let start = timed(STARTS, async || {
+                let (mut api, _process) = subject.spawn(stand, &[]).await?;
+                subject.invoke(&mut api).await.map(drop)
+            });
+            growth.times.push((revocations, start.await?));
+            let (mut api, _process) = subject.spawn(stand, &[("AWS_ENDPOINT_URL_DYNAMODB", &proxy.address)]).await?;
+            subject.invoke(&mut api).await?;
+            growth.reads.push(
+                proxy
+                    .take()
+                    .into_values()
+                    .fold((0, 0.0), |(calls, units), count| (calls + count.requests, units + count.reads)),
+            );
+        }
     }
-    Ok(vec![growth])
+    Ok(all.into())
 }

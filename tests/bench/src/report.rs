@@ -195,6 +195,11 @@ pub fn growth(all: &[Growth]) {
         let slope = growth.slope() * 1e3;
         println!("| {} | {} | {} | {slope:+.2} ms{step} |", growth.what, growth.of, cells.join(" | "));
     }
+    for growth in all.iter().filter(|growth| !growth.reads.is_empty()) {
+        let read = growth.times.iter().zip(&growth.reads);
+        let read = read.map(|((count, _), (calls, units))| format!("{count}: {calls} calls, {units} read units"));
+        println!("\n{}: {}", growth.what, read.collect::<Vec<_>>().join("; "));
+    }
 }
 
 /// How many and how soon.

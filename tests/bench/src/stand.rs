@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use crate::{counting_proxy::CountingProxy, load::Target};
+use crate::{counting_proxy::CountingProxy, load::Target, process::children};
 
 pub struct Stand {
     env: HashMap<String, String>,
@@ -63,7 +63,8 @@ impl Stand {
             proxy.forward_to(&format!("http://127.0.0.1:{port}"));
             command.args(["--table-port", &port.to_string(), "--functions-table", &proxy.address]);
         }
-        command.envs(setup.variables.iter().copied());
+        // Functions whose processor time is counted stay.
+        command.env("FUNCTION_IDLE", "24h").envs(setup.variables.iter().copied());
         let mut process = command.stdin(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn()?;
         let file = data.join("service.env");
         while !file.exists() {
@@ -79,6 +80,14 @@ impl Stand {
         stand.token = stand.token_of("CLIENT").await?;
         stand.platform_token = stand.token_of("PLATFORM_CLIENT").await?;
         Ok(stand)
+    }
+
+    /// Ends the process of a function, for which the run starts another.
+    pub async fn kill(&self, function: &str) -> Result<(), Box<dyn Error>> {
+        for (process, _) in children(self.bundle)?.into_iter().filter(|(_, program)| program == function) {
+            Command::new("kill").args(["-KILL", &process.to_string()]).status().await?;
+        }
+        Ok(())
     }
 
     /// A new token of the demo application.

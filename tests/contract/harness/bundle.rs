@@ -30,9 +30,9 @@ use super::{LONG, Process, Secrets, descendants, group_members, rights, until};
 pub struct Settings(BTreeMap<&'static str, String>);
 
 impl Default for Settings {
-    /// Three attempts within seconds.
+    /// Three attempts within seconds; and processes that stay, since tests look for them.
     fn default() -> Self {
-        let settings = [("RETRY_SCHEDULE", "0s,1s,1s"), ("SWEEP_INTERVAL", "500ms")];
+        let settings = [("RETRY_SCHEDULE", "0s,1s,1s"), ("SWEEP_INTERVAL", "500ms"), ("FUNCTION_IDLE", "24h")];
         Self(settings.map(|(name, value)| (name, value.to_owned())).into())
     }
 }

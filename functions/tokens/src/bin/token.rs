@@ -7,7 +7,8 @@ use issuer::{
     oauth::{
         client_credentials::{ClientCredentials, TokenRequest},
         guesses::GuessSettings,
-        signing_keys::SigningKeyCache,
+        pepper,
+        signing_keys::{self, SigningKeyCache},
     },
     settings::TokenSettings,
 };
@@ -21,7 +22,8 @@ fn main() -> Result<(), StartError> {
 async fn serve() -> Result<(), StartError> {
     let (service, (secrets, limits, TokenSettings { lifetime })) =
         Service::start::<(SecretSettings, GuessSettings, TokenSettings)>().await?;
-    let (secrets, tokens) = (service.secrets(secrets), service.tokens());
+    let secrets = service.secrets(secrets).together(&[pepper::SECRET, signing_keys::SECRET]);
+    let tokens = service.tokens();
     let (clients, issuer) = tokio::join!(
         client_authentication(&service, secrets.clone(), limits),
         SigningKeyCache::start(secrets, tokens.clone(), service.clock()),

@@ -1,27 +1,31 @@
 //! A function's copy of the list of revocations in little memory: for each entry a fingerprint and
 //! two times.
 
-use std::{
-    collections::HashMap,
-    hash::{BuildHasher, RandomState},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
-use super::revocation::{Kind, Revocation, credential};
+use super::{
+    fingerprint::{Salt, Target},
+    revocation::{Kind, Revocation, credential},
+    snapshot::Snapshot,
+};
 use crate::token::Claims;
-use base::Time;
+use base::{Random, Time};
 
 /// From this age on the list is not enough: a function that slept for hours must not accept a token
 /// that was revoked meanwhile.
 const TOO_OLD: Duration = Duration::from_secs(5 * 60);
 
-/// The revocations that this process knows. Entries are told apart by 64 bits under a key that is
-/// drawn at each start: with 50 000 of them, a good token is taken for a revoked one once in a
-/// hundred million million checks, and an attacker cannot search for such a token.
-#[derive(Default)]
+/// The revocations that this process knows. Entries are told apart by 64 bits under a salt: with
+/// 50 000 of them, a good token is taken for a revoked one once in a hundred million million checks,
+/// and an attacker cannot search for such a token.
 pub(super) struct Known {
+    salt: Salt,
+    /// What a function began with; under the same salt.
+    snapshot: Option<Snapshot>,
+    /// What was read from the list.
     entries: HashMap<u64, Times>,
-    fingerprints: RandomState,
+    /// How many entries came or ended.
+    changes: usize,
     /// When the last reading began that succeeded.
     read: Option<Time>,
     /// No reading is tried again before this time, after one has failed.
@@ -35,19 +39,25 @@ struct Times {
     until: u32,
 }
 
-/// The thing that an entry revokes. A token that does not name its credential may have been got with
-/// any credential of its application.
-#[derive(Hash)]
-enum Target<'a> {
-    One(Kind, &'a str),
-    AnyCredential(&'a str),
-}
-
 fn seconds(time: Time) -> u32 {
     u32::try_from(time.as_seconds().max(0)).unwrap_or(u32::MAX)
 }
 
 impl Known {
+    /// Nothing is known yet.
+    pub(super) fn new(random: &dyn Random) -> Self {
+        let salt = Salt::fresh(random);
+        Self { salt, snapshot: None, entries: HashMap::new(), changes: 0, read: None, rest: None }
+    }
+
+    /// Begins with a snapshot. Entries of a reading that failed are dropped, because their salt is another one; the
+    /// reading that follows finds them again.
+    pub(super) fn begin_with(&mut self, snapshot: Snapshot) {
+        self.salt = snapshot.salt.clone();
+        self.entries.clear();
+        self.snapshot = Some(snapshot);
+    }
+
     pub(super) fn add(&mut self, revocation: &Revocation) {
         let Revocation { kind, id, .. } = revocation;
         self.note(&Target::One(*kind, id), revocation);
@@ -58,8 +68,16 @@ impl Known {
 
     fn note(&mut self, target: &Target<'_>, revocation: &Revocation) {
         let (issued_until, until) = (seconds(revocation.issued_until), seconds(revocation.until).saturating_add(1));
-        let known = self.entries.entry(self.fingerprints.hash_one(target)).or_insert(Times { issued_until, until });
-        *known = Times { issued_until: issued_until.max(known.issued_until), until: until.max(known.until) };
+        let times = Times { issued_until, until };
+        self.entries
+            .entry(self.salt.fingerprint(target))
+            .and_modify(|known| {
+                *known = Times { issued_until: issued_until.max(known.issued_until), until: until.max(known.until) };
+            })
+            .or_insert_with(|| {
+                self.changes += 1;
+                times
+            });
     }
 
     /// Adds a page of a reading that began at `began`, without entries that have ended.
@@ -69,8 +87,10 @@ impl Known {
 
     /// A reading that began then has come to its end.
     pub(super) fn completed(&mut self, began: Time) {
-        let now = seconds(began);
+        let (now, before) = (seconds(began), self.entries.len());
         self.entries.retain(|_, times| times.until > now);
+        self.changes += before - self.entries.len();
+        self.snapshot.take_if(|snapshot| snapshot.until <= began);
         self.read = Some(began);
     }
 
@@ -86,9 +106,7 @@ impl Known {
 
     pub(super) fn revokes(&self, claims: &Claims) -> bool {
         let issued = seconds(claims.issued);
-        let revokes = |target: Target<'_>| {
-            self.entries.get(&self.fingerprints.hash_one(&target)).is_some_and(|times| issued <= times.issued_until)
-        };
+        let revokes = |target: Target<'_>| self.issued_until(&target).is_some_and(|until| issued <= until);
         let by_credential = match &claims.credential_id {
             Some(id) => revokes(Target::One(Kind::Credential, &credential(&claims.client_id, id))),
             None => revokes(Target::AnyCredential(&claims.client_id)),
@@ -101,7 +119,18 @@ impl Known {
     }
 
     pub(super) fn revokes_key(&self, kid: &str) -> bool {
-        self.entries.contains_key(&self.fingerprints.hash_one(Target::One(Kind::Key, kid)))
+        self.issued_until(&Target::One(Kind::Key, kid)).is_some()
+    }
+
+    /// Up to which second tokens must have been issued to be revoked with this. An entry that changed since the
+    /// snapshot stands in both.
+    fn issued_until(&self, target: &Target<'_>) -> Option<u32> {
+        if self.snapshot.is_none() && self.entries.is_empty() {
+            return None;
+        }
+        let fingerprint = self.salt.fingerprint(target);
+        let begun_with = self.snapshot.as_ref().and_then(|snapshot| snapshot.issued_until(fingerprint));
+        begun_with.max(self.entries.get(&fingerprint).map(|times| times.issued_until))
     }
 
     /// How old this is; as good as new for as long as no reading is to be tried. Nothing before the
@@ -112,19 +141,37 @@ impl Known {
         Some(if resting { Duration::ZERO } else { age })
     }
 
-    #[cfg(test)]
+    /// How many entries were read from the list and count.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// How many entries came or ended since the changes were last forgotten.
+    pub(super) fn changes(&self) -> usize {
+        self.changes
+    }
+
+    pub(super) fn forget_changes(&mut self) {
+        self.changes = 0;
+    }
+
+    /// The entries that were read from the list up to a reading that began then, all of which count.
+    pub(super) fn snapshot(&self, taken: Time) -> Snapshot {
+        let last = self.entries.values().map(|times| times.until).max().unwrap_or_default();
+        let until = Time::from_millis(i64::from(last) * 1000).max(taken);
+        let entries = self.entries.iter().map(|(fingerprint, times)| (*fingerprint, times.issued_until));
+        Snapshot::of(taken, until, self.salt.clone(), entries)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::SystemRandom;
 
     #[test]
     fn fifty_thousand_revocations_fit_into_two_megabytes() {
-        let (now, mut known) = (Time::from_millis(1_795_167_900_000), Known::default());
+        let (now, mut known) = (Time::from_millis(1_795_167_900_000), Known::new(&SystemRandom));
         let until = now + Duration::from_secs(60);
         for number in 0..50_000 {
             known.add(&Revocation::new(Kind::Token, &number.to_string(), now, until));

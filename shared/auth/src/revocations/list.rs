@@ -9,12 +9,18 @@
 //! | a revocation that ends within 65 minutes | `REVOKED#HOUR` / `{millis:013}#{kind}#{id}` |
 //! | a revocation that may last a day | `REVOKED#DAY` / the same |
 //! | a revocation that an earlier release made | `REVOKED` / the same |
+//!
+//! A function that starts reads a snapshot of the list ([`super::snapshot_items`]) and what is newer.
 
 use std::{future::Future, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::revocation::{Kind, Revocation, TOKENS_REVOKED, credential};
+use super::{
+    revocation::{Kind, Revocation, TOKENS_REVOKED, credential},
+    snapshot::Snapshot,
+    snapshot_items::{self, SnapshotError},
+};
 use crate::token::Claims;
 use base::Time;
 use storage::table::{Change, Key, Page, Put, Query, Table, TableError, absent, less};
@@ -115,6 +121,9 @@ fn since(time: Time) -> String {
 
 /// Where revocations are read.
 pub trait RevocationSource: Send + Sync {
+    /// The last snapshot of the list, if there is one that can be begun with at this time.
+    fn last_snapshot(&self, now: Time) -> impl Future<Output = Result<Option<Snapshot>, SnapshotError>> + Send;
+
     /// Hands over the revocations made since then, or without a time all that may still count, page
     /// by page as they are read.
     fn made_since(
@@ -128,7 +137,7 @@ pub trait RevocationSource: Send + Sync {
 /// The list.
 #[derive(Debug, Clone)]
 pub struct RevocationList {
-    table: Table,
+    pub(super) table: Table,
     allowances: Allowances,
 }
 
@@ -211,6 +220,12 @@ fn shared(claims: &Claims, now: Time) -> Revocation {
 }
 
 impl RevocationSource for RevocationList {
+    async fn last_snapshot(&self, now: Time) -> Result<Option<Snapshot>, SnapshotError> {
+        let snapshot = snapshot_items::read(&self.table).await?;
+        // One of the future was made by a clock that was wrong by more than it may be.
+        Ok(snapshot.filter(|snapshot| snapshot.taken <= now && now.since(snapshot.taken) < DAY.life))
+    }
+
     async fn made_since(
         &self,
         from: Option<Time>,

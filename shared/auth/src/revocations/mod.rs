@@ -3,9 +3,13 @@
 //! A warm function reads the new items of the list every half minute. A revoked token stops working
 //! everywhere within a minute.
 
+mod fingerprint;
+mod keeper;
 mod known;
 mod list;
 mod revocation;
+mod snapshot;
+mod snapshot_items;
 
 use std::{
     sync::{PoisonError, RwLock},
@@ -15,10 +19,13 @@ use std::{
 use tokio::{sync::Mutex, time::timeout};
 
 use super::token::Claims;
-use base::{SharedClock, logging};
+use base::{Random, SharedClock, Time, logging};
+pub use keeper::SnapshotKeeper;
 use known::Known;
 pub use list::{RevocationList, RevocationSource, of_application, of_credential, of_issued_tokens};
 pub use revocation::{Kind, Revocation, TOKENS_REVOKED};
+pub use snapshot::Snapshot;
+pub use snapshot_items::SnapshotError;
 use storage::TableError;
 
 /// Until this age the list is not read again.
@@ -58,8 +65,8 @@ impl Revocations {
 
 impl<S: RevocationSource> Revocations<S> {
     /// Nothing was read yet; the first token reads.
-    pub fn new(source: S, clock: SharedClock) -> Self {
-        Self { source, clock, known: RwLock::default(), reading: Mutex::new(()) }
+    pub fn new(source: S, clock: SharedClock, random: &dyn Random) -> Self {
+        Self { source, clock, known: RwLock::new(Known::new(random)), reading: Mutex::new(()) }
     }
 
     /// Reads the list before the first request. A failure is logged, and tried again by the first
@@ -137,11 +144,26 @@ impl<S: RevocationSource> Revocations<S> {
 
     async fn read(&self) -> Result<(), TableError> {
         let began = self.clock.now();
-        let from = self.with_known(Known::last_read).map(|read| read - OVERLAP);
+        let from = match self.with_known(Known::last_read) {
+            Some(read) => Some(read - OVERLAP),
+            None => self.begin_with_snapshot(began).await,
+        };
         let known = || self.known.write().unwrap_or_else(PoisonError::into_inner);
         self.source.made_since(from, began, |page| known().add_page(&page, began)).await?;
         known().completed(began);
         Ok(())
+    }
+
+    /// From when the list is to be read beside the last snapshot. Without one the whole list is: none was made, or it
+    /// cannot be read.
+    async fn begin_with_snapshot(&self, now: Time) -> Option<Time> {
+        let snapshot = self.source.last_snapshot(now).await.unwrap_or_else(|error| {
+            tracing::warn!(error = %logging::chain(&error), "the whole list of revocations is read, without its snapshot");
+            None
+        })?;
+        let from = snapshot.taken - OVERLAP;
+        self.known.write().unwrap_or_else(PoisonError::into_inner).begin_with(snapshot);
+        Some(from)
     }
 }
 

@@ -9,7 +9,7 @@ use futures::FutureExt;
 
 use super::*;
 use crate::{entity::Entities, scope::Scopes};
-use base::{Time, testing::FixedClock};
+use base::{SystemRandom, Time, testing::FixedClock};
 
 const START: Time = Time::from_millis(1_795_167_900_000);
 
@@ -41,6 +41,7 @@ struct List {
     hangs: AtomicBool,
     /// After the first page, which is one revocation.
     breaks: AtomicBool,
+    snapshot: std::sync::Mutex<Option<Snapshot>>,
 }
 
 impl List {
@@ -54,6 +55,10 @@ impl List {
 }
 
 impl RevocationSource for Arc<List> {
+    async fn last_snapshot(&self, _: Time) -> Result<Option<Snapshot>, SnapshotError> {
+        Ok(self.snapshot.lock().expect("no panic").clone())
+    }
+
     async fn made_since(
         &self,
         from: Option<Time>,
@@ -81,7 +86,7 @@ impl RevocationSource for Arc<List> {
 
 fn stand() -> (Arc<List>, FixedClock, Revocations<Arc<List>>) {
     let (list, clock) = (Arc::new(List::default()), FixedClock::at(START));
-    let revocations = Revocations::new(list.clone(), Arc::new(clock.clone()));
+    let revocations = Revocations::new(list.clone(), Arc::new(clock.clone()), &SystemRandom);
     (list, clock, revocations)
 }
 
@@ -329,4 +334,53 @@ async fn revocations_that_have_ended_are_forgotten_or_not_even_kept() {
     clock.set(after(200));
     assert!(revocations.revoked(&claims("long")).await.expect("read"));
     assert_eq!(revocations.with_known(Known::len), 1);
+}
+
+#[tokio::test]
+async fn a_start_reads_the_snapshot_and_what_was_made_from_ten_minutes_before_it() {
+    for (kind, id) in KINDS {
+        let (list, clock, revocations) = stand();
+        let mut known = Known::new(&SystemRandom);
+        known.add(&Revocation::new(kind, id, START, after(100)));
+        *list.snapshot.lock().expect("no panic") = Some(known.snapshot(START));
+        clock.set(after(60));
+        assert!(revocations.revoked(&claims("token")).await.expect("read"), "{kind:?}");
+        assert_eq!(*list.last_from.lock().expect("no panic"), Some(START - OVERLAP));
+        clock.set(after(120));
+        list.make(after(110), Kind::Token, "other", after(1000));
+        assert!(revocations.revoked(&claims("other")).await.expect("read"), "beside the snapshot");
+        assert!(!revocations.revoked(&claims("token")).await.expect("read"), "what has ended is dropped with it");
+    }
+}
+
+#[tokio::test]
+async fn an_entry_that_changed_after_the_snapshot_counts_as_it_is_now() {
+    let (list, clock, revocations) = stand();
+    let up_to = |seconds| Revocation {
+        issued_until: after(seconds),
+        ..Revocation::new(Kind::Issued, "app", START, after(90_000))
+    };
+    let mut known = Known::new(&SystemRandom);
+    known.add(&up_to(10));
+    *list.snapshot.lock().expect("no panic") = Some(known.snapshot(after(20)));
+    list.made.lock().expect("no panic").push(up_to(30));
+    clock.set(after(40));
+    let issued = |seconds| Claims { issued: after(seconds), ..claims("token") };
+    assert!(revocations.revoked(&issued(30)).await.expect("read"));
+    assert!(!revocations.revoked(&issued(31)).await.expect("read"));
+}
+
+#[tokio::test]
+async fn a_start_whose_first_reading_failed_loses_nothing_by_beginning_again_with_a_snapshot() {
+    let (list, clock, revocations) = stand();
+    list.make(after(1), Kind::Token, "first", after(7200));
+    list.make(after(2), Kind::Token, "second", after(7200));
+    list.breaks.store(true, Ordering::SeqCst);
+    clock.set(after(3));
+    assert!(revocations.revoked(&claims("first")).await.is_err());
+    *list.snapshot.lock().expect("no panic") = Some(Known::new(&SystemRandom).snapshot(after(3)));
+    list.breaks.store(false, Ordering::SeqCst);
+    for token in ["first", "second"] {
+        assert!(revocations.revoked(&claims(token)).await.expect("read"), "{token}");
+    }
 }

@@ -3,8 +3,9 @@
 
 use std::{sync::Arc, time::Duration};
 
+use auth::Verifier;
+pub use auth::signing::SECRET;
 use auth::signing::{BadSigningKey, SigningKey, SigningKeys, SigningSecret};
-use auth::{Verifier, signing};
 use base::refreshed::{Refreshed, Source};
 use base::{SharedClock, Time};
 use problem::Problem;
@@ -88,7 +89,7 @@ impl Source for SigningSecretSource {
     type Error = SigningKeyError;
 
     async fn load(&self) -> Result<SigningKeys, SigningKeyError> {
-        let secret: serde_json::Value = self.0.read(signing::SECRET).await?;
+        let secret: serde_json::Value = self.0.read(SECRET).await?;
         Ok(SigningSecret::read(&secret)?.keys()?)
     }
 }

@@ -1,8 +1,9 @@
 //! Secrets Manager, and the type of a value that must not be printed.
 
+mod together;
 pub mod versions;
 
-use std::fmt;
+use std::{collections::HashMap, fmt};
 
 use aws_sdk_secretsmanager::{
     Client,
@@ -17,6 +18,7 @@ use zeroize::ZeroizeOnDrop;
 use crate::aws::{Aws, CallError};
 use base::{Environment, FromEnvironment};
 use problem::Problem;
+use together::Together;
 
 /// Bytes that must never be seen: no `Display`, a `Debug` that says nothing, and wiped from memory when dropped. There
 /// is no `==`, whose time would show how much is equal: compare in constant time. In JSON they are base 64.
@@ -78,6 +80,7 @@ impl fmt::Debug for SecretText {
 pub struct Secrets {
     client: Client,
     prefix: String,
+    together: Option<Together<SecretText>>,
 }
 
 /// Why a secret could not be had.
@@ -116,14 +119,43 @@ impl Secrets {
 
     /// The same secrets for a program that is no function, by a client with its credentials.
     pub fn new(client: Client, prefix: impl Into<String>) -> Self {
-        Self { client, prefix: prefix.into() }
+        Self { client, prefix: prefix.into(), together: None }
+    }
+
+    /// The same, whose first readings of these come in one call: for a function that needs all of them at its start, and has
+    /// the right to read several at once.
+    pub fn together(self, names: &[&str]) -> Self {
+        let names = names.iter().map(|name| format!("{}{name}", self.prefix)).collect();
+        Self { together: Some(Together::new(names)), ..self }
     }
 
     /// Reads the present version of a secret.
     pub async fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, SecretError> {
         let name = format!("{}{name}", self.prefix);
-        let value = self.text(&name).await?;
-        serde_json::from_str(&value).map_err(|source| SecretError::Malformed { name, source })
+        let first = match &self.together {
+            Some(together) => together.first(&name, |names| self.texts(names)).await,
+            None => None,
+        };
+        let value = match first {
+            Some(value) => value,
+            None => SecretText::new(self.text(&name).await?),
+        };
+        serde_json::from_str(value.expose()).map_err(|source| SecretError::Malformed { name, source })
+    }
+
+    /// The values of these secrets, in one call. Those that do not come are read alone, whose error says why.
+    fn texts(&self, names: Vec<String>) -> BoxFuture<'_, HashMap<String, SecretText>> {
+        async move {
+            let values = match self.client.batch_get_secret_value().set_secret_id_list(Some(names)).send().await {
+                Ok(answer) => answer.secret_values.unwrap_or_default(),
+                Err(error) => {
+                    tracing::warn!(reason = reason(&error), "secrets could not be read in one call");
+                    Vec::new()
+                }
+            };
+            values.into_iter().filter_map(|value| Some((value.name?, SecretText::new(value.secret_string?)))).collect()
+        }
+        .boxed()
     }
 
     /// Boxed for the same reason as the calls of the table ([`crate::table::TableFuture`]).

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, error::Error, hint::black_box, sync::Arc, time:
 use auth::{
     entity::Entities,
     keys::KeySet,
-    revocations::{Revocation, RevocationSource, Revocations},
+    revocations::{Revocation, RevocationSource, Revocations, Snapshot, SnapshotError},
     scope::Scopes,
     signing::{SigningAlgorithm, SigningKey, SigningSecret},
     token::{self, Audience, Claims, Presented, TokenFault},
@@ -64,6 +64,10 @@ pub struct Memory {
 struct NothingRevoked;
 
 impl RevocationSource for NothingRevoked {
+    async fn last_snapshot(&self, _: Time) -> Result<Option<Snapshot>, SnapshotError> {
+        Ok(None)
+    }
+
     async fn made_since(
         &self,
         _: Option<Time>,
@@ -101,7 +105,7 @@ impl Memory {
             pepper,
             application,
             keys: KeySet::of([key.public_key()]),
-            revocations: Revocations::new(NothingRevoked, clock.clone()),
+            revocations: Revocations::new(NothingRevoked, clock.clone(), &SystemRandom),
             request: format!(
                 "grant_type=client_credentials&client_id={CLIENT}&client_secret={}&scope={SCOPES}",
                 secret.expose()

@@ -1,0 +1,78 @@
+//! Values that a start reads in one call, because each call at a start opens a connection of its own.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::sync::OnceCell;
+
+/// Values whose first readings come together. Clones share them.
+pub struct Together<V>(Arc<Call<V>>);
+
+struct Call<V> {
+    names: Vec<String>,
+    /// The values that are not used yet, by their names, once the call was made.
+    values: OnceCell<Mutex<HashMap<String, V>>>,
+}
+
+impl<V> Clone for Together<V> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<V> fmt::Debug for Together<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Together").field(&self.0.names).finish()
+    }
+}
+
+impl<V> Together<V> {
+    /// The values of these names.
+    pub fn new(names: Vec<String>) -> Self {
+        Self(Arc::new(Call { names, values: OnceCell::new() }))
+    }
+
+    /// The value of a name if it is one of these, the call gave it and this is its first reading. The first reading of any
+    /// makes the call, for which the others wait.
+    pub async fn first<F: Future<Output = HashMap<String, V>>>(
+        &self,
+        name: &str,
+        call: impl FnOnce(Vec<String>) -> F,
+    ) -> Option<V> {
+        let Call { names, values } = &*self.0;
+        if !names.iter().any(|one| one == name) {
+            return None;
+        }
+        let values = values.get_or_init(async || Mutex::new(call(names.clone()).await)).await;
+        values.lock().unwrap_or_else(PoisonError::into_inner).remove(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn first_readings_share_a_call_and_later_ones_read_anew() {
+        let (together, calls) =
+            (Together::new(vec!["a".to_owned(), "b".to_owned(), "absent".to_owned()]), Cell::new(0));
+        let first = async |name: &str| {
+            let call = async |names: Vec<String>| {
+                calls.set(calls.get() + 1);
+                tokio::task::yield_now().await;
+                names.into_iter().filter(|name| name != "absent").map(|name| (name.clone(), name)).collect()
+            };
+            together.first(name, call).await
+        };
+        let (a, b, other, absent) = tokio::join!(first("a"), first("b"), first("other"), first("absent"));
+        assert_eq!((a.as_deref(), b.as_deref(), other, absent), (Some("a"), Some("b"), None, None));
+        assert_eq!(first("a").await, None, "a rotation is not to be missed");
+        assert_eq!(calls.get(), 1);
+    }
+}
