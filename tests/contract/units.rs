@@ -174,7 +174,7 @@ async fn packed_bodies_cost_less_and_are_sent_and_shown_as_they_were_published(s
     for _ in 0..WARM_UP {
         measured(&stood, &entity, rooms(1_000), (1, 1)).await;
     }
-    for (bytes, published, delivered) in [(1_000, 4.0, 1.5), (10_000, 7.0, 2.0)] {
+    for (bytes, published, delivered) in [(1_000, 4.0, 1.5), (10_000, 5.0, 1.5)] {
         let [publishing, delivering] = measured(&stood, &entity, rooms(bytes), (1, 1)).await;
         assert!(publishing.is_at_most(published, 1.0), "{publishing:?}");
         assert!(delivering.is_at_most(5.0, delivered), "{delivering:?}");
