@@ -10,13 +10,7 @@ mod schema;
 
 pub use schema::TABLE_NAME;
 
-use std::{
-    io,
-    path::Path,
-    sync::mpsc,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{io, path::Path, sync::mpsc, thread, time::Duration};
 
 use axum::{Router, middleware, serve::ListenerExt};
 use dynoxide::Database;
@@ -25,6 +19,7 @@ use tokio::{
     net::TcpListener,
     runtime::{Builder, Runtime},
     sync::oneshot,
+    time::{Instant, interval_at},
 };
 
 use self::{faults::Faults, schema::SchemaError};
@@ -33,8 +28,10 @@ use crate::{
     ports::Port,
 };
 
-/// How often expired items are removed. AWS promises "within days".
-const SWEEP: Duration = Duration::from_secs(60);
+/// When expired items are removed: at first some time after the start, which needs the table for itself, and how
+/// often then. Each time reads the whole table, however large it is. AWS promises "within days".
+const FIRST_SWEEP: Duration = Duration::from_secs(60);
+const SWEEP: Duration = Duration::from_secs(60 * 60);
 
 /// How long running requests may take to end.
 const LAST_ORDERS: Duration = Duration::from_secs(2);
@@ -142,9 +139,9 @@ fn serve(runtime: Runtime, listener: TcpListener, database: Database, router: Ro
 }
 
 async fn remove_expired(database: Database) {
-    let mut minutes = tokio::time::interval(SWEEP);
+    let mut sweeps = interval_at(Instant::now() + FIRST_SWEEP, SWEEP);
     loop {
-        minutes.tick().await;
+        sweeps.tick().await;
         let database = database.clone();
         if let Ok(Err(error)) = tokio::task::spawn_blocking(move || database.sweep_ttl()).await {
             tracing::warn!("expired items could not be removed: {error}");

@@ -5,11 +5,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{Behaviour, Entity, Interposed, LONG, Metered, Receiver, Settings, Suite, in_a_row, tests, until};
 
-tests![what_is_published_and_delivered_costs_no_more_than_docs_say];
+tests![
+    what_is_published_and_delivered_costs_no_more_than_docs_say,
+    packed_bodies_cost_less_and_are_sent_and_shown_as_they_were_published,
+];
 
 /// Three retries, as soon as the contract allows, within the time in which the sweep leaves a new delivery alone.
 const SCHEDULE: &str = "0s,1s,1s,1s";
@@ -69,17 +72,35 @@ fn is_of_delivering(metered: &Metered) -> bool {
     }
 }
 
-/// What an event of so many bytes costs that is attempted so often at each of some webhooks, when all of it is recorded
+/// Data of so many bytes.
+fn filler(bytes: usize) -> Value {
+    json!({ "filler": "x".repeat(bytes) })
+}
+
+/// Data of at least so many bytes, as bookings have them.
+fn rooms(bytes: usize) -> Value {
+    let room = |number: usize| {
+        json!({
+            "room": format!("{}", 100 + number), "rate": "BAR-FLEX", "currency": "EUR",
+            "price": number * 7_919 % 90_000,
+            "guest": format!("guest_{:08x}", number * 2_654_435_761 % 4_294_967_296),
+            "arrival": format!("2026-12-{:02}", 1 + number % 28), "breakfast": number % 3 == 0,
+        })
+    };
+    let mut rooms = Vec::new();
+    while json!(rooms).to_string().len() < bytes {
+        rooms.push(room(rooms.len()));
+    }
+    json!({ "rooms": rooms })
+}
+
+/// What an event with this data costs that is attempted so often at each of some webhooks, when all of it is recorded
 /// and counted.
-async fn measured(
-    stood: &Interposed,
-    entity: &Entity,
-    bytes: usize,
-    (webhooks, attempts): (usize, usize),
-) -> [Cost; 2] {
+async fn measured(stood: &Interposed, entity: &Entity, data: Value, (webhooks, attempts): (usize, usize)) -> [Cost; 2] {
     stood.table.metered();
     stood.services.metered();
-    entity.publish_of_type("booking.created", json!({ "filler": "x".repeat(bytes) })).await;
+    let bytes = data.to_string().len();
+    entity.publish_of_type("booking.created", data).await;
     let mut calls = Vec::new();
     until("every attempt is counted", LONG, async || {
         calls.extend(stood.table.metered());
@@ -116,31 +137,55 @@ async fn what_is_published_and_delivered_costs_no_more_than_docs_say(suite: Arc<
         many.hook(&receiver.on(&format!("/many/{number}"), [Behaviour::status(200)])).await;
     }
     for _ in 0..WARM_UP {
-        measured(&stood, &alone, 1_000, (1, 1)).await;
+        measured(&stood, &alone, filler(1_000), (1, 1)).await;
     }
 
-    let [publishing, delivering] = measured(&stood, &alone, 1_000, (1, 1)).await;
+    let [publishing, delivering] = measured(&stood, &alone, filler(1_000), (1, 1)).await;
     assert!(publishing.is_at_most(5.0, 1.0), "{publishing:?}");
     assert!(delivering.is_at_most(5.0, 1.5), "{delivering:?}");
 
-    let [publishing, delivering] = measured(&stood, &alone, 10_000, (1, 1)).await;
+    let [publishing, delivering] = measured(&stood, &alone, filler(10_000), (1, 1)).await;
     assert!(publishing.is_at_most(14.0, 1.0), "{publishing:?}");
     assert!(delivering.is_at_most(5.0, 2.5), "{delivering:?}");
 
     let fails = Behaviour::status(500);
     receiver.on("/alone", [fails.clone(), fails.clone(), fails, Behaviour::status(200)]);
-    let [publishing, delivering] = measured(&stood, &alone, 1_000, (1, 4)).await;
+    let [publishing, delivering] = measured(&stood, &alone, filler(1_000), (1, 4)).await;
     assert!(publishing.is_at_most(5.0, 1.0), "{publishing:?}");
     // A head with three attempts is larger than 1 KB.
     assert!(delivering.is_at_most(24.0, 6.0), "{delivering:?}");
 
-    measured(&stood, &many, 1_000, (MANY, 1)).await;
-    let [publishing, delivering] = measured(&stood, &many, 1_000, (MANY, 1)).await;
+    measured(&stood, &many, filler(1_000), (MANY, 1)).await;
+    let [publishing, delivering] = measured(&stood, &many, filler(1_000), (MANY, 1)).await;
     assert!(publishing.writes + delivering.writes <= 162.0, "{publishing:?} and {delivering:?}");
 
     stood.table.delay(usize::MAX, ROUND_TRIP, |_| true);
-    let [publishing, delivering] = measured(&stood, &alone, 1_000, (1, 1)).await;
+    let [publishing, delivering] = measured(&stood, &alone, filler(1_000), (1, 1)).await;
     assert!(publishing.in_a_row <= 3, "{publishing:?}");
     assert!(delivering.in_a_row <= 4, "{delivering:?}");
+    assert!(stood.bundle.stop().await.success());
+}
+
+async fn packed_bodies_cost_less_and_are_sent_and_shown_as_they_were_published(suite: Arc<Suite>) {
+    let settings = Settings::default().with("PACK_BODIES", "true").with("SWEEP_INTERVAL", "1h");
+    let (stood, _permit) = suite.other_bundle_interposed(settings).await;
+    let (receiver, entity) = (Receiver::start().await, Entity::new(&stood.api, "packed".to_owned()).await);
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    for _ in 0..WARM_UP {
+        measured(&stood, &entity, rooms(1_000), (1, 1)).await;
+    }
+    for (bytes, published, delivered) in [(1_000, 4.0, 1.5), (10_000, 5.0, 1.5)] {
+        let [publishing, delivering] = measured(&stood, &entity, rooms(bytes), (1, 1)).await;
+        assert!(publishing.is_at_most(published, 1.0), "{publishing:?}");
+        assert!(delivering.is_at_most(5.0, delivered), "{delivering:?}");
+    }
+    // The second is too small to be packed.
+    for (index, data) in [rooms(1_000), rooms(100)].into_iter().enumerate() {
+        let id = entity.publish(data.clone()).await;
+        let sent = receiver.until("/", WARM_UP + 3 + index).await.pop().expect("it was sent");
+        let event: Value = serde_json::from_slice(&sent.body).expect("JSON");
+        assert_eq!(event["data"], data);
+        assert_eq!(entity.delivery(&id).await["event"], event);
+    }
     assert!(stood.bundle.stop().await.success());
 }

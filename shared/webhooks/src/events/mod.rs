@@ -9,6 +9,7 @@ mod members;
 pub mod new_event;
 pub mod outbox;
 mod outbox_turns;
+mod packed;
 pub mod publish;
 pub mod rejected;
 pub mod share;

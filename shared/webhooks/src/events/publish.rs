@@ -88,7 +88,7 @@ impl Publisher {
     ) -> Self {
         Self {
             table: table.clone(),
-            events: Events::new(table.clone()),
+            events: Events::new(table.clone()).packing(schedule.pack_bodies),
             webhooks: Webhooks::new(table.clone()),
             deliveries: Deliveries::new(table.clone()),
             queue,

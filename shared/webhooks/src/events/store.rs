@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::event::Event;
+use super::{event::Event, packed::Packed};
 use base::{DeliveryId, EventId, Time, WebhookId, trace::Trace};
 use storage::Once;
 use storage::table::{Put, Table, TableError, is_new};
@@ -17,7 +17,11 @@ const READING: &str = "reading an event";
 
 /// The events in the table.
 #[derive(Debug, Clone)]
-pub struct Events(Table);
+pub struct Events {
+    table: Table,
+    /// Whether bodies are kept packed where that saves write units. Packed ones are read either way.
+    packing: bool,
+}
 
 /// The body of an event, one item for all its deliveries.
 #[derive(Debug, Serialize, Deserialize)]
@@ -25,7 +29,11 @@ pub struct Events(Table);
 struct BodyItem {
     pk: String,
     sk: String,
-    body: String,
+    /// The body as it is sent, or packed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    body: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    packed: Option<Packed>,
     /// As the header of this name has them. Events of former releases, and the service's own, have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     traceparent: Option<String>,
@@ -72,7 +80,13 @@ pub(crate) struct PlannedDelivery {
 impl Events {
     /// The events in this table.
     pub fn new(table: Table) -> Self {
-        Self(table)
+        Self { table, packing: false }
+    }
+
+    /// The same, with bodies packed from now on, or not.
+    #[must_use]
+    pub fn packing(self, packing: bool) -> Self {
+        Self { packing, ..self }
     }
 
     /// The write that keeps an event's body for its retention.
@@ -81,7 +95,9 @@ impl Events {
         let expires_at = (event.timestamp + retention).as_seconds();
         let traceparent = event.trace.as_ref().map(Trace::traceparent);
         let tracestate = event.trace.as_ref().and_then(Trace::tracestate).map(str::to_owned);
-        let item = BodyItem { pk, sk, body: event.body.clone(), traceparent, tracestate, expires_at };
+        let packed = self.packing.then(|| Packed::of(&event.body)).flatten();
+        let body = packed.is_none().then(|| event.body.clone());
+        let item = BodyItem { pk, sk, body, packed, traceparent, tracestate, expires_at };
         Ok(Put::item(&item, KEEPING)?.only_if(is_new()))
     }
 
@@ -89,21 +105,21 @@ impl Events {
     pub(super) async fn keep(&self, event: &Event, retention: Duration) -> Result<(), TableError> {
         let put = self.body(event, retention)?;
         let kept = if event.body.len() <= MAX_SHARED {
-            self.0.write_together(put, KEEPING).await
+            self.table.write_together(put, KEEPING).await
         } else {
-            self.0.write(put, KEEPING).await
+            self.table.write(put, KEEPING).await
         };
         // A body that stands there already stays as it was first sent.
         kept.map(drop)
     }
 
     pub(crate) async fn find(&self, event: &EventId) -> Result<Option<StoredEvent>, TableError> {
-        Ok(self.0.read(body_key(event), READING).await?.map(|item| stored(event, item)))
+        self.table.read(body_key(event), READING).await?.map(|item| stored(event, item)).transpose()
     }
 
     /// The same at half the price; `None` as well when the event was written in the last moments. It never changes.
     pub(crate) async fn glance(&self, event: &EventId) -> Result<Option<StoredEvent>, TableError> {
-        Ok(self.0.glance(body_key(event), READING).await?.map(|item| stored(event, item)))
+        self.table.glance(body_key(event), READING).await?.map(|item| stored(event, item)).transpose()
     }
 
     /// Claims an idempotency key for a publication, or returns the publication that has it already; `None` when that is
@@ -114,7 +130,7 @@ impl Events {
         publication: Publication,
         now: Time,
     ) -> Result<Option<Publication>, TableError> {
-        once.claim(&self.0, publication, now).await
+        once.claim(&self.table, publication, now).await
     }
 
     /// The publication that a former release has made for an idempotency key, if it did: `None` within when that is of
@@ -124,14 +140,15 @@ impl Events {
         once: &Once,
         now: Time,
     ) -> Result<Option<Option<Publication>>, TableError> {
-        once.former_decision(&self.0, now).await
+        once.former_decision(&self.table, now).await
     }
 }
 
-fn stored(event: &EventId, item: BodyItem) -> StoredEvent {
-    let BodyItem { body, traceparent, tracestate, expires_at, .. } = item;
+fn stored(event: &EventId, item: BodyItem) -> Result<StoredEvent, TableError> {
+    let BodyItem { body, packed, traceparent, tracestate, expires_at, .. } = item;
+    let body = body.or_else(|| packed?.text().ok()).ok_or(TableError::Missing("the body of an event"))?;
     let trace = Trace::read(traceparent.as_deref(), tracestate.as_deref());
-    StoredEvent { body, trace: trace.unwrap_or_else(|| Trace::named(event.as_str())), expires_at }
+    Ok(StoredEvent { body, trace: trace.unwrap_or_else(|| Trace::named(event.as_str())), expires_at })
 }
 
 fn body_key(event: &EventId) -> (String, String) {
