@@ -59,7 +59,8 @@ async fn an_endpoint_that_does_not_answer_is_left_alone_but_for_one_probe_at_a_t
     let (silent, moved, failing, wavering) =
         tokio::join!(entity("silent"), entity("moved"), entity("failing"), entity("wavering"));
     // The row is broken again and again before it is long enough.
-    let wavers = (0..10).map(|number| if number % 3 == 2 { Behaviour::status(503) } else { Behaviour::close() });
+    let wavers =
+        (0..10).map(|number| if number % 3 == 2 { Behaviour::status(503).closing() } else { Behaviour::close() });
     let (silent, (), failing, wavering) = tokio::join!(
         Box::pin(left_alone_and_probed(&silent)),
         Box::pin(forgiven_at_a_new_address(&moved)),
@@ -204,7 +205,7 @@ async fn stats(entity: &Entity, hook: &Hook) -> Value {
 async fn the_statistics_are_what_the_endpoint_saw(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let slow = |status| Behaviour::status(status).after(Duration::from_millis(400));
-    let script = [slow(500), Behaviour::close(), slow(204), slow(200)];
+    let script = [slow(500).closing(), Behaviour::close(), slow(204), slow(200)];
     let hook = entity.hook(&receiver.on("/", script)).await;
     for _ in 0..8 {
         let id = entity.publish(json!({})).await;

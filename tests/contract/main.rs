@@ -45,6 +45,7 @@ mod isolation;
 mod isolation_measured;
 mod isolation_names_alone;
 mod isolation_tenants;
+mod kept_connections;
 mod key_rotation;
 mod local_data;
 mod local_run;
@@ -126,6 +127,7 @@ fn main() -> ExitCode {
         isolation_measured::TESTS,
         revocations_measured::TESTS,
         isolation_names_alone::TESTS,
+        kept_connections::TESTS,
         key_rotation::TESTS,
         signing_keys::TESTS,
         health::TESTS,

@@ -27,7 +27,8 @@ fn statuses(delivery: &Value) -> Vec<&Value> {
 
 async fn a_delivery_is_retried_until_it_succeeds(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
-    let script = [Behaviour::answer(500, &[], "broken"), Behaviour::reset(), Behaviour::answer(200, &[], "fine")];
+    let broken = Behaviour::answer(500, &[], "broken").closing();
+    let script = [broken, Behaviour::reset(), Behaviour::answer(200, &[], "fine")];
     entity.hook(&receiver.on("/", script)).await;
     let id = entity.publish(json!({})).await;
     let retrying =

@@ -12,6 +12,7 @@ use crate::harness::{Behaviour, Entity, Interposed, LONG, Metered, Receiver, Set
 tests![
     what_is_published_and_delivered_costs_no_more_than_docs_say,
     packed_bodies_cost_less_and_are_sent_and_shown_as_they_were_published,
+    an_event_that_two_hundred_webhooks_want_waits_for_few_calls_in_a_row,
 ];
 
 /// Three retries, as soon as the contract allows, within the time in which the sweep leaves a new delivery alone.
@@ -23,6 +24,8 @@ const WARM_UP: usize = 3;
 const ROUND_TRIP: Duration = Duration::from_millis(250);
 /// The webhooks of an event that many want.
 const MANY: usize = 20;
+/// As many as an entity may have.
+const MOST: usize = 200;
 
 /// The cost of something, of the function that publishes and of the one that delivers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -187,5 +190,36 @@ async fn packed_bodies_cost_less_and_are_sent_and_shown_as_they_were_published(s
         assert_eq!(event["data"], data);
         assert_eq!(entity.delivery(&id).await["event"], event);
     }
+    assert!(stood.bundle.stop().await.success());
+}
+
+async fn an_event_that_two_hundred_webhooks_want_waits_for_few_calls_in_a_row(suite: Arc<Suite>) {
+    let settings = Settings::default().with("SWEEP_INTERVAL", "1h");
+    let (stood, _permit) = suite.other_bundle_interposed(settings).await;
+    let receiver = Receiver::start().await;
+    let entity = Entity::new(&stood.api, "most".to_owned()).await;
+    for number in 0..MOST {
+        entity.hook(&receiver.on(&format!("/most/{number}"), [Behaviour::status(200)])).await;
+    }
+    let published = async || {
+        stood.table.metered();
+        stood.services.metered();
+        entity.publish_of_type("booking.created", json!({})).await;
+        let calls = stood.table.metered().into_iter().chain(stood.services.metered());
+        let calls: Vec<_> = calls.filter(is_of_publishing).collect();
+        let (count, in_a_row) = (calls.len(), in_a_row(&calls));
+        println!("an event to {MOST} webhooks: {count} calls, {in_a_row} in a row");
+        (count, in_a_row)
+    };
+    // Functions start, and open their connections.
+    published().await;
+    receiver.until(&format!("/most/{}", MOST - 1), 1).await;
+    stood.table.delay(usize::MAX, ROUND_TRIP, |_| true);
+    stood.services.delay(usize::MAX, ROUND_TRIP, |_| true);
+    // One that looks for the webhooks, nine that write 200 heads and the body, and twenty that announce.
+    let (count, in_a_row) = published().await;
+    assert_eq!(count, 30);
+    // Eight at once.
+    assert!(in_a_row <= 1 + 2 + 3, "{in_a_row}");
     assert!(stood.bundle.stop().await.success());
 }

@@ -2,7 +2,8 @@
 //!
 //! Requests that come while a call is under way share the next one. So no request waits for company, and the
 //! busier it is the more requests a call carries: a round trip to the table or the queue costs a busy process little
-//! more than an idle one. Each request has a response of its own.
+//! more than an idle one. Requests that fill further calls wait for none: those calls are made at once, side by side.
+//! Each request has a response of its own.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -13,8 +14,13 @@ use std::{
 
 use tokio::{sync::oneshot, task};
 
-/// As many calls as may be under way at once: a second one uses the time in which the first waits for the network.
+/// As many calls as are under way at once, however little they carry: a second one uses the time in which the first waits
+/// for the network.
 const CALLS_AT_ONCE: usize = 2;
+
+/// As many as are under way at once when they are full. Each needs a connection, which takes the processor longer to open
+/// than a call.
+const FULL_CALLS_AT_ONCE: usize = 8;
 
 /// A kind of call that carries several requests.
 pub trait Calls: Send + Sync + 'static {
@@ -50,6 +56,8 @@ struct Shared<C: Calls> {
 struct Desk<C: Calls> {
     waiting: VecDeque<Waiting<C>>,
     callers: usize,
+    /// How many of the callers have not yet looked at what waits.
+    starting: usize,
 }
 
 struct Waiting<C: Calls> {
@@ -60,7 +68,7 @@ struct Waiting<C: Calls> {
 impl<C: Calls> Gather<C> {
     /// No request waits yet.
     pub fn new(calls: C) -> Self {
-        let desk = Desk { waiting: VecDeque::new(), callers: 0 };
+        let desk = Desk { waiting: VecDeque::new(), callers: 0, starting: 0 };
         Self(Arc::new(Shared { calls, desk: Mutex::new(desk) }))
     }
 
@@ -71,13 +79,14 @@ impl<C: Calls> Gather<C> {
         let another_caller = {
             let mut desk = self.desk();
             desk.waiting.push_back(Waiting { ask, answer });
-            let wanted = desk.callers < CALLS_AT_ONCE;
+            let wanted = desk.wants_a_caller();
             desk.callers += usize::from(wanted);
+            desk.starting += usize::from(wanted);
             wanted
         };
         if another_caller {
             // A task of its own, so that a caller that gives up does not end the call of others.
-            task::spawn(Caller { gather: self.clone(), left: false }.work());
+            task::spawn(Caller { gather: self.clone(), is_starting: true, left: false }.work());
         }
         answered.await.map_err(|_| Unanswered)
     }
@@ -90,6 +99,7 @@ impl<C: Calls> Gather<C> {
 /// One of the few tasks that make calls.
 struct Caller<C: Calls> {
     gather: Gather<C>,
+    is_starting: bool,
     /// Whether it is no longer counted, as when it found nothing to do.
     left: bool,
 }
@@ -111,6 +121,7 @@ impl<C: Calls> Caller<C> {
     /// that a caller is missing, and starts another.
     fn next(&mut self) -> Option<Vec<Waiting<C>>> {
         let mut desk = self.gather.desk();
+        desk.starting -= usize::from(std::mem::take(&mut self.is_starting));
         let call = desk.take();
         if call.is_empty() {
             desk.callers -= 1;
@@ -128,6 +139,7 @@ impl<C: Calls> Drop for Caller<C> {
             return;
         }
         let mut desk = self.gather.desk();
+        desk.starting -= usize::from(self.is_starting);
         desk.callers -= 1;
         if desk.callers == 0 {
             desk.waiting.clear();
@@ -136,6 +148,15 @@ impl<C: Calls> Drop for Caller<C> {
 }
 
 impl<C: Calls> Desk<C> {
+    /// Whether what waits is worth another call beside those that are under way or about to be made.
+    fn wants_a_caller(&self) -> bool {
+        let taken = self.starting * C::LIMIT;
+        let fills_another = self.waiting.len() >= taken + C::LIMIT;
+        // Of requests that come all at once to an idle process, the last few must not wait for the first calls to end.
+        let is_rest = self.starting >= CALLS_AT_ONCE && self.waiting.len() > taken;
+        self.callers < CALLS_AT_ONCE || self.callers < FULL_CALLS_AT_ONCE && (fills_another || is_rest)
+    }
+
     /// The requests of the next call. One whose place is taken waits for another call, and one whose caller gave up
     /// is left out.
     fn take(&mut self) -> Vec<Waiting<C>> {
@@ -210,6 +231,80 @@ mod tests {
         assert_eq!(answers, (0..25).map(|number| number * 2).collect::<Vec<_>>());
         let calls = calls.0.lock().expect("no panic").iter().map(Vec::len).collect::<Vec<_>>();
         assert_eq!(calls, [10, 10, 5]);
+    }
+
+    /// Answers when so many calls are under way.
+    struct Together(tokio::sync::Barrier);
+
+    impl Calls for Together {
+        type Request = u32;
+        type Response = usize;
+        const LIMIT: usize = 10;
+
+        async fn call(&self, asks: Vec<u32>) -> Vec<usize> {
+            self.0.wait().await;
+            vec![asks.len(); asks.len()]
+        }
+    }
+
+    /// The sizes of the calls, which are all under way at once or never end.
+    async fn sizes(gather: &Gather<Together>, asks: u32) -> Vec<usize> {
+        let answers = join_all((0..asks).map(|ask| gather.ask(ask))).await;
+        let answers: Vec<_> = answers.into_iter().map(|answer| answer.expect("answered")).collect();
+        answers.chunks(10).map(|call| call[0]).collect()
+    }
+
+    #[tokio::test]
+    async fn requests_that_fill_several_calls_wait_for_none_of_them() {
+        for (asks, calls) in [(25, vec![10, 10, 5]), (80, vec![10; 8]), (11, vec![10, 1])] {
+            let gather = Gather::new(Together(tokio::sync::Barrier::new(calls.len())));
+            assert_eq!(sizes(&gather, asks).await, calls);
+        }
+        let gather = Gather::new(Together(tokio::sync::Barrier::new(8)));
+        assert_eq!(sizes(&gather, 160).await, [10; 16], "twice eight at once");
+    }
+
+    /// Remembers the size of each call, which then waits until a test lets it end.
+    #[derive(Clone)]
+    struct Held(Arc<Mutex<Vec<usize>>>, Arc<tokio::sync::Semaphore>);
+
+    impl Calls for Held {
+        type Request = u32;
+        type Response = ();
+        const LIMIT: usize = 10;
+
+        async fn call(&self, asks: Vec<u32>) -> Vec<()> {
+            self.0.lock().expect("no test panics with it").push(asks.len());
+            drop(self.1.acquire().await);
+            vec![(); asks.len()]
+        }
+    }
+
+    #[tokio::test]
+    async fn while_two_calls_are_under_way_requests_wait_unless_they_fill_another() {
+        for (late, at_once) in [(9, vec![1, 1]), (10, vec![1, 1, 10])] {
+            let calls = Held(Arc::default(), Arc::new(tokio::sync::Semaphore::new(0)));
+            let gather = Gather::new(calls.clone());
+            let sizes = || calls.0.lock().expect("no panic").clone();
+            let mut asks = Vec::new();
+            for early in 0..2 {
+                asks.push(Box::pin(gather.ask(early)));
+                assert!(futures::poll!(&mut asks[early as usize]).is_pending());
+                while sizes().len() <= early as usize {
+                    task::yield_now().await;
+                }
+            }
+            let late = (0..late).map(|ask| Box::pin(gather.ask(ask)));
+            let mut all = join_all(asks.into_iter().chain(late));
+            assert!(futures::poll!(&mut all).is_pending());
+            for _ in 0..10 {
+                task::yield_now().await;
+            }
+            assert_eq!(sizes(), at_once);
+            calls.1.close();
+            assert!(all.await.into_iter().all(|answer| answer.is_ok()));
+            assert_eq!(sizes().len(), 3);
+        }
     }
 
     #[tokio::test]

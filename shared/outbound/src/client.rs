@@ -1,19 +1,24 @@
-//! The HTTP client beneath every exchange: one request on a connection of its own, to an address that was checked.
+//! The HTTP client beneath every exchange: requests, one after the other, on a connection to an address that was checked.
 //!
 //! No redirect is followed, no proxy is asked, nothing is decompressed; heads and interim answers have limits. How long
-//! each step may take and how much of the body is read is for the caller to say, who drops the future or the answer to
+//! each step may take and how much of the body is read is for the caller to say, who drops the future or the connection to
 //! end it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    io,
+    net::{IpAddr, TcpStream as Socket},
+    os::fd::AsFd,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use http::{HeaderName, HeaderValue, Method, Request, header, response};
 use http_body_util::{BodyExt, Full};
 use hyper::{
     body::{Bytes, Incoming},
-    client::conn::http1,
+    client::conn::http1::{self, SendRequest},
 };
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -28,7 +33,8 @@ use url::{Position, Url};
 use crate::{
     addresses::AddressRules,
     attempt_error::AttemptError,
-    dial::{self, Resolver},
+    dial,
+    listening::{Listening, Silence},
 };
 
 /// How many interim answers (1xx) may come before the answer: a handful is sensible, and each costs its parsing.
@@ -37,20 +43,24 @@ const MAX_INTERIM: usize = 20;
 /// A request that can be sent once.
 pub(crate) type Sent = Request<Full<Bytes>>;
 
-/// A connection to the URL's host.
-pub(crate) struct Connection<'a> {
-    stream: TcpStream,
-    url: &'a Url,
+/// A connection over which requests can go, one after the other. It is closed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    silence: Silence,
+    /// The same socket, which tells whether something came that is still unread.
+    socket: Socket,
+    address: IpAddr,
+    /// Drives the connection.
+    _driver: JoinSet<()>,
 }
 
-/// An answer of which the head was read.
+/// An answer of which the head was read. Its connection must live until its body is read.
 #[derive(Debug)]
 pub(crate) struct IncomingResponse {
     /// Status and headers.
     pub head: response::Parts,
     body: Incoming,
-    /// Drives the connection, which is closed when the answer is dropped.
-    _driver: JoinSet<()>,
 }
 
 /// Why a connection gave no answer.
@@ -59,7 +69,9 @@ pub(crate) enum Unanswered {
     Failed(AttemptError),
     /// The endpoint's bytes are not HTTP.
     NotHttp,
-    /// The connection broke.
+    /// The connection broke before the first byte of an answer.
+    Silent,
+    /// The connection broke after that.
     Broken,
     /// Interim answers came without an end.
     TooManyInterim,
@@ -96,47 +108,76 @@ pub(crate) fn request(
     Ok(request)
 }
 
-/// Opens a connection to the URL's host, if the rules allow the URL's scheme and every address of the host.
-pub(crate) async fn connect<'a>(
-    url: &'a Url,
-    rules: &AddressRules,
-    resolver: &dyn Resolver,
-) -> Result<Connection<'a>, AttemptError> {
+/// Refuses a URL of a scheme that the rules do not allow.
+pub(crate) fn check_scheme(url: &Url, rules: &AddressRules) -> Result<(), AttemptError> {
     match url.scheme() {
-        "https" => {}
-        "http" if rules.allow_http => {}
-        _ => return Err(AttemptError::Blocked("the URL does not begin with https://")),
+        "https" => Ok(()),
+        "http" if rules.allow_http => Ok(()),
+        _ => Err(AttemptError::Blocked("the URL does not begin with https://")),
     }
-    Ok(Connection { stream: dial::connect(url, rules, resolver).await?, url })
 }
 
-impl Connection<'_> {
-    /// Sends a request, over TLS where the URL says so, and reads the head of the answer, of so many bytes at most.
-    pub(crate) async fn send(self, request: Sent, max_head: usize) -> Result<IncomingResponse, Unanswered> {
-        let Self { stream, url } = self;
+impl Connection {
+    /// Speaks HTTP on a stream to the URL's host, over TLS where the URL says so. The head of an answer has so many bytes at
+    /// most.
+    pub(crate) async fn over(stream: TcpStream, url: &Url, max_head: usize) -> Result<Self, Unanswered> {
+        let unreachable = |_| AttemptError::Connect("the endpoint could not be reached");
+        let address = stream.peer_addr().map_err(unreachable)?.ip();
+        let socket = (stream.as_fd().try_clone_to_owned().map_err(unreachable)?.into(), address);
         if url.scheme() == "https" {
-            converse(dial::secure(stream, url).await?, request, max_head).await
+            Self::of(dial::secure(stream, url).await?, socket, max_head).await
         } else {
-            converse(stream, request, max_head).await
+            Self::of(stream, socket, max_head).await
         }
     }
-}
 
-async fn converse<S>(stream: S, mut request: Sent, max_head: usize) -> Result<IncomingResponse, Unanswered>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let too_many_interim = limit_interim(&mut request);
-    let handshake = http1::Builder::new().max_buf_size(max_head).handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = handshake.map_err(|error| Unanswered::from(&error))?;
-    let mut driver = JoinSet::new();
-    driver.spawn(async { drop(connection.await) });
-    let response = select! {
-        response = sender.send_request(request) => response.map_err(|error| Unanswered::from(&error))?,
-        () = too_many_interim.notified() => return Err(Unanswered::TooManyInterim),
-    };
-    let (head, body) = response.into_parts();
-    Ok(IncomingResponse { head, body, _driver: driver })
+    async fn of<S>(stream: S, (socket, address): (Socket, IpAddr), max_head: usize) -> Result<Self, Unanswered>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let silence = Silence::default();
+        let stream = TokioIo::new(Listening::to(stream, silence.clone()));
+        let handshake = http1::Builder::new().max_buf_size(max_head).handshake(stream).await;
+        let (sender, connection) = handshake.map_err(|error| Unanswered::from(&error))?;
+        let mut driver = JoinSet::new();
+        driver.spawn(async { drop(connection.await) });
+        Ok(Self { sender, silence, socket, address, _driver: driver })
+    }
+
+    /// Sends a request, and reads the head of the answer.
+    pub(crate) async fn send(&mut self, mut request: Sent) -> Result<IncomingResponse, Unanswered> {
+        let too_many_interim = limit_interim(&mut request);
+        self.silence.begin();
+        let response = select! {
+            response = self.sender.try_send_request(request) => response,
+            () = too_many_interim.notified() => return Err(Unanswered::TooManyInterim),
+        };
+        let response = response.map_err(|error| match Unanswered::from(error.error()) {
+            // A request that comes back was not sent, whatever broke the connection.
+            Unanswered::Broken if error.message().is_some() || self.silence.lasts() => Unanswered::Silent,
+            unanswered => unanswered,
+        })?;
+        let (head, body) = response.into_parts();
+        Ok(IncomingResponse { head, body })
+    }
+
+    /// The address that it leads to.
+    pub(crate) const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Whether another request may go over it: the last answer is complete, the other side has not closed it, and has sent
+    /// nothing since. What came ahead of a request must not be taken for its answer.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let has_nothing_unread =
+            || self.socket.peek(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        self.sender.is_ready() && has_nothing_unread()
+    }
+
+    /// Whether the other side has closed it, as far as is known without asking the system.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
 }
 
 /// Counts the interim answers to a request, which hyper skips for as long as they come, and notifies when there are too

@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, pki_types::ServerName};
 use tokio::{
     net::{TcpSocket, TcpStream},
     runtime::{Builder, Handle, Runtime},
@@ -85,11 +85,21 @@ fn lookups() -> &'static Handle {
 
 /// Opens a TCP connection to the URL's host, to an address that may be dialled. The resolver is asked once at most.
 pub async fn connect(url: &Url, rules: &AddressRules, resolver: &dyn Resolver) -> Result<TcpStream, AttemptError> {
+    open(url, &addresses(url, rules, resolver).await?).await
+}
+
+/// The addresses of the URL's host, all of which may be dialled. The resolver is asked once at most.
+pub async fn addresses(url: &Url, rules: &AddressRules, resolver: &dyn Resolver) -> Result<Vec<IpAddr>, AttemptError> {
     let addresses = resolve(url, resolver).await?;
     check(&addresses, rules)?;
+    Ok(addresses)
+}
+
+/// Opens a TCP connection to one of these addresses of the URL's host, which were checked.
+pub async fn open(url: &Url, addresses: &[IpAddr]) -> Result<TcpStream, AttemptError> {
     let port = url.port_or_known_default().unwrap_or(443);
-    let tried = addresses.into_iter().take(MAX_TRIED);
-    let stream = dial(tried.map(|address| SocketAddr::new(address, port)).collect()).await?;
+    let tried = addresses.iter().take(MAX_TRIED);
+    let stream = dial(tried.map(|address| SocketAddr::new(*address, port)).collect()).await?;
     // Requests are small and wait for their answer: nothing is gained by holding bytes back.
     let _ = stream.set_nodelay(true);
     Ok(stream)
@@ -126,7 +136,7 @@ async fn dial(addresses: Vec<SocketAddr>) -> Result<TcpStream, AttemptError> {
     let (mut untried, mut under_way) = (addresses.into_iter(), FuturesUnordered::new());
     let mut failure = AttemptError::Dns("the name has no address");
     loop {
-        under_way.extend(untried.next().map(open));
+        under_way.extend(untried.next().map(dial_one));
         let wait = if untried.len() == 0 { Duration::MAX } else { HEAD_START };
         match timeout(wait, under_way.next()).await {
             Ok(Some(Ok(stream))) => return Ok(stream),
@@ -137,7 +147,7 @@ async fn dial(addresses: Vec<SocketAddr>) -> Result<TcpStream, AttemptError> {
     }
 }
 
-async fn open(address: SocketAddr) -> io::Result<TcpStream> {
+async fn dial_one(address: SocketAddr) -> io::Result<TcpStream> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     // Before the connection stands, which announces it: else an endpoint sends megabytes of which the start is read.
     socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
@@ -152,6 +162,13 @@ fn refused(error: &io::Error) -> AttemptError {
     }
 }
 
+/// What TLS needs, with the certificates that the machine trusts: read at the first call, and kept. The sessions that
+/// servers let be resumed are kept in it, by the server's name.
+pub async fn trust() -> Result<Arc<ClientConfig>, AttemptError> {
+    static TRUST: Trust = Trust::unread();
+    TRUST.configuration(rustls_native_certs::load_native_certs).await
+}
+
 /// Opens TLS on a connection, with the certificates that the machine trusts.
 pub async fn secure(stream: TcpStream, url: &Url) -> Result<TlsStream<TcpStream>, AttemptError> {
     let name = match url.host() {
@@ -161,8 +178,7 @@ pub async fn secure(stream: TcpStream, url: &Url) -> Result<TlsStream<TcpStream>
         Some(Host::Ipv6(address)) => ServerName::IpAddress(IpAddr::from(address).into()),
         None => return Err(AttemptError::Blocked("the URL has no host")),
     };
-    static TRUST: Trust = Trust::unread();
-    let connector = TlsConnector::from(TRUST.configuration(rustls_native_certs::load_native_certs).await?);
+    let connector = TlsConnector::from(trust().await?);
     connector.connect(name, stream).await.map_err(|error| handshake_failure(&error))
 }
 

@@ -18,7 +18,8 @@ use tokio::{
 };
 use url::Url;
 
-use super::{AttemptError, Limits, Outbound, Resolver, addresses::AddressRules, dial::connect};
+use super::{AttemptError, Outbound, Resolver, addresses::AddressRules, dial::connect};
+use base::clock::SystemClock;
 
 /// Gives one answer after the other, and then none.
 #[derive(Debug, Default)]
@@ -232,11 +233,8 @@ async fn an_exchange_asks_the_resolver_it_was_given_and_names_the_host_to_the_en
         String::from_utf8(request).expect("text")
     });
     let resolver = Arc::new(Script::of([answer(&["127.0.0.2"])]));
-    let outbound = Outbound {
-        rules: allowing(&["127.0.0.2/32"]),
-        limits: Limits::default(),
-        resolver: Arc::clone(&resolver) as Arc<dyn Resolver>,
-    };
+    let outbound =
+        Outbound::at(allowing(&["127.0.0.2/32"]), Arc::clone(&resolver) as Arc<dyn Resolver>, Arc::new(SystemClock));
     let headers = [(HeaderName::from_static("x-a"), HeaderValue::from_static("b"))];
     let answer = outbound.send(Method::POST, &named(port), &headers, Bytes::from_static(b"{}")).await;
     assert_eq!(answer.map(|answer| answer.status), Ok(StatusCode::NO_CONTENT));

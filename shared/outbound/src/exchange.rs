@@ -1,29 +1,37 @@
 //! One HTTP exchange with a stranger: the answer is read to a limit and one byte, and one clock runs over all of it, a
-//! trickled body included.
+//! trickled body and a second connection included.
 
 use std::{
     fmt,
+    net::IpAddr,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use hyper::body::Bytes;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use url::Url;
 
 use crate::{
     addresses::AddressRules,
     attempt_error::AttemptError,
-    client::{self, IncomingResponse, Unanswered},
-    dial::{SharedResolver, SystemResolver},
+    client::{self, Connection, IncomingResponse, Sent, Unanswered},
+    connections::{Connections, Endpoint, EndpointConnection},
+    dial::{self, SharedResolver, SystemResolver},
 };
-use base::Time;
+use base::{SharedClock, Time, clock::SystemClock};
 
 /// The largest head of an answer; hyper would take 400 KiB.
 const MAX_HEAD: usize = 32 * 1024;
 /// The longest pause that an endpoint can ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How soon a kept connection breaks that the endpoint had closed before the request came. One that breaks later has
+/// brought the request, and the endpoint has not answered it.
+const STALE: Duration = Duration::from_secs(1);
+
+const NO_CONNECTION: AttemptError = AttemptError::Timeout("the endpoint took no connection in time");
 
 /// How long an exchange may take, and how much of it is kept.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +60,7 @@ pub struct Outbound {
     pub limits: Limits,
     /// Resolves names.
     pub resolver: SharedResolver,
+    connections: Connections,
 }
 
 impl Default for Outbound {
@@ -77,10 +86,27 @@ pub struct HttpResponse {
 impl Outbound {
     /// Sends within these rules, and the contract's limits for deliveries.
     pub fn within(rules: AddressRules) -> Self {
-        Self { rules, limits: Limits::default(), resolver: Arc::new(SystemResolver) }
+        Self::at(rules, Arc::new(SystemResolver), Arc::new(SystemClock))
     }
 
-    /// Sends a body and reads the answer. The error says at which step it ended.
+    /// The same within other limits.
+    pub fn limited_to(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Sends within these rules, with names resolved by this resolver, and connections kept by this clock.
+    pub fn at(rules: AddressRules, resolver: SharedResolver, clock: SharedClock) -> Self {
+        Self { rules, limits: Limits::default(), resolver, connections: Connections::new(clock) }
+    }
+
+    /// Reads which authorities the machine trusts, so that no exchange has to. A failure is logged, and the first exchange
+    /// over TLS tries again.
+    pub async fn warm(self) -> Self {
+        drop(dial::trust().await);
+        self
+    }
+
+    /// Sends a body on a connection of its own, and reads the answer. The error says at which step it ended.
     pub async fn send(
         &self,
         method: Method,
@@ -88,17 +114,91 @@ impl Outbound {
         headers: &[(HeaderName, HeaderValue)],
         body: Bytes,
     ) -> Result<HttpResponse, AttemptError> {
-        let exchange = async {
-            let connecting = client::connect(url, &self.rules, &*self.resolver);
-            let connection = timeout(self.limits.connect, connecting).await;
-            let connection =
-                connection.unwrap_or(Err(AttemptError::Timeout("the endpoint took no connection in time")))?;
+        self.in_time(async {
+            let connecting_ends = Instant::now() + self.limits.connect;
+            let addresses = self.addresses(url, connecting_ends).await?;
             let request = client::request(method, url, headers, body)?;
-            let answered = connection.send(request, MAX_HEAD).await.map_err(in_words)?;
-            read(answered, self.limits.body).await.map_err(in_words)
-        };
+            let mut connection = self.connect(url, &addresses, connecting_ends).await?;
+            self.exchange(&mut connection, request).await
+        })
+        .await
+    }
+
+    /// The same for a tenant, on a connection that was kept from an exchange of this tenant with the same endpoint. Without
+    /// one a connection is opened, and kept if it can be. The request goes out a second time, on a new connection, if the
+    /// kept one turns out to have been closed.
+    pub async fn send_for(
+        &self,
+        tenant: &str,
+        method: Method,
+        url: &Url,
+        headers: &[(HeaderName, HeaderValue)],
+        body: Bytes,
+    ) -> Result<HttpResponse, AttemptError> {
+        self.in_time(async {
+            let connecting_ends = Instant::now() + self.limits.connect;
+            // Before a kept connection as before a new one: a name that leads elsewhere now must not be sent to there.
+            let addresses = self.addresses(url, connecting_ends).await?;
+            let request = || client::request(method.clone(), url, headers, body.clone());
+            let endpoint = Endpoint::of(tenant, url);
+            if let Some(kept) = self.connections.take(&endpoint, &addresses) {
+                let began = Instant::now();
+                match self.exchange_and_keep(kept, request()?).await {
+                    Err(Unanswered::Silent) if began.elapsed() < STALE => {}
+                    exchanged => return exchanged,
+                }
+            }
+            let request = request()?;
+            let connection = self.connect(url, &addresses, connecting_ends).await?;
+            self.exchange_and_keep(self.connections.opened(endpoint, connection), request).await
+        })
+        .await
+    }
+
+    async fn in_time(
+        &self,
+        exchange: impl Future<Output = Result<HttpResponse, Unanswered>>,
+    ) -> Result<HttpResponse, AttemptError> {
         let late = Err(AttemptError::Timeout("the endpoint had not answered completely in time"));
-        timeout(self.limits.whole, exchange).await.unwrap_or(late)
+        timeout(self.limits.whole, exchange).await.map_or(late, |exchanged| exchanged.map_err(in_words))
+    }
+
+    async fn addresses(&self, url: &Url, connecting_ends: Instant) -> Result<Vec<IpAddr>, AttemptError> {
+        client::check_scheme(url, &self.rules)?;
+        let resolved = dial::addresses(url, &self.rules, &*self.resolver);
+        timeout_at(connecting_ends, resolved).await.unwrap_or(Err(NO_CONNECTION))
+    }
+
+    async fn connect(
+        &self,
+        url: &Url,
+        addresses: &[IpAddr],
+        connecting_ends: Instant,
+    ) -> Result<Connection, Unanswered> {
+        let stream = timeout_at(connecting_ends, dial::open(url, addresses)).await.unwrap_or(Err(NO_CONNECTION))?;
+        Connection::over(stream, url, MAX_HEAD).await
+    }
+
+    async fn exchange_and_keep(
+        &self,
+        mut endpoint: EndpointConnection,
+        request: Sent,
+    ) -> Result<HttpResponse, Unanswered> {
+        let response = self.exchange(&mut endpoint.connection, request).await?;
+        // The rest of an answer that was cut would stand before the next one.
+        if !response.truncated {
+            self.connections.keep(endpoint);
+        }
+        Ok(response)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn connections(&self) -> &Connections {
+        &self.connections
+    }
+
+    async fn exchange(&self, connection: &mut Connection, request: Sent) -> Result<HttpResponse, Unanswered> {
+        read(connection.send(request).await?, self.limits.body).await
     }
 }
 
@@ -120,7 +220,7 @@ fn in_words(unanswered: Unanswered) -> AttemptError {
     match unanswered {
         Unanswered::Failed(error) => error,
         Unanswered::NotHttp => AttemptError::Connect("what the endpoint answered is not HTTP"),
-        Unanswered::Broken => {
+        Unanswered::Silent | Unanswered::Broken => {
             AttemptError::Connect("the endpoint closed the connection before its answer was complete")
         }
         Unanswered::TooManyInterim => AttemptError::Connect("the endpoint sent interim answers (1xx) without an end"),

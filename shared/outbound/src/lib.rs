@@ -5,6 +5,9 @@ pub mod addresses;
 mod addresses_tests;
 mod attempt_error;
 mod client;
+mod connections;
+#[cfg(test)]
+mod connections_tests;
 pub mod dial;
 #[cfg(test)]
 mod dial_tests;
@@ -12,6 +15,7 @@ pub mod endpoint_url;
 #[cfg(test)]
 mod endpoint_url_tests;
 pub mod exchange;
+mod listening;
 pub mod stream;
 mod trust;
 

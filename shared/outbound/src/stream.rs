@@ -12,8 +12,8 @@ use crate::{
     USER_AGENT,
     addresses::AddressRules,
     attempt_error::AttemptError,
-    client::{self, IncomingResponse, Unanswered},
-    dial::SystemResolver,
+    client::{self, Connection, IncomingResponse, Unanswered},
+    dial::{self, SystemResolver},
 };
 
 /// The largest head of an answer, and how much of a connection is read at a time.
@@ -42,6 +42,7 @@ impl Default for StreamLimits {
 pub struct ResponseStream {
     answered: IncomingResponse,
     idle: Duration,
+    _connection: Connection,
 }
 
 impl ResponseStream {
@@ -66,10 +67,11 @@ pub async fn get(
     limits: StreamLimits,
 ) -> Result<ResponseStream, AttemptError> {
     let answered = match attempt(url, headers, rules, limits).await {
-        Err(Unanswered::Broken) => attempt(url, headers, rules, limits).await,
+        Err(Unanswered::Silent | Unanswered::Broken) => attempt(url, headers, rules, limits).await,
         answered => answered,
     };
-    Ok(ResponseStream { answered: answered.map_err(in_words)?, idle: limits.idle })
+    let (connection, answered) = answered.map_err(in_words)?;
+    Ok(ResponseStream { answered, idle: limits.idle, _connection: connection })
 }
 
 async fn attempt(
@@ -77,24 +79,32 @@ async fn attempt(
     headers: &[(HeaderName, HeaderValue)],
     rules: &AddressRules,
     limits: StreamLimits,
-) -> Result<IncomingResponse, Unanswered> {
+) -> Result<(Connection, IncomingResponse), Unanswered> {
     let mut sent = vec![
         (header::USER_AGENT, HeaderValue::from_static(USER_AGENT)),
         (header::ACCEPT_ENCODING, HeaderValue::from_static("identity")),
     ];
     sent.extend_from_slice(headers);
     let request = client::request(Method::GET, url, &sent, Bytes::new())?;
-    let connection = timeout(limits.connect, client::connect(url, rules, &SystemResolver)).await;
-    let connection = connection.unwrap_or(Err(AttemptError::Timeout("no connection could be made in time")))?;
+    client::check_scheme(url, rules)?;
+    let stream = timeout(limits.connect, dial::connect(url, rules, &SystemResolver)).await;
+    let stream = stream.unwrap_or(Err(AttemptError::Timeout("no connection could be made in time")))?;
+    let answered = timeout(limits.head, async {
+        let mut connection = Connection::over(stream, url, MAX_HEAD).await?;
+        let answered = connection.send(request).await?;
+        Ok((connection, answered))
+    });
     let late = AttemptError::Timeout("the server did not begin to answer in time");
-    timeout(limits.head, connection.send(request, MAX_HEAD)).await.unwrap_or(Err(late.into()))
+    answered.await.unwrap_or(Err(late.into()))
 }
 
 fn in_words(unanswered: Unanswered) -> AttemptError {
     match unanswered {
         Unanswered::Failed(error) => error,
         Unanswered::NotHttp => AttemptError::Connect("what the server answered is not HTTP"),
-        Unanswered::Broken => AttemptError::Connect("the connection broke before there was an answer"),
+        Unanswered::Silent | Unanswered::Broken => {
+            AttemptError::Connect("the connection broke before there was an answer")
+        }
         Unanswered::TooManyInterim => AttemptError::Connect("the server sent interim answers (1xx) without an end"),
     }
 }

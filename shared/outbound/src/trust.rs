@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 
 use crate::attempt_error::AttemptError;
 
-/// The machine's authorities, read at the first need: most cold starts of most functions never dial. Kept from then on,
+/// The machine's authorities, read when they are asked for: most cold starts of most functions never dial. Kept from then on,
 /// but only if there are any: a moment without free file descriptors leaves none, which would be wrong for ever.
 #[derive(Debug, Default)]
 pub struct Trust(OnceCell<Arc<ClientConfig>>);

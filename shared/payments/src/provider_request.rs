@@ -38,7 +38,7 @@ impl ProviderRequests {
     /// Sends where the rules allow, as the service at this address.
     pub fn new(rules: AddressRules, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
         let own_host = Url::parse(base_url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
-        Self { outbound: Outbound { limits: LIMITS, ..Outbound::within(rules) }, own_host, clock, random }
+        Self { outbound: Outbound::within(rules).limited_to(LIMITS), own_host, clock, random }
     }
 
     pub fn now(&self) -> Time {

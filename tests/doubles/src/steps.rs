@@ -135,6 +135,11 @@ impl Behaviour {
         Self::of([Step::Write(b"HTTP/1.1 200 OK\r\n".to_vec()), Step::Repeat(header, pause)])
     }
 
+    /// The same, and then the end of the connection: the next request comes over another, and is lost with that one alone.
+    pub fn closing(self) -> Self {
+        Self { keeps_alive: false, ..self }
+    }
+
     /// The same, later.
     pub fn after(mut self, pause: Duration) -> Self {
         self.steps.insert(0, Step::Pause(pause));

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use function::{Service, StartError};
 use functions_webhooks::messages;
+use futures::future::join;
 use outbound::{AddressRules, Outbound};
 use storage::{KeyRings, SecretSettings};
 use webhooks::{
@@ -20,9 +21,11 @@ fn main() -> Result<(), StartError> {
 
 async fn serve() -> Result<(), StartError> {
     let (service, (settings, (secrets, rules))) = Service::start::<Settings>().await?;
-    let (table, outbound) = (service.table(), Outbound::within(rules));
+    let table = service.table();
     let (time, environment) = ((service.clock(), service.random()), service.settings().environment.clone());
-    let rings = KeyRings::warm(service.secrets(secrets), service.clock()).await;
+    // The authorities are read while the secret is under way.
+    let (rings, outbound) =
+        join(KeyRings::warm(service.secrets(secrets), service.clock()), Outbound::within(rules).warm()).await;
     let dispatcher = Dispatcher::connect(service.aws(), table, settings, outbound, rings, environment, time);
     service.serve_events(dispatcher, dispatch).await
 }

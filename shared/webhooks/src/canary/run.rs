@@ -124,7 +124,7 @@ impl Canary {
         Self {
             secrets,
             arrivals: Arrivals(table),
-            outbound: Outbound { limits: LIMITS, ..Outbound::within(rules) },
+            outbound: Outbound::within(rules).limited_to(LIMITS),
             settings,
             addresses: Addresses { base: base_url.to_owned(), auth: auth_url.to_owned() },
             environment: environment.to_owned(),

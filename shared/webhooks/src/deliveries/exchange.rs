@@ -43,7 +43,7 @@ impl Dispatcher {
         let began = self.clock.now();
         let prepared = Prepared::new(claimed, webhook, (body, trace), (&self.rings, &self.outbound), began).await?;
         // The end is read inside, since noting that a webhook is slow may take longer than its exchange.
-        let mut exchange = pin!(async { (prepared.send(&self.outbound).await, self.clock.now()) });
+        let mut exchange = pin!(async { (prepared.send(&self.outbound, entity.id()).await, self.clock.now()) });
         let ((outcome, ended), was_slow) = match timeout(SLOW, exchange.as_mut()).await {
             Ok(exchanged) => (exchanged, false),
             // Noted while the exchange is still under way, so that later deliveries of the webhook go by the slow lane.

@@ -5,6 +5,7 @@ use hyper::body::Bytes;
 
 use super::{claim::Claimed, signature};
 use crate::subscriptions::{headers, store::SigningWebhook};
+use auth::EntityId;
 use base::version::{SERVICE_VERSION, SERVICE_VERSION_HEADER};
 use base::{Time, trace::Trace};
 use outbound::{AttemptError, HttpResponse, Outbound, USER_AGENT, endpoint_url::EndpointUrl};
@@ -45,10 +46,12 @@ impl Prepared {
         Ok(Self::Request { url, headers, body: Bytes::copy_from_slice(body.as_bytes()) })
     }
 
-    /// One exchange with the endpoint.
-    pub(super) async fn send(self, outbound: &Outbound) -> Result<HttpResponse, AttemptError> {
+    /// One exchange with the endpoint, on a connection that serves this entity alone.
+    pub(super) async fn send(self, outbound: &Outbound, entity: &EntityId) -> Result<HttpResponse, AttemptError> {
         match self {
-            Self::Request { url, headers, body } => outbound.send(Method::POST, url.url(), &headers, body).await,
+            Self::Request { url, headers, body } => {
+                outbound.send_for(entity.as_str(), Method::POST, url.url(), &headers, body).await
+            }
             Self::Blocked(error) => Err(error),
         }
     }

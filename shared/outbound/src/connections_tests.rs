@@ -1,0 +1,367 @@
+//! Which exchanges share a connection, and which never do. Endpoints listen on loopback, and the clock is the tests'.
+
+use std::{
+    io,
+    net::IpAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures::{FutureExt, future::BoxFuture, future::join_all};
+use http::{Method, StatusCode};
+use hyper::body::Bytes;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    time::sleep,
+};
+use url::Url;
+
+use super::{AttemptError, HttpResponse, Limits, Outbound, Resolver, addresses::AddressRules, connections};
+use base::{Time, testing::FixedClock};
+
+const NOON: Time = Time::from_millis(1_795_262_400_000);
+const NO_CONTENT: &str = "HTTP/1.1 204 Fine\r\n\r\n";
+
+/// What an endpoint does with a request.
+#[derive(Debug, Clone)]
+enum Deed {
+    /// Sends this, and waits for the next request.
+    Say(&'static str),
+    /// Sends this, and closes the connection.
+    SayAndClose(&'static str),
+    /// Closes the connection without a word, so long after the request.
+    CloseAfter(Duration),
+    /// Answers when so many requests wait for an answer.
+    Together(Arc<tokio::sync::Barrier>),
+}
+
+/// An endpoint that does this with its first requests, and answers all others.
+struct Endpoint {
+    port: u16,
+    /// The number of the connection over which each request came.
+    requests: Arc<Mutex<Vec<usize>>>,
+}
+
+impl Endpoint {
+    async fn start(deeds: impl IntoIterator<Item = Deed>) -> Self {
+        Self::start_at("127.0.0.2:0", deeds).await.expect("a free port")
+    }
+
+    async fn start_at(address: &str, deeds: impl IntoIterator<Item = Deed>) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let port = listener.local_addr()?.port();
+        let requests = Arc::<Mutex<Vec<usize>>>::default();
+        let (seen, deeds) = (Arc::clone(&requests), Arc::new(Mutex::new(deeds.into_iter().collect::<Vec<_>>())));
+        tokio::spawn(async move {
+            for connection in 0.. {
+                let Ok((stream, _)) = listener.accept().await else { return };
+                tokio::spawn(serve(stream, connection, Arc::clone(&seen), Arc::clone(&deeds)));
+            }
+        });
+        Ok(Self { port, requests })
+    }
+
+    fn requests(&self) -> Vec<usize> {
+        self.requests.lock().expect("no holder panics").clone()
+    }
+
+    fn url(&self) -> Url {
+        Url::parse(&format!("http://hotel.example.com:{}/hooks", self.port)).expect("a URL")
+    }
+}
+
+async fn serve(
+    mut stream: TcpStream,
+    connection: usize,
+    seen: Arc<Mutex<Vec<usize>>>,
+    deeds: Arc<Mutex<Vec<Deed>>>,
+) -> io::Result<()> {
+    loop {
+        let mut request = Vec::new();
+        while !request.ends_with(b"{}") {
+            if stream.read_buf(&mut request).await? == 0 {
+                return Ok(());
+            }
+        }
+        seen.lock().expect("no holder panics").push(connection);
+        let deed = {
+            let mut deeds = deeds.lock().expect("no holder panics");
+            if deeds.is_empty() { Deed::Say(NO_CONTENT) } else { deeds.remove(0) }
+        };
+        match deed {
+            Deed::Say(answer) => stream.write_all(answer.as_bytes()).await?,
+            Deed::SayAndClose(answer) => return stream.write_all(answer.as_bytes()).await,
+            Deed::CloseAfter(wait) => return Ok(sleep(wait).await),
+            Deed::Together(all) => {
+                all.wait().await;
+                stream.write_all(NO_CONTENT.as_bytes()).await?;
+            }
+        }
+    }
+}
+
+/// Resolves every name to what a test says last.
+#[derive(Debug, Clone)]
+struct Names(Arc<Mutex<Vec<IpAddr>>>);
+
+impl Names {
+    fn lead_to(&self, addresses: &[&str]) {
+        let addresses = addresses.iter().map(|address| address.parse().expect("an address"));
+        *self.0.lock().expect("no holder panics") = addresses.collect();
+    }
+}
+
+impl Resolver for Names {
+    fn addresses<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        let addresses = self.0.lock().expect("no holder panics").clone();
+        async move { Ok(addresses) }.boxed()
+    }
+}
+
+/// One that sends to the whole of loopback but for one address.
+struct Sender {
+    outbound: Outbound,
+    names: Names,
+    clock: FixedClock,
+}
+
+impl Sender {
+    fn new() -> Self {
+        let (names, clock) = (Names(Arc::default()), FixedClock::at(NOON));
+        names.lead_to(&["127.0.0.2"]);
+        let allowed_networks = vec!["127.0.0.2/31".parse().expect("a network")];
+        let rules = AddressRules { allowed_networks, allow_http: true };
+        Self { outbound: Outbound::at(rules, Arc::new(names.clone()), Arc::new(clock.clone())), names, clock }
+    }
+
+    async fn send_for(&self, tenant: &str, url: &Url) -> Result<HttpResponse, AttemptError> {
+        self.outbound.send_for(tenant, Method::POST, url, &[], Bytes::from_static(b"{}")).await
+    }
+
+    async fn send(&self, endpoint: &Endpoint) -> Result<StatusCode, AttemptError> {
+        self.send_for("hotel", &endpoint.url()).await.map(|answer| answer.status)
+    }
+
+    async fn delivers(&self, endpoint: &Endpoint) {
+        assert_eq!(self.send(endpoint).await, Ok(StatusCode::NO_CONTENT));
+    }
+}
+
+#[tokio::test]
+async fn exchanges_of_a_tenant_with_an_endpoint_share_a_connection() {
+    let (endpoint, sender) = (Endpoint::start([]).await, Sender::new());
+    for _ in 0..3 {
+        sender.delivers(&endpoint).await;
+    }
+    assert_eq!(endpoint.requests(), [0, 0, 0]);
+}
+
+#[tokio::test]
+async fn an_exchange_for_no_tenant_has_a_connection_of_its_own() {
+    let (endpoint, sender) = (Endpoint::start([]).await, Sender::new());
+    sender.delivers(&endpoint).await;
+    for _ in 0..2 {
+        let sent = sender.outbound.send(Method::POST, &endpoint.url(), &[], Bytes::from_static(b"{}")).await;
+        assert_eq!(sent.map(|answer| answer.status), Ok(StatusCode::NO_CONTENT));
+    }
+    assert_eq!(endpoint.requests(), [0, 1, 2]);
+}
+
+#[tokio::test]
+async fn tenants_share_no_connection_nor_do_hosts_or_ports_of_one_address() {
+    let (endpoint, other, sender) = (Endpoint::start([]).await, Endpoint::start([]).await, Sender::new());
+    sender.delivers(&endpoint).await;
+    sender.delivers(&other).await;
+    assert_eq!(other.requests(), [0], "another port");
+    let url = endpoint.url();
+    let mut named = url.clone();
+    named.set_host(Some("inn.example.com")).expect("a host");
+    for (tenant, url) in [("inn", &url), ("hotel", &named), ("hotel", &url)] {
+        sender.send_for(tenant, url).await.expect("answered");
+    }
+    assert_eq!(endpoint.requests(), [0, 1, 2, 0]);
+}
+
+#[tokio::test]
+async fn a_connection_serves_no_name_that_leads_elsewhere_now() {
+    let (former, sender) = (Endpoint::start([]).await, Sender::new());
+    let Ok(present) = Endpoint::start_at(&format!("127.0.0.3:{}", former.port), []).await else {
+        println!("skipped: another process has this port");
+        return;
+    };
+    sender.delivers(&former).await;
+    sender.names.lead_to(&["127.0.0.3"]);
+    sender.delivers(&former).await;
+    assert_eq!((former.requests().len(), present.requests().len()), (1, 1));
+    sender.names.lead_to(&["127.0.0.3", "127.0.0.2"]);
+    sender.delivers(&former).await;
+    assert_eq!(former.requests().len() + present.requests().len(), 3, "either connection will do");
+    assert!(former.requests().iter().chain(&present.requests()).all(|connection| *connection == 0));
+}
+
+#[tokio::test]
+async fn a_connection_serves_no_name_that_has_a_banned_address_now() {
+    let (endpoint, sender) = (Endpoint::start([]).await, Sender::new());
+    sender.delivers(&endpoint).await;
+    for addresses in [&["127.0.0.1"][..], &["127.0.0.2", "127.0.0.1"], &["127.0.0.2", "169.254.169.254"]] {
+        sender.names.lead_to(addresses);
+        let sent = sender.send(&endpoint).await;
+        assert!(matches!(sent, Err(AttemptError::Blocked(_))), "{addresses:?}: {sent:?}");
+    }
+    sender.names.lead_to(&[]);
+    assert!(matches!(sender.send(&endpoint).await, Err(AttemptError::Dns(_))));
+    assert_eq!(endpoint.requests(), [0]);
+}
+
+#[tokio::test]
+async fn a_connection_that_waited_too_long_or_is_too_old_serves_no_request() {
+    let (endpoint, sender) = (Endpoint::start([]).await, Sender::new());
+    let after = |seconds: u64| sender.clock.set(NOON + Duration::from_secs(seconds));
+    sender.delivers(&endpoint).await;
+    after(29);
+    sender.delivers(&endpoint).await;
+    assert_eq!(endpoint.requests(), [0, 0]);
+    after(60);
+    sender.delivers(&endpoint).await;
+    assert_eq!(endpoint.requests(), [0, 0, 1], "it waited for 31 seconds");
+    for seconds in (80..360).step_by(20) {
+        after(seconds);
+        sender.delivers(&endpoint).await;
+    }
+    assert_eq!(endpoint.requests().last(), Some(&1), "it is less than five minutes old");
+    after(360);
+    sender.delivers(&endpoint).await;
+    assert_eq!(endpoint.requests().last(), Some(&2));
+    after(0);
+    sender.delivers(&endpoint).await;
+    assert_eq!(endpoint.requests().last(), Some(&3), "the clock was set back: it is not known how long it has waited");
+}
+
+#[tokio::test]
+async fn so_many_connections_are_kept_of_an_endpoint_and_no_more() {
+    let all = Arc::new(tokio::sync::Barrier::new(12));
+    let (endpoint, sender) = (Endpoint::start(vec![Deed::Together(all); 12]).await, Sender::new());
+    join_all((0..12).map(|_| sender.delivers(&endpoint))).await;
+    assert_eq!(sender.outbound.connections().count(), 10);
+    let again = Arc::new(tokio::sync::Barrier::new(12));
+    let other = Endpoint::start(vec![Deed::Together(again); 12]).await;
+    join_all((0..12).map(|_| sender.delivers(&other))).await;
+    assert_eq!(sender.outbound.connections().count(), 20);
+}
+
+#[tokio::test]
+async fn so_many_connections_are_kept_in_all_and_the_one_that_waited_longest_goes_first() {
+    let (endpoint, sender) = (Endpoint::start([]).await, Sender::new());
+    for tenant in 0..120 {
+        sender.send_for(&tenant.to_string(), &endpoint.url()).await.expect("answered");
+    }
+    assert_eq!(sender.outbound.connections().count(), 100);
+    for tenant in ["119", "20", "19"] {
+        sender.send_for(tenant, &endpoint.url()).await.expect("answered");
+    }
+    assert_eq!(endpoint.requests()[120..], [119, 20, 120]);
+}
+
+#[tokio::test]
+async fn an_answer_that_came_ahead_of_its_request_answers_nothing() {
+    let ahead = "HTTP/1.1 204 Fine\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    let late = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
+    let (endpoint, sender) = (Endpoint::start([Deed::Say(ahead), Deed::Say(late)]).await, Sender::new());
+    sender.delivers(&endpoint).await;
+    assert_eq!(sender.send(&endpoint).await, Ok(StatusCode::SERVICE_UNAVAILABLE));
+    assert_eq!(endpoint.requests(), [0, 1]);
+}
+
+/// The bytes come while no task looks at the connection, as in a sandbox that was frozen.
+#[tokio::test]
+async fn bytes_that_came_while_a_connection_waited_end_it() {
+    let (listener, sender) = (TcpListener::bind("127.0.0.2:0").await.expect("a free port"), Sender::new());
+    let port = listener.local_addr().expect("it listens").port();
+    let endpoint = Endpoint { port, requests: Arc::default() };
+    let (sent, accepted) = futures::join!(sender.send(&endpoint), async {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        let mut request = Vec::new();
+        while !request.ends_with(b"{}") {
+            stream.read_buf(&mut request).await.expect("a request");
+        }
+        stream.write_all(NO_CONTENT.as_bytes()).await.expect("written");
+        stream
+    });
+    assert_eq!(sent, Ok(StatusCode::NO_CONTENT));
+    let kept = accepted.into_std().expect("a socket");
+    io::Write::write_all(&mut &kept, NO_CONTENT.as_bytes()).expect("written");
+    // From here to the next request nothing is waited for, so that no task runs in between.
+    let (of, address) = (connections::Endpoint::of("hotel", &endpoint.url()), "127.0.0.2".parse().expect("an address"));
+    assert!(sender.outbound.connections().take(&of, &[address]).is_none(), "it has unread bytes");
+    assert_eq!(sender.outbound.connections().count(), 0);
+}
+
+#[tokio::test]
+async fn a_connection_is_not_kept_after_an_answer_that_was_cut_or_ends_it() {
+    static LONG: std::sync::LazyLock<String> =
+        std::sync::LazyLock::new(|| format!("HTTP/1.1 200 OK\r\nContent-Length: 4097\r\n\r\n{}", "x".repeat(4097)));
+    for (what, answer) in [
+        ("cut", LONG.as_str()),
+        ("close", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"),
+        ("1.0", "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n"),
+        ("upgrade", "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"),
+    ] {
+        let (endpoint, sender) = (Endpoint::start([Deed::Say(answer)]).await, Sender::new());
+        sender.send(&endpoint).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+        sender.delivers(&endpoint).await;
+        assert_eq!(endpoint.requests(), [0, 1], "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_is_not_kept_after_an_answer_that_took_too_long() {
+    let (endpoint, mut sender) =
+        (Endpoint::start([Deed::Say("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel")]).await, Sender::new());
+    sender.outbound.limits = Limits { whole: Duration::from_millis(200), ..Limits::default() };
+    assert!(matches!(sender.send(&endpoint).await, Err(AttemptError::Timeout(_))));
+    sender.outbound.limits = Limits::default();
+    sender.delivers(&endpoint).await;
+    assert_eq!(endpoint.requests(), [0, 1]);
+}
+
+#[tokio::test]
+async fn a_connection_that_the_endpoint_closed_while_it_waited_costs_nothing() {
+    let (endpoint, sender) = (Endpoint::start([Deed::SayAndClose(NO_CONTENT)]).await, Sender::new());
+    sender.delivers(&endpoint).await;
+    sender.delivers(&endpoint).await;
+    assert_eq!(endpoint.requests(), [0, 1]);
+}
+
+#[tokio::test]
+async fn a_request_that_a_kept_connection_lost_goes_out_once_more_on_a_new_one() {
+    let close = || Deed::CloseAfter(Duration::ZERO);
+    let (endpoint, sender) = (Endpoint::start([Deed::Say(NO_CONTENT), close()]).await, Sender::new());
+    sender.delivers(&endpoint).await;
+    sender.delivers(&endpoint).await;
+    assert_eq!(endpoint.requests(), [0, 0, 1]);
+
+    let (endpoint, sender) = (Endpoint::start([Deed::Say(NO_CONTENT), close(), close()]).await, Sender::new());
+    sender.delivers(&endpoint).await;
+    assert!(matches!(sender.send(&endpoint).await, Err(AttemptError::Connect(_))));
+    assert_eq!(endpoint.requests(), [0, 0, 1], "and not a third time");
+}
+
+#[tokio::test]
+async fn a_request_goes_out_once_where_an_endpoint_that_had_it_broke_the_connection() {
+    let (said, slow) = (Deed::SayAndClose("H"), Deed::CloseAfter(Duration::from_millis(1_200)));
+    for (what, kept, breaks) in [
+        ("a new connection", false, Deed::CloseAfter(Duration::ZERO)),
+        ("after the first byte of an answer", true, said),
+        ("later than a connection that was closed before", true, slow),
+    ] {
+        let first = if kept { vec![Deed::Say(NO_CONTENT)] } else { Vec::new() };
+        let (endpoint, sender) = (Endpoint::start(first.into_iter().chain([breaks])).await, Sender::new());
+        if kept {
+            sender.delivers(&endpoint).await;
+        }
+        let sent = sender.send(&endpoint).await;
+        assert!(matches!(sent, Err(AttemptError::Connect(_))), "{what}: {sent:?}");
+        assert_eq!(endpoint.requests().len(), 1 + usize::from(kept), "{what}");
+    }
+}

@@ -1,0 +1,130 @@
+//! Connections to endpoints are kept from one attempt to the next, for one managing entity each; no receiver gets anything of
+//! another's by that, and none costs a delivery an attempt.
+
+use std::{fs, sync::Arc};
+
+use doubles::{Authority, TlsFront};
+use serde_json::{Value, json};
+
+use crate::{
+    harness::{Behaviour, Entity, Receiver, Settings, Suite, tests},
+    receivers::did_not_complete,
+};
+
+tests![
+    attempts_of_an_entity_at_an_endpoint_share_a_connection,
+    attempts_behind_tls_share_a_connection,
+    entities_share_no_connection,
+    an_answer_ahead_of_its_request_is_no_success_of_another_delivery,
+    an_endpoint_that_closes_its_connections_costs_no_attempt,
+    a_request_that_a_kept_connection_lost_is_repeated_once_within_its_attempt,
+    a_request_is_not_repeated_once_an_answer_has_begun,
+    an_answer_that_was_cut_is_no_beginning_of_the_next,
+];
+
+/// Publishes an event, and waits for the end of its delivery's first attempt.
+async fn deliver(entity: &Entity) -> Value {
+    let id = entity.publish(json!({})).await;
+    entity.until_delivery(&id, "has its first attempt", |delivery| delivery["attemptCount"] != 0).await
+}
+
+async fn is_delivered_at_once(entity: &Entity) {
+    let delivery = deliver(entity).await;
+    assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)), "{delivery:#}");
+}
+
+/// An entity with a webhook at a receiver that does this.
+async fn hooked(suite: &Suite, script: impl Into<Vec<Behaviour>>) -> (Entity, Receiver) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", script)).await;
+    (entity, receiver)
+}
+
+async fn attempts_of_an_entity_at_an_endpoint_share_a_connection(suite: Arc<Suite>) {
+    let (entity, receiver) = hooked(&suite, [Behaviour::status(204)]).await;
+    for _ in 0..3 {
+        is_delivered_at_once(&entity).await;
+    }
+    assert_eq!((receiver.everything().len(), receiver.connections()), (3, 1));
+}
+
+async fn attempts_behind_tls_share_a_connection(suite: Arc<Suite>) {
+    let authority = Authority::new();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trusted = folder.path().join("trusted.pem");
+    fs::write(&trusted, authority.pem()).expect("a file in a temporary folder");
+    let settings = Settings::default().with("SSL_CERT_FILE", trusted.display().to_string());
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    let (entity, receiver) = (Entity::new(&api, "kept-tls".to_owned()).await, Receiver::start().await);
+    receiver.on("/", [Behaviour::answer(200, &[], "thanks")]);
+    let front = TlsFront::start(authority.issue(&["127.0.0.1"], false), receiver.address).await;
+    entity.hook(&front.url("/")).await;
+    for _ in 0..3 {
+        is_delivered_at_once(&entity).await;
+    }
+    assert_eq!((receiver.everything().len(), receiver.connections()), (3, 1));
+    assert!(bundle.stop().await.success());
+}
+
+async fn entities_share_no_connection(suite: Arc<Suite>) {
+    let (entity, receiver) = hooked(&suite, [Behaviour::status(204)]).await;
+    let other = suite.entity().await;
+    other.hook(&receiver.url("/")).await;
+    for entity in [&entity, &other, &entity, &other] {
+        is_delivered_at_once(entity).await;
+    }
+    assert_eq!((receiver.everything().len(), receiver.connections()), (4, 2));
+}
+
+async fn an_answer_ahead_of_its_request_is_no_success_of_another_delivery(suite: Arc<Suite>) {
+    let ahead = Behaviour::answer(204, &[], "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nforged!");
+    let (entity, receiver) = hooked(&suite, [ahead, Behaviour::answer(500, &[], "honest")]).await;
+    is_delivered_at_once(&entity).await;
+    let delivery = deliver(&entity).await;
+    let attempt = &delivery["attempts"][0];
+    assert_eq!((&attempt["httpStatus"], &attempt["responseBody"]), (&json!(500), &json!("honest")), "{delivery:#}");
+    assert_eq!(receiver.connections(), 2);
+}
+
+async fn an_endpoint_that_closes_its_connections_costs_no_attempt(suite: Arc<Suite>) {
+    let closes = Behaviour::raw("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    let (entity, receiver) = hooked(&suite, [closes]).await;
+    for _ in 0..3 {
+        is_delivered_at_once(&entity).await;
+    }
+    assert_eq!((receiver.everything().len(), receiver.connections()), (3, 3), "and no request came twice");
+}
+
+async fn a_request_that_a_kept_connection_lost_is_repeated_once_within_its_attempt(suite: Arc<Suite>) {
+    for breaks in [Behaviour::close(), Behaviour::reset()] {
+        let script = [Behaviour::status(204), breaks, Behaviour::status(204)];
+        let (entity, receiver) = hooked(&suite, script).await;
+        is_delivered_at_once(&entity).await;
+        is_delivered_at_once(&entity).await;
+        let [_, lost, again] = &receiver.everything()[..] else { panic!("{:#?}", receiver.everything()) };
+        for name in ["webhook-id", "service-delivery-id", "webhook-timestamp", "webhook-signature"] {
+            assert_eq!(lost.header(name), again.header(name), "{name}: it is the same attempt");
+        }
+        assert_eq!((&lost.body, receiver.connections()), (&again.body, 2));
+    }
+    let (entity, receiver) = hooked(&suite, [Behaviour::status(204), Behaviour::close()]).await;
+    is_delivered_at_once(&entity).await;
+    did_not_complete(&deliver(&entity).await["attempts"][0], "connect");
+    assert_eq!((receiver.everything().len(), receiver.connections()), (3, 2), "and not a third time");
+}
+
+async fn a_request_is_not_repeated_once_an_answer_has_begun(suite: Arc<Suite>) {
+    let (entity, receiver) = hooked(&suite, [Behaviour::status(204), Behaviour::raw("H")]).await;
+    is_delivered_at_once(&entity).await;
+    did_not_complete(&deliver(&entity).await["attempts"][0], "connect");
+    assert_eq!((receiver.everything().len(), receiver.connections()), (2, 1));
+}
+
+async fn an_answer_that_was_cut_is_no_beginning_of_the_next(suite: Arc<Suite>) {
+    let long = Behaviour::answer(200, &[], "x".repeat(100_000));
+    let (entity, receiver) = hooked(&suite, [long, Behaviour::answer(200, &[], "short")]).await;
+    is_delivered_at_once(&entity).await;
+    let delivery = deliver(&entity).await;
+    assert_eq!(delivery["attempts"][0]["responseBody"], "short", "{delivery:#}");
+    assert_eq!(receiver.connections(), 2);
+}
