@@ -5,8 +5,11 @@
 //! does otherwise than AWS documents is asked here alone, and says why.
 
 mod ours;
+mod queue;
 mod queues;
+mod receiving;
 mod secrets;
+mod sending;
 mod side;
 
 use std::{process::ExitCode, sync::Arc};
@@ -21,7 +24,7 @@ fn main() -> ExitCode {
     let runtime = Arc::new(Runtime::new().expect("the system gives threads"));
     let (here, ministack) =
         runtime.block_on(async { (ours::start().await, Ministack::start("sqs,secretsmanager").await) });
-    let cases = [queues::CASES, secrets::CASES].concat();
+    let cases = [queues::CASES, sending::CASES, receiving::CASES, secrets::CASES].concat();
     let trials = cases.iter().flat_map(|case| {
         let sides = [("here", here.url.clone()), ("at ministack", ministack.url())];
         let asked = sides.into_iter().filter(|(name, _)| case.here_alone.is_none() || *name == "here");
