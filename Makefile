@@ -95,25 +95,25 @@ clean-data: rust ## Removes what a local run keeps: table, secrets and logs (DAT
 # What is missing is said first, before anything is installed or built. One function needs no other but those of tokens.
 SAM_CHECK = python3 local/sam/check.py
 SAM = PYTHONDONTWRITEBYTECODE=1 .venv-deploy/bin/python local/sam
-SAM_TOOLS = $(MAKE) --no-print-directory deploy-tools
+DEPLOY_TOOLS = $(MAKE) --no-print-directory deploy-tools
 SAM_PORT ?= 3000
 
 sam-local: ## Runs FUNCTION= with its sample event in SAM's container (EVENT=FILE for another; needs Docker)
 	@$(SAM_CHECK) --function=$(call quoted,$(FUNCTION))
-	@$(SAM_TOOLS)
+	@$(DEPLOY_TOOLS)
 	$(BUILD_FOR_SAM) $(addprefix --bin ,$(sort local sandbox token list-events $(firstword $(subst ., ,$(FUNCTION)))))
 	@$(SAM) invoke $(call quoted,$(FUNCTION)) $(if $(EVENT),--event $(call quoted,$(EVENT))) \
 		--data $(call quoted,$(DATA)) --options=$(call quoted,$(OPTIONS))
 
 sam-api: ## Serves every route from SAM's containers until Ctrl-C (SAM_PORT=3000; needs Docker)
 	@$(SAM_CHECK)
-	@$(SAM_TOOLS)
+	@$(DEPLOY_TOOLS)
 	$(BUILD_FOR_SAM) --bins
 	@$(SAM) api --port $(call quoted,$(SAM_PORT)) --data $(call quoted,$(DATA)) --options=$(call quoted,$(OPTIONS))
 
 sam-events: ## Compares SAM's answers to all sample events with those of `make run` (EVENTS='token openapi' for some)
 	@$(SAM_CHECK) $(EVENTS:%=--function=%)
-	@$(SAM_TOOLS)
+	@$(DEPLOY_TOOLS)
 	$(BUILD_FOR_SAM) --bins
 	@$(SAM) events $(EVENTS)
 
@@ -177,11 +177,14 @@ reproduce: ## Builds what is committed in another folder, and compares the progr
 		cmp "$$program" $(call quoted,$(CURDIR))/target/lambda/"$$program" && echo "the same: $$program" || different=1; \
 	done; test -z "$$different"
 
-# Asks first, since a build takes long. What was answered decides what is built for, and the last step looks at what was built.
+# Asks first, and asks AWS who the operator is, since a build takes long. What was answered decides what is built for, and the last
+# step looks at what was built.
 DEPLOY = .venv-deploy/bin/python operator/deploy.py
-deploy: deploy-tools ## Deploys ENV=staging; asks the first time, and keeps the answers in samconfig-ENV.yaml
+deploy: ## Deploys ENV=staging; asks the first time, and keeps the answers in samconfig-ENV.yaml
 	@test -n $(call quoted,$(ENV)) || { echo "Say which: make deploy ENV=staging" >&2; exit 1; }
+	@$(DEPLOY_TOOLS)
 	@$(DEPLOY) ask $(call quoted,$(ENV)) $(if $(filter file,$(origin ARCHITECTURE)),,--architecture $(call quoted,$(ARCHITECTURE)))
+	@$(DEPLOY) credentials $(call quoted,$(ENV))
 	@architecture="$$($(DEPLOY) architecture $(call quoted,$(ENV)))" && $(MAKE) --no-print-directory build ARCHITECTURE="$$architecture"
 	@$(DEPLOY) deploy $(call quoted,$(ENV))
 
@@ -194,7 +197,10 @@ ADMIN = $(if $(STACK),cargo build,$(BUILD_SERVICE)) --package waypost-admin && t
 # What a make variable holds, as one word for the shell, whatever is in it.
 quoted = '$(subst ','\'',$(1))'
 APPLICATION = --name $(call quoted,$(NAME)) --entity $(call quoted,$(ENTITY)) $(if $(SCOPES),--scopes $(call quoted,$(SCOPES))) \
-	$(if $(OWNER),--owner $(call quoted,$(OWNER))) $(if $(filter yes,$(MAY_PUBLISH)),--may-publish)
+	$(if $(OWNER),--owner $(call quoted,$(OWNER))) $(PUBLISHING)
+# Another word must not pass for `no`.
+PUBLISHING = $(if $(filter-out yes no,$(MAY_PUBLISH)),$(error MAY_PUBLISH is `$(MAY_PUBLISH)`, which is neither `yes` nor `no`))$(if \
+	$(filter yes,$(MAY_PUBLISH)),--may-publish)
 
 provision: rust ## Fills the empty secrets of STACK= and, with NAME= ENTITY=, registers an application
 	@test -n "$(STACK)" || { echo "Say which: make provision STACK=waypost NAME='First application' ENTITY=my-hotel MAY_PUBLISH=yes" >&2; exit 1; }

@@ -3,6 +3,7 @@
 The answers of ENV stand in samconfig-ENV.yaml, a configuration file of SAM's. `make deploy` calls the steps in this order:
 
     deploy.py ask ENV [--architecture NAME]    writes the file, unless it is there
+    deploy.py credentials ENV                  ends unless AWS knows who calls
     deploy.py architecture ENV                 prints the processor to build for
     deploy.py deploy ENV                       deploys what was built
 """
@@ -93,6 +94,7 @@ def ask(environment, architecture):
             explanation += "\nEmpty for API Gateway's own, which is known after the first deployment and is then put in its place."
         if name == "AuthUrl":
             default = given["BaseUrl"]
+            explanation += "" if default else "\nEmpty for the same as that of the API."
         given[name] = question(
             name, explanation, default, lambda answer: (not answer and name in ("BaseUrl", "AuthUrl")) or is_allowed(parameter, answer)
         )
@@ -184,6 +186,12 @@ def aws(region, *arguments):
     if called.returncode:
         fail(f"aws {' '.join(arguments[:2])}: {called.stderr.strip()}")
     return json.loads(called.stdout or "null")
+
+
+def check_credentials(environment):
+    """Ends unless AWS knows the operator. Without credentials a build, which takes long, would be for nothing."""
+    caller = aws(answers(environment)["region"], "sts", "get-caller-identity")
+    print(f"Deploying to the account {caller['Account']} as {caller['Arn']}.")
 
 
 def described(stack, region):
@@ -307,12 +315,14 @@ def deploy(environment):
 
 def main():
     parser = argparse.ArgumentParser(description="Deploys an environment; `make deploy` calls the steps in their order.")
-    parser.add_argument("step", choices=["ask", "architecture", "deploy"])
+    parser.add_argument("step", choices=["ask", "credentials", "architecture", "deploy"])
     parser.add_argument("environment")
     parser.add_argument("--architecture", choices=sorted(PROCESSORS.values()))
     arguments = parser.parse_args()
     if arguments.step == "ask":
         ask(arguments.environment, arguments.architecture)
+    elif arguments.step == "credentials":
+        check_credentials(arguments.environment)
     elif arguments.step == "architecture":
         print(answers(arguments.environment)["parameters"]["Architecture"])
     else:

@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::data_folder::clean_command;
+
 /// Everything that a run keeps. Nothing else is removed: the folder may have other files as well.
 const TABLE: [&str; 4] = ["table.db", "table.db-wal", "table.db-shm", "table.db-journal"];
 const SECRETS: &str = "secrets";
@@ -26,8 +28,8 @@ pub enum CleanError {
     NoData(PathBuf),
     #[error("A service runs with the data in {0}, so nothing is removed. Stop it first.")]
     InUse(PathBuf),
-    #[error("Nothing is removed without your word: make clean-data CONFIRM=yes")]
-    Unasked,
+    #[error("Nothing is removed without your word: {} CONFIRM=yes", clean_command(.0))]
+    Unasked(PathBuf),
     #[error("Nothing is removed.")]
     Declined,
     #[error("{path} cannot be removed")]
@@ -71,7 +73,7 @@ fn lock(folder: &Path) -> Result<File, CleanError> {
 fn confirm(folder: &Path) -> Result<(), CleanError> {
     eprintln!("This removes from {}, for good:\n{}", folder.display(), kept(folder));
     if !io::stdin().is_terminal() {
-        return Err(CleanError::Unasked);
+        return Err(CleanError::Unasked(folder.to_owned()));
     }
     eprint!("Type yes to remove it: ");
     let mut answer = String::new();
@@ -82,7 +84,11 @@ fn confirm(folder: &Path) -> Result<(), CleanError> {
 /// What would be lost, in words.
 fn kept(folder: &Path) -> String {
     let size: u64 = TABLE.iter().filter_map(|name| Some(fs::metadata(folder.join(name)).ok()?.len())).sum();
-    let mut lines = format!("  the table, {}.{} MB", size / 1_000_000, size / 100_000 % 10);
+    let size = match size {
+        ..1_000_000 => format!("{} kB", size / 1000),
+        _ => format!("{}.{} MB", size / 1_000_000, size / 100_000 % 10),
+    };
+    let mut lines = format!("  the table, {size}");
     let names = fs::read_dir(folder.join(SECRETS)).into_iter().flatten().flatten();
     let names = names.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".json").map(str::to_owned));
     let mut names: Vec<_> = names.collect();

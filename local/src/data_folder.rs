@@ -24,6 +24,12 @@ pub enum DataFolderError {
     Io { path: PathBuf, source: io::Error },
 }
 
+/// The command that removes what is kept in this folder. It always names the folder: without a name, another one would be
+/// cleaned.
+pub fn clean_command(folder: &Path) -> String {
+    format!("make clean-data DATA='{}'", folder.display().to_string().replace('\'', r"'\''"))
+}
+
 /// Names the path that the file system refused.
 fn at(path: &Path) -> impl FnOnce(io::Error) -> DataFolderError {
     let path = path.to_owned();

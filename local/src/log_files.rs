@@ -98,6 +98,7 @@ struct Line {
     message: String,
     error: Option<String>,
     cause: Option<String>,
+    reason: Option<String>,
     webhook_id: Option<String>,
     delivery_id: Option<String>,
     event_type: Option<String>,
@@ -124,7 +125,8 @@ fn line_of(function: &str, line: &str) -> Option<String> {
 
 fn fault_line(function: &str, line: &Line) -> String {
     let colour = if line.level == "ERROR" { AnsiColor::Red } else { AnsiColor::Yellow }.on_default();
-    let error = line.error.as_ref().or(line.cause.as_ref()).map(|error| format!(": {error}")).unwrap_or_default();
+    let why = line.error.as_ref().or(line.cause.as_ref()).or(line.reason.as_ref());
+    let error = why.map(|why| format!(": {why}")).unwrap_or_default();
     let about = line.delivery_id.as_ref().or(line.webhook_id.as_ref()).map(|id| format!(" ({id})")).unwrap_or_default();
     let sentence = plain(&format!("{}{error}{about}", line.message), SENTENCE);
     let at = clock(&line.timestamp);
@@ -185,6 +187,9 @@ mod tests {
             ),
             Some("09:45:00Z ERROR  dispatch-deliveries: failed: the table did not answer".to_owned())
         );
+        let rejected =
+            r#"{"timestamp":"2026-11-20T09:45:00.1Z","level":"WARN","message":"rejected","reason":"invalid-request"}"#;
+        assert!(shown(rejected).is_some_and(|line| line.ends_with(": rejected: invalid-request")));
         assert!(shown(r#"{"timestamp":"2026-11-20T09:45:00.1Z","level":"INFO","message":"answered"}"#).is_none());
         assert!(shown(r#"{"level":"INFO","message":"it said \"ERROR\""}"#).is_none());
         assert!(shown("thread panicked: \"ERROR\"").is_none());

@@ -20,7 +20,7 @@ use payments::{ProviderError, providers};
 use serde_json::Value;
 use storage::sealing::{self, KeyRing};
 
-use crate::data_folder::{DataFolderError, write_private};
+use crate::data_folder::{DataFolderError, clean_command, write_private};
 
 /// The application for trying things out, and for tests.
 pub const DEMO_APPLICATION: &str = "demo-application";
@@ -35,12 +35,23 @@ const OF_THE_TABLE: [(&str, &str); 2] = [
 
 pub struct Secrets(BTreeMap<String, Value>);
 
+/// The table beside the secrets.
+#[derive(Debug, PartialEq, Eq)]
+pub enum TableFound {
+    /// It has data, which these secrets open.
+    Kept,
+    /// Neither has been here before.
+    New,
+    /// It has no data, although the secrets were made: by a start that was stopped early, or the file is lost.
+    Lost,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum SecretsError {
     /// A new value would be good for nothing that the table has.
     #[error(
         "{path} is missing, and the table beside it was written with it: without it {loss}. Put it back from a copy, or \
-         begin anew with `make clean-data`"
+         begin anew with `{}`", cleaning(.path)
     )]
     Lost {
         path: PathBuf,
@@ -54,12 +65,16 @@ pub enum SecretsError {
     /// A file is malformed. Its content is not repeated.
     #[error("{path} is not JSON of the form that it should have; correct it, or remove it for a new value")]
     Form { path: PathBuf },
-    /// The table's own secret has no key in the form that the functions read. Its content is not repeated.
-    #[error("{path} has no key that can be used: put it back from a copy, or begin anew with `make clean-data`")]
+    /// The table's own secret has no key in the form that the functions read, or is no JSON. Its content is not repeated.
+    #[error("{path} has no key that can be used: put it back from a copy, or begin anew with `{}`", cleaning(.path))]
     Broken { path: PathBuf },
     /// The configuration of geo-IP databases has faults.
-    #[error(transparent)]
-    GeoIp(#[from] ConfigurationError),
+    #[error("{path} cannot be used; correct it")]
+    GeoIp {
+        path: PathBuf,
+        /// The member and its fault.
+        source: ConfigurationError,
+    },
     /// The description of a payment provider is malformed. Said at the start, before a person tries to connect.
     #[error("{path} cannot be used; correct it, or remove it")]
     Provider {
@@ -69,18 +84,24 @@ pub enum SecretsError {
     },
 }
 
+/// The command that removes a secret's file with everything else that is kept in its folder.
+fn cleaning(secret: &Path) -> String {
+    clean_command(secret.ancestors().nth(2).unwrap_or(secret))
+}
+
 impl Secrets {
     /// Fails if the table has data that nothing could read with the secrets in this folder: some have to be there before the
     /// table is, and are not made a second time. A table without a byte has no data yet.
-    pub fn check_table(folder: &Path, table: &Path) -> Result<(), SecretsError> {
+    pub fn check_table(folder: &Path, table: &Path) -> Result<TableFound, SecretsError> {
         if !fs::metadata(table).is_ok_and(|table| table.len() > 0) {
-            return Ok(());
+            let used = OF_THE_TABLE.iter().all(|(name, _)| folder.join(format!("{name}.json")).exists());
+            return Ok(if used { TableFound::Lost } else { TableFound::New });
         }
         let lost = |(name, loss): &(&str, &'static str)| {
             let path = folder.join(format!("{name}.json"));
             (!path.exists()).then_some(SecretsError::Lost { path, loss })
         };
-        OF_THE_TABLE.iter().find_map(lost).map_or(Ok(()), Err)
+        OF_THE_TABLE.iter().find_map(lost).map_or(Ok(TableFound::Kept), Err)
     }
 
     /// Reads every secret in the folder, also those that an operator put there; makes the ones that must exist, and renews
@@ -137,8 +158,10 @@ impl Secrets {
     }
 
     /// Checks the configuration of geo-IP databases at the start, before the first update would.
-    pub fn check_geo_ip(&self) -> Result<(), SecretsError> {
-        Ok(Configuration::read(self.value(configuration::SECRET)).map(drop)?)
+    pub fn check_geo_ip(&self, folder: &Path) -> Result<(), SecretsError> {
+        let at_path =
+            |source| SecretsError::GeoIp { path: folder.join(format!("{}.json", configuration::SECRET)), source };
+        Configuration::read(self.value(configuration::SECRET)).map(drop).map_err(at_path)
     }
 
     /// Checks the payment providers, as the functions will read them. A well-formed one at an address that these rules forbid
@@ -180,7 +203,11 @@ fn read_all(folder: &Path) -> Result<BTreeMap<String, Value>, SecretsError> {
             continue;
         };
         let text = fs::read_to_string(&path).map_err(unreadable(&path))?;
-        let value = serde_json::from_str(&text).map_err(|_| SecretsError::Form { path: path.clone() })?;
+        let malformed = |_| match OF_THE_TABLE.iter().any(|(of_the_table, _)| *of_the_table == name) {
+            true => SecretsError::Broken { path: path.clone() },
+            false => SecretsError::Form { path: path.clone() },
+        };
+        let value = serde_json::from_str(&text).map_err(malformed)?;
         secrets.insert(name.to_owned(), value);
     }
     Ok(secrets)
@@ -198,7 +225,7 @@ mod tests {
         assert_eq!(first.0, again.0);
         assert!(first.credentials(DEMO_APPLICATION).is_ok());
         assert_ne!(first.value("task-key"), &Value::Null);
-        first.check_geo_ip().expect("a configuration of nothing");
+        first.check_geo_ip(folder.path()).expect("a configuration of nothing");
     }
 
     #[test]
@@ -207,21 +234,30 @@ mod tests {
         let (secrets, table) = (folder.path().join("secrets"), folder.path().join("table.db"));
         fs::create_dir(&secrets).expect("a folder");
         let check = || Secrets::check_table(&secrets, &table).map_err(|error| error.to_string());
-        assert_eq!(check(), Ok(()), "the first start");
+        assert_eq!(check(), Ok(TableFound::New), "the first start");
         fs::write(&table, "").expect("written");
-        assert_eq!(check(), Ok(()), "a start that was stopped early");
+        assert_eq!(check(), Ok(TableFound::New), "a start that was stopped early");
         fs::write(&table, "data").expect("written");
         Secrets::open(&secrets, SigningAlgorithm::Es256).expect("made");
-        assert_eq!(check(), Ok(()));
+        assert_eq!(check(), Ok(TableFound::Kept));
+        fs::remove_file(&table).expect("there");
+        assert_eq!(check(), Ok(TableFound::Lost), "a table that was not put back with its secrets");
+        fs::write(&table, "data").expect("written");
         for name in ["data-keys", "client-secret-pepper"] {
             let (path, away) = (secrets.join(format!("{name}.json")), secrets.join("away"));
             fs::rename(&path, &away).expect("moved");
             let said = check().expect_err("it is missing");
+            let clean = format!("`make clean-data DATA='{}'`", folder.path().display());
             assert!(said.contains(&format!("{name}.json is missing")) && said.contains("from a copy"), "{said}");
+            assert!(said.ends_with(&clean), "it names this folder: {said}");
             fs::write(&path, "{}").expect("written");
             let open = Secrets::open(&secrets, SigningAlgorithm::Es256).expect("read");
             let said = open.check_own(&secrets).expect_err("no key").to_string();
             assert!(said.contains(&format!("{name}.json has no key")), "{said}");
+            fs::write(&path, "{").expect("written");
+            let torn = Secrets::open(&secrets, SigningAlgorithm::Es256).err().expect("no JSON").to_string();
+            assert_eq!(torn, said, "a new value would be as useless as none");
+            assert!(said.ends_with(&clean), "it names this folder: {said}");
             fs::rename(&away, &path).expect("moved back");
             let open = Secrets::open(&secrets, SigningAlgorithm::Es256).expect("read");
             open.check_own(&secrets).expect("as it was made");
@@ -272,10 +308,10 @@ mod tests {
             .expect("written");
         let error = Secrets::open(folder.path(), SigningAlgorithm::Es256)
             .expect("read")
-            .check_geo_ip()
-            .expect_err("no address")
-            .to_string();
-        assert!(error.contains("`editions[0].url` is missing"), "{error}");
+            .check_geo_ip(folder.path())
+            .expect_err("no address");
+        let error = logging::chain(&error);
+        assert!(error.contains("geo-ip.json") && error.contains("`editions[0].url` is missing"), "{error}");
         fs::write(folder.path().join("geo-ip.json"), "{secret").expect("written");
         let error = Secrets::open(folder.path(), SigningAlgorithm::Es256).err().expect("broken").to_string();
         assert!(error.contains("geo-ip.json") && !error.contains("{secret"));

@@ -66,6 +66,8 @@ pub const SELDOM: Duration = Duration::from_secs(5 * 60);
 pub enum SettingsError {
     #[error("the variable SWEEP_INTERVAL is `{0}`, which is {1}")]
     SweepInterval(String, WaitError),
+    #[error("the variable SWEEP_INTERVAL is `{0}`: one sweep would follow the other without a pause")]
+    NoPause(String),
     #[error("the variable GEO_IP_STORE cannot be read")]
     GeoIpStore(#[source] StoreAddressError),
     #[error(
@@ -87,7 +89,11 @@ impl Settings {
             }
         }
         let interval = variable("SWEEP_INTERVAL").unwrap_or_else(|| "1s".to_owned());
-        let sweep_interval = interval.parse::<Wait>().map_err(|error| SettingsError::SweepInterval(interval, error))?.0;
+        let sweep_interval = match interval.parse::<Wait>() {
+            Ok(Wait(Duration::ZERO)) => return Err(SettingsError::NoPause(interval)),
+            Ok(Wait(every)) => every,
+            Err(error) => return Err(SettingsError::SweepInterval(interval, error)),
+        };
         let geo_ip_store = variable("GEO_IP_STORE").filter(|store| !store.is_empty());
         let geo_ip_store = geo_ip_store.map(|store| store.parse()).transpose().map_err(SettingsError::GeoIpStore)?;
         let s3 = match &geo_ip_store {
@@ -168,7 +174,10 @@ mod tests {
     #[test]
     fn a_malformed_interval_or_store_is_refused() {
         assert!(Settings::read(&template(), |name| (name == "GEO_IP_STORE").then(|| "here".to_owned())).is_err());
-        assert!(Settings::read(&template(), |name| (name == "SWEEP_INTERVAL").then(|| "soon".to_owned())).is_err());
+        for interval in ["soon", "0s"] {
+            let read = Settings::read(&template(), |name| (name == "SWEEP_INTERVAL").then(|| interval.to_owned()));
+            assert!(read.is_err_and(|error| error.to_string().contains(interval)), "{interval}");
+        }
     }
 
     #[test]

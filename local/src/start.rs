@@ -45,7 +45,7 @@ use crate::{
     running::{RunError, Running, RunningGateway},
     runtime_api::RuntimeApi,
     schedule_pump::SchedulePump,
-    secrets::{DEMO_APPLICATION, PLATFORM_APPLICATION, Secrets, SecretsError},
+    secrets::{DEMO_APPLICATION, PLATFORM_APPLICATION, Secrets, SecretsError, TableFound},
     service_env::{self, MANAGING_ENTITY, ServiceEnv},
     services::{self, Services},
     shutdown,
@@ -224,10 +224,13 @@ impl<'a> Start<'a> {
 
     /// Opens the files of secrets, and checks those that functions read later.
     fn open_secrets(&self) -> Result<Secrets, StartError> {
-        Secrets::check_table(&self.data.secrets(), &self.data.table())?;
+        if Secrets::check_table(&self.data.secrets(), &self.data.table())? == TableFound::Lost {
+            let table = self.data.table();
+            tracing::warn!("{} is new and empty, although secrets of an earlier run are there", table.display());
+        }
         let secrets = Secrets::open(&self.data.secrets(), self.plan.signing_algorithm)?;
         secrets.check_own(&self.data.secrets())?;
-        secrets.check_geo_ip()?;
+        secrets.check_geo_ip(&self.data.secrets())?;
         secrets.check_providers(&self.data.secrets(), &self.plan.settings.address_rules())?;
         Ok(secrets)
     }

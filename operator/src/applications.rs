@@ -118,7 +118,10 @@ impl OperatorsApplications {
         let Credentials { client_id, client_secret } = credentials;
         let known = (client_id.as_str(), &SecretText::new(client_secret));
         if !self.registration().ensure(&OPERATOR, new, known, SystemClock.now()).await? {
-            tracing::warn!("the application {client_id} was changed: the secret in service.env is no longer good");
+            tracing::warn!(
+                "the application {client_id} does not take the secret in service.env: it was given another, or \
+                 client-secret-pepper is not the one that the table was written with, and then no client can sign in"
+            );
         }
         Ok(())
     }

@@ -97,7 +97,10 @@ impl GeoIpDatabases {
 
     /// The databases of a data folder on this machine. No service needs to run there.
     pub async fn of_data(data: &Path) -> Result<Self, GeoIpError> {
-        let Ok(folder) = Folder::open(data) else { return Self::in_folder(&data.join("geo-ip"), LOCAL) };
+        let folder = match Folder::open(data) {
+            Err(DeploymentError::NoService(_)) => return Self::in_folder(&data.join("geo-ip"), LOCAL),
+            opened => opened?,
+        };
         let (aws, endpoint) = (folder.aws().await?, folder.value("S3_ENDPOINT")?);
         // A stand-in has no host name for each bucket.
         let s3 = || Builder::from(&aws).endpoint_url(endpoint).force_path_style(true).build();

@@ -57,17 +57,22 @@ async fn data_that_do_not_fit_together_stop_the_start_and_are_cleaned_when_asked
         fs::rename(&away, &path).expect("it is there");
     }
 
-    let table = data.join("table.db");
+    let (table, clean) = (data.join("table.db"), format!("make clean-data DATA='{}'", data.display()));
     fs::rename(&table, data.join("away")).expect("it was made");
     fs::write(&table, "not a database ".repeat(1000)).expect("written");
     let damaged = start().await;
     assert!(damaged.contains("table.db is damaged") && !damaged.contains("encrypt"), "{damaged}");
+    assert!(damaged.contains(&clean), "the advice names this folder, and cleans no other: {damaged}");
     fs::rename(data.join("away"), &table).expect("it is there");
     bundle.start_again(Settings::default()).await;
     bundle.stop().await;
 
     let unasked = clean_data(&data, "").await;
-    assert!(!unasked.status.success() && said(&unasked).contains("CONFIRM=yes"), "{}", said(&unasked));
+    assert!(
+        !unasked.status.success() && said(&unasked).contains(&format!("{clean} CONFIRM=yes")),
+        "{}",
+        said(&unasked)
+    );
     assert!(said(&unasked).contains("provider-stripe"), "it names what would be lost: {}", said(&unasked));
     assert!(table.exists());
     let cleaned = clean_data(&data, "yes").await;

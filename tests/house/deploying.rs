@@ -27,6 +27,9 @@ case "$1 $2" in
     "cloudformation describe-stacks")
         if test -e stack.json; then cat stack.json; else echo "Stack with id waypost-staging does not exist" >&2; exit 254; fi ;;
     "cloudformation delete-stack") rm stack.json ;;
+    "sts get-caller-identity")
+        if test -e anonymous; then echo "Unable to locate credentials." >&2; exit 253; fi
+        echo '{"Account": "123456789012", "Arn": "arn:aws:iam::123456789012:user/operator"}' ;;
     "cloudwatch describe-alarms") if test -e looked; then cat alarms.json; else touch looked; echo '{"MetricAlarms": []}'; fi ;;
 esac
 "#;
@@ -243,6 +246,22 @@ fn a_changed_parameter_publishes_the_functions_that_read_it_and_no_other() {
     assert_eq!(published(), ["PublishEvent"]);
     change("LogLevel", "info", "debug");
     assert_eq!(published().len(), before.len(), "every function reads it");
+}
+
+#[test]
+fn an_operator_without_credentials_is_told_before_anything_is_built() {
+    let desk = Desk::new();
+    desk.succeeds(&["ask", "staging"], &ANSWERS);
+    let said = desk.succeeds(&["credentials", "staging"], &[]);
+    assert!(said.contains("account 123456789012 as arn:aws:iam::123456789012:user/operator"), "{said}");
+    desk.write("anonymous", "");
+    assert!(desk.fails(&["credentials", "staging"], &[]).contains("Unable to locate credentials"));
+
+    let makefile = fs::read_to_string(root().join("Makefile")).expect("the project has a Makefile");
+    let recipe = makefile.split_once("\ndeploy: ").expect("`make deploy`").1;
+    let place = |text: &str| recipe.find(text).unwrap_or_else(|| panic!("{text}"));
+    assert!(place("Say which") < place("$(DEPLOY_TOOLS)"), "nothing is installed for a command without a name");
+    assert!(place("$(DEPLOY) credentials") < place(" build "));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What the commands fetch: an exact version of each tool and of all that it needs, known by its hash where the registry's
 //! own program checks hashes.
 
-use std::{collections::HashSet, fs, path::Path};
+use std::{collections::HashSet, fs, path::Path, process::Command};
 
 fn read(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name))
@@ -28,6 +28,23 @@ fn each_python_package_is_pinned_by_version_and_hash() {
             assert!(pins.contains(&**tool), "requirements/{list}.txt is not of {tool}: run `make pin`");
         }
     }
+}
+
+/// The Makefile says so before it does anything, so that nothing is built here.
+#[test]
+fn a_right_to_publish_is_given_by_yes_and_another_word_is_refused() {
+    let made = |word: &str| {
+        let mut make = Command::new("make");
+        make.args(["--dry-run", "application", "NAME=a", "ENTITY=b", &format!("MAY_PUBLISH={word}")]);
+        make.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).output().expect("make is installed")
+    };
+    for (word, publishes) in [("yes", true), ("no", false), ("", false)] {
+        let said = String::from_utf8_lossy(&made(word).stdout).into_owned();
+        assert!(said.contains("application create") && said.contains("--may-publish") == publishes, "{word}: {said}");
+    }
+    let refused = made("Yes");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("MAY_PUBLISH is `Yes`"), "{said}");
 }
 
 #[test]

@@ -57,10 +57,18 @@ pub enum Refusal {
     /// The error of serde is not told: it may repeat what a member holds.
     #[error("The request is not JSON of the operation's form.")]
     Form,
-    #[error("A file of the secret cannot be read or written.")]
+    #[error("A file of the secret cannot be read or written{}.", reason(.0))]
     File(#[from] FileError),
     #[error("The operation ended unexpectedly.")]
     Panic,
+}
+
+/// The system's reason in a word, without the path: the operator's log has that.
+fn reason(error: &FileError) -> String {
+    match error {
+        FileError::Io { source, .. } => format!(": {}", source.kind()),
+        FileError::Versions(_) => String::new(),
+    }
 }
 
 impl Refusal {

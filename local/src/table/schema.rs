@@ -13,7 +13,7 @@ use rusqlite::ErrorCode;
 use serde_json::{Value, json};
 use template::Table;
 
-use crate::disk;
+use crate::{data_folder::clean_command, disk};
 
 /// The table's name; the emulator demands eleven characters or more.
 pub const TABLE_NAME: &str = "waypost-local";
@@ -24,7 +24,7 @@ pub enum SchemaError {
     /// The file is no database, or a damaged one.
     #[error(
         "the table {file} is damaged, or no table of this service: put a copy of it in its place, or begin anew with \
-         `make clean-data`, which removes the secrets as well"
+         `{}`, which removes the secrets as well", cleaning(.file)
     )]
     Damaged {
         /// The table's file.
@@ -45,8 +45,11 @@ pub enum SchemaError {
     #[error("the table cannot be created: {0}")]
     Create(String),
     /// The file's table was made by another template, and new indexes do not make it the present one.
-    #[error("the table on disk has other keys or indexes than template.yaml; `make clean-data` begins anew")]
-    Outdated,
+    #[error("the table {file} has other keys or indexes than template.yaml; `{}` begins anew", cleaning(.file))]
+    Outdated {
+        /// The table's file.
+        file: String,
+    },
     /// An index of the template cannot be added to the file's table.
     #[error("the index {index} cannot be added to the table on disk: {reason}")]
     Index {
@@ -55,6 +58,11 @@ pub enum SchemaError {
         /// The emulator's error.
         reason: String,
     },
+}
+
+/// The command that removes the table with everything else that is kept in its folder.
+fn cleaning(table: &str) -> String {
+    clean_command(Path::new(table).parent().unwrap_or(Path::new(".")))
 }
 
 /// Makes the file if it is missing. Only its owner can read it.
@@ -114,7 +122,8 @@ pub fn open(file: &str, table: &Table) -> Result<Database, SchemaError> {
     match database.describe_table(describe) {
         Ok(existing) => {
             let existing = serde_json::to_value(existing).map_err(|error| create(&error))?;
-            let missing = missing_indexes(&existing["Table"], &table.definition).ok_or(SchemaError::Outdated)?;
+            let missing = missing_indexes(&existing["Table"], &table.definition);
+            let missing = missing.ok_or_else(|| SchemaError::Outdated { file: file.to_owned() })?;
             missing.into_iter().try_for_each(|index| add_index(&database, index, &table.definition))?;
             return Ok(database);
         }
@@ -261,7 +270,8 @@ mod tests {
         let found = database.query(serde_json::from_value(query).expect("a request")).expect("found");
         assert_eq!(found.count, 1);
         drop(database);
-        assert!(matches!(open(&file, &table(&["one"])), Err(SchemaError::Outdated)));
+        let outdated = open(&file, &table(&["one"])).err().expect("an index too many").to_string();
+        assert!(outdated.contains(&format!("`make clean-data DATA='{}'`", folder.path().display())), "{outdated}");
         assert!(open(&file, &table(&["one", "two"])).is_ok(), "nothing is to be added the second time");
     }
 }

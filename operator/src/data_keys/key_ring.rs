@@ -60,6 +60,17 @@ impl KeyRingSecret {
         self
     }
 
+    /// The names of the keys that seal no more.
+    pub fn old_keys(&self) -> Vec<String> {
+        self.keys.keys().filter(|name| **name != self.current).cloned().collect()
+    }
+
+    /// The time from which no value needs an old key any more, once the whole table was sealed anew. None where nothing tells.
+    pub fn settled_at(&self) -> Option<Time> {
+        let newest = self.keys.keys().map(|name| made(name)).max()?;
+        (newest > Time::from_millis(0)).then(|| newest + NEEDED_AFTER)
+    }
+
     /// The ring without the keys that no value needs once the whole table was sealed anew, and the names of those keys.
     pub fn without_old_keys(mut self, now: Time) -> (Self, Vec<String>) {
         let settled = self.keys.keys().map(|name| made(name)).filter(|made| now.since(*made) >= NEEDED_AFTER).max();
@@ -104,6 +115,7 @@ mod tests {
         let second = first.clone().with_new_key(at(60), &SystemRandom);
         let third = second.clone().with_new_key(at(70), &SystemRandom);
         let forgotten = |minutes| third.clone().without_old_keys(at(minutes)).1;
+        assert_eq!((third.old_keys().len(), third.settled_at()), (2, Some(at(85))));
         assert!(forgotten(74).is_empty());
         assert_eq!(forgotten(75), [first.current()]);
         assert_eq!(forgotten(84), [first.current()]);
@@ -117,6 +129,7 @@ mod tests {
         }});
         let old = KeyRingSecret::read(&old).expect("a ring");
         assert!(old.clone().without_old_keys(at(0)).1.is_empty());
+        assert_eq!((old.old_keys(), old.settled_at()), (vec!["Xy3dE6gH".to_owned()], None));
         let new = old.with_new_key(at(0), &SystemRandom);
         assert_eq!(new.clone().without_old_keys(at(15)).1, ["Ab3dE6gH", "Xy3dE6gH"]);
         assert!(new.without_old_keys(at(15)).0.ring().is_ok());

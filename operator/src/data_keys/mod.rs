@@ -14,7 +14,7 @@ use self::{
     reseal::{Counts, Resealing},
 };
 use crate::{Deployment, DeploymentError, replaced_secret::ReplacedSecret};
-use base::{Clock, SystemClock, SystemRandom, pause};
+use base::{Clock, SystemClock, SystemRandom, Time, pause};
 use storage::{SealError, SecretError, Table, TableError, sealing};
 
 /// The greatest number of passes over the table, for items that change each time that they are to be written.
@@ -44,6 +44,10 @@ pub struct Rotated {
     pub current: String,
     /// The names of the keys that were removed.
     pub forgotten: Vec<String>,
+    /// The names of the old keys that stay.
+    pub kept: Vec<String>,
+    /// The time from which [`Work::Forget`] removes them all, if their names tell.
+    pub settled_at: Option<Time>,
 }
 
 /// Why the keys are not rotated, or not all of it is done.
@@ -91,7 +95,8 @@ pub async fn rotate(deployment: &Deployment, work: Work) -> Result<Rotated, Data
             secret.replace(&ring.value(), &version).await?;
         }
     }
-    Ok(Rotated { counts, current: ring.current().to_owned(), forgotten })
+    let (kept, settled_at) = (ring.old_keys(), ring.settled_at());
+    Ok(Rotated { counts, current: ring.current().to_owned(), forgotten, kept, settled_at })
 }
 
 /// Passes over the table until every item could be written; for keys to be forgotten, until nothing was left to be done.

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File, TryLockError},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -23,8 +24,12 @@ pub struct Folder {
 impl Folder {
     /// Reads `service.env`, which a service writes when it is ready and removes when it stops.
     pub fn open(data: &Path) -> Result<Self, DeploymentError> {
-        let text = fs::read_to_string(data.join("service.env"));
-        let text = text.map_err(|_| DeploymentError::NoService(data.to_owned()))?;
+        let path = data.join("service.env");
+        let text = fs::read_to_string(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => DeploymentError::NoService(data.to_owned()),
+            // Another user's service, mostly: it runs, and only its owner may read its credentials.
+            _ => DeploymentError::File { path, source },
+        })?;
         let lines = text.lines().filter_map(|line| line.split_once('='));
         let values = lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         Ok(Self { data: data.to_owned(), values })
@@ -94,6 +99,12 @@ mod tests {
         assert_eq!(stopped.to_string(), missing);
         let incomplete = folder.value("TABLE_NAME").expect_err("it is not there").to_string();
         assert!(incomplete.contains("service.env has no line TABLE_NAME="), "{incomplete}");
+
+        // A folder in the file's place cannot be read, whoever asks.
+        fs::remove_file(data.join("service.env")).expect("it is ours");
+        fs::create_dir(data.join("service.env")).expect("a new folder");
+        let unreadable = Folder::open(&data).expect_err("no file");
+        assert!(!unreadable.is_refusal() && unreadable.to_string().ends_with("service.env cannot be used"));
         fs::remove_dir_all(data).expect("it is ours");
     }
 }

@@ -22,6 +22,9 @@ Exit codes:
 
 The result goes to standard output, progress, errors and the audit trail to standard error.";
 
+/// The place of these options in the help of a subcommand: behind its own.
+const LAST: usize = 900;
+
 /// Looks after a Waypost deployment, a stack on AWS or a service on this machine.
 #[derive(Debug, Parser)]
 #[command(name = "waypost-admin", version, after_help = EXAMPLES)]
@@ -29,7 +32,7 @@ pub struct Arguments {
     #[command(flatten)]
     pub which: Which,
     /// Writes the result as one JSON value.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = LAST)]
     pub json: bool,
     #[command(subcommand)]
     pub command: Command,
@@ -39,10 +42,10 @@ pub struct Arguments {
 #[derive(Debug, Args)]
 pub struct Which {
     /// The deployment's CloudFormation stack. Credentials and region are found as by every AWS tool (AWS_PROFILE, AWS_REGION).
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME", display_order = LAST)]
     pub stack: Option<String>,
     /// The data folder of the service on this machine, such as .local, in place of a stack.
-    #[arg(long, global = true, value_name = "FOLDER")]
+    #[arg(long, global = true, value_name = "FOLDER", display_order = LAST)]
     pub data: Option<PathBuf>,
 }
 
@@ -137,6 +140,14 @@ mod tests {
             let error = parsed(half).expect_err(half);
             assert_eq!((error.kind(), error.exit_code()), (ErrorKind::MissingRequiredArgument, 2), "{half}");
         }
+    }
+
+    #[test]
+    fn a_list_without_an_owner_says_that_there_is_one_of_all() {
+        let error = Arguments::try_parse_from(["waypost-admin", "application", "list"]).expect_err("of whom?");
+        assert!(error.to_string().contains("--all"), "{error}");
+        let both = ["waypost-admin", "application", "list", "hotel", "--all"];
+        assert_eq!(Arguments::try_parse_from(both).expect_err("both").kind(), ErrorKind::ArgumentConflict);
     }
 
     #[test]

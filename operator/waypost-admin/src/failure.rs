@@ -62,7 +62,7 @@ pub enum Failure {
     #[error(transparent)]
     Invocation(#[from] InvocationError),
     /// Databases were not updated, for the reasons that the result names.
-    #[error("not every geo-IP database is up to date")]
+    #[error("the geo-IP databases are not up to date, for the reason that stands in the result")]
     NotUpToDate,
     /// The result cannot be written as JSON.
     #[error("the result cannot be written as JSON")]

@@ -72,7 +72,11 @@ impl Environment {
 
     /// Notes that a variable has a value that it must not have; `error` completes the sentence after "which is".
     pub fn fault(&mut self, name: &str, value: &str, error: &dyn fmt::Display) {
-        self.faults.push(format!("{name} is `{value}`, which is {error}"));
+        let fault = format!("{name} is `{value}`, which is {error}");
+        // Several crates may read the same variable.
+        if !self.faults.contains(&fault) {
+            self.faults.push(fault);
+        }
     }
 
     /// A variable that must be the address of a server: without a path, and without a slash at its end.

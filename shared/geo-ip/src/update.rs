@@ -50,7 +50,7 @@ pub enum UpdateError {
     Checksum,
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    #[error("the release with the SHA-256 {0} was rolled back and is blocked")]
+    #[error("the release with the SHA-256 {0} was rolled back and is blocked, until `geo-ip unblock` allows it")]
     Blocked(String),
     #[error(transparent)]
     Verify(#[from] VerifyError),

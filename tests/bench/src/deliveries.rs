@@ -6,19 +6,21 @@
 use std::{
     error::Error,
     sync::{Arc, atomic::AtomicUsize},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tokio::time::sleep;
 
 use crate::{
+    comparison,
     counting_proxy::{Counted, CountingProxy},
     emulators,
     endpoint::Endpoint,
-    load::{Published, Publisher},
+    load::Publisher,
+    peer::Peer,
     report,
+    run::{Load, Run},
     stand::{Setup, Stand},
-    times::Times,
     usage::{OURS, Usage, resident},
 };
 
@@ -26,8 +28,6 @@ use crate::{
 const MESSAGES: usize = 20_000;
 const LIMIT: Duration = Duration::from_secs(30);
 const SIZE: usize = 500;
-/// A load that leaves time for everything.
-const CALM_RATE: u32 = 50;
 const CALM_MESSAGES: usize = 500;
 const WARM_UP: usize = 300;
 const IDLE: Duration = Duration::from_secs(10);
@@ -39,29 +39,10 @@ const SETTLING: Duration = Duration::from_secs(1);
 /// Three retries, as soon as the contract allows.
 const RETRIES: &str = "0s,1s,1s,1s";
 
-/// The figures of one run.
-pub struct Run {
-    /// Webhooks that every event went to.
-    pub endpoints: usize,
-    pub published: usize,
-    /// From the first publication to the last acknowledgement.
-    pub publishing: Duration,
-    /// From the first publication to the last arrival.
-    pub delivering: Duration,
-    /// Requests that came more than once.
-    pub duplicates: u64,
-    /// From the publication to the acknowledgement.
-    pub acknowledgement: Times,
-    /// From the publication to the arrival.
-    pub arrival: Times,
+/// A run, and what each process computed meanwhile.
+pub struct Measured {
+    pub run: Run,
     pub usage: Usage,
-}
-
-impl Run {
-    /// Events times webhooks.
-    pub fn deliveries(&self) -> usize {
-        self.published * self.endpoints
-    }
 }
 
 /// The requests to the table for some deliveries.
@@ -72,8 +53,11 @@ pub struct Requests {
     pub counted: Counted,
 }
 
-/// Measures and prints it all.
+/// Measures and prints it all; beside another sender and nothing else, where one is named.
 pub async fn measure() -> Result<(), Box<dyn Error>> {
+    if let Some(peer) = Peer::named()? {
+        return comparison::measure(&peer).await;
+    }
     measure_speed().await?;
     measure_requests().await
 }
@@ -84,14 +68,14 @@ async fn measure_speed() -> Result<(), Box<dyn Error>> {
     report::emulators(&emulators.map_err(|error| error.to_string())?);
 
     let bench = Bench::start(&stand).await?;
-    bench.run(1, Load::Full(WARM_UP)).await?;
+    bench.run(1, Load::Full(WARM_UP, LIMIT)).await?;
     let mut calm = Vec::new();
     for endpoints in [1, 2] {
-        calm.push(bench.run(endpoints, Load::Calm).await?);
+        calm.push(bench.run(endpoints, Load::Calm(CALM_MESSAGES)).await?);
     }
     let mut full = Vec::new();
     for endpoints in [1, 2] {
-        full.push(bench.run(endpoints, Load::Full(MESSAGES)).await?);
+        full.push(bench.run(endpoints, Load::Full(MESSAGES, LIMIT)).await?);
     }
     sleep(3 * SETTLING).await;
     let before = Usage::of(stand.bundle)?;
@@ -113,37 +97,26 @@ async fn measure_requests() -> Result<(), Box<dyn Error>> {
     })
     .await?;
     let bench = Bench::start(&stand).await?;
-    bench.run(1, Load::Full(WARM_UP)).await?;
+    bench.run(1, Load::Full(WARM_UP, LIMIT)).await?;
     sleep(SETTLING).await;
     proxy.take();
     let mut counted = Vec::new();
     for (size, name) in [(1_000, "1 KB"), (10_000, "10 KB")] {
         for failures in [0, 3] {
             bench.endpoint.fail(failures);
-            bench.run_with(1, Load::Steady(COUNTED), size).await?;
+            bench.run_with(1, Load::Calm(COUNTED), size).await?;
             sleep(SETTLING).await;
             let title = format!("{name}, {failures} retries");
             counted.push(Requests { title, deliveries: COUNTED, counted: proxy.take() });
         }
     }
     bench.endpoint.fail(0);
-    bench.run_with(1, Load::Full(COUNTED_AT_ONCE), 1_000).await?;
+    bench.run_with(1, Load::Full(COUNTED_AT_ONCE, LIMIT), 1_000).await?;
     sleep(SETTLING).await;
     let title = "1 KB, 0 retries, full load".to_owned();
     counted.push(Requests { title, deliveries: COUNTED_AT_ONCE, counted: proxy.take() });
     report::requests(&counted);
     Ok(())
-}
-
-/// How to publish.
-#[derive(Clone, Copy)]
-enum Load {
-    /// By all clients at once, so many.
-    Full(usize),
-    /// At the calm rate.
-    Calm,
-    /// At the calm rate, so many.
-    Steady(usize),
 }
 
 /// Webhooks, and their endpoint.
@@ -165,42 +138,15 @@ impl<'a> Bench<'a> {
         Ok(Self { stand, endpoint, next: Arc::default() })
     }
 
-    async fn run(&self, endpoints: usize, load: Load) -> Result<Run, Box<dyn Error>> {
+    async fn run(&self, endpoints: usize, load: Load) -> Result<Measured, Box<dyn Error>> {
         self.run_with(endpoints, load, SIZE).await
     }
 
-    async fn run_with(&self, endpoints: usize, load: Load, size: usize) -> Result<Run, Box<dyn Error>> {
-        let publisher = Publisher::new(self.stand, &entity(endpoints), size, &self.next);
-        let (arrived, received) = (self.endpoint.arrived(), self.endpoint.received());
-        let (before, began) = (Usage::of(self.stand.bundle)?, Instant::now());
-        let published = match load {
-            Load::Full(messages) => publisher.at_full_speed(messages, LIMIT).await,
-            Load::Calm => publisher.at_rate(CALM_RATE, CALM_MESSAGES).await,
-            Load::Steady(messages) => publisher.at_rate(CALM_RATE, messages).await,
-        };
-        let published = published.map_err(|error| error.to_string())?;
-        let deliveries = u64::try_from(published.len() * endpoints)?;
-        self.endpoint.until(arrived + deliveries).await?;
-        let usage = Usage::of(self.stand.bundle)?.since(&before);
-        let arrivals = self.arrivals(endpoints, &published);
-        let acknowledged = published.iter().map(|event| event.began + event.acknowledged).max();
-        let last = arrivals.iter().map(|(_, arrival)| *arrival).max();
-        Ok(Run {
-            endpoints,
-            published: published.len(),
-            publishing: acknowledged.unwrap_or(began) - began,
-            delivering: last.unwrap_or(began) - began,
-            duplicates: self.endpoint.received() - received - deliveries,
-            acknowledgement: Times::of(published.iter().map(|event| event.acknowledged).collect()),
-            arrival: Times::of(arrivals.iter().map(|(began, arrival)| *arrival - *began).collect()),
-            usage,
-        })
-    }
-
-    /// When each event was published, and when it arrived at each webhook.
-    fn arrivals(&self, endpoints: usize, published: &[Published]) -> Vec<(Instant, Instant)> {
-        let pairs = published.iter().flat_map(|event| (0..endpoints).map(move |path| (event, path)));
-        pairs.filter_map(|(event, path)| Some((event.began, self.endpoint.arrival(path, event.number)?))).collect()
+    async fn run_with(&self, endpoints: usize, load: Load, size: usize) -> Result<Measured, Box<dyn Error>> {
+        let publisher = Publisher::new(self.stand.target(&entity(endpoints)), size, &self.next);
+        let before = Usage::of(self.stand.bundle)?;
+        let run = Run::of(&publisher, &self.endpoint, endpoints, load).await?;
+        Ok(Measured { run, usage: Usage::of(self.stand.bundle)?.since(&before) })
     }
 }
 

@@ -110,7 +110,7 @@ async fn of_webhooks(stand: &Stand) -> Result<Vec<Growth>, Box<dyn Error>> {
         for path in 0..webhooks {
             stand.hook(&entity, &format!("{}/{path}", endpoint.address)).await?;
         }
-        let publisher = Publisher::new(stand, &entity, SIZE, &next);
+        let publisher = Publisher::new(stand.target(&entity), SIZE, &next);
         let (mut acknowledged, mut arrived) = (Vec::new(), Vec::new());
         for _ in 0..=EVENTS {
             let before = endpoint.arrived();

@@ -18,10 +18,18 @@ use tokio::{
 use crate::{
     connection::{Connection, TaskResult},
     endpoint::MARK,
-    stand::Stand,
 };
 
 const CLIENTS: usize = 32;
+
+/// Where events are published, and in which words.
+pub struct Target {
+    pub address: String,
+    pub path: String,
+    pub token: String,
+    /// The names of an event's members for its type and its data.
+    pub members: [&'static str; 2],
+}
 
 /// A publisher and its events.
 #[derive(Clone)]
@@ -29,6 +37,7 @@ pub struct Publisher {
     address: String,
     path: Arc<str>,
     authorization: Arc<str>,
+    members: [&'static str; 2],
     /// Bytes of a request's body.
     size: usize,
     next: Arc<AtomicUsize>,
@@ -45,18 +54,19 @@ pub struct Published {
 }
 
 impl Publisher {
-    /// A publisher of events of this size for a managing entity; `next` numbers them.
-    pub fn new(stand: &Stand, entity: &str, size: usize, next: &Arc<AtomicUsize>) -> Self {
+    /// A publisher of events of this size; `next` numbers them.
+    pub fn new(target: Target, size: usize, next: &Arc<AtomicUsize>) -> Self {
         Self {
-            address: stand.var("BASE_URL").to_owned(),
-            path: format!("/api/managing-entity/{entity}/webhook/event").into(),
-            authorization: format!("Bearer {}", stand.platform_token).into(),
+            address: target.address,
+            path: target.path.into(),
+            authorization: format!("Bearer {}", target.token).into(),
+            members: target.members,
             size,
             next: Arc::clone(next),
         }
     }
 
-    /// All clients publish as fast as they are answered, so many events in all, or for this long.
+    /// All clients publish as fast as they are answered, so many events in all, or as many as begin within this time.
     pub async fn at_full_speed(&self, events: usize, limit: Duration) -> TaskResult<Vec<Published>> {
         let (left, began) = (Arc::new(AtomicUsize::new(events)), Instant::now());
         let mut clients = JoinSet::new();
@@ -120,8 +130,10 @@ impl Publisher {
     }
 
     fn event(&self, number: usize) -> String {
-        let event =
-            |text: &str| format!(r#"{{"type":"booking.created","data":{{{MARK}{number},"text":{}}}}}"#, json!(text));
+        let [kind, data] = self.members;
+        let event = |text: &str| {
+            format!(r#"{{"{kind}":"booking.created","{data}":{{{MARK}{number},"text":{}}}}}"#, json!(text))
+        };
         let filling = self.size.saturating_sub(event("").len());
         event(&"x".repeat(filling))
     }

@@ -7,6 +7,7 @@
 
 mod announcements;
 mod cloud;
+mod comparison;
 mod connection;
 mod counting_proxy;
 mod deliveries;
@@ -20,10 +21,12 @@ mod lambda;
 mod load;
 mod memory_table;
 mod network;
+mod peer;
 mod prices;
 mod process;
 mod queues;
 mod report;
+mod run;
 mod runtime_api;
 mod stand;
 mod stored;

@@ -1,6 +1,6 @@
 //! What Linux says of a process: how long it has computed, and how much memory it holds.
 
-use std::{error::Error, fs, time::Duration};
+use std::{error::Error, fs, ops::Range, time::Duration};
 
 /// In which /proc counts time, on every architecture of today: USER_HZ.
 const TICK: Duration = Duration::from_millis(10);
@@ -15,7 +15,12 @@ pub fn memory(process: u32, what: &str) -> Result<u64, Box<dyn Error>> {
 
 /// How long a process has computed, in the kernel and outside.
 pub fn computed(process: u32) -> Result<Duration, Box<dyn Error>> {
-    time_of(&format!("/proc/{process}/stat"))
+    time_of(&format!("/proc/{process}/stat"), OWN)
+}
+
+/// The same, and of those of its children that have ended.
+pub fn computed_in_all(process: u32) -> Result<Duration, Box<dyn Error>> {
+    time_of(&format!("/proc/{process}/stat"), WITH_ENDED_CHILDREN)
 }
 
 /// The same of those of its threads that have this name.
@@ -24,7 +29,7 @@ pub fn computed_by_threads(process: u32, name: &str) -> Result<Duration, Box<dyn
     for thread in fs::read_dir(format!("/proc/{process}/task"))? {
         let path = thread?.path();
         if fs::read_to_string(path.join("comm"))?.trim() == name {
-            sum += time_of(&path.join("stat").display().to_string())?;
+            sum += time_of(&path.join("stat").display().to_string(), OWN)?;
         }
     }
     Ok(sum)
@@ -32,18 +37,37 @@ pub fn computed_by_threads(process: u32, name: &str) -> Result<Duration, Box<dyn
 
 /// The processes that a process has started, with the names of their programs.
 pub fn children(process: u32) -> Result<Vec<(u32, String)>, Box<dyn Error>> {
-    let mut children = Vec::new();
+    let children = all()?.into_iter().filter(|running| running.parent == process);
+    Ok(children.map(|child| (child.id, program(&child.command))).collect())
+}
+
+/// The processes whose program, as Linux names it, is one of these.
+pub fn named(programs: &[&str]) -> Result<Vec<u32>, Box<dyn Error>> {
+    let known = |running: &Running| programs.contains(&running.name.as_str());
+    Ok(all()?.into_iter().filter(known).map(|running| running.id).collect())
+}
+
+struct Running {
+    id: u32,
+    parent: u32,
+    /// The first 15 bytes of the program's name, whatever its command line says.
+    name: String,
+    command: Vec<u8>,
+}
+
+/// Every process of this machine; one that ends meanwhile is left out.
+fn all() -> Result<Vec<Running>, Box<dyn Error>> {
+    let mut all = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let path = entry?.path();
         let Some(id) = path.file_name().and_then(|name| name.to_str()?.parse().ok()) else { continue };
-        // A process that has ended meanwhile is left out.
-        let Ok(stat) = fs::read_to_string(path.join("stat")) else { continue };
-        let Ok(command) = fs::read(path.join("cmdline")) else { continue };
-        if fields(&stat).and_then(|fields| fields.get(1)?.parse().ok()) == Some(process) {
-            children.push((id, program(&command)));
-        }
+        let read = |file: &str| fs::read(path.join(file)).ok();
+        let (Some(stat), Some(command), Some(name)) = (read("stat"), read("cmdline"), read("comm")) else { continue };
+        let stat = String::from_utf8_lossy(&stat);
+        let Some(parent) = fields(&stat).and_then(|fields| fields.get(1)?.parse().ok()) else { continue };
+        all.push(Running { id, parent, name: String::from_utf8_lossy(&name).trim().to_owned(), command });
     }
-    Ok(children)
+    Ok(all)
 }
 
 /// The program's name: of a script's command line, the script's.
@@ -54,10 +78,18 @@ fn program(command: &[u8]) -> String {
     names.iter().find(|name| !name.starts_with("python")).cloned().unwrap_or_default()
 }
 
-fn time_of(stat: &str) -> Result<Duration, Box<dyn Error>> {
+/// Of the fields after the name: `utime` and `stime`, and with those of children that were waited for.
+/// <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>
+const OWN: Range<usize> = 11..13;
+const WITH_ENDED_CHILDREN: Range<usize> = 11..15;
+
+fn time_of(stat: &str, wanted: Range<usize>) -> Result<Duration, Box<dyn Error>> {
     let stat = fs::read_to_string(stat)?;
     let fields = fields(&stat).ok_or("no name")?;
-    let ticks: u32 = fields[11].parse::<u32>()? + fields[12].parse::<u32>()?;
+    let mut ticks = 0;
+    for field in &fields[wanted] {
+        ticks += field.parse::<u32>()?;
+    }
     Ok(TICK * ticks)
 }
 

@@ -3,11 +3,13 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
-    deliveries::{Requests, Run},
+    comparison::{ENDPOINTS, ROUNDS, Round, SIZE, Side},
+    deliveries::{Measured, Requests},
     emulators, function, geo_ip,
     growth::Growth,
     lambda::{Figures, ROUND_TRIPS, USUAL},
     prices::Price,
+    run::Run,
     times::Times,
     tokens::{Alone, Load, Piece},
     usage::{ROWS, TOKEN_ROWS, Usage},
@@ -196,12 +198,13 @@ pub fn growth(all: &[Growth]) {
 }
 
 /// How many and how soon.
-pub fn speed(calm: &[Run], full: &[Run]) {
+pub fn speed(calm: &[Measured], full: &[Measured]) {
     let rate = |count: usize, time: Duration| format!("{:.0}", count as f64 / time.as_secs_f64());
     println!("\n| deliveries, 500 bytes | 1 endpoint | 2 endpoints |");
     println!("|---|---|---|");
     let row = |name: &str, values: Vec<String>| println!("| {name} | {} |", values.join(" | "));
-    let each = |runs: &[Run], value: &dyn Fn(&Run) -> String| runs.iter().map(value).collect();
+    let each =
+        |runs: &[Measured], value: &dyn Fn(&Run) -> String| runs.iter().map(|measured| value(&measured.run)).collect();
     row("publishes/s acknowledged", each(full, &|run| rate(run.published, run.publishing)));
     row("deliveries/s", each(full, &|run| rate(run.deliveries(), run.delivering)));
     let acknowledgement = each(full, &|run| run.acknowledgement.in_millis());
@@ -215,11 +218,11 @@ pub fn speed(calm: &[Run], full: &[Run]) {
 }
 
 /// At whose expense.
-pub fn usage(full: &[Run], idle: &Usage, idle_for: Duration, resident: &BTreeMap<&'static str, u64>) {
+pub fn usage(full: &[Measured], idle: &Usage, idle_for: Duration, resident: &BTreeMap<&'static str, u64>) {
     println!("\n| CPU per delivery, full load | 1 endpoint | 2 endpoints | idle | resident |");
     println!("|---|---|---|---|---|");
     let row = |name: &str, value: &dyn Fn(&Usage) -> Duration, resident: Option<u64>| {
-        let per_delivery = |run: &Run| format!("{:.2} ms", millis(value(&run.usage)) / run.deliveries() as f64);
+        let per_delivery = |of: &Measured| format!("{:.2} ms", millis(value(&of.usage)) / of.run.deliveries() as f64);
         let runs: Vec<String> = full.iter().map(per_delivery).collect();
         let idle = millis(value(idle)) / idle_for.as_secs_f64();
         let resident = resident.map_or_else(|| "–".to_owned(), |bytes| format!("{:.0} MB", bytes as f64 / 1e6));
@@ -230,6 +233,32 @@ pub fn usage(full: &[Run], idle: &Usage, idle_for: Duration, resident: &BTreeMap
     }
     row("**ours: publish-event and dispatch-deliveries**", &Usage::ours, None);
     row("everything but the bench", &Usage::all, None);
+}
+
+/// Two senders beside each other, round by round.
+pub fn comparison(name: &str, rounds: &[Round]) {
+    println!("\n| {SIZE} bytes, {} rounds in turn | endpoints | Waypost | {name} |", ROUNDS);
+    println!("|---|---|---|---|");
+    let row = |title: &str, value: &dyn Fn(&Side) -> String| {
+        for endpoints in ENDPOINTS {
+            let of = |side: fn(&Round) -> &Side| {
+                let rounds = rounds.iter().map(side).filter(|side| side.full.endpoints == endpoints);
+                rounds.map(value).collect::<Vec<_>>().join(", ")
+            };
+            println!("| {title} | {endpoints} | {} | {} |", of(|round| &round.ours), of(|round| &round.peers));
+        }
+    };
+    let rate = |count: usize, time: Duration| format!("{:.0}", count as f64 / time.as_secs_f64());
+    let ratio = |time: Duration, run: &Run| format!("{:.2}", millis(time) / run.deliveries() as f64);
+    row("deliveries a second, full load", &|side| rate(side.full.deliveries(), side.full.delivering));
+    row("publications a second, full load", &|side| rate(side.full.published, side.full.publishing));
+    row("publication to arrival at full load, p50 / p95 / p99 ms", &|side| side.full.arrival.in_millis());
+    row("publication to arrival at 50 a second, p50 / p95 / p99 ms", &|side| side.calm.arrival.in_millis());
+    row("acknowledgement at 50 a second, p50 / p95 / p99 ms", &|side| side.calm.acknowledgement.in_millis());
+    row("CPU of a delivery at full load, all processes, ms", &|side| ratio(side.at_full_load.all, &side.full));
+    row("– of it what publishes and delivers, ms", &|side| ratio(side.at_full_load.sender, &side.full));
+    row("CPU of a delivery at 50 publications a second, all processes, ms", &|side| ratio(side.calmly.all, &side.calm));
+    row("received more than once", &|side| (side.calm.duplicates + side.full.duplicates).to_string());
 }
 
 /// The requests to the table.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use crate::counting_proxy::CountingProxy;
+use crate::{counting_proxy::CountingProxy, load::Target};
 
 pub struct Stand {
     env: HashMap<String, String>,
@@ -116,6 +116,16 @@ impl Stand {
         let event = json!({"type": "booking.created", "data": {"text": "x".repeat(500)}});
         let published = self.post(entity, "webhook/event", &event).await?;
         Ok(published["deliveries"][0]["deliveryIdentifier"].as_str().ok_or("no delivery")?.to_owned())
+    }
+
+    /// Where the platform publishes events of a managing entity.
+    pub fn target(&self, entity: &str) -> Target {
+        Target {
+            address: self.var("BASE_URL").to_owned(),
+            path: format!("/api/managing-entity/{entity}/webhook/event"),
+            token: self.platform_token.clone(),
+            members: ["type", "data"],
+        }
     }
 
     /// Makes a webhook for every event of a managing entity; gives its identifier.

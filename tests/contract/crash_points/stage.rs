@@ -63,7 +63,11 @@ impl Scene {
     pub async fn publish_once(&self) -> Option<ApiResponse> {
         let body = json!({ "type": "booking.created", "data": { "scene": self.entity.id } });
         let call = self.entity.post("/webhook/event").header("idempotency-key", &self.entity.id).json(&body);
-        call.attempt().await.ok().filter(|answer| answer.status == 202)
+        let answer = call.attempt().await.ok()?;
+        if answer.status != 202 {
+            eprintln!("a publication was not acknowledged: {}", answer.exchange);
+        }
+        Some(answer).filter(|answer| answer.status == 202)
     }
 
     /// Repeats until it is acknowledged, as a client does that got no answer; the deliveries.
@@ -174,8 +178,12 @@ impl<'a> Stage<'a> {
             move |call: &AwsCall| call.operation == "SendMessageBatch" && call.mentions(&webhook)
         };
         let mut held = self.queue().hold("the first announcement", Moment::Before, announced);
-        let publication = scene.publish();
-        let call = held.reached().await;
+        let mut publication = scene.publish();
+        let call = tokio::select! {
+            call = held.reached() => call,
+            // It waits for the announcement, so that an end before is a failure, and its answer says which.
+            ended = &mut publication => panic!("a publication ended before its announcement: {ended:?}"),
+        };
         (delivery_in(&call, &webhook), held, publication)
     }
 

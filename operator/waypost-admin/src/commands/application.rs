@@ -8,7 +8,7 @@ use std::{
 
 use auth::{EntityId, Scope, Scopes};
 use base::{ClientSecretId, Clock, SystemClock};
-use clap::{Args, Subcommand, ValueEnum, error::ErrorKind};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum, error::ErrorKind};
 use issuer::applications::{
     Application,
     credential_removal::{CredentialName, CredentialRemoved},
@@ -48,12 +48,13 @@ pub enum Command {
         client_id: String,
     },
     /// Lists the applications that a managing entity manages, or all of the deployment.
+    #[command(group = ArgGroup::new("whose").required(true).args(["owner", "all"]))]
     List {
         /// The managing entity.
-        #[arg(value_parser = EntityId::parse, required_unless_present = "all")]
+        #[arg(value_parser = EntityId::parse)]
         owner: Option<EntityId>,
         /// All applications of the deployment, also those that only operators manage. Reads the whole table once.
-        #[arg(long, conflicts_with = "owner")]
+        #[arg(long)]
         all: bool,
     },
     /// Lets an application publish events from its next token on, or no longer: its tokens then end within a minute.
@@ -129,7 +130,9 @@ pub struct Registration {
 }
 
 fn secret_id(text: &str) -> Result<ClientSecretId, String> {
-    ClientSecretId::parse(text).ok_or_else(|| "an identifier of a secret begins with `sec_`".to_owned())
+    ClientSecretId::parse(text).ok_or_else(|| {
+        "a secret's identifier is `sec_` and 26 digits and small letters, as `show` prints it".to_owned()
+    })
 }
 
 impl Command {
@@ -184,7 +187,13 @@ impl Command {
             Self::Unblock { address, client } => {
                 let clients =
                     guesses::forget(&deployment, address, client.as_deref()).await.map_err(Failure::Guesses)?;
-                let text = format!("forgot failed attempts from {address}, as {clients} clients");
+                let as_clients = match (&client, clients) {
+                    (None, 0) => "; none was counted for a single client".to_owned(),
+                    (None, 1) => ", and those as 1 client from there".to_owned(),
+                    (None, several) => format!(", and those as {several} clients from there"),
+                    (Some(client), _) => format!(" as {client}"),
+                };
+                let text = format!("forgot the failed attempts from {address}{as_clients}");
                 output.write(json!({ "address": address, "client": client, "clientsForgotten": clients }), text)
             }
             Self::Remove { client_id } => {

@@ -1,5 +1,6 @@
 //! `waypost-admin data-keys`: the keys of sealed values.
 
+use base::Time;
 use clap::Subcommand;
 use operator::data_keys::{Rotated, Work, reseal::Counts, rotate};
 use serde_json::json;
@@ -38,18 +39,46 @@ impl Command {
             (false, true) => Work::Forget,
             (false, false) => Work::Rotate,
         };
-        let Rotated { counts, current, forgotten } = rotate(&which.open().await?, work).await?;
+        let Rotated { counts, current, forgotten, kept, settled_at } = rotate(&which.open().await?, work).await?;
         let Counts { seen, webhooks, connections, deliveries, busy: _, unreadable } = counts;
         let json = json!({
             "itemsSeen": seen, "webhooksSealed": webhooks, "connectionsSealed": connections,
             "deliveriesMasked": deliveries, "unreadable": unreadable, "currentKey": current, "forgottenKeys": forgotten,
+            "keptKeys": kept, "keptUntil": settled_at.filter(|_| !kept.is_empty()),
         });
         let text = format!(
             "{seen} items looked at: {webhooks} webhooks and {connections} connections sealed anew, {unreadable} unreadable, \
-             {deliveries} deliveries masked; current key {current}, {} keys forgotten",
-            forgotten.len()
+             {deliveries} deliveries masked; current key {current}, {} keys forgotten{}",
+            forgotten.len(),
+            staying(&kept, settled_at)
         );
         output.write(json, text)?;
         if unreadable > 0 { Err(Failure::Unreadable(unreadable)) } else { Ok(()) }
+    }
+}
+
+/// A line about the old keys that are in the ring still: a person who wants them gone must not take them for forgotten.
+fn staying(kept: &[String], settled_at: Option<Time>) -> String {
+    let from = settled_at.map(|time| format!(" from {time} on")).unwrap_or_default();
+    match kept.len() {
+        0 => String::new(),
+        1 => format!("\n1 old key stays in the ring: {}; `--forget` removes it{from}", kept[0]),
+        several => format!("\n{several} old keys stay in the ring: {}; `--forget` removes them{from}", kept.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_key_that_stays_is_named_with_the_time_from_which_it_can_be_forgotten() {
+        let at = Some(Time::from_millis(1_795_167_900_000));
+        assert_eq!(staying(&[], at), "");
+        let [one, two] = ["1-a", "2-b"].map(str::to_owned);
+        let said = staying(std::slice::from_ref(&one), at);
+        assert_eq!(said, "\n1 old key stays in the ring: 1-a; `--forget` removes it from 2026-11-20T09:45:00.000Z on");
+        let said = staying(&[one, two], None);
+        assert_eq!(said, "\n2 old keys stay in the ring: 1-a, 2-b; `--forget` removes them");
     }
 }

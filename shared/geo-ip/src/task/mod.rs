@@ -155,7 +155,8 @@ impl Task {
         let value: Value = self.secrets.read(SECRET).await?;
         let editions = match Configuration::read(&value) {
             Ok(Configuration { editions }) if editions.is_empty() => {
-                let message = "no edition is configured; the secret `geo-ip` says which are kept".to_owned();
+                let message =
+                    "no edition is configured: the secret `geo-ip` says which are kept, and from where".to_owned();
                 return Ok(Report { success: false, message });
             }
             Ok(Configuration { editions }) => editions,

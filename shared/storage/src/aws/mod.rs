@@ -15,6 +15,10 @@ use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
 use aws_sdk_dynamodb::config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig};
 use aws_smithy_http_client::tls::{self, TlsContext, TrustStore, rustls_provider::CryptoMode};
 use aws_types::SdkConfig;
+use rustls::{
+    RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject},
+};
 
 use base::{Environment, FromEnvironment};
 
@@ -128,14 +132,15 @@ impl Default for Authorities {
 impl FromStr for Authorities {
     type Err = String;
 
-    /// Reads the file of this name.
+    /// Reads the file of this name. The SDK would panic at the first certificate that it cannot read.
     fn from_str(file: &str) -> Result<Self, Self::Err> {
         let pem = fs::read_to_string(file).map_err(|error| format!("a file that cannot be found or read: {error}"))?;
-        if pem.contains("-----BEGIN CERTIFICATE-----") {
-            Ok(Self(pem))
-        } else {
-            Err("a file without certificates".to_owned())
+        let mut roots = RootCertStore::empty();
+        for (number, certificate) in (1..).zip(CertificateDer::pem_slice_iter(pem.as_bytes())) {
+            let fault = |error: &dyn fmt::Display| format!("a file whose certificate {number} cannot be read: {error}");
+            roots.add(certificate.map_err(|error| fault(&error))?).map_err(|error| fault(&error))?;
         }
+        if roots.is_empty() { Err("a file without certificates".to_owned()) } else { Ok(Self(pem)) }
     }
 }
 
@@ -174,5 +179,26 @@ mod tests {
         assert_eq!(of("roots.pem"), Ok(Authorities::default()));
         assert_eq!(of("mod.rs.none").map_err(|fault| fault.contains("cannot be found or read")), Err(true));
         assert_eq!(of("call_error.rs"), Err("a file without certificates".to_owned()));
+    }
+
+    /// Each of them would panic when the first client is made.
+    #[test]
+    fn a_certificate_that_cannot_be_read_is_a_fault_that_says_which() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("bundle.pem");
+        let of = |content: &str| {
+            fs::write(&file, content).expect("written");
+            file.to_str().expect("a path of text").parse::<Authorities>()
+        };
+        let pem = |base64: &str| format!("-----BEGIN CERTIFICATE-----\n{base64}\n-----END CERTIFICATE-----\n");
+        for broken in [pem("no base64!"), pem("bm8gY2VydGlmaWNhdGU="), "-----BEGIN CERTIFICATE-----\nbm8=\n".to_owned()]
+        {
+            for (before, number) in [("", 1), (ROOTS, 6)] {
+                let fault = of(&format!("{before}{broken}")).expect_err(&broken);
+                assert!(fault.starts_with(&format!("a file whose certificate {number} cannot be read: ")), "{fault}");
+            }
+        }
+        assert!(of(&pem("no base64!").replace("CERTIFICATE", "PUBLIC KEY")).is_err());
+        assert_eq!(of(ROOTS), Ok(Authorities::default()));
     }
 }
