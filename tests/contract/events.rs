@@ -140,6 +140,7 @@ async fn an_unknown_type_is_answered_with_its_name_what_it_may_have_meant_and_wh
     for problem in [publishing, listing] {
         let detail = problem["detail"].as_str().expect("openapi.yaml says so");
         assert!(detail.contains("`booking.create` is none; near it: booking.created"), "{detail}");
+        assert!(detail.contains(&entity.path("/webhook/event/list")), "{detail}");
     }
     // A group stands for types that are wanted, and an event is of one type.
     for call in [

@@ -106,7 +106,10 @@ async fn left_alone_and_probed(entity: &Entity) -> Hook {
         (attempts(entity, &deliveries).await == receiver.received("/").len() as u64).then_some(())
     })
     .await;
-    assert_eq!(entity.listed(&hook).await["health"], "open");
+    let listed = entity.listed(&hook).await;
+    assert_eq!(listed["health"], "open");
+    assert!(listed["lastError"].as_str().is_some_and(|error| error.starts_with("connect: ")), "{listed:#}");
+    assert!(listed.get("lastHttpStatus").is_none(), "{listed:#}");
     for id in &deliveries {
         let delivery = entity.delivery(id).await;
         assert!(["pending", "retrying"].contains(&delivery["status"].as_str().expect("text")), "{delivery:#}");
@@ -148,6 +151,14 @@ async fn answered_until_exhausted(entity: &Entity, script: Vec<Behaviour>) -> Ho
     let delivery = entity.until_status(&id, &["failed", "delivered"]).await;
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("failed"), &json!(10)), "{delivery:#}");
     until_health(entity, &hook, "failing").await;
+    // What the last attempt met, as the delivery has it.
+    let last_attempt = delivery["attempts"].as_array().and_then(|attempts| attempts.last()).expect("attempts");
+    until("the webhook shows what its last attempt met", LONG, async || {
+        let listed = entity.listed(&hook).await;
+        let met = [("lastHttpStatus", "httpStatus"), ("lastError", "error")];
+        met.into_iter().all(|(shown, of_attempt)| listed[shown] == last_attempt[of_attempt]).then_some(())
+    })
+    .await;
     hook
 }
 

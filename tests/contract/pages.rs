@@ -11,6 +11,7 @@ tests![
     an_expired_link_is_told_in_words_to_the_browser_that_it_was_made_for,
     a_used_link_is_told_in_words_to_the_browser_that_used_it,
     a_failed_exchange_is_told_in_words_and_a_program_gets_an_empty_object,
+    a_person_is_told_whose_fault_it_is_and_where_access_may_stand,
     a_stranger_is_told_neither_entity_nor_provider,
     a_start_page_that_is_over_says_whose_it_was,
     a_page_is_for_those_alone_who_prefer_one,
@@ -88,6 +89,22 @@ async fn a_failed_exchange_is_told_in_words_and_a_program_gets_an_empty_object(s
     assert!(entity.connections().await.is_empty());
 }
 
+async fn a_person_is_told_whose_fault_it_is_and_where_access_may_stand(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for (fate, words) in [
+        ("fail-invalid_client", ["does not accept this service", "the operator of this service corrects", &entity.id]),
+        ("fail-lost", ["did not complete the connection", "withdraw it there", &entity.id]),
+        ("fail-no-access-token", ["did not complete the connection", "withdraw it there", &entity.id]),
+    ] {
+        let visit = entity.visit("square", Choice::leading_to(fate)).await;
+        says(&page(visit.callback(), 500).await, &words);
+    }
+    let refused = entity.visit("square", Choice::leading_to("fail-invalid_grant")).await;
+    let answer = page(refused.callback(), 500).await;
+    assert!(!answer.text().contains("withdraw it there"), "{}", answer.exchange);
+    assert!(entity.connections().await.is_empty());
+}
+
 async fn a_stranger_is_told_neither_entity_nor_provider(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let visit = entity.visit("sim-basic", Choice::ALLOW).await;
@@ -114,7 +131,15 @@ async fn a_start_page_that_is_over_says_whose_it_was(suite: Arc<Suite>) {
 }
 
 async fn a_page_is_for_those_alone_who_prefer_one(suite: Arc<Suite>) {
-    says(&page(suite.api.get("/api/public/square/oauth2/callback"), 400).await, &["/problems/invalid-request"]);
+    says(
+        &page(suite.api.get("/api/public/square/oauth2/callback"), 400).await,
+        &[
+            "2 values are invalid:",
+            "<li><code>code</code> is missing",
+            "<li><code>state</code> is missing",
+            "/problems/invalid-request",
+        ],
+    );
     let nowhere = page(suite.api.get("/nowhere/%3Cb%3E"), 404).await;
     says(&nowhere, &["There is nothing at this address", "/problems/not-found", "&lt;b&gt;"]);
     assert_eq!(page(suite.api.post("/oauth2/jwks"), 405).await.header("allow"), "GET, HEAD");

@@ -143,7 +143,18 @@ async fn connections_are_listed_by_provider_and_never_show_a_token(suite: Arc<Su
     let connections = entity.connections().await;
     let providers: Vec<&Value> = connections.iter().map(|connection| &connection["provider"]).collect();
     assert_eq!(providers, ["sim-basic", "sim-jwt", "square", "stripe"]);
-    let members = ["account", "connectedDate", "expiresDate", "id", "lastUpdate", "provider", "scopes", "status"];
+    let members = [
+        "account",
+        "brokenReason",
+        "connectedDate",
+        "expiresDate",
+        "id",
+        "lastError",
+        "lastUpdate",
+        "provider",
+        "scopes",
+        "status",
+    ];
     for connection in &connections {
         let mut given: Vec<&str> =
             connection.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
@@ -251,6 +262,9 @@ async fn an_entity_has_connections_of_its_own(suite: Arc<Suite>) {
     mine.link("sim-basic", Choice::ALLOW).await;
     assert!(theirs.connections().await.is_empty());
     theirs.disconnect("sim-basic").refused(404, "connection-not-found").await;
+    let alone = mine.get("/payment/provider/sim-basic/connection").refused(405, "method-not-allowed").await;
+    let list = mine.path("/payment/provider/list");
+    assert!(alone["detail"].as_str().is_some_and(|detail| detail.contains(&format!("`{list}`"))), "{alone:#}");
     assert_eq!(mine.connections().await.len(), 1);
 }
 

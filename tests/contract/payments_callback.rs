@@ -1,11 +1,13 @@
 //! The callback: its refusals, and the state that each leaves.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, fs, sync::Arc};
 
 use doubles::provider::RequestOutcome;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::harness::{ApiResponse, Application, Choice, Entity, Suite, Visit, hash_of, now, outcome_of, tests};
+use crate::harness::{
+    ApiResponse, Application, Choice, Entity, LONG, Suite, Visit, hash_of, now, outcome_of, tests, until,
+};
 
 tests![
     values_that_are_missing_empty_doubled_or_too_long_are_refused_and_cost_nothing,
@@ -18,6 +20,7 @@ tests![
     a_good_access_token_is_as_good_as_none,
     another_issuer_is_refused_and_costs_nothing,
     a_missing_issuer_is_refused_where_the_provider_announces_it,
+    a_refusal_tells_its_cause_to_the_log_alone,
     of_fifty_callbacks_at_once_one_exchanges_the_code,
     any_other_error_of_the_provider_is_a_failure,
     nothing_hostile_is_reflected,
@@ -182,6 +185,59 @@ async fn a_missing_issuer_is_refused_where_the_provider_announces_it(suite: Arc<
     still_works(&suite, &visit).await;
 }
 
+/// The cause of a refusal, from the log of the callback.
+async fn cause(suite: &Suite, answer: &ApiResponse) -> String {
+    let (log, request) = (suite.bundle().data().join("logs/provider-callback.log"), answer.header("x-request-id"));
+    until("the cause is in the log", LONG, async || {
+        let text = fs::read_to_string(&log).ok()?;
+        let lines = text.lines().filter(|line| line.contains(request));
+        let mut lines = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let refused = lines.find(|line| line["message"] == "refused")?;
+        Some(refused["cause"].as_str().unwrap_or_default().to_owned())
+    })
+    .await
+}
+
+async fn a_refusal_tells_its_cause_to_the_log_alone(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let (visit, expired, used) = (
+        entity.visit("sim-pkce", Choice::ALLOW).await,
+        entity.visit("sim-basic", Choice::ALLOW).await,
+        entity.link("sim-basic", Choice::ALLOW).await,
+    );
+    let key = format!("STATE#{}", hash_of(&expired.state));
+    assert!(suite.table().set(&key, "STATE", "expiresDate", "2026-01-01T00:00:00.000Z").await);
+    let (code, state) = (("code", visit.code()), ("state", visit.state.as_str()));
+    let at = |provider: &str, more: Query<'_>| visit.at(callback(provider, &[&[code, state], more].concat()));
+    let unknown = callback("sim-pkce", &[code, ("state", &"A".repeat(43))]);
+    let own = visit.back.path(suite.api.base_url());
+    let mut answers = Vec::new();
+    for (call, words) in [
+        (at("sim-pkce", &[("iss", "https://evil.example")]), "`iss` is not this provider's"),
+        (at("sim-pkce", &[]), "has no `iss`"),
+        (at("sim-basic", &[]), "made for another provider"),
+        (visit.at(callback("no-such", &[code, state])), "made for another provider"),
+        (visit.at(callback("UPPER", &[code, state])), "no provider of this name"),
+        (visit.at(callback("sim-pkce", &[code, ("state", "x")])), "none that this service makes"),
+        (visit.at(unknown), "the state is unknown"),
+        (suite.api.get(own), "brought no cookie"),
+        (used.at(own), "another browser"),
+        (expired.callback(), "has expired"),
+        (suite.api.get(expired.back.path(suite.api.base_url())), "has expired"),
+        (used.callback(), "was used"),
+    ] {
+        let answer = call.expect(400).await;
+        let cause = cause(&suite, &answer).await;
+        assert!(cause.contains(words) && !cause.contains(&visit.state), "{words}: {cause}");
+        let mut body = answer.json();
+        body["instance"] = Value::Null;
+        answers.push(body);
+    }
+    assert_eq!(answers[0]["kind"], "invalid-state");
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:#?}");
+    still_works(&suite, &visit).await;
+}
+
 async fn of_fifty_callbacks_at_once_one_exchanges_the_code(suite: Arc<Suite>) {
     let visit = Arc::new(visit(&suite.entity().await).await);
     let callbacks: Vec<_> = (0..50)
@@ -205,7 +261,11 @@ async fn any_other_error_of_the_provider_is_a_failure(suite: Arc<Suite>) {
         let visit = visit(&entity).await;
         let path = callback("sim-basic", &[("error", error), ("state", &visit.state)]);
         let answer = visit.at(&path).expect(302).await;
-        assert!(answer.header("location").contains("/panel/provider/sim-basic?outcome=failed&"), "{}", answer.exchange);
+        let location = answer.header("location");
+        assert!(location.contains("/panel/provider/sim-basic?outcome=failed&"), "{}", answer.exchange);
+        assert!(location.contains(&format!("&error={error}&proof=")), "{}", answer.exchange);
+        let page = visit.at(location.strip_prefix(suite.api.base_url()).expect("its own")).expect(200).await.text();
+        assert!(page.contains(&format!("<code>{error}</code>")), "{page}");
         visit.at(&path).refused(400, "invalid-state").await;
         visit.callback().refused(400, "invalid-state").await;
         assert_eq!(suite.providers().exchanges(visit.code()), []);

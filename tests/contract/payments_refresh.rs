@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use doubles::provider::{Entry, Kind, RequestOutcome};
+use doubles::provider::{Entry, Kind, PROVIDERS_WORDS, RequestOutcome};
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -62,6 +62,17 @@ async fn until_recorded(table: &Table, entity: &Entity, provider: &str) -> Value
         let item = table.item(&pk, &sk).await?;
         let waits = item["lease"].is_null() && item["dueAt"]["S"] != PAST;
         waits.then_some(item)
+    })
+    .await
+}
+
+/// The line that says this of a connection, from the log of the refreshes.
+async fn logged(suite: &Suite, connection: &Value, message: &str) -> Value {
+    let log = suite.bundle().data().join("logs/refresh-connections.log");
+    until(message, LONG, async || {
+        let text = fs::read_to_string(&log).ok()?;
+        let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.find(|line| line["message"] == message && line["connectionId"] == connection["id"])
     })
     .await
 }
@@ -163,6 +174,10 @@ async fn a_grant_that_has_ended_breaks_the_connection_and_an_event_says_so(suite
         let broken =
             until_listed(&entity, provider, "it is broken", |connection| connection["status"] == "broken").await;
         event_arrives(&receiver, &broken, &visit, provider, "refused").await;
+        assert_eq!(broken["brokenReason"], "refused", "{broken:#}");
+        assert!(broken["lastError"].as_str().is_some_and(|error| error.ends_with("with invalid_grant")), "{broken:#}");
+        let line = logged(&suite, &broken, "a connection is broken").await;
+        assert_eq!((&line["entity"], &line["reason"]), (&json!(entity.id), &json!("refused")), "{line:#}");
         // A refresh that cannot succeed is not tried again.
         let (pk, sk) = key(&entity, provider);
         let item = table.item(&pk, &sk).await.expect("kept");
@@ -180,6 +195,7 @@ async fn a_connection_that_cannot_be_refreshed_breaks_when_it_expires(suite: Arc
     let broken =
         until_listed(&entity, "sim-basic", "it is broken", |connection| connection["status"] == "broken").await;
     event_arrives(&receiver, &broken, &visit, "sim-basic", "expired").await;
+    assert_eq!((&broken["brokenReason"], &broken["lastError"]), (&json!("expired"), &Value::Null), "{broken:#}");
     assert_eq!(suite.providers().of_account(Kind::Refresh, &visit.account), []);
 }
 
@@ -192,7 +208,14 @@ async fn a_failure_is_tried_again_and_breaks_nothing(suite: Arc<Suite>) {
         assert_eq!(refreshes(&suite, &visit.account, 1).await, [RequestOutcome::Failed], "{name}");
         let item = until_recorded(&table, &entity, "sim-basic").await;
         assert_eq!(item["failures"]["N"], "1", "{name}: {item:#}");
-        assert_eq!(entity.connection("sim-basic").await.expect("kept")["status"], "connected", "{name}");
+        let connection = entity.connection("sim-basic").await.expect("kept");
+        assert_eq!((&connection["status"], &connection["brokenReason"]), (&json!("connected"), &Value::Null), "{name}");
+        assert!(connection["lastError"].is_string() && !connection.to_string().contains(PROVIDERS_WORDS), "{name}");
+        if name == "invalid_client" {
+            assert_eq!(connection["lastError"], "refused: the provider answered 401 with invalid_client");
+            let line = logged(&suite, &connection, "a refresh failed").await;
+            assert!(line["error"].as_str().is_some_and(|error| error.contains("invalid_client")), "{line:#}");
+        }
         make_due(&table, &entity, "sim-basic").await;
         assert_eq!(
             refreshes(&suite, &visit.account, 2).await,
@@ -201,6 +224,7 @@ async fn a_failure_is_tried_again_and_breaks_nothing(suite: Arc<Suite>) {
         );
         let item = until_recorded(&table, &entity, "sim-basic").await;
         assert_eq!(item["failures"]["N"], "0", "{name}: {item:#}");
+        assert_eq!(entity.connection("sim-basic").await.expect("kept")["lastError"], Value::Null, "{name}");
     }
 }
 

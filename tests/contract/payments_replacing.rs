@@ -107,4 +107,13 @@ async fn an_account_that_was_connected_meanwhile_stays(suite: Arc<Suite>) {
     assert_eq!(entity.connection("sim-basic").await.expect("connected")["account"], account);
     let events = receiver.until("/", 2).await;
     assert!(events.iter().all(|event| event.json()["data"]["account"] == account), "nothing is told of the other");
+    // Of the two that took place, the later names the one whose place it took.
+    let former = &connected.expect("connected")["id"];
+    for event in events {
+        let (event, present) = (event.json(), entity.connection("sim-basic").await.expect("connected"));
+        let data = &event["data"];
+        let replaced = data.get("replacedConnectionIdentifier");
+        let expected = (data["connectionIdentifier"] == present["id"]).then_some(former);
+        assert_eq!(replaced, expected, "{event:#}");
+    }
 }

@@ -473,7 +473,7 @@ async fn enabling_again_takes_the_reason_and_the_failures_away(suite: Arc<Suite>
     assert_eq!((&renamed["disabledReason"], &renamed["health"]), (&disabled["disabledReason"], &json!("failing")));
 
     let enabled = entity.changed(&hook.id, json!({ "enabled": true, "version": renamed["version"] })).await;
-    for gone in ["disabledReason", "disabledDate", "failuresInRow", "failingSince"] {
+    for gone in ["disabledReason", "disabledDate", "failuresInRow", "failingSince", "lastHttpStatus", "lastError"] {
         assert!(enabled.get(gone).is_none(), "{enabled:#}");
     }
     assert_eq!(enabled["deliveryState"], "active");

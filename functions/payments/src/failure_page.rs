@@ -3,10 +3,9 @@
 
 use gate::Call;
 use payments::{
-    ConnectionError, ProviderName, builtin,
+    ConnectionError, Ended, ProviderName, builtin,
     callback::{CallbackError, CallbackFailure},
     panel::PanelSettings,
-    pending::Ended,
 };
 use problem::{Explanation, Link, Problem};
 
@@ -43,32 +42,29 @@ pub fn of_callback(failure: CallbackFailure, call: &Call, panel: &PanelSettings)
     let provider = provider_name(call, failure.entity.is_some());
     let named = Named { provider, entity: failure.entity.as_ref().map(|entity| entity.as_str().to_owned()) };
     let explanation = explain_callback(&failure.error, &named);
-    let link =
-        (!panel.is_own).then(|| Link { address: panel.address.clone(), text: "Go to the admin panel".to_owned() });
-    let problem = Problem::from(failure.error);
-    match explanation {
-        Some((title, paragraphs)) => problem.explained(Explanation { title, paragraphs, link }),
-        None => problem,
-    }
+    explained(failure.error.into(), explanation, panel)
+}
+
+/// A Problem with the words of its page, and a link to the admin panel where the deployment has one.
+fn explained(problem: Problem, words: Option<Words>, panel: &PanelSettings) -> Problem {
+    let Some((title, paragraphs)) = words else { return problem };
+    let to_panel = || Link { address: panel.address.clone(), text: "Go to the admin panel".to_owned() };
+    problem.explained(Explanation { title, paragraphs, link: (!panel.is_own).then(to_panel) })
 }
 
 /// The Problem of a start page that was not shown, with the words of its page.
-pub fn of_start(error: ConnectionError, call: &Call) -> Problem {
+pub fn of_start(error: ConnectionError, call: &Call, panel: &PanelSettings) -> Problem {
     let entity = match &error {
         ConnectionError::Ended { entity, .. } => Some(entity.as_str().to_owned()),
         _ => None,
     };
     let named = Named { provider: provider_name(call, entity.is_some()), entity };
     let explanation = match &error {
-        ConnectionError::InvalidState => Some(invalid()),
+        ConnectionError::InvalidState(_) => Some(invalid()),
         ConnectionError::Ended { why, .. } => Some(ended(*why, &named)),
         _ => None,
     };
-    let problem = Problem::from(error);
-    match explanation {
-        Some((title, paragraphs)) => problem.explained(Explanation { title, paragraphs, link: None }),
-        None => problem,
-    }
+    explained(error.into(), explanation, panel)
 }
 
 /// Title and paragraphs.
@@ -78,7 +74,7 @@ fn explain_callback(error: &CallbackError, named: &Named) -> Option<Words> {
     let (connecting, provider) = (named.connecting(), &named.provider);
     let again = format!("Begin again: ask for a new link to connect {connecting}. The one that you used works once.");
     Some(match error {
-        CallbackError::InvalidState => invalid(),
+        CallbackError::InvalidState(_) => invalid(),
         CallbackError::Ended(why) => ended(*why, named),
         // A browser sends no token, so that a program sees this.
         CallbackError::EntityNotCovered => return None,
@@ -98,19 +94,34 @@ fn explain_callback(error: &CallbackError, named: &Named) -> Option<Words> {
                 again,
             ],
         ),
-        CallbackError::Exchange(_) => (
+        CallbackError::Exchange(error) if error.is_our_client() => (
             "Not connected".to_owned(),
             vec![
+                format!(
+                    "You gave your permission, but {provider} does not accept this service, which is set up wrongly there. \
+                     Nothing was connected for {}, and trying again does not help.",
+                    named.entity()
+                ),
+                format!(
+                    "Tell those who sent you here, so that the operator of this service corrects its credentials at \
+                     {provider}. Ask for a new link then."
+                ),
+            ],
+        ),
+        CallbackError::Exchange(error) => {
+            let mut said = vec![
                 format!(
                     "You gave your permission, but {provider} did not complete the connection. Nothing was connected for {}.",
                     named.entity()
                 ),
                 again,
-                format!(
-                    "If it keeps failing, tell those who sent you here that {provider} refuses or does not answer."
-                ),
-            ],
-        ),
+            ];
+            said.extend(error.may_have_granted().then(|| may_stand(provider)));
+            said.push(format!(
+                "If it keeps failing, tell those who sent you here that {provider} refuses or does not answer."
+            ));
+            ("Not connected".to_owned(), said)
+        }
         CallbackError::Keep(_) | CallbackError::Late => (
             "Perhaps not connected".to_owned(),
             vec![
@@ -122,9 +133,19 @@ fn explain_callback(error: &CallbackError, named: &Named) -> Option<Words> {
                     "The list of connections says in a minute whether {provider} is connected. If it is not there, ask for a \
                      new link and begin again. The one that you used works once."
                 ),
+                may_stand(provider),
             ],
         ),
     })
+}
+
+/// The access that the provider may have given although it did not come to a connection. This service has no token of it,
+/// so that only the person can withdraw it.
+fn may_stand(provider: &str) -> String {
+    format!(
+        "The settings of your account at {provider} may show the access all the same, among the applications that are \
+         connected. If you do not connect again, withdraw it there."
+    )
 }
 
 fn invalid() -> Words {
@@ -169,6 +190,7 @@ fn ended(why: Ended, named: &Named) -> Words {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use payments::StateFault;
 
     fn named() -> Named {
         Named { entity: Some("demo-hotel".into()), provider: "Stripe".into() }
@@ -185,7 +207,7 @@ mod tests {
             (CallbackError::Ended(Ended::Expired), ["expired", "ten minutes", "ask for a new link"]),
             (CallbackError::Ended(Ended::Spent), ["used already", "list of connections", "ask for a new link"]),
             (CallbackError::TooSlow, ["once more", "Nothing is lost", "reload this page"]),
-            (CallbackError::Late, ["Perhaps", "in a minute", "ask for a new link"]),
+            (CallbackError::Late, ["Perhaps", "in a minute", "withdraw it there"]),
         ] {
             let said = said(explain_callback(&error, &named()));
             for part in parts.into_iter().chain(["demo-hotel", "Stripe"]) {
@@ -195,8 +217,18 @@ mod tests {
     }
 
     #[test]
+    fn every_page_of_a_failure_leads_to_the_panel_of_the_deployment_and_not_to_our_own() {
+        let link = |is_own| {
+            let panel = PanelSettings { address: "https://panel.example.com".into(), is_own };
+            explained(Problem::not_json(), Some(invalid()), &panel).explanation.expect("words").link
+        };
+        assert_eq!(link(true), None);
+        assert_eq!(link(false).expect("a link").address, "https://panel.example.com");
+    }
+
+    #[test]
     fn a_strangers_state_is_told_without_entity_and_provider() {
-        let said = said(explain_callback(&CallbackError::InvalidState, &named()));
+        let said = said(explain_callback(&CallbackError::InvalidState(StateFault::NoCookie), &named()));
         assert!(
             !said.contains("demo-hotel") && !said.contains("Stripe") && said.contains("ask for a new link"),
             "{said}"

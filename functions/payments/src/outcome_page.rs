@@ -16,6 +16,9 @@ fn html(&OutcomePage { provider, proven }: &OutcomePage<'_>) -> String {
     let name = escaped(builtin::label(provider));
     let strong = |text: &str| format!("<strong>{}</strong>", escaped(text));
     let entity = strong(arrival.entity);
+    let code = arrival.error.map(|code| format!("<code>{}</code>", escaped(code.as_str())));
+    let said = code.map(|code| format!(" It said {code}.")).unwrap_or_default();
+    let it = if said.is_empty() { "" } else { " that word" };
     let account = arrival.account.map(|account| format!(" {}", strong(account))).unwrap_or_default();
     let (title, text) = match arrival.outcome {
         AuthorizationOutcome::Connected => (
@@ -34,8 +37,8 @@ fn html(&OutcomePage { provider, proven }: &OutcomePage<'_>) -> String {
         AuthorizationOutcome::Failed => (
             "Not connected",
             format!(
-                "<strong>{name}</strong> could not give the permission, so nothing was connected to {entity}. \
-                 Try again in a while; if it keeps failing, ask the provider's support."
+                "<strong>{name}</strong> could not give the permission, so nothing was connected to {entity}.{said} \
+                 Try again in a while; if it keeps failing, tell those who sent you here{it}."
             ),
         ),
         AuthorizationOutcome::OtherAccount => (
@@ -67,14 +70,15 @@ fn unproven(provider: &ProviderName) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use payments::outcome_address::Arrival;
+    use payments::{ErrorCode, outcome_address::Arrival};
 
     fn name(text: &str) -> ProviderName {
         ProviderName::parse(text).expect("a name")
     }
 
     fn page(provider: &ProviderName, outcome: AuthorizationOutcome, account: Option<&str>) -> String {
-        let arrival = Arrival { provider, outcome, entity: "demo-hotel", account };
+        let error = ErrorCode::parse("temporarily_unavailable");
+        let arrival = Arrival { provider, outcome, entity: "demo-hotel", account, error };
         html(&OutcomePage { provider, proven: Some(arrival) })
     }
 
@@ -84,7 +88,7 @@ mod tests {
         for (outcome, sentence) in [
             (AuthorizationOutcome::Connected, "<strong>Stripe</strong> is connected to <strong>demo-hotel</strong>"),
             (AuthorizationOutcome::Denied, "You did not give the permission"),
-            (AuthorizationOutcome::Failed, "could not give the permission"),
+            (AuthorizationOutcome::Failed, "It said <code>temporarily_unavailable</code>."),
             (AuthorizationOutcome::OtherAccount, "is connected to another account"),
         ] {
             assert!(page(&stripe, outcome, None).contains(sentence), "{sentence}");

@@ -21,7 +21,8 @@ pub(crate) fn verb(request: &Request<Body>) -> Result<(), Problem> {
     if allowed.is_empty() || allowed.contains(&request.method().as_str()) {
         return Ok(());
     }
-    Err(Problem::wrong_verb(request.method(), &allowed))
+    let list = routes::list_of(request.raw_http_path()).filter(|_| request.method().is_safe());
+    Err(Problem::wrong_verb(request.method(), &allowed, list.as_deref()))
 }
 
 /// The request has one bearer token. A token of another scheme counts as none.

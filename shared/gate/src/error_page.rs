@@ -19,10 +19,14 @@ pub(crate) fn html(problem: &Problem, base_url: &str, request_id: &str) -> Strin
         }
         None => {
             let (base_url, slug) = (escaped(base_url), problem.kind.slug());
+            content += &match problem.violations().count() {
+                0 | 1 => format!("<p>{}</p>\n", prose(&problem.detail)),
+                // The detail refers programs to the list in the Problem.
+                several => format!("<p>{several} values are invalid:</p>\n<ul>\n{}</ul>\n", listed(problem)),
+            };
             content += &format!(
-                "<p>{}</p>\n<p><a href=\"{base_url}/problems/{slug}\">What this means</a> · \
-                 <a href=\"{base_url}/\">API reference</a></p>\n",
-                prose(&problem.detail)
+                "<p><a href=\"{base_url}/problems/{slug}\">What this means</a> · \
+                 <a href=\"{base_url}/\">API reference</a></p>\n"
             );
             problem.kind.title()
         }
@@ -35,10 +39,17 @@ pub(crate) fn html(problem: &Problem, base_url: &str, request_id: &str) -> Strin
     page::html(title, &content)
 }
 
+fn listed(problem: &Problem) -> String {
+    let items = problem
+        .violations()
+        .map(|(field, message)| format!("<li><code>{}</code> {}</li>\n", escaped(field), prose(message)));
+    items.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use problem::{Explanation, Link, ProblemKind};
+    use problem::{Explanation, Link, ProblemKind, Violation};
 
     const REQUEST: &str = "0193f6d2-1c9e-7cc3-98c4-dc0c0c07398f";
 
@@ -78,6 +89,18 @@ mod tests {
             assert!(page.contains(part), "{part}: {page}");
         }
         assert!(!page.contains("hunter2") && !page.contains("unforeseen") && !page.contains("/problems/"), "{page}");
+    }
+
+    #[test]
+    fn a_page_lists_every_value_that_is_not_as_it_should_be() {
+        let violation = |field: &str| Violation { field: field.into(), message: "is <i>missing</i> from `it`".into() };
+        let page = of(&Problem::invalid(vec![violation("code"), violation("<b>")]));
+        for item in
+            ["<li><code>code</code> is &lt;i&gt;missing&lt;/i&gt; from <code>it</code></li>", "<code>&lt;b&gt;</code>"]
+        {
+            assert!(page.contains(item), "{item}: {page}");
+        }
+        assert!(!page.contains("properties") && !of(&Problem::not_json()).contains("<ul>"));
     }
 
     #[test]

@@ -13,6 +13,17 @@ pub fn verbs_of(path: &str) -> Vec<&'static str> {
     verbs_among(ROUTES, path)
 }
 
+/// The path at which those things are listed of which this path, or the beginning of it, names one; none where nothing
+/// is listed.
+pub fn list_of(path: &str) -> Option<String> {
+    list_among(ROUTES, path)
+}
+
+fn list_among(routes: &[(&'static str, &str)], path: &str) -> Option<String> {
+    let ends = path.match_indices('/').map(|(end, _)| end).rev();
+    ends.map(|end| format!("{}/list", &path[..end])).find(|list| verbs_among(routes, list).contains(&"GET"))
+}
+
 fn verbs_among(routes: &[(&'static str, &str)], path: &str) -> Vec<&'static str> {
     let matching = || routes.iter().filter(|(_, route)| matches(route, path));
     let Some(nearest) = matching().map(|(_, route)| parameters(route)).min() else { return Vec::new() };
@@ -48,6 +59,17 @@ fn decoded(segment: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_shown_alone_is_found_in_the_nearest_list() {
+        let routes = [("DELETE", "/e/{x}/pay/{name}/link"), ("GET", "/e/{x}/pay/list"), ("POST", "/e/{x}/list")];
+        assert_eq!(list_among(&routes, "/e/1/pay/stripe/link").as_deref(), Some("/e/1/pay/list"));
+        assert_eq!(list_among(&routes, "/e/1/else"), None, "a list that GET does not give is none");
+        assert_eq!(
+            list_of("/api/managing-entity/h/payment/provider/stripe/connection").as_deref(),
+            Some("/api/managing-entity/h/payment/provider/list")
+        );
+    }
 
     const ROUTES: &[(&str, &str)] =
         &[("GET", "/a/{x}/b"), ("POST", "/a/{x}/b"), ("GET", "/a/c/d"), ("PATCH", "/a/{x}/e"), ("DELETE", "/a/c/e")];

@@ -23,16 +23,17 @@ use crate::{
     browser::Browser,
     callback_query::{CallbackQuery, ProviderAnswer},
     connection::{Connection, ConnectionStatus, ESTABLISHED},
+    error_code::ErrorCode,
     grant::Grants,
     granted_tokens::{GrantError, GrantedTokens},
     item::StoredConnection,
     outcome_address::{Arrival, AuthorizationOutcome},
     panel::PanelSettings,
-    pending::{Ended, PendingAuthorization, PendingAuthorizations},
+    pending::{PendingAuthorization, PendingAuthorizations},
     provider::{Provider, ProviderName},
     providers::{ProviderError, Providers},
     schedule::refresh_at,
-    state::{State, invalid_state},
+    state::{Ended, State, StateFault, invalid_state},
     store::Connections,
     tokens::ProviderTokens,
 };
@@ -91,11 +92,11 @@ pub struct CallbackFailure {
 /// Why a callback failed, by the stage at which it ended.
 #[derive(Debug, thiserror::Error)]
 pub enum CallbackError {
-    /// The state is unknown, or made for another provider or browser.
-    #[error("the state is not good for this provider and browser")]
-    InvalidState,
+    /// The state is not good, or not of this browser.
+    #[error(transparent)]
+    InvalidState(#[from] StateFault),
     /// The state is this browser's, and not good any more.
-    #[error("the state has ended ({0:?})")]
+    #[error(transparent)]
     Ended(Ended),
     /// A token came along that does not cover the managing entity that asked.
     #[error("the token does not cover the managing entity")]
@@ -130,7 +131,7 @@ impl CallbackError {
     /// The outcome in the metric: a fault of the link or the caller, or one of ours or the provider's.
     const fn outcome(&self) -> &'static str {
         match self {
-            Self::InvalidState | Self::Ended(_) | Self::EntityNotCovered => "refused",
+            Self::InvalidState(_) | Self::Ended(_) | Self::EntityNotCovered => "refused",
             Self::Read(_)
             | Self::Provider(_)
             | Self::Seal(_)
@@ -147,7 +148,7 @@ impl From<CallbackError> for Problem {
     fn from(error: CallbackError) -> Self {
         match error {
             // The answer to a program is the same for each, so that a stranger's learns nothing from it.
-            CallbackError::InvalidState | CallbackError::Ended(_) => invalid_state(),
+            CallbackError::InvalidState(_) | CallbackError::Ended(_) => invalid_state(error),
             CallbackError::EntityNotCovered => refusal::entity_not_covered(),
             CallbackError::Read(error) => error.into(),
             CallbackError::Provider(error) => error.into(),
@@ -236,20 +237,20 @@ impl Callback {
         browser: Option<Browser>,
         token: Option<&Claims>,
     ) -> Result<Returned, CallbackFailure> {
-        let state = State::parse(query.state).ok_or(CallbackError::InvalidState)?;
+        let state = State::parse(query.state).ok_or(CallbackError::from(StateFault::Malformed))?;
         let found = self.pending.find(&state, name).await.map_err(CallbackError::Read)?;
-        let pending = found.ok_or(CallbackError::InvalidState)?;
-        let browser = browser.filter(|browser| pending.is_of(browser));
+        let pending = found.map_err(CallbackError::from)?;
+        let browser = pending.returned(browser);
         if let Some(why) = pending.ended(self.clock.now()) {
             return Err(match browser {
-                Some(_) => CallbackFailure { error: CallbackError::Ended(why), entity: Some(pending.entity) },
-                None => CallbackError::InvalidState.into(),
+                Ok(_) => CallbackFailure { error: CallbackError::Ended(why), entity: Some(pending.entity) },
+                Err(_) => CallbackError::from(StateFault::Ended(why)).into(),
             });
         }
         if token.is_some_and(|claims| !claims.entities.cover(pending.entity.as_str())) {
             return Err(CallbackError::EntityNotCovered.into());
         }
-        let browser = browser.ok_or(CallbackError::InvalidState)?;
+        let browser = browser.map_err(CallbackError::from)?;
         Ok(Returned { state, pending, browser })
     }
 
@@ -261,17 +262,29 @@ impl Callback {
         began: Instant,
     ) -> Result<Answered, CallbackError> {
         // A provider that was taken away in the meantime has no valid state either.
-        let provider = self.providers.find(name).await?.ok_or(CallbackError::InvalidState)?;
+        let provider = self.providers.find(name).await?.ok_or(StateFault::NoProvider)?;
         if !provider.can_answer_as(query.issuer) {
-            return Err(CallbackError::InvalidState);
+            let fault = if query.issuer.is_some() { StateFault::OtherIssuer } else { StateFault::NoIssuer };
+            return Err(fault.into());
         }
         let entity = pending.entity.clone();
         let (outcome, account) = match query.answer {
             ProviderAnswer::Error(error) => (self.refused(&state, &provider, error, began).await?, None),
             ProviderAnswer::Code(code) => self.connect(&state, &provider, pending, code, began).await?,
         };
-        tracing::info!(provider = %name, outcome = outcome.as_str(), "came back from a provider");
-        let arrival = Arrival { provider: name, outcome, entity: entity.as_str(), account: account.as_deref() };
+        let error = match query.answer {
+            ProviderAnswer::Error(error) => ErrorCode::parse(error),
+            ProviderAnswer::Code(_) => None,
+        };
+        tracing::info!(
+            provider = %name,
+            entity = %entity,
+            outcome = outcome.as_str(),
+            providerError = error.map(ErrorCode::as_str),
+            "came back from a provider"
+        );
+        let (entity, account) = (entity.as_str(), account.as_deref());
+        let arrival = Arrival { provider: name, outcome, entity, account, error };
         Ok(Answered { outcome, address: arrival.address(&self.panel.address, &browser) })
     }
 
@@ -356,6 +369,8 @@ impl Callback {
             connected_date: now,
             expires_date: granted.expires,
             last_update: now,
+            broken_reason: None,
+            last_error: None,
         };
         let at_most_after = provider.refresh_at_most_after;
         let dice = random::unit(&*self.random);
@@ -365,12 +380,9 @@ impl Callback {
             due: refresh_at(now, granted.expires, at_most_after, tokens.refresh.is_some(), dice),
             connection,
         };
-        let outbox_event =
-            OutboxEvent::new(ESTABLISHED, entity.id().clone(), &stored.connection.event(None), now, &*self.random);
-        // The provider gives tokens once, so a table that does not answer is asked again. The same item is written each
-        // time, and the same event.
+        // The provider gives tokens once, so a table that does not answer is asked again.
         let kept = loop {
-            match self.connections.establish(entity, &stored, replace, &outbox_event).await {
+            match self.establish(entity, &stored, replace).await {
                 Err(error @ TableError::Unavailable { .. }) => {
                     tracing::warn!(error = %logging::chain(&error), "a connection is not written yet; it is again");
                     pause(WRITE_AGAIN_AFTER).await;
@@ -383,5 +395,31 @@ impl Callback {
             tracing::info!(connectionId = %id, entity = %entity.id(), provider = %provider.name, "connected");
         }
         Ok(kept)
+    }
+
+    /// Puts a connection in the place of the one that is there, if it may. Lost when it may not.
+    async fn establish(
+        &self,
+        entity: &AuthorizedEntity,
+        stored: &StoredConnection,
+        replace: bool,
+    ) -> Result<Written<()>, TableError> {
+        let (connection, mut lost_to) = (&stored.connection, None);
+        loop {
+            let before = self.connections.find(entity, &connection.provider).await?.map(|before| before.id);
+            if before.as_ref() == Some(&connection.id) {
+                return Ok(Written::Done(())); // by a write whose answer was lost
+            }
+            if lost_to.as_ref() == Some(&before) {
+                return Ok(Written::Lost(None));
+            }
+            let (owner, event) = (entity.id().clone(), connection.established(before.as_ref()));
+            let outbox_event = OutboxEvent::new(ESTABLISHED, owner, &event, connection.last_update, &*self.random);
+            if self.connections.establish(stored, before.as_ref(), replace, &outbox_event).await?.is_done() {
+                return Ok(Written::Done(()));
+            }
+            // Another account is connected, or the one before has just been replaced or removed.
+            lost_to = Some(before);
+        }
     }
 }

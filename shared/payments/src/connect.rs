@@ -91,7 +91,11 @@ impl Connecting {
         NewConnection { replace }: NewConnection,
         once: Option<&Once>,
     ) -> Result<ConnectionLink, ConnectionError> {
-        let provider = self.providers.find(name).await?.ok_or(ConnectionError::ProviderNotFound)?;
+        let provider = self
+            .providers
+            .find(name)
+            .await?
+            .ok_or_else(|| ConnectionError::ProviderNotFound { given: name.to_string() })?;
         let predecessor = self.connections.find(entity, name).await?;
         if let Some(known) =
             predecessor.as_ref().filter(|known| known.status == ConnectionStatus::Connected && !replace)

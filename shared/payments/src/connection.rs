@@ -38,6 +38,12 @@ pub struct Connection {
     pub expires_date: Option<Time>,
     /// When it was last changed, by a refresh or by breaking.
     pub last_update: Time,
+    /// Why it broke; absent while it works, and where a former release broke it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken_reason: Option<BreakReason>,
+    /// Why the last refresh gave no new tokens: a stable code and a sentence. Absent once one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
 }
 
 /// Whether a connection works.
@@ -61,13 +67,23 @@ impl ConnectionStatus {
 }
 
 /// Why a connection broke.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BreakReason {
     /// The provider no longer takes the refresh token: the permission was withdrawn, or it ended.
     Refused,
     /// The access token ended, and the provider gave nothing to refresh it with.
     Expired,
+}
+
+impl BreakReason {
+    /// The reason as it stands on the wire and in the table.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Expired => "expired",
+        }
+    }
 }
 
 /// A connection on the wire.
@@ -82,6 +98,8 @@ pub struct ConnectionView<'a> {
     connected_date: Time,
     expires_date: Option<Time>,
     last_update: Time,
+    broken_reason: Option<BreakReason>,
+    last_error: Option<&'a str>,
 }
 
 /// The data of an event about a connection.
@@ -94,6 +112,8 @@ pub struct ConnectionEvent<'a> {
     account: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<BreakReason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replaced_connection_identifier: Option<&'a ConnectionId>,
 }
 
 impl Connection {
@@ -108,17 +128,31 @@ impl Connection {
             connected_date: self.connected_date,
             expires_date: self.expires_date,
             last_update: self.last_update,
+            broken_reason: self.broken_reason,
+            last_error: self.last_error.as_deref(),
         }
     }
 
-    /// The data of an event about the connection; with the reason when it broke.
-    pub fn event(&self, reason: Option<BreakReason>) -> ConnectionEvent<'_> {
+    /// The data of the event after it was removed.
+    pub fn removed(&self) -> ConnectionEvent<'_> {
         ConnectionEvent {
             connection_identifier: &self.id,
             provider: &self.provider,
             account: self.account.as_deref(),
-            reason,
+            reason: None,
+            replaced_connection_identifier: None,
         }
+    }
+
+    /// The data of the event after it broke.
+    pub fn broken(&self, reason: BreakReason) -> ConnectionEvent<'_> {
+        ConnectionEvent { reason: Some(reason), ..self.removed() }
+    }
+
+    /// The data of the event after it was made, perhaps in the place of another. That one gets no event of its own:
+    /// events may arrive in any order, and one that says `removed` after this one would look like the end of this one.
+    pub fn established<'a>(&'a self, replaced: Option<&'a ConnectionId>) -> ConnectionEvent<'a> {
+        ConnectionEvent { replaced_connection_identifier: replaced, ..self.removed() }
     }
 }
 
@@ -141,6 +175,8 @@ pub(crate) mod tests {
             connected_date: now,
             expires_date: None,
             last_update: now,
+            broken_reason: None,
+            last_error: None,
         }
     }
 
@@ -160,27 +196,40 @@ pub(crate) mod tests {
                 "connectedDate": time,
                 "expiresDate": null,
                 "lastUpdate": time,
+                "brokenReason": null,
+                "lastError": null,
             })
         );
+        let last_error = Some("refused: the provider answered 400 with invalid_grant".to_owned());
+        let broken = Connection { broken_reason: Some(BreakReason::Refused), last_error, ..connection };
+        let view = serde_json::to_value(broken.view()).expect("JSON");
+        assert_eq!((&view["brokenReason"], &view["lastError"]), (&json!("refused"), &json!(broken.last_error)));
     }
 
     #[test]
     fn an_event_leaves_out_an_unknown_account() {
         let mut connection = connection();
-        let data = serde_json::to_value(connection.event(None)).expect("JSON");
+        let data = serde_json::to_value(connection.removed()).expect("JSON");
         assert_eq!(data, json!({"connectionIdentifier": connection.id, "provider": "square"}));
         connection.account = Some("M-1".into());
-        let data = serde_json::to_value(connection.event(Some(BreakReason::Refused))).expect("JSON");
+        let data = serde_json::to_value(connection.broken(BreakReason::Refused)).expect("JSON");
         let expected = json!({
             "connectionIdentifier": connection.id, "provider": "square", "account": "M-1", "reason": "refused"
         });
         assert_eq!(data, expected);
+        let former = self::connection().id;
+        let data = serde_json::to_value(connection.established(Some(&former))).expect("JSON");
+        assert_eq!((&data["replacedConnectionIdentifier"], data.get("reason")), (&json!(former), None));
+        assert_eq!(json!(connection.established(None)), json!(connection.removed()));
     }
 
     #[test]
-    fn the_status_is_spelt_in_one_way() {
+    fn status_and_reason_are_spelt_in_one_way() {
         for status in [ConnectionStatus::Connected, ConnectionStatus::Broken] {
             assert_eq!(serde_json::to_value(status).expect("JSON"), status.as_str());
+        }
+        for reason in [BreakReason::Refused, BreakReason::Expired] {
+            assert_eq!(serde_json::to_value(reason).expect("JSON"), reason.as_str());
         }
     }
 }

@@ -157,7 +157,7 @@ impl Disconnecting {
 
     /// Removes the connection. Returns false when it was made anew in the meantime, and stays.
     async fn remove(&self, entity: &AuthorizedEntity, held: &HeldConnection) -> Result<bool, TableError> {
-        let (owner, event) = (entity.id().clone(), held.stored.connection.event(None));
+        let (owner, event) = (entity.id().clone(), held.stored.connection.removed());
         let outbox_event = OutboxEvent::new(REMOVED, owner, &event, self.clock.now(), &*self.random);
         Ok(self.connections.remove(held, &outbox_event).await?.is_done())
     }

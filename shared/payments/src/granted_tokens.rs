@@ -9,6 +9,9 @@ use base::Time;
 use outbound::AttemptError;
 use storage::SecretText;
 
+/// A fault that is this service's, as a connection's owner is told of it.
+pub const SERVICE_FAULT: &str = "service: this service cannot ask the provider; its operator has to put that right";
+
 /// The tokens that a provider granted.
 #[derive(Debug)]
 pub struct GrantedTokens {
@@ -31,7 +34,7 @@ pub enum GrantError {
     Unreachable(#[source] AttemptError),
     #[error("the provider answered {status}")]
     Status { status: StatusCode, retry_after: Option<Duration> },
-    #[error("the provider refused ({0:?}, {1})")]
+    #[error("the provider refused ({0}, {1})")]
     Refused(RefusalCode, StatusCode),
     #[error("the provider's answer is too large")]
     TooLarge,
@@ -43,15 +46,22 @@ pub enum GrantError {
     Client(#[source] SigningError),
 }
 
-/// Why a grant was refused (RFC 6749 §5.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why a grant was refused, in the words of RFC 6749 §5.2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RefusalCode {
+    #[error("invalid_request")]
     InvalidRequest,
+    #[error("invalid_client")]
     InvalidClient,
+    #[error("invalid_grant")]
     InvalidGrant,
+    #[error("unauthorized_client")]
     UnauthorizedClient,
+    #[error("unsupported_grant_type")]
     UnsupportedGrantType,
+    #[error("invalid_scope")]
     InvalidScope,
+    #[error("a code that RFC 6749 does not have")]
     Other,
 }
 
@@ -75,11 +85,80 @@ impl GrantError {
         matches!(self, Self::Refused(RefusalCode::InvalidGrant, _))
     }
 
+    /// Whether the provider does not take this service for its client, so that trying again does not help until the
+    /// operator has put the provider's secret right.
+    pub fn is_our_client(&self) -> bool {
+        let refused = [RefusalCode::InvalidClient, RefusalCode::UnauthorizedClient];
+        matches!(self, Self::Client(_)) || matches!(self, Self::Refused(code, _) if refused.contains(code))
+    }
+
+    /// Whether the provider may have granted the access, and its answer did not come or could not be read.
+    pub fn may_have_granted(&self) -> bool {
+        match self {
+            Self::Unreachable(error) => matches!(error, AttemptError::Connect(_) | AttemptError::Timeout(_)),
+            // A client's error that names no reason is a refusal all the same.
+            Self::Status { status, .. } => !status.is_client_error(),
+            Self::TooLarge | Self::NotJson | Self::Malformed(_) => true,
+            Self::Refused(..) | Self::Client(_) => false,
+        }
+    }
+
+    /// The error as the connection's owner is told of it: a stable code and a sentence, nothing of this service's inside
+    /// and nothing of the provider's own words.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Unreachable(error) => error.to_string(),
+            Self::Status { status, .. } => format!("status: the provider answered {}", status.as_u16()),
+            Self::Refused(code, status) => format!("refused: the provider answered {} with {code}", status.as_u16()),
+            Self::TooLarge | Self::NotJson | Self::Malformed(_) => {
+                "answer: the provider's answer holds no tokens that can be read".to_owned()
+            }
+            Self::Client(_) => SERVICE_FAULT.to_owned(),
+        }
+    }
+
     /// The pause that the provider asks for.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => *retry_after,
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: &str) -> GrantError {
+        GrantError::Refused(RefusalCode::of(code), StatusCode::BAD_REQUEST)
+    }
+
+    #[test]
+    fn a_refusal_is_named_as_the_rfc_names_it() {
+        for code in ["invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "invalid_scope"] {
+            assert_eq!(refused(code).to_string(), format!("the provider refused ({code}, 400 Bad Request)"));
+            assert_eq!(refused(code).shown(), format!("refused: the provider answered 400 with {code}"));
+        }
+        assert!(!refused("hunter2").to_string().contains("hunter2"), "no word of the provider's own is kept");
+    }
+
+    #[test]
+    fn a_refused_client_and_access_that_may_stand_are_told_apart() {
+        assert!(refused("invalid_client").is_our_client() && !refused("invalid_grant").is_our_client());
+        let status = |status| GrantError::Status { status, retry_after: None };
+        for may_stand in [
+            GrantError::Unreachable(AttemptError::Connect("cut")),
+            GrantError::Unreachable(AttemptError::Timeout("slow")),
+            GrantError::Malformed("access_token"),
+            GrantError::NotJson,
+            status(StatusCode::BAD_GATEWAY),
+        ] {
+            assert!(may_stand.may_have_granted() && !may_stand.is_our_client(), "{may_stand}");
+        }
+        let unresolved = GrantError::Unreachable(AttemptError::Dns("no such name"));
+        for none in [refused("invalid_client"), refused("x"), unresolved, status(StatusCode::TOO_MANY_REQUESTS)] {
+            assert!(!none.may_have_granted(), "{none}");
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use form_urlencoded::Serializer;
 
-use crate::{browser::Browser, provider::ProviderName};
+use crate::{browser::Browser, error_code::ErrorCode, provider::ProviderName};
 
 /// How an authorization ended for the person who comes back from a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,8 @@ pub struct Arrival<'a> {
     pub entity: &'a str,
     /// The account that the person chose, where the provider names it.
     pub account: Option<&'a str>,
+    /// The code of the error that the provider reported in the place of a permission, where it can be repeated.
+    pub error: Option<ErrorCode<'a>>,
 }
 
 /// The facts that the page may show.
@@ -65,8 +67,9 @@ pub struct OutcomePage<'a> {
 impl Arrival<'_> {
     /// The text that the tag is made of. The account comes last, since any character may stand in it.
     fn tagged_text(&self) -> String {
-        let Self { provider, outcome, entity, account } = self;
-        format!("outcome\n{provider}\n{}\n{entity}\n{}", outcome.as_str(), account.unwrap_or_default())
+        let Self { provider, outcome, entity, account, error } = self;
+        let error = error.map(|code| format!(" {}", code.as_str())).unwrap_or_default();
+        format!("outcome{error}\n{provider}\n{}\n{entity}\n{}", outcome.as_str(), account.unwrap_or_default())
     }
 
     /// The address of the page for this browser, in the admin panel that stands at `panel`.
@@ -75,6 +78,9 @@ impl Arrival<'_> {
         query.append_pair("outcome", self.outcome.as_str()).append_pair("entity", self.entity);
         if let Some(account) = self.account {
             query.append_pair("account", account);
+        }
+        if let Some(error) = self.error {
+            query.append_pair("error", error.as_str());
         }
         query.append_pair("proof", &browser.tag(&self.tagged_text()));
         format!("{panel}/provider/{}?{}", self.provider, query.finish())
@@ -92,7 +98,7 @@ impl<'a> OutcomePage<'a> {
         let outcome = one("outcome").and_then(AuthorizationOutcome::parse);
         let arrival = outcome.zip(one("entity")).map(|(outcome, entity)| {
             let account = one("account").filter(|account| !account.is_empty());
-            Arrival { provider, outcome, entity, account }
+            Arrival { provider, outcome, entity, account, error: one("error").and_then(ErrorCode::parse) }
         });
         let tag = one("proof").unwrap_or_default();
         let proven =
@@ -124,20 +130,21 @@ mod tests {
     fn the_address_leads_to_the_page_that_says_the_outcome() {
         let (provider, browser) = (stripe(), Browser::new(&SystemRandom));
         for outcome in AuthorizationOutcome::ALL {
-            let arrival = Arrival { provider: &provider, outcome, entity: "demo-hotel", account: Some("a&b c") };
+            let (entity, account, error) = ("demo-hotel", Some("a&b c"), ErrorCode::parse("server_error"));
+            let arrival = Arrival { provider: &provider, outcome, entity, account, error };
             let address = arrival.address("https://panel.example.com/admin", &browser);
             let (path, query) = address.split_once('?').expect("a query");
             assert_eq!(path, "https://panel.example.com/admin/provider/stripe");
             let mut said: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
             let names: Vec<_> = said.iter().map(|(name, _)| name.as_str()).collect();
-            assert_eq!(names, ["outcome", "entity", "account", "proof"]);
+            assert_eq!(names, ["outcome", "entity", "account", "error", "proof"]);
             assert_eq!(said[0].1, outcome.as_str());
             let proven = OutcomePage { provider: &provider, proven: Some(arrival) };
             assert_eq!(read(&provider, &said, Some(&browser)), proven);
             let unproven = OutcomePage { proven: None, ..proven };
             assert_eq!(read(&provider, &said, None), unproven);
             assert_eq!(read(&provider, &said, Some(&Browser::new(&SystemRandom))), unproven);
-            for (place, value) in [(1, "other-hotel"), (0, "connected"), (0, "denied")] {
+            for (place, value) in [(1, "other-hotel"), (0, "connected"), (0, "denied"), (3, "invalid_scope"), (3, "")] {
                 let before = said[place].1.clone();
                 if before != value {
                     said[place].1 = value.to_owned();

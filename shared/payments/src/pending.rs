@@ -7,7 +7,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{browser::Browser, connection::ConnectionStatus, provider::ProviderName, state::State};
+use crate::{
+    browser::Browser,
+    connection::ConnectionStatus,
+    provider::ProviderName,
+    state::{Ended, State, StateFault},
+};
 use auth::{AuthorizedEntity, EntityId};
 use base::Time;
 use storage::table::{Change, Put, Table, TableError, Transaction, Written, absent, is, more};
@@ -68,15 +73,6 @@ pub struct Predecessor {
     pub status: ConnectionStatus,
 }
 
-/// Why an authorization can no longer go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// Its state was spent.
-    Spent,
-    /// Its state's time is over.
-    Expired,
-}
-
 impl PendingAuthorization {
     /// Why it can no longer go on; `None` while its state is good.
     pub fn ended(&self, now: Time) -> Option<Ended> {
@@ -89,6 +85,16 @@ impl PendingAuthorization {
     /// Whether this is the browser that went on from the start page.
     pub fn is_of(&self, browser: &Browser) -> bool {
         self.browser.as_ref().is_some_and(|hash| *hash == browser.hash())
+    }
+
+    /// The browser that came back, if it is the one that went on from the start page; else why not.
+    pub fn returned(&self, browser: Option<Browser>) -> Result<Browser, StateFault> {
+        match browser {
+            _ if self.browser.is_none() => Err(StateFault::NotBegun),
+            None => Err(StateFault::NoCookie),
+            Some(browser) if self.is_of(&browser) => Ok(browser),
+            Some(_) => Err(StateFault::OtherBrowser),
+        }
     }
 }
 
@@ -141,9 +147,13 @@ impl PendingAuthorizations {
         &self,
         state: &State,
         provider: &ProviderName,
-    ) -> Result<Option<PendingAuthorization>, TableError> {
+    ) -> Result<Result<PendingAuthorization, StateFault>, TableError> {
         let item: Option<PendingItem> = self.0.get(key(state), true, "reading an authorization").await?;
-        Ok(item.map(|item| item.pending).filter(|pending| pending.provider == *provider))
+        Ok(match item {
+            None => Err(StateFault::Unknown),
+            Some(PendingItem { pending, .. }) if pending.provider == *provider => Ok(pending),
+            Some(_) => Err(StateFault::OtherProvider),
+        })
     }
 
     /// Binds a state to a browser, in the place of one that it was bound to before. Lost when the state is not good any
@@ -235,5 +245,19 @@ mod tests {
         assert!(!pending.is_of(&one), "one that went on from no page belongs to no browser");
         pending.browser = Some(one.hash());
         assert!(pending.is_of(&one) && !pending.is_of(&other));
+    }
+
+    #[test]
+    fn a_browser_that_is_not_the_one_that_went_on_is_told_apart_for_the_log() {
+        let (one, other) = (Browser::new(&SystemRandom), Browser::new(&SystemRandom));
+        let item = serde_json::json!({
+            "entity": "demo-hotel", "provider": "square", "expiresDate": "2026-11-20T09:55:00.123Z",
+        });
+        let mut pending: PendingAuthorization = serde_json::from_value(item).expect("an authorization");
+        assert_eq!(pending.returned(Some(one.clone())).err(), Some(StateFault::NotBegun));
+        pending.browser = Some(one.hash());
+        assert!(pending.returned(Some(one)).is_ok());
+        assert_eq!(pending.returned(Some(other)).err(), Some(StateFault::OtherBrowser));
+        assert_eq!(pending.returned(None).err(), Some(StateFault::NoCookie));
     }
 }

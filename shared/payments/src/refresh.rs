@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use crate::{
     connection::{BROKEN, BreakReason, Connection},
     grant::Grants,
-    granted_tokens::GrantError,
+    granted_tokens::{GrantError, SERVICE_FAULT},
     item::{DueConnection, StoredConnection},
     provider::{Provider, ProviderName},
     provider_request::LIMITS,
@@ -97,8 +97,8 @@ enum RefreshError {
 enum Attempted {
     /// The provider gave new tokens; the connection with them.
     Refreshed(StoredConnection),
-    /// The connection is broken.
-    Broken(BreakReason),
+    /// The connection is broken; with the provider's refusal, if it is broken by one.
+    Broken(BreakReason, Option<GrantError>),
     /// The refresh is tried again later.
     Failed(RefreshError),
 }
@@ -169,10 +169,12 @@ impl Refresher {
         let owner = &stored.connection.owner_identifier;
         let ring = self.rings.for_text(&stored.sealed_tokens).await?;
         let tokens = ProviderTokens::open(&stored.sealed_tokens, &ring, owner, &provider.name)?;
-        let Some(refresh) = &tokens.refresh else { return Ok(Attempted::Broken(BreakReason::Expired)) };
+        let Some(refresh) = &tokens.refresh else { return Ok(Attempted::Broken(BreakReason::Expired, None)) };
         let granted = match self.grants.refresh(provider, refresh).await {
             Ok(granted) => granted,
-            Err(error) if error.is_dead_grant() => return Ok(Attempted::Broken(BreakReason::Refused)),
+            Err(error) if error.is_dead_grant() => {
+                return Ok(Attempted::Broken(BreakReason::Refused, Some(error)));
+            }
             Err(error) => return Err(RefreshError::Grant(error)),
         };
         let (now, dice, before) = (self.clock.now(), random::unit(&*self.random), &stored.connection);
@@ -180,7 +182,7 @@ impl Refresher {
         let new = ProviderTokens::after(&granted, Some(refresh));
         Ok(Attempted::Refreshed(StoredConnection {
             // Refreshed tokens have the scopes of the first grant (RFC 6749 §6).
-            connection: Connection { expires_date: expires, last_update: now, ..before.clone() },
+            connection: Connection { expires_date: expires, last_update: now, last_error: None, ..before.clone() },
             sealed_tokens: new.seal(&ring, &*self.random, owner, &provider.name),
             failures: 0,
             due: refresh_at(now, expires, provider.refresh_at_most_after, true, dice),
@@ -199,23 +201,28 @@ impl Refresher {
                 }
                 written
             }
-            Attempted::Broken(reason) => {
-                let (owner, event) = (owner_identifier.clone(), before.connection.event(Some(reason)));
+            Attempted::Broken(reason, refusal) => {
+                let (owner, event) = (owner_identifier.clone(), before.connection.broken(reason));
                 let outbox_event = OutboxEvent::new(BROKEN, owner, &event, now, &*self.random);
-                let written = self.connections.break_off(held, now, &outbox_event).await?;
+                let shown = refusal.as_ref().map(GrantError::shown);
+                let written = self.connections.break_off(held, (reason, shown.as_deref()), now, &outbox_event).await?;
                 if written.is_done() {
+                    let (entity, error) = (owner_identifier, refusal.map(|refusal| logging::chain(&refusal)));
+                    let reason = reason.as_str();
+                    tracing::warn!(connectionId = %id, %entity, %provider, reason, error, "a connection is broken");
                     let line = json!({ "connectionId": id, "provider": provider, "reason": reason });
                     self.count(Name::ConnectionsBroken, line);
                 }
                 written
             }
-            Attempted::Failed(error) => {
-                let (error, retry_after) = (logging::chain(&error), error.retry_after());
-                let due = retry_at(before.failures, now, before.connection.expires_date, retry_after);
-                let failures = before.failures.saturating_add(1);
+            Attempted::Failed(failure) => {
+                let due = retry_at(before.failures, now, before.connection.expires_date, failure.retry_after());
+                let (failures, error) = (before.failures.saturating_add(1), logging::chain(&failure));
+                let entity = owner_identifier;
+                tracing::warn!(connectionId = %id, %entity, %provider, failures, error, again = %due, "a refresh failed");
                 let line = json!({ "connectionId": id, "provider": provider, "failures": failures, "error": error });
                 self.count(Name::RefreshFailures, line);
-                self.connections.postpone(held, failures, due).await?
+                self.connections.postpone(held, (failures, &failure.shown()), due).await?
             }
         };
         if !written.is_done() {
@@ -266,6 +273,14 @@ impl SilentProviders {
 }
 
 impl RefreshError {
+    /// The error as the connection's owner is told of it.
+    fn shown(&self) -> String {
+        match self {
+            Self::Grant(error) => error.shown(),
+            Self::Provider(_) | Self::NoProvider | Self::Seal(_) => SERVICE_FAULT.to_owned(),
+        }
+    }
+
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Grant(error) => error.retry_after(),

@@ -21,7 +21,7 @@ use crate::{
     error::ConnectionError,
     pending::{Onward, PendingAuthorization, PendingAuthorizations},
     provider::ProviderName,
-    state::State,
+    state::{Ended, State, StateFault},
 };
 use base::{SharedClock, SharedRandom};
 use problem::{Problem, Violations};
@@ -95,13 +95,14 @@ impl Start {
         query: &StartQuery<'_>,
         browser: Option<Browser>,
     ) -> Result<Opened, ConnectionError> {
-        let state = State::parse(query.state).ok_or(ConnectionError::InvalidState)?;
-        let pending = self.pending.find(&state, provider).await?.ok_or(ConnectionError::InvalidState)?;
+        let state = State::parse(query.state).ok_or(StateFault::Malformed)?;
+        let pending = self.pending.find(&state, provider).await??;
         // Who has the state has seen whose connection it was to be: the page said it.
         if let Some(why) = pending.ended(self.clock.now()) {
             return Err(ConnectionError::Ended { why, entity: pending.entity });
         }
-        let onward = pending.onward.clone().ok_or(ConnectionError::InvalidState)?;
+        // One of a former version has no page.
+        let onward = pending.onward.clone().ok_or(StateFault::Unknown)?;
         match (query.tag, &browser) {
             (Some(tag), Some(browser)) if browser.has_tagged(&tagged_text(&state), tag) => {
                 self.go_on(&state, &pending, &onward, browser).await.map(Opened::GoOn)
@@ -122,10 +123,12 @@ impl Start {
         onward: &Onward,
         browser: &Browser,
     ) -> Result<String, ConnectionError> {
-        let bound = pending.is_of(browser)
-            || self.pending.bind(state, &pending.provider, browser, self.clock.now()).await?.is_done();
+        let now = self.clock.now();
+        let bound =
+            pending.is_of(browser) || self.pending.bind(state, &pending.provider, browser, now).await?.is_done();
         if !bound {
-            return Err(ConnectionError::InvalidState);
+            // It was good a moment ago.
+            return Err(StateFault::Ended(pending.ended(now).unwrap_or(Ended::Spent)).into());
         }
         let address = with_state(&onward.authorization_url, state)?;
         tracing::info!(entity = %pending.entity, provider = %pending.provider, "sent on to a provider");

@@ -3,7 +3,7 @@
 //! A state is random, good for ten minutes and used once. The table keeps only its hash, so that a reader of the table
 //! cannot answer in a provider's name.
 
-use std::{fmt, time::Duration};
+use std::{error::Error, fmt, time::Duration};
 
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -19,11 +19,57 @@ pub const LIFETIME: Duration = Duration::from_secs(10 * 60);
 /// As many characters as carry 256 bits.
 const LENGTH: usize = 43;
 
-/// The state of a start page or a callback is unknown, used, expired, or made for another provider or browser. The
-/// answer does not say which, so that a stranger learns nothing from it.
-pub(crate) fn invalid_state() -> Problem {
+/// Why an authorization can no longer go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Ended {
+    /// Its state was spent.
+    #[error("the state was used")]
+    Spent,
+    /// Its state's time is over.
+    #[error("the state has expired")]
+    Expired,
+}
+
+/// Why the state of a start page or a callback is not good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StateFault {
+    /// This service makes no state of this form.
+    #[error("the state is none that this service makes")]
+    Malformed,
+    /// The table has no such state, or no longer.
+    #[error("the state is unknown, or ended more than an hour ago")]
+    Unknown,
+    /// The path names another provider than the one that the state was made for.
+    #[error("the state was made for another provider")]
+    OtherProvider,
+    /// The path names no provider of this deployment.
+    #[error("no provider of this name is set up")]
+    NoProvider,
+    /// The state has ended.
+    #[error(transparent)]
+    Ended(Ended),
+    /// The browser brought no cookie of the start page.
+    #[error("the browser brought no cookie of the start page")]
+    NoCookie,
+    /// No browser has gone on from the start page.
+    #[error("no browser has gone on from the start page")]
+    NotBegun,
+    /// The browser is not the one that went on from the start page last.
+    #[error("another browser went on from the start page")]
+    OtherBrowser,
+    /// The answer names no issuer, although the provider always does.
+    #[error("the answer has no `iss`, which this provider always gives")]
+    NoIssuer,
+    /// The answer names another issuer than the provider's.
+    #[error("the answer's `iss` is not this provider's")]
+    OtherIssuer,
+}
+
+/// The answer to a state that is not good. It does not say why, so that a stranger learns nothing from it; the log has
+/// the cause.
+pub(crate) fn invalid_state(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Problem {
     let detail = "The link to or from the payment provider is not valid, or no longer, or not in this browser; go back and connect again.";
-    Problem::new(ProblemKind::InvalidState, detail)
+    Problem::new(ProblemKind::InvalidState, detail).caused_by(cause)
 }
 
 /// A random text that the provider's redirect brings back.
@@ -111,6 +157,17 @@ mod tests {
         for text in ["", &state.expose()[..42], &longer, &spaced, &"-".repeat(43), &"ä".repeat(43)] {
             assert_eq!(State::parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_state_that_is_not_good_says_why_in_its_cause_alone() {
+        let answers = [StateFault::Unknown, StateFault::NoCookie, StateFault::Ended(Ended::Expired)].map(|fault| {
+            let problem = invalid_state(fault);
+            let cause = problem.cause.as_ref().map(ToString::to_string);
+            assert_eq!(cause, Some(fault.to_string()));
+            serde_json::Value::from(problem.body("https://api.example.com", "id"))
+        });
+        assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
     }
 
     #[test]

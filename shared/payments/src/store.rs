@@ -7,12 +7,12 @@
 use std::time::Duration;
 
 use crate::{
-    connection::{Connection, ConnectionStatus},
+    connection::{BreakReason, Connection, ConnectionStatus},
     item::{ConnectionItem, DUE, DueConnection, DueItem, SHARD, SORT_KEY, StoredConnection, key, partition},
     provider::ProviderName,
 };
 use auth::AuthorizedEntity;
-use base::Time;
+use base::{ConnectionId, Time};
 use storage::table::{
     Change, Condition, Delete, Page, PageEnd, Put, Query, Table, TableError, Transaction, Written, absent, at_most,
     exists, is, is_new,
@@ -66,7 +66,7 @@ impl Connections {
     pub async fn of(&self, entity: &AuthorizedEntity) -> Result<Vec<Connection>, TableError> {
         let query = Query::partition(partition(entity.id())).beginning_with("sk", SORT_KEY);
         let items: Vec<ConnectionItem> = self.table.all(query, "reading an entity's connections").await?;
-        Ok(items.into_iter().map(|item| item.connection).collect())
+        Ok(items.into_iter().map(|item| StoredConnection::from(item).connection).collect())
     }
 
     /// An entity's connection to a provider, held or not.
@@ -77,24 +77,24 @@ impl Connections {
     ) -> Result<Option<Connection>, TableError> {
         let item: Option<ConnectionItem> =
             self.table.get(key(entity.id(), provider), true, "finding a connection").await?;
-        Ok(item.map(|item| item.connection))
+        Ok(item.map(|item| StoredConnection::from(item).connection))
     }
 
-    /// Keeps a new connection in the place of one that may be there; a refresh that holds that one has lost it.
+    /// Keeps a new connection in the place of the one `before`, which its event names; a refresh that holds that one has
+    /// lost it. Lost when another one is there.
     ///
-    /// Where another account may not be replaced, the write is lost when one is connected that is not certainly the
-    /// same.
+    /// Where another account may not be replaced, the write is lost as well when the one before is not certainly the
+    /// same account's.
     pub async fn establish(
         &self,
-        entity: &AuthorizedEntity,
         stored: &StoredConnection,
+        before: Option<&ConnectionId>,
         replace: bool,
         outbox_event: &OutboxEvent,
     ) -> Result<Written<()>, TableError> {
         const DOING: &str = "keeping a connection";
-        debug_assert_eq!(entity.id(), &stored.connection.owner_identifier);
         let put = Put::item(&ConnectionItem::from(stored), DOING)?;
-        let put = if replace { put } else { put.only_if(no_other_account(&stored.connection)) };
+        let put = put.only_if(in_place_of(before, &stored.connection, replace));
         self.table.write_all(Transaction::new().with(put).with(self.outbox.put(outbox_event)?), DOING).await
     }
 
@@ -157,6 +157,7 @@ impl Connections {
             .set("sealedTokens", sealed_tokens.as_str())
             .set("lastUpdate", connection.last_update)
             .set("failures", *failures)
+            .remove("lastError")
             .set_or_remove("expiresDate", connection.expires_date);
         let change = match due {
             Some(due) => change.set("dueAt", *due),
@@ -165,9 +166,15 @@ impl Connections {
         self.write(change, None).await
     }
 
-    /// Sets another due time after so many failures in a row, and gives the lease back.
-    pub async fn postpone(&self, held: &HeldConnection, failures: u32, due: Time) -> Result<Written<()>, TableError> {
-        self.write(held.change().set("failures", failures).set("dueAt", due), None).await
+    /// Sets another due time after so many failures in a row, of which this is the last, and gives the lease back.
+    pub async fn postpone(
+        &self,
+        held: &HeldConnection,
+        (failures, error): (u32, &str),
+        due: Time,
+    ) -> Result<Written<()>, TableError> {
+        let change = held.change().set("failures", failures).set("lastError", error).set("dueAt", due);
+        self.write(change, None).await
     }
 
     /// Marks a connection as broken and gives the lease back. It is never due again. The tokens stay for a later
@@ -175,10 +182,16 @@ impl Connections {
     pub async fn break_off(
         &self,
         held: &HeldConnection,
+        (reason, error): (BreakReason, Option<&str>),
         now: Time,
         outbox_event: &OutboxEvent,
     ) -> Result<Written<()>, TableError> {
-        let change = held.change().set("status", ConnectionStatus::Broken.as_str()).set("lastUpdate", now);
+        let change = held
+            .change()
+            .set("status", ConnectionStatus::Broken.as_str())
+            .set("brokenReason", reason.as_str())
+            .set_or_remove("lastError", error)
+            .set("lastUpdate", now);
         self.write(never_due(change), Some(outbox_event)).await
     }
 
@@ -224,15 +237,19 @@ fn never_due(change: Change) -> Change {
     DUE.into_iter().fold(change, |change, attribute| change.remove(attribute))
 }
 
-/// No other account is connected. A connection whose account is not known gives way only when it is broken. A
-/// connection that this very request made before, whose answer was lost, is no other.
-fn no_other_account(connection: &Connection) -> Condition {
+/// This connection, or none, is there, and may give way: to any account, or to its own alone. One whose account is not
+/// known gives way by itself only when it is broken.
+fn in_place_of(before: Option<&ConnectionId>, connection: &Connection, replace: bool) -> Condition {
+    let Some(before) = before else { return is_new() };
+    let before = is("id", before.to_string());
+    if replace {
+        return before;
+    }
     let broken = is("status", ConnectionStatus::Broken.as_str());
-    let same = match &connection.account {
+    before.and(match &connection.account {
         Some(account) => is("account", account.as_str()).or(broken.and(absent("account"))),
         None => broken,
-    };
-    is_new().or(is("id", connection.id.to_string())).or(same)
+    })
 }
 
 #[cfg(test)]
@@ -241,14 +258,17 @@ mod tests {
     use crate::item::tests::stored;
 
     #[test]
-    fn a_connection_takes_no_other_accounts_place() {
+    fn a_connection_takes_no_other_accounts_place_unless_it_may() {
         let mut connection = stored(None).connection;
-        let new_or_own = || is_new().or(is("id", connection.id.to_string()));
-        let broken = || is("status", "broken");
-        assert_eq!(no_other_account(&connection), new_or_own().or(broken()));
-        let expected = new_or_own().or(is("account", "M-1").or(broken().and(absent("account"))));
+        let former = connection.id.clone();
+        let (before, broken) = (|| is("id", former.to_string()), || is("status", "broken"));
+        assert_eq!(in_place_of(None, &connection, false), is_new());
+        assert_eq!(in_place_of(None, &connection, true), is_new(), "what came in between is looked at first");
+        assert_eq!(in_place_of(Some(&former), &connection, true), before());
+        assert_eq!(in_place_of(Some(&former), &connection, false), before().and(broken()));
+        let expected = before().and(is("account", "M-1").or(broken().and(absent("account"))));
         connection.account = Some("M-1".into());
-        assert_eq!(no_other_account(&connection), expected);
+        assert_eq!(in_place_of(Some(&former), &connection, false), expected);
     }
 
     #[test]

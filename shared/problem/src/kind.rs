@@ -74,7 +74,7 @@ kinds! {
     DeliveryNotFound = "delivery-not-found", NOT_FOUND, "There is no such delivery",
         "The managing entity has no delivery with this identifier, or it is older than the time for which deliveries are kept.";
     ProviderNotFound = "provider-not-found", NOT_FOUND, "There is no such payment provider",
-        "The deployment has no payment provider of this name, or none that is set up. Names are in lower case, such as `stripe`; which providers are set up, the operator of the service knows.";
+        "The deployment has no payment provider of this name, or none that is set up. Names are in lower case, such as `stripe`. A built-in provider exists once the operator of the service has put this service's credentials there into its secret; a provider of the operator's own has the name that the operator gave it. The detail names those that are built in, and those near the name that was sent.";
     ConnectionNotFound = "connection-not-found", NOT_FOUND, "There is no connection to this payment provider",
         "The managing entity is not connected to this payment provider. Its connections are listed at …/payment/provider/list.";
     ConnectionExists = "connection-exists", CONFLICT, "The payment provider is connected already",

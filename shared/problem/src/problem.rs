@@ -84,11 +84,12 @@ impl Problem {
         )
     }
 
-    /// The path is a route's, but not with this verb.
-    pub fn wrong_verb(method: &Method, allowed: &[&str]) -> Self {
+    /// The path is a route's, but not with this verb. `list` is the path that shows what was to be read, if there is one.
+    pub fn wrong_verb(method: &Method, allowed: &[&str], list: Option<&str>) -> Self {
         let allowed = allowed.join(", ");
-        Self::new(ProblemKind::MethodNotAllowed, format!("This address does not take {method}; it takes {allowed}."))
-            .with_header(ALLOW, allowed)
+        let list = list.map(|path| format!(" Read `{path}` to see what there is.")).unwrap_or_default();
+        let detail = format!("This address does not take {method}; it takes {allowed}.{list}");
+        Self::new(ProblemKind::MethodNotAllowed, detail).with_header(ALLOW, allowed)
     }
 
     /// A body that is not declared as JSON.
@@ -110,10 +111,15 @@ impl Problem {
         Self::invalid(vec![Violation { field: field.to_owned(), message: message.into() }])
     }
 
+    /// The values that are not as they should be, each with what it must be; none for another kind of problem.
+    pub fn violations(&self) -> impl Iterator<Item = (&str, &str)> {
+        let violations = self.properties.get("violations").and_then(Value::as_array).into_iter().flatten();
+        violations.filter_map(|violation| violation["field"].as_str().zip(violation["message"].as_str()))
+    }
+
     /// The names of the values that are not as they should be; none for another kind of problem.
     pub fn fields(&self) -> impl Iterator<Item = &str> {
-        let violations = self.properties.get("violations").and_then(Value::as_array);
-        violations.into_iter().flatten().filter_map(|violation| violation["field"].as_str())
+        self.violations().map(|(field, _)| field)
     }
 
     /// The body is larger than the operation takes.

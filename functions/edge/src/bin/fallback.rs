@@ -1,7 +1,7 @@
-//! Requests that no route takes: 404, or 405 with the verbs that the path does take.
+//! Requests that no route takes: 404; the gate before it answers 405 where the path takes other verbs.
 
 use function::{Service, StartError};
-use gate::{Call, Reply, endpoints, routes};
+use gate::{Call, Reply, endpoints};
 use problem::Problem;
 
 fn main() -> Result<(), StartError> {
@@ -14,10 +14,7 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn refuse(_: &(), call: Call) -> Result<Reply, Problem> {
-    let allowed = routes::verbs_of(call.whole_path());
-    // A gateway that matches other spellings than ours may send a path whose route takes the verb after all.
-    if allowed.is_empty() || allowed.contains(&call.method().as_str()) {
-        return Err(Problem::no_route(call.whole_path()));
-    }
-    Err(Problem::wrong_verb(call.method(), &allowed))
+    // The gate has answered where the path is a route's and the verb is not. A gateway that matches other spellings than
+    // ours may send a path whose route takes the verb after all.
+    Err(Problem::no_route(call.whole_path()))
 }

@@ -33,7 +33,8 @@ async fn serve() -> Result<(), StartError> {
 
 async fn connect(connecting: &Connecting, call: EntityCall) -> Result<Reply, Problem> {
     let wanted = NewConnection::read(&call.body)?;
-    let provider = functions_payments::provider(&call).ok_or(ConnectionError::ProviderNotFound)?;
+    let provider = functions_payments::provider(&call)
+        .ok_or_else(|| ConnectionError::ProviderNotFound { given: call.path("provider").to_owned() })?;
     let link = connecting.ask(&call.entity, &provider, wanted, once(&call)?.as_ref()).await?;
     Ok(Reply::json(StatusCode::CREATED, &link)?.uncached().replayed(link.is_repeated()))
 }

@@ -5,6 +5,7 @@ use functions_payments::{browser, failure_page, provider, redirect};
 use gate::{Call, Reply, endpoints};
 use outbound::AddressRules;
 use payments::{
+    StateFault,
     callback::{Callback, CallbackError, CallbackFailure},
     callback_query::CallbackQuery,
     panel::PanelSettings,
@@ -30,7 +31,7 @@ async fn come_back((callback, panel): &(Callback, PanelSettings), call: Call) ->
     let query = CallbackQuery::read(|name| call.query(name))?;
     let taken = match provider(&call) {
         Some(provider) => callback.take(&provider, &query, browser(&call), call.claims.as_ref()).await,
-        None => Err(CallbackFailure::from(CallbackError::InvalidState)),
+        None => Err(CallbackFailure::from(CallbackError::from(StateFault::NoProvider))),
     };
     let answered = taken.map_err(|failure| failure_page::of_callback(failure, &call, panel))?;
     redirect(&answered.address)

@@ -5,7 +5,8 @@ use function::{Service, StartError};
 use functions_payments::{browser, failure_page, provider, redirect, start_page};
 use gate::{Call, Reply, endpoints};
 use payments::{
-    ConnectionError, PendingAuthorizations,
+    PendingAuthorizations, StateFault,
+    panel::PanelSettings,
     start::{Opened, Start, StartQuery},
 };
 use problem::Problem;
@@ -15,19 +16,19 @@ fn main() -> Result<(), StartError> {
 }
 
 async fn serve() -> Result<(), StartError> {
-    let (service, ()) = Service::start().await?;
+    let (service, panel) = Service::start::<PanelSettings>().await?;
     let pending = PendingAuthorizations::new(service.table());
     let start = Start { pending, clock: service.clock(), random: service.random() };
-    service.serve(endpoints::PROVIDER_START, start, open).await
+    service.serve(endpoints::PROVIDER_START, (start, panel), open).await
 }
 
-async fn open(start: &Start, call: Call) -> Result<Reply, Problem> {
+async fn open((start, panel): &(Start, PanelSettings), call: Call) -> Result<Reply, Problem> {
     let query = StartQuery::read(|name| call.query(name))?;
     let opened = match provider(&call) {
         Some(provider) => start.open(&provider, &query, browser(&call)).await,
-        None => Err(ConnectionError::InvalidState),
+        None => Err(StateFault::NoProvider.into()),
     };
-    match opened.map_err(|error| failure_page::of_start(error, &call))? {
+    match opened.map_err(|error| failure_page::of_start(error, &call, panel))? {
         Opened::Page(page) => start_page::reply(&page),
         Opened::GoOn(address) => redirect(&address),
     }

@@ -27,6 +27,6 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn list(listing: &Listing, call: EntityCall) -> Result<Reply, Problem> {
-    let request = ListRequest::read(call.read_query())?;
+    let request = ListRequest::read(call.read_query(), &call.entity)?;
     Reply::ok(&listing.list(&call.entity, &request).await?)
 }

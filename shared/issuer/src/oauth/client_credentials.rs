@@ -73,7 +73,7 @@ pub enum GrantError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScopeError {
     /// There is no such scope.
-    #[error("There is no scope named {}.", shown(.0))]
+    #[error("Each word of the scope parameter {}.", Scope::none_is(.0))]
     Unknown(String),
     /// The parameter names no scope.
     #[error("The scope parameter names no scope; leave it out to get all of the application's.")]
@@ -157,11 +157,6 @@ fn granted(requested: Option<&str>, registered: Scopes) -> Result<Scopes, ScopeE
     }
 }
 
-/// A stranger's text, cut short.
-fn shown(text: &str) -> String {
-    text.chars().take(64).collect()
-}
-
 impl From<GrantError> for Problem {
     fn from(error: GrantError) -> Self {
         match error {
@@ -188,13 +183,19 @@ mod tests {
         assert_eq!(granted(Some("booking.read booking.read"), registered).expect("one").to_string(), "booking.read");
         for (bad, detail) in [
             ("booking.read booking.remove", "The application is not registered for the scope booking.remove."),
-            ("booking.read nonsense", "There is no scope named nonsense."),
-            ("booking.*", "There is no scope named booking.*."),
-            ("BOOKING.READ", "There is no scope named BOOKING.READ."),
             (" ", "The scope parameter names no scope; leave it out to get all of the application's."),
         ] {
             let problem = Problem::from(GrantError::from(granted(Some(bad), registered).expect_err(bad)));
             assert_eq!((problem.kind, problem.detail.as_str()), (ProblemKind::InvalidScope, detail), "{bad}");
+        }
+        for (bad, said) in [
+            ("booking.read nonsense", "`nonsense` is none; all scopes"),
+            ("booking.*", "`booking.*` is none; near it: booking."),
+            ("BOOKING.READ", "`BOOKING.READ` is none; near it: booking.read"),
+        ] {
+            let problem = Problem::from(GrantError::from(granted(Some(bad), registered).expect_err(bad)));
+            assert_eq!(problem.kind, ProblemKind::InvalidScope);
+            assert!(problem.detail.contains(said), "{}", problem.detail);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, fmt};
 
 use super::delivery::{Delivery, Status};
 use crate::events::{catalogue, unknown};
+use auth::EntityId;
 use base::{DeliveryId, EventId, Time, WebhookId};
 use problem::Query;
 
@@ -25,13 +26,13 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// Takes the filters from a query, which notes their violations.
-    pub fn take(query: &mut Query<'_>) -> Self {
+    /// Takes the filters of a list of this entity's deliveries from a query, which notes their violations.
+    pub fn take(query: &mut Query<'_>, entity: &EntityId) -> Self {
         let states = "pending, delivered, retrying, failed or cancelled, or several of these with commas between them";
         let statuses = query.list("status", states, Status::parse);
         let kind = query.optional("type", "one text", Some).and_then(|text| {
             let found = catalogue::find(text).map(|found| found.value);
-            query.violations.note("type", found.ok_or_else(|| unknown::no_type(text)))
+            query.violations.note("type", found.ok_or_else(|| unknown::no_type(text, entity.as_str())))
         });
         let webhook = query.optional("webhookIdentifier", "the identifier of a webhook", WebhookId::parse);
         let event = query.optional("eventIdentifier", "the identifier of an event", EventId::parse);
@@ -74,7 +75,8 @@ mod tests {
 
     fn read(pairs: &[(&'static str, &'static str)]) -> Result<Filters, Vec<String>> {
         let mut query = Query::new(pairs.iter().copied());
-        let filters = Filters::take(&mut query);
+        let entity = EntityId::parse("demo-hotel").expect("an entity");
+        let filters = Filters::take(&mut query, &entity);
         query.finish().map(|()| filters).map_err(|problem| crate::testing::fields(&problem))
     }
 

@@ -60,9 +60,9 @@ pub struct DeliveryPage {
 }
 
 impl ListRequest {
-    /// Reads the parameters of a query.
-    pub fn read(mut query: Query<'_>) -> Result<Self, Problem> {
-        let filters = Filters::take(&mut query);
+    /// Reads the parameters of a query for this entity's deliveries.
+    pub fn read(mut query: Query<'_>, entity: &AuthorizedEntity) -> Result<Self, Problem> {
+        let filters = Filters::take(&mut query, entity.id());
         let limit = query.optional("limit", "a number from 1 to 100", limit).unwrap_or(DEFAULT_LIMIT);
         let cursor = query.optional("cursor", EXPECTED, Cursor::parse);
         query.finish()?;

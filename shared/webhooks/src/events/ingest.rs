@@ -125,11 +125,11 @@ impl<'a> Detail<'a> {
     fn read(detail: &'a RawValue) -> Result<Self, Rejection> {
         let members = JsonBody::read(detail.get().as_bytes());
         let mut members = members.map_err(|problem| Rejection::whole(&problem, "detail"))?;
-        let kind = members::kind(&mut members);
         let entity = members.required::<String>("managingEntityIdentifier", "the identifier of a managing entity");
         let entity =
             entity.and_then(|entity| members.violations.note("managingEntityIdentifier", EntityId::parse(&entity)));
-        let data = members::data(&mut members);
+        let listed_for = entity.as_ref().map_or("{managingEntityIdentifier}", EntityId::as_str);
+        let (kind, data) = (members::kind(&mut members, listed_for), members::data(&mut members));
         members.finish().map_err(|problem| Rejection::members(&problem, "detail"))?;
         match (entity, kind, data) {
             (Some(entity), Some(kind), Some(data)) => Ok(Self { entity, content: Content { kind, data } }),

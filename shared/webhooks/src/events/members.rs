@@ -27,10 +27,11 @@ impl Content<'_> {
 
 /// The type, which must be in the catalogue and not be one of the service's own: a subscriber to `webhook.disabled`
 /// must be able to trust that the service disabled a webhook.
-pub(super) fn kind(body: &mut JsonBody<'_>) -> Option<&'static EventType> {
+/// `entity` is the managing entity at which a refusal says that the types are listed.
+pub(super) fn kind(body: &mut JsonBody<'_>, entity: &str) -> Option<&'static EventType> {
     let kind = body.required::<String>("type", "the key of an event type, such as booking.created")?;
     let found = match catalogue::find(&kind) {
-        None => Err(unknown::no_type(&kind)),
+        None => Err(unknown::no_type(&kind, entity)),
         Some(EventType { source: Source::Service, .. }) => {
             let why =
                 "is a type that only the service itself publishes; subscribe to it, and publish under another type";

@@ -25,7 +25,7 @@ impl<'a> NewEvent<'a> {
         sender: Sender<'_>,
     ) -> Result<Self, Problem> {
         let mut members = JsonBody::read(body)?;
-        let (kind, data) = (members::kind(&mut members), members::data(&mut members));
+        let (kind, data) = (members::kind(&mut members, sender.entity), members::data(&mut members));
         for name in ["id", "timestamp", "managingEntityIdentifier"] {
             members.refuse(name, "is set by the service when it publishes the event; leave it out");
         }

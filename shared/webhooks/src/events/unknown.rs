@@ -5,14 +5,14 @@ use super::{catalogue, group};
 use auth::EntityId;
 use problem::near;
 
-/// The message on a text that is no type of the catalogue.
-pub fn no_type(given: &str) -> String {
+/// The message on a text that is no type of the catalogue, for a client of this entity.
+pub fn no_type(given: &str, entity: &str) -> String {
     let what = if group::exists(given) {
         "must be the key of one event type of the catalogue, not of a group"
     } else {
         "must be the key of an event type of the catalogue"
     };
-    near::none_of(what, given, types(), "all types are listed at …/webhook/event/list")
+    near::none_of(what, given, types(), &listed(entity))
 }
 
 /// The message on a text that is neither a type nor a group of the catalogue, for a client of this entity.
@@ -21,8 +21,11 @@ pub fn no_type_or_group(given: &str, entity: &EntityId) -> String {
         return format!("is no type: leave the list empty, `[]`, where `{EVERY}` is to mean every type");
     }
     let what = "must be the key of an event type of the catalogue, or a group of it such as booking.*";
-    let all = format!("all types are listed at /api/managing-entity/{entity}/webhook/event/list");
-    near::none_of(what, given, types().chain(group::all()), &all)
+    near::none_of(what, given, types().chain(group::all()), &listed(entity.as_str()))
+}
+
+fn listed(entity: &str) -> String {
+    format!("all types are listed at /api/managing-entity/{entity}/webhook/event/list")
 }
 
 /// What other services of this kind take for every type.
@@ -69,7 +72,8 @@ mod tests {
 
     #[test]
     fn where_a_type_is_published_no_group_is_near() {
-        let message = no_type("booking.*");
+        let message = no_type("booking.*", "demo-hotel");
+        assert!(message.ends_with("listed at /api/managing-entity/demo-hotel/webhook/event/list"), "{message}");
         assert!(message.contains("booking.") && !message.contains("booking.note.*"), "{message}");
         assert_eq!(message.matches('*').count(), 1, "{message}");
     }

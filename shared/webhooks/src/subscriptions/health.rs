@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::{
     breaker::{HealthItem, Spell},
-    tally::Tally,
+    tally::{AttemptOutcome, Tally},
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{Time, WebhookId};
@@ -102,18 +102,20 @@ impl Healths {
         Delete::of(Self::key(entity.id(), webhook))
     }
 
-    /// Adds a tally with failures at its end, in one step, and returns the health as it is then. A health to which no
+    /// Adds a tally with failures at its end, the last of which is `last`, in one step, and returns the health as it is then. A health to which no
     /// tally was added for as long as `memory` is forgotten first: it belongs to another spell.
     pub(super) async fn add(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
-        tally: &Tally,
+        (tally, last): (&Tally, Option<&AttemptOutcome>),
         memory: Duration,
         now: Time,
     ) -> Result<HealthItem, TableError> {
         loop {
             let addition = addition(change(entity, webhook), tally, now)
+                .set_or_remove("lastHttpStatus", last.and_then(|outcome| outcome.http_status))
+                .set_or_remove("lastError", last.and_then(|outcome| outcome.error.as_deref()))
                 .set("expiresAt", (now + memory).as_seconds() + 1)
                 .only_if(absent("expiresAt").or(more("expiresAt", now.as_seconds())));
             match self.0.write_and_read(addition, "counting a webhook's failures").await? {

@@ -21,7 +21,7 @@ pub enum DeliveryState {
 }
 
 /// How a webhook stands.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Standing {
     delivery_state: DeliveryState,
@@ -34,6 +34,12 @@ pub struct Standing {
     /// The same in the words of earlier releases, of which `open` reads as if all were well. It goes with version 3.0
     /// of the contract.
     health: Health,
+    /// Why the last of these attempts never completed: a stable code and a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+    /// What the last of these attempts was answered with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_http_status: Option<u16>,
     /// The end of the pause of a webhook that is enabled. A time that is over means that a probe is due or under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     paused_until: Option<Time>,
@@ -56,6 +62,8 @@ impl Standing {
             failing_since: failing.and_then(|item| item.failing_since),
             failures_in_row: failing.map(|item| item.failures_in_row),
             health,
+            last_error: failing.and_then(|item| item.last_error.clone()),
+            last_http_status: failing.and_then(|item| item.last_http_status),
             paused_until: item.and_then(|item| item.open_until).filter(|_| enabled),
         }
     }
@@ -82,10 +90,13 @@ mod tests {
         let shown = |health: Option<&HealthItem>| serde_json::to_value(Standing::of(false, health)).expect("JSON");
         assert_eq!(shown(None), json!({ "deliveryState": "disabled", "health": "healthy" }));
         let since = Time::from_millis(1_795_167_900_123);
-        let item = HealthItem { failures_in_row: 7, failing_since: Some(since), ..HealthItem::default() };
+        let last_error = Some("timeout: no answer in 15 seconds".to_owned());
+        let item = HealthItem { failures_in_row: 7, failing_since: Some(since), last_error, ..HealthItem::default() };
         let open = HealthItem { open_until: Some(since), ..item };
-        let expected =
-            json!({ "deliveryState": "disabled", "health": "open", "failuresInRow": 7, "failingSince": since });
+        let expected = json!({
+            "deliveryState": "disabled", "health": "open", "failuresInRow": 7, "failingSince": since,
+            "lastError": open.last_error,
+        });
         assert_eq!(shown(Some(&open)), expected);
     }
 }

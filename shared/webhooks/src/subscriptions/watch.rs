@@ -70,7 +70,7 @@ impl Watch {
             return Ok(false);
         }
         let memory = self.settings.disable_after;
-        let left = self.healths.add(entity, webhook, &tally, memory, now).await?;
+        let left = self.healths.add(entity, webhook, (&tally, outcomes.last()), memory, now).await?;
         let mut opened = false;
         for consequence in left.consequences(was, &tally, &self.settings, now) {
             opened |= self.follow(entity, webhook, consequence, &left, outcomes.last(), now).await?;

@@ -2,7 +2,7 @@
 
 use super::{
     book::{Book, Code, random_text},
-    failure::{Failure, Fate},
+    failure::{ASK_ERRORS, Failure, Fate},
     log::{Kind, RequestOutcome},
     page::{consent_page, fault_page},
     request::Parameters,
@@ -83,9 +83,13 @@ pub(crate) fn answer(book: &mut Book, setup: &Setup, issuer: &str, received: &Re
     let fate = parameters.get("fate").unwrap_or("ok");
     let account = parameters.get("account").unwrap_or("acct_without_a_name");
     let first_lifetime = parameters.get("first_lifetime").and_then(|seconds| seconds.parse().ok());
-    let mut result = match parameters.get("decision") {
-        _ if Fate::of(fate).is_none() => return page(400, &fault_page("There is no such fate.")),
-        Some("allow") => {
+    let Some(known_fate) = Fate::of(fate) else { return page(400, &fault_page("There is no such fate.")) };
+    let mut result = match (parameters.get("decision"), known_fate) {
+        (Some("allow"), Fate::Ask(error)) => {
+            book.note(setup, Kind::Consent, "", Some(account), RequestOutcome::Failed);
+            vec![("error", error.to_owned())]
+        }
+        (Some("allow"), _) => {
             let code = book.secret("code", fate);
             book.codes.insert(
                 code.clone(),
@@ -103,7 +107,7 @@ pub(crate) fn answer(book: &mut Book, setup: &Setup, issuer: &str, received: &Re
             book.note(setup, Kind::Consent, &code, Some(account), RequestOutcome::Done);
             vec![("code", code)]
         }
-        Some("deny") => {
+        (Some("deny"), _) => {
             book.note(setup, Kind::Consent, "", Some(account), RequestOutcome::Declined);
             vec![("error", "access_denied".to_owned()), ("error_description", "The person said no.".to_owned())]
         }
@@ -134,14 +138,19 @@ fn page(status: u16, html: &str) -> Behaviour {
 
 /// What a person can choose to become of a consent, with words for it.
 pub(crate) fn fates() -> Vec<(String, String)> {
-    let mut fates = vec![("ok".to_owned(), "All goes well".to_owned())];
+    let mut fates = vec![("no-refresh".to_owned(), "There is no refresh token".to_owned())];
     for (name, _) in Failure::ALL {
         fates.push((format!("fail-{name}"), format!("The exchange of the code fails: {name}")));
         fates.push((format!("refresh-{name}"), format!("Every refresh fails: {name}")));
         fates.push((format!("refresh-{name}-once"), format!("The first refresh fails: {name}")));
         fates.push((format!("revoke-{name}"), format!("Giving access back fails: {name}")));
     }
-    fates.push(("no-refresh".to_owned(), "There is no refresh token".to_owned()));
+    for error in ASK_ERRORS {
+        fates.push((format!("ask-{error}"), format!("There is an error in the place of a code: {error}")));
+    }
+    fates.sort();
+    // The first one is what is chosen unless the person chooses something else.
+    fates.insert(0, ("ok".to_owned(), "All goes well".to_owned()));
     fates
 }
 
@@ -152,5 +161,11 @@ mod tests {
     #[test]
     fn every_fate_that_can_be_chosen_is_one() {
         assert!(fates().iter().all(|(name, _)| Fate::of(name).is_some()));
+    }
+
+    #[test]
+    fn the_fates_are_in_the_order_of_their_names_after_the_usual_one() {
+        let names: Vec<_> = fates().into_iter().map(|(name, _)| name).collect();
+        assert!(names[0] == "ok" && names[1..].is_sorted(), "{names:?}");
     }
 }

@@ -124,6 +124,9 @@ impl Failure {
     }
 }
 
+/// Errors that the provider can report in the place of a code.
+pub(crate) const ASK_ERRORS: [&str; 3] = ["invalid_scope", "server_error", "temporarily_unavailable"];
+
 /// What becomes of a consent later on: the first part of the code and of the tokens that it leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fate {
@@ -138,6 +141,8 @@ pub enum Fate {
     RefreshOnce(Failure),
     /// There is no refresh token: `no-refresh`.
     NoRefresh,
+    /// The provider reports this error in the place of a code (RFC 6749 §4.1.2.1): `ask-…`.
+    Ask(&'static str),
     /// Giving access back fails: `revoke-…`.
     Revoke(Failure),
 }
@@ -151,6 +156,9 @@ impl Fate {
             _ => {}
         }
         let (stage, rest) = text.split_once('-')?;
+        if stage == "ask" {
+            return ASK_ERRORS.into_iter().find(|error| *error == rest).map(Self::Ask);
+        }
         let (name, once) = rest.strip_suffix("-once").map_or((rest, false), |name| (name, true));
         let failure = Failure::named(name)?;
         match (stage, once) {
@@ -173,7 +181,8 @@ mod tests {
         assert_eq!(Fate::of("fail-not-json"), Some(Fate::Exchange(Failure::NotJson)));
         assert_eq!(Fate::of("refresh-500-once"), Some(Fate::RefreshOnce(Failure::Internal)));
         assert_eq!(Fate::of("revoke-hang"), Some(Fate::Revoke(Failure::Hang)));
-        for wrong in ["", "fail", "fail-", "fail-501", "fail-500-once", "else-500"] {
+        assert_eq!(Fate::of("ask-server_error"), Some(Fate::Ask("server_error")));
+        for wrong in ["", "ask-500", "fail", "fail-", "fail-501", "fail-500-once", "else-500"] {
             assert_eq!(Fate::of(wrong), None, "{wrong}");
         }
     }
