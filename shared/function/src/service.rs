@@ -63,7 +63,7 @@ impl Service {
         let clock: SharedClock = Arc::new(SystemClock);
         let keys = KeyCache::new(PublishedKeys::new(table.clone()), clock.clone());
         let revocations = Revocations::new(RevocationList::new(table.clone()), clock.clone());
-        let audience = Audience { issuer: settings.auth_url.clone(), audience: settings.base_url.clone() };
+        let audience = Audience { issuer: settings.auth_url.clone(), base_url: settings.base_url.clone() };
         let tokens = Arc::new(Verifier::new(keys, revocations, audience, clock.clone()));
         let random = Arc::new(SystemRandom);
         Ok((Self { settings, clock, random, aws, table, tokens }, own))
