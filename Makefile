@@ -68,13 +68,13 @@ browser-test: tools ## Runs the tests that need chromium (on Debian: apt install
 # The release profile optimises whole programs, so only what is measured is built with it.
 bench: rust ## Measures what is deployed (PART=lambda, start, geo-ip, deliveries, growth, queues or tokens for one part of it)
 	$(BUILD)
-	AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo build --release --package 'functions-*' --package hello --package tokens $(BENCHED:%=--bin %)
+	cargo build --release --package 'functions-*' --package hello --package tokens $(BENCHED:%=--bin %)
 	@target/debug/bench $(PART)
 
 # The toolchain is the project's own, which takes the flags of a nightly one when it is told to; sanitizers would find
 # nothing in code that is free of `unsafe`.
 SECONDS ?= 60
-FUZZ = RUSTC_BOOTSTRAP=1 AWS_LC_SYS_NO_JITTER_ENTROPY=1 $(CARGO_FUZZ)
+FUZZ = RUSTC_BOOTSTRAP=1 $(CARGO_FUZZ)
 
 fuzz: $(CARGO_FUZZ) ## Fuzzes each target for SECONDS=60, beginning with fuzz/seeds; needs a C++ compiler
 	$(FUZZ) build --sanitizer none
@@ -149,9 +149,8 @@ pin: audit-tools ## Pins what requirements/*.in name and all that it needs, by v
 
 # ---------------------------------------------------------------------------------------------------------- on AWS
 
-# AWS_LC_SYS_NO_JITTER_ENTROPY: the kernel is entropy enough; gathering more costs each cold start up to 0.1 s.
 # PATH: the linker, zig, is a package of .venv-deploy and found through its python3.
-FOR_LAMBDA = PATH="$(CURDIR)/.venv-deploy/bin:$$PATH" AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo-lambda
+FOR_LAMBDA = PATH="$(CURDIR)/.venv-deploy/bin:$$PATH" cargo-lambda
 
 # Folders of this machine are in no program: the same source is the same program wherever it is built, and a deployment uploads
 # what has changed only. The folders are the project's, that of the crates, and that of the standard library's source, if it is there.

@@ -43,7 +43,7 @@ def _built_for_lambda(project: Path, names: list[str]) -> dict[str, Path]:
         command += ["--package", _package(project, name), "--bin", name]
     # The linker, zig, is a package of this environment, and found through its python3.
     tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    done = subprocess.run(command, cwd=project, env=os.environ | {"PATH": tools, "AWS_LC_SYS_NO_JITTER_ENTROPY": "1"})
+    done = subprocess.run(command, cwd=project, env=os.environ | {"PATH": tools})
     if done.returncode:
         raise Fault("cargo-lambda could not build it; the reason is above")
     return {name: folder / name / "bootstrap" for name in names}

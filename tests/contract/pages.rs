@@ -220,5 +220,12 @@ async fn scripts_of_other_origins_read_the_contract_the_keys_and_the_metadata_al
         }
     }
     open.sort();
-    assert_eq!(open, ["/.well-known/oauth-authorization-server", "/oauth2/jwks", "/openapi.json"]);
+    let expected = [
+        "/.well-known/oauth-authorization-server",
+        "/.well-known/oauth-protected-resource",
+        "/.well-known/oauth-protected-resource/mcp",
+        "/oauth2/jwks",
+        "/openapi.json",
+    ];
+    assert_eq!(open, expected);
 }

@@ -32,7 +32,11 @@ tests![
     a_client_is_authenticated_before_its_wishes_are_heard,
     credentials_in_the_query_are_not_credentials,
     other_parameters_are_ignored,
+    a_token_is_for_the_resource_that_was_named,
+    a_token_for_another_service_is_not_issued,
     the_metadata_describe_the_issuer,
+    the_metadata_of_each_resource_lead_to_the_issuer,
+    nobody_can_sign_in_and_is_told_what_to_do_instead,
     the_published_keys_can_be_cached,
     a_request_that_is_too_large_is_a_problem,
 ];
@@ -299,7 +303,45 @@ async fn credentials_in_the_query_are_not_credentials(suite: Arc<Suite>) {
 }
 
 async fn other_parameters_are_ignored(suite: Arc<Suite>) {
-    request(&suite.api, &[("audience", "something"), ("resource", "https://example.com/")]).expect(200).await;
+    request(&suite.api, &[("audience", "something"), ("prompt", "none")]).expect(200).await;
+}
+
+async fn a_token_is_for_the_resource_that_was_named(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let base = api.env["BASE_URL"].as_str();
+    let (agents, with_slash) = (format!("{base}/mcp"), format!("{base}/"));
+    for (resources, audience, status) in [
+        (vec![], base, 200),
+        (vec![base], base, 200),
+        (vec![&*with_slash], base, 200),
+        (vec![&*agents, base], base, 200),
+        (vec![&*agents], &*agents, 401),
+        (vec![&*agents, &*agents], &*agents, 401),
+    ] {
+        let form: Vec<_> = resources.iter().map(|resource| ("resource", *resource)).collect();
+        let answer = request(api, &form).expect(200).await.json();
+        let token = answer["access_token"].as_str().expect("openapi.yaml says so");
+        assert_eq!(parts(token).1["aud"], audience, "{resources:?}");
+        let me = &api.env["MANAGING_ENTITY"];
+        let path = format!("/api/managing-entity/{me}/webhook/list");
+        api.get(path).bearer(token).expect(status).await;
+        let credentials = credentials(api);
+        let [id, secret] = credentials.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let form = [id, secret, ("token", token)];
+        let introspected = api.post("/oauth2/introspect").form(&form).expect(200).await.json();
+        assert_eq!((&introspected["active"], &introspected["aud"]), (&json!(true), &json!(audience)), "{resources:?}");
+        api.post("/oauth2/revoke").form(&form).expect(200).await;
+        let introspected = api.post("/oauth2/introspect").form(&form).expect(200).await.json();
+        assert_eq!(introspected, json!({ "active": false }), "{resources:?}");
+    }
+}
+
+async fn a_token_for_another_service_is_not_issued(suite: Arc<Suite>) {
+    let base = suite.api.env["BASE_URL"].as_str();
+    for bad in ["https://example.com/", "mcp", &format!("{base}/api"), &format!("{base}/mcp#x")] {
+        refused(request(&suite.api, &[("resource", bad)]), 400, "invalid_target").await;
+        refused(request(&suite.api, &[("resource", base), ("resource", bad)]), 400, "invalid_target").await;
+    }
 }
 
 async fn the_metadata_describe_the_issuer(suite: Arc<Suite>) {
@@ -310,6 +352,9 @@ async fn the_metadata_describe_the_issuer(suite: Arc<Suite>) {
     assert_eq!(metadata["issuer"], issuer.as_str());
     assert_eq!(metadata["token_endpoint"], format!("{issuer}/oauth2/token"));
     assert_eq!(metadata["jwks_uri"], format!("{issuer}/oauth2/jwks"));
+    assert_eq!(metadata["authorization_endpoint"], format!("{issuer}/oauth2/authorize"));
+    assert_eq!(metadata["response_types_supported"], json!(["code"]));
+    assert_eq!(metadata["code_challenge_methods_supported"], json!(["S256"]));
     assert_eq!(metadata["scopes_supported"].as_array().map(Vec::len), Some(30));
     assert_eq!(metadata["grant_types_supported"], json!(["client_credentials"]));
     for endpoint in ["token", "introspection", "revocation"] {
@@ -320,6 +365,33 @@ async fn the_metadata_describe_the_issuer(suite: Arc<Suite>) {
     }
     assert_eq!(metadata["introspection_endpoint"], format!("{issuer}/oauth2/introspect"));
     assert_eq!(metadata["revocation_endpoint"], format!("{issuer}/oauth2/revoke"));
+}
+
+async fn the_metadata_of_each_resource_lead_to_the_issuer(suite: Arc<Suite>) {
+    let api = &suite.api;
+    for path in ["", "/mcp"] {
+        let metadata = api.get(format!("/.well-known/oauth-protected-resource{path}")).expect(200).await.json();
+        assert_eq!(metadata["resource"], format!("{}{path}", api.env["BASE_URL"]));
+        assert_eq!(metadata["authorization_servers"], json!([api.env["AUTH_URL"]]));
+        assert_eq!(metadata["scopes_supported"], json!(["mcp.read"]));
+        let resource = metadata["resource"].as_str().expect("an address");
+        request(api, &[("resource", resource), ("scope", "mcp.read")]).expect(200).await;
+    }
+}
+
+async fn nobody_can_sign_in_and_is_told_what_to_do_instead(suite: Arc<Suite>) {
+    let path =
+        "/oauth2/authorize?response_type=code&client_id=x&redirect_uri=https%3A%2F%2Felsewhere.example%2F&state=s";
+    let answer = suite.api.get(path).expect(400).await;
+    assert_eq!(answer.json()["error"], "unsupported_response_type", "{}", answer.exchange);
+    assert!(
+        answer.text().contains("client_credentials") && !answer.text().contains("elsewhere"),
+        "{}",
+        answer.exchange
+    );
+    let page = suite.api.get(path).header("accept", "text/html").expect(400).await;
+    assert!(page.header("content-type").starts_with("text/html") && page.header("location").is_empty());
+    assert!(page.text().contains("/oauth2/token") && !page.text().contains("elsewhere"), "{}", page.exchange);
 }
 
 async fn the_published_keys_can_be_cached(suite: Arc<Suite>) {

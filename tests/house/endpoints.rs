@@ -133,7 +133,7 @@ fn openapi_yaml_gives_each_endpoint_its_style_of_errors() {
 fn only_what_is_the_same_for_everybody_may_be_read_by_scripts_of_other_origins() {
     let open = endpoints::ALL.iter().filter(|(_, declaration)| declaration.any_origin);
     let open: Vec<_> = open.map(|(function, _)| *function).collect();
-    assert_eq!(open, ["token-metadata", "token-keys", "openapi"]);
+    assert_eq!(open, ["token-metadata", "resource-metadata", "token-keys", "openapi"]);
 }
 
 #[test]

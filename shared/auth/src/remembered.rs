@@ -94,6 +94,7 @@ mod tests {
     use super::*;
     use crate::{
         entity::Entities,
+        resource::Resource,
         scope::Scopes,
         signing::{SigningAlgorithm, SigningSecret},
     };
@@ -111,6 +112,7 @@ mod tests {
             credential_id: None,
             token_id: "t".into(),
             key_id: kid.into(),
+            resource: Resource::Api,
             scopes: Scopes::ALL,
             entities: Entities::new([]),
             may_publish: false,

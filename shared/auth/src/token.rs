@@ -6,6 +6,7 @@ use super::{
     entity::{AuthorizedEntity, Entities, EntityId},
     jws::{self, Jws, JwsFault},
     keys::KeySet,
+    resource::Resource,
     scope::Scopes,
     signing::SigningKey,
 };
@@ -22,13 +23,13 @@ const MAX_TOKEN_ID: usize = 256;
 /// from that far ahead. No such leeway exists at its end.
 const CLOCK_SKEW: i64 = 2;
 
-/// The issuer and the audience that a token must name.
+/// The issuer that a token must name, and the API whose resources it may name as its audience.
 #[derive(Debug, Clone)]
 pub struct Audience {
     /// The `iss` that we trust.
     pub issuer: String,
-    /// The `aud` that we are.
-    pub audience: String,
+    /// The API's address, without a slash at its end.
+    pub base_url: String,
 }
 
 /// The content of a token.
@@ -43,6 +44,8 @@ pub struct Claims {
     pub token_id: String,
     /// The name of the key that vouches for it.
     pub key_id: String,
+    /// What it is for. A token for one resource is not good at every other.
+    pub resource: Resource,
     /// The scopes that it grants.
     pub scopes: Scopes,
     /// The managing entities that it may act for.
@@ -98,6 +101,17 @@ pub enum OneOrMore {
     One(String),
     /// Several.
     More(Vec<String>),
+}
+
+impl OneOrMore {
+    /// The resource of this API that is meant; of several the one that opens most.
+    fn resource(&self, base_url: &str) -> Option<Resource> {
+        let audiences = match self {
+            Self::One(audience) => std::slice::from_ref(audience),
+            Self::More(audiences) => audiences,
+        };
+        Resource::ALL.into_iter().find(|resource| audiences.contains(&resource.address(base_url)))
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -157,7 +171,7 @@ pub struct NotIssued;
 pub fn issue(claims: &Claims, audience: &Audience, key: &SigningKey) -> Result<String, NotIssued> {
     let wire = WireClaims {
         iss: audience.issuer.clone(),
-        aud: OneOrMore::One(audience.audience.clone()),
+        aud: OneOrMore::One(claims.resource.address(&audience.base_url)),
         sub: claims.client_id.clone(),
         client_id: claims.client_id.clone(),
         credential_id: claims.credential_id.clone(),
@@ -206,17 +220,15 @@ impl<'a> Presented<'a> {
 
     /// Checks the token: key, signature, issuer, audience and times. Everything that could let a
     /// forged or foreign token pass is closed here and where it is taken apart, and nowhere else.
+    /// Whether the token's resource is the one that it came to, the verifier decides.
     pub fn validate(&self, keys: &KeySet, expected: &Audience, now: Time) -> Result<Claims, TokenFault> {
         let key = keys.get(&self.kid, now).ok_or(TokenFault::UnknownKey)?;
         self.jws.verify(key.public(), &[key.algorithm().verified_as()])?;
         let claims: WireClaims = self.jws.claims()?;
-        let meant_for_us = match &claims.aud {
-            OneOrMore::One(audience) => *audience == expected.audience,
-            OneOrMore::More(audiences) => audiences.contains(&expected.audience),
-        };
-        if claims.iss != expected.issuer || !meant_for_us {
+        if claims.iss != expected.issuer {
             return Err(TokenFault::Audience);
         }
+        let resource = claims.aud.resource(&expected.base_url).ok_or(TokenFault::Audience)?;
         let now = now.as_seconds();
         if claims.exp <= now {
             return Err(TokenFault::Expired);
@@ -233,6 +245,7 @@ impl<'a> Presented<'a> {
             credential_id: claims.credential_id,
             token_id: claims.jti,
             key_id: self.kid.clone(),
+            resource,
             scopes,
             entities: claims.managing_entities,
             may_publish: claims.may_publish,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const NOW: Time = Time::from_millis(1_795_167_900_123);
 
 fn expected() -> Audience {
-    Audience { issuer: "https://auth.example.com".into(), audience: "https://api.example.com".into() }
+    Audience { issuer: "https://auth.example.com".into(), base_url: "https://api.example.com".into() }
 }
 
 fn claims() -> Claims {
@@ -17,6 +17,7 @@ fn claims() -> Claims {
         credential_id: Some("sec_1".into()),
         token_id: "id".into(),
         key_id: String::new(),
+        resource: Resource::Api,
         scopes: [Scope::BookingRead].into_iter().collect(),
         entities: Entities::new(["hotel".to_owned()]),
         may_publish: false,
@@ -111,6 +112,8 @@ fn every_properly_signed_claim_that_is_not_ours_is_refused() {
         ("iss", json!("https://auth.example.com/"), TokenFault::Audience),
         ("iss", Value::Null, TokenFault::Malformed),
         ("aud", json!("https://other.example.com"), TokenFault::Audience),
+        ("aud", json!("https://api.example.com/"), TokenFault::Audience),
+        ("aud", json!("https://api.example.com/mcp/more"), TokenFault::Audience),
         ("aud", json!([]), TokenFault::Audience),
         ("aud", json!(["https://other.example.com"]), TokenFault::Audience),
         ("aud", Value::Null, TokenFault::Malformed),

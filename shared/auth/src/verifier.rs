@@ -2,6 +2,7 @@
 
 use super::{
     keys::KeyCache,
+    resource::Resource,
     revocations::Revocations,
     token::{Audience, Claims, Presented, TokenFault},
 };
@@ -47,15 +48,15 @@ impl Verifier {
         self.revocations.warm_up().await;
     }
 
-    /// The claims of a good token. A revocation counts within a minute.
-    pub async fn verify(&self, token: &str) -> Result<Claims, Unverified> {
-        let claims = self.validate(token).await?;
+    /// The claims of a token that is good at this resource. A revocation counts within a minute.
+    pub async fn verify(&self, token: &str, at: Resource) -> Result<Claims, Unverified> {
+        let claims = self.validate(token, at).await?;
         unless_revoked(self.revocations.revoked(&claims).await?, claims)
     }
 
-    /// The claims of a good token, by the revocations at this moment, at the price of a read.
-    pub async fn verify_by_now(&self, token: &str) -> Result<Claims, Unverified> {
-        let claims = self.validate(token).await?;
+    /// The same by the revocations at this moment, at the price of a read.
+    pub async fn verify_by_now(&self, token: &str, at: Resource) -> Result<Claims, Unverified> {
+        let claims = self.validate(token, at).await?;
         unless_revoked(self.revocations.revoked_by_now(&claims).await?, claims)
     }
 
@@ -80,7 +81,12 @@ impl Verifier {
         &self.audience
     }
 
-    async fn validate(&self, token: &str) -> Result<Claims, Unverified> {
+    async fn validate(&self, token: &str, at: Resource) -> Result<Claims, Unverified> {
+        let claims = self.claims(token).await?;
+        if claims.resource.opens(at) { Ok(claims) } else { Err(TokenFault::Audience.into()) }
+    }
+
+    async fn claims(&self, token: &str) -> Result<Claims, Unverified> {
         let hash = remembered::hash(token);
         if let Some(found) = self.remembered.get(&hash) {
             let keys = self.keys.for_key(found.kid()).await?;

@@ -64,7 +64,7 @@ impl Service {
         let keys = KeyCache::new(PublishedKeys::new(table.clone()), clock.clone());
         let random: SharedRandom = Arc::new(SystemRandom);
         let revocations = Revocations::new(RevocationList::new(table.clone()), clock.clone(), &*random);
-        let audience = Audience { issuer: settings.auth_url.clone(), audience: settings.base_url.clone() };
+        let audience = Audience { issuer: settings.auth_url.clone(), base_url: settings.base_url.clone() };
         let tokens = Arc::new(Verifier::new(keys, revocations, audience, clock.clone()));
         Ok((Self { settings, clock, random, aws, table, tokens }, own))
     }

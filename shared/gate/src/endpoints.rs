@@ -28,6 +28,8 @@ endpoints! {
     REVOKE_TOKEN: Call = "revoke-token", Endpoint::public().with_oauth_errors().audited(Action::RevokeToken);
     INTROSPECT_TOKEN: Call = "introspect-token", Endpoint::public().with_oauth_errors().audited(Action::IntrospectToken);
     TOKEN_METADATA: Call = "token-metadata", Endpoint::public().readable_from_any_origin();
+    RESOURCE_METADATA: Call = "resource-metadata", Endpoint::public().readable_from_any_origin();
+    AUTHORIZE: Call = "authorize", Endpoint::public().with_oauth_errors().opened_by_people();
     TOKEN_KEYS: Call = "token-keys", Endpoint::public().readable_from_any_origin();
 
     // Applications.

@@ -18,7 +18,7 @@ use crate::{
     Call, Reply, accept, answer, call, checks,
     endpoint::{Access, Declaration},
 };
-use auth::{AuthorizedEntity, Claims, EntityId, Verifier};
+use auth::{AuthorizedEntity, Claims, EntityId, Resource, Verifier};
 use base::audit::{Action, AuditOutcome, Entry, Notes};
 use base::metric::{Metrics, Name, Number};
 use base::trace::{LambdaTrace, Trace};
@@ -135,7 +135,7 @@ impl Gate {
         match self.endpoint.access {
             Access::Public => Ok(None),
             Access::OptionalToken(_) if !request.headers().contains_key(AUTHORIZATION) => Ok(None),
-            _ => Ok(Some(self.tokens.verify(checks::token(request)?).await?)),
+            _ => Ok(Some(self.tokens.verify(checks::token(request)?, Resource::Api).await?)),
         }
     }
 

@@ -2,12 +2,14 @@
 
 use problem::ProblemKind;
 
-/// The `error` of RFC 6749 §5.2 for a kind of Problem. A kind for which §5.2 has no word gets the nearest of §4.1.2.1,
-/// which clients know as well.
+/// The `error` of RFC 6749 §5.2, or of RFC 8707 §2, for a kind of Problem. A kind for which neither has a word gets the
+/// nearest of RFC 6749 §4.1.2.1, which clients know as well.
 pub const fn error_code(kind: ProblemKind) -> &'static str {
     match kind {
         ProblemKind::InvalidClient => "invalid_client",
         ProblemKind::InvalidScope => "invalid_scope",
+        ProblemKind::InvalidTarget => "invalid_target",
+        ProblemKind::UnsupportedResponseType => "unsupported_response_type",
         ProblemKind::UnsupportedGrantType => "unsupported_grant_type",
         ProblemKind::ForeignToken => "unauthorized_client",
         ProblemKind::ServiceUnavailable | ProblemKind::TooManyAttempts => "temporarily_unavailable",

@@ -131,6 +131,10 @@ kinds! {
         "An application can revoke its own tokens only. A platform-wide one that is registered for account.remove can revoke any.";
     InvalidScope = "invalid-scope", BAD_REQUEST, "A requested scope cannot be granted",
         "One of the requested scopes does not exist, or the application is not registered for it. The whole request fails, so that no client works with fewer rights than it believes to have. Without the scope parameter a token has all scopes of the application.";
+    InvalidTarget = "invalid-target", BAD_REQUEST, "The token is asked for another service",
+        "A `resource` of the token request (RFC 8707) is none of this service. Name the API's own address for a token that is good everywhere, or the address of its endpoint for agents, `/mcp`, for one that is good there only; both stand in /.well-known/oauth-protected-resource. Without the parameter a token is good everywhere.";
+    UnsupportedResponseType = "unsupported-response-type", BAD_REQUEST, "Nobody can sign in here",
+        "Applications get tokens for themselves: with the client_credentials grant, at the token endpoint, with a client identifier and a secret or key. The authorization endpoint stands in the issuer's metadata because client libraries refuse metadata without one. Configure the library for client credentials, and register an application if there is none.";
     UnsupportedGrantType = "unsupported-grant-type", BAD_REQUEST, "This grant is not supported",
         "The token endpoint supports the client_credentials grant only.";
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex as StdMutex};
 use proptest::{collection::vec, prelude::*};
 
 use super::{super::*, *};
-use crate::{entity::Entities, scope::Scopes};
+use crate::{entity::Entities, resource::Resource, scope::Scopes};
 use base::{SystemRandom, Time, testing::FixedClock};
 
 const START: Time = Time::from_millis(1_795_167_900_000);
@@ -59,6 +59,7 @@ fn token(number: usize) -> Claims {
         credential_id: Some("sec_1".into()),
         token_id: number.to_string().into(),
         key_id: "kid".into(),
+        resource: Resource::Api,
         scopes: Scopes::ALL,
         entities: Entities::new([]),
         may_publish: false,

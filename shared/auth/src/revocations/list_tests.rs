@@ -1,7 +1,7 @@
 //! The items of revocations in the table.
 
 use super::*;
-use crate::{entity::Entities, scope::Scopes};
+use crate::{entity::Entities, resource::Resource, scope::Scopes};
 use base::logging;
 
 const NOW: Time = Time::from_millis(1_795_167_900_123);
@@ -67,6 +67,7 @@ fn the_tokens_of_an_application_that_go_together_share_an_entry_for_five_minutes
         credential_id: None,
         token_id: "t".into(),
         key_id: "kid".into(),
+        resource: Resource::Api,
         scopes: Scopes::ALL,
         entities: Entities::new([]),
         may_publish: false,

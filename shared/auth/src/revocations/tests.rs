@@ -8,7 +8,7 @@ use std::sync::{
 use futures::FutureExt;
 
 use super::*;
-use crate::{entity::Entities, scope::Scopes};
+use crate::{entity::Entities, resource::Resource, scope::Scopes};
 use base::{SystemRandom, Time, testing::FixedClock};
 
 const START: Time = Time::from_millis(1_795_167_900_000);
@@ -23,6 +23,7 @@ fn claims(token: &str) -> Claims {
         credential_id: Some("sec_1".into()),
         token_id: token.into(),
         key_id: "kid".into(),
+        resource: Resource::Api,
         scopes: Scopes::ALL,
         entities: Entities::new([]),
         may_publish: false,

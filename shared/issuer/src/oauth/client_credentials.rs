@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use url::Url;
 
 use super::{
     client_authentication::{Authenticated, AuthenticationError, ClientAuthentication, RequestContext},
@@ -10,7 +11,7 @@ use super::{
     form::{Form, Posted},
     signing_keys::{SigningKeyCache, SigningKeyError},
 };
-use auth::{Audience, Claims, Scope, Scopes, token, token::NotIssued};
+use auth::{Audience, Claims, Resource, Scope, Scopes, token, token::NotIssued};
 use base::{SharedRandom, Time, audit::Notes};
 use problem::{Problem, ProblemKind};
 
@@ -34,6 +35,8 @@ pub struct TokenRequest {
     grant_type: String,
     /// The scopes, separated by spaces.
     scope: Option<String>,
+    /// The addresses of what the token is to be used at.
+    resources: Vec<String>,
     credentials: Credentials,
 }
 
@@ -58,6 +61,14 @@ pub enum GrantError {
     /// The requested scopes cannot be granted.
     #[error(transparent)]
     Scope(#[from] ScopeError),
+    /// A requested resource is none of this API.
+    #[error("The resource {} is none of this service; {known} are.", shown(.resource))]
+    Resource {
+        /// The address that was sent.
+        resource: String,
+        /// The addresses that there are, in words.
+        known: String,
+    },
     /// There is no key to sign with.
     #[error(transparent)]
     Issuer(#[from] SigningKeyError),
@@ -89,8 +100,9 @@ impl TokenRequest {
         let mut form = Form::read(posted.content_type, posted.body)?;
         let missing = "The parameter grant_type is missing; it must be client_credentials.";
         let (grant_type, scope) = (form.required("grant_type", missing)?, form.take("scope"));
+        let resources = form.take_all("resource");
         let credentials = Credentials::read(&posted.authorization, &mut form)?;
-        Ok(Self { grant_type, scope, credentials })
+        Ok(Self { grant_type, scope, resources, credentials })
     }
 }
 
@@ -106,13 +118,15 @@ impl ClientCredentials {
         if wanted.grant_type != "client_credentials" {
             return Err(GrantError::UnsupportedGrant);
         }
+        let resource = resource(&wanted.resources, &self.audience.base_url)?;
         let scopes = granted(wanted.scope.as_deref(), client.application.scopes)?;
-        self.issue(client, scopes, request.notes, now).await
+        self.issue(client, resource, scopes, request.notes, now).await
     }
 
     async fn issue(
         &self,
         client: Authenticated,
+        resource: Resource,
         scopes: Scopes,
         notes: &Notes,
         now: Time,
@@ -125,6 +139,7 @@ impl ClientCredentials {
             credential_id: Some(credential.id),
             token_id: token::new_token_id(&*self.random),
             key_id: keys.current.kid().to_owned(),
+            resource,
             scopes,
             entities: application.entities,
             may_publish: application.may_publish,
@@ -157,6 +172,32 @@ fn granted(requested: Option<&str>, registered: Scopes) -> Result<Scopes, ScopeE
     }
 }
 
+/// What the token is for: the resource that opens most of those that are named, and the whole API where none is
+/// (RFC 8707 §2.2). An address that is none of this API fails the whole request.
+fn resource(named: &[String], base_url: &str) -> Result<Resource, GrantError> {
+    let mut wanted = Vec::new();
+    for text in named {
+        let known = Resource::ALL.into_iter().find(|resource| same_address(text, &resource.address(base_url)));
+        wanted.push(known.ok_or_else(|| GrantError::Resource {
+            resource: text.clone(),
+            known: Resource::ALL.map(|resource| resource.address(base_url)).join(" and "),
+        })?);
+    }
+    let most = Resource::ALL.into_iter().find(|resource| wanted.contains(resource));
+    Ok(most.unwrap_or(Resource::Api))
+}
+
+/// A stranger's text, cut short.
+fn shown(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
+/// Whether a client means this address: host and scheme in any case, and `/` as the whole path for none (RFC 3986 §6.2.3),
+/// since libraries write addresses so.
+fn same_address(text: &str, address: &str) -> bool {
+    text == address || matches!((Url::parse(text), Url::parse(address)), (Ok(text), Ok(address)) if text == address)
+}
+
 impl From<GrantError> for Problem {
     fn from(error: GrantError) -> Self {
         match error {
@@ -165,6 +206,7 @@ impl From<GrantError> for Problem {
                 let detail = "This grant is not supported; use grant_type=client_credentials.";
                 Self::new(ProblemKind::UnsupportedGrantType, detail)
             }
+            GrantError::Resource { .. } => Self::new(ProblemKind::InvalidTarget, error.to_string()),
             GrantError::Scope(error) => Self::new(ProblemKind::InvalidScope, error.to_string()),
             GrantError::Issuer(error) => error.into(),
             GrantError::NotIssued(_) | GrantError::TooLong => Self::internal(error),
@@ -175,6 +217,39 @@ impl From<GrantError> for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const BASE: &str = "https://api.example.com";
+
+    #[test]
+    fn a_token_is_for_the_resource_that_is_named_however_a_library_writes_its_address() {
+        let of = |named: &[&str]| resource(&named.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>(), BASE);
+        for whole in [&[][..], &[BASE], &["https://api.example.com/"], &["HTTPS://API.example.com:443"]] {
+            assert_eq!(of(whole).expect("a resource"), Resource::Api, "{whole:?}");
+        }
+        for agents in [&["https://api.example.com/mcp"][..], &["https://API.example.com/mcp"; 2]] {
+            assert_eq!(of(agents).expect("a resource"), Resource::Mcp, "{agents:?}");
+        }
+        assert_eq!(of(&["https://api.example.com/mcp", BASE]).expect("both"), Resource::Api);
+        for bad in [
+            "https://example.com",
+            "http://api.example.com",
+            "https://api.example.com/mcp/",
+            "https://api.example.com/mcp#fragment",
+            "https://api.example.com/mcp?a=b",
+            "https://api.example.com/MCP",
+            "https://api.example.com/api",
+            "mcp",
+            "/mcp",
+            "https://",
+        ] {
+            let problem = Problem::from(of(&[BASE, bad]).expect_err(bad));
+            assert_eq!(problem.kind, ProblemKind::InvalidTarget, "{bad}");
+            assert!(
+                problem.detail.contains(bad) && problem.detail.contains("https://api.example.com/mcp are"),
+                "{problem:?}"
+            );
+        }
+    }
 
     #[test]
     fn a_scope_that_cannot_be_granted_fails_the_whole_request() {

@@ -23,8 +23,11 @@ pub struct Posted<'a> {
     pub body: &'a [u8],
 }
 
+/// The one parameter that may come several times (RFC 8707 §2).
+const REPEATED: &str = "resource";
+
 /// The parameters of a form. One without a value counts as absent, one that comes twice is an
-/// error, an unknown one is ignored (RFC 6749 §3.2).
+/// error unless it may, an unknown one is ignored (RFC 6749 §3.2).
 pub struct Form(Vec<(String, String)>);
 
 impl fmt::Debug for Form {
@@ -52,7 +55,7 @@ impl Form {
         let body = std::str::from_utf8(body).map_err(|_| malformed("The form is not text in UTF-8."))?;
         let (mut parameters, mut names) = (Vec::new(), HashSet::new());
         for (name, value) in form_urlencoded::parse(body.as_bytes()) {
-            if !names.insert(name.clone()) {
+            if !names.insert(name.clone()) && name != REPEATED {
                 return Err(malformed("A parameter of the form comes twice."));
             }
             parameters.push((name.into_owned(), value.into_owned()));
@@ -64,6 +67,12 @@ impl Form {
     pub fn take(&mut self, name: &str) -> Option<String> {
         let position = self.0.iter().position(|(known, _)| known == name)?;
         Some(self.0.swap_remove(position).1).filter(|value| !value.is_empty())
+    }
+
+    /// Takes every value of a parameter that may come several times.
+    pub fn take_all(&mut self, name: &str) -> Vec<String> {
+        let taken = self.0.extract_if(.., |(known, _)| known == name);
+        taken.map(|(_, value)| value).filter(|value| !value.is_empty()).collect()
     }
 
     /// Takes a parameter that must be there.
@@ -91,6 +100,14 @@ mod tests {
         assert_eq!(form.required("client_id", "x").ok().as_deref(), Some("a+b"));
         assert_eq!((form.take("token"), form.take("other"), form.take("client_id")), (None, None, None));
         assert_eq!(form.required("token", "is missing").expect_err("refused").detail, "is missing");
+    }
+
+    #[test]
+    fn a_resource_alone_may_come_several_times() {
+        let mut several = form(b"resource=a&scope=x&resource=&resource=b").expect("a form");
+        assert_eq!(several.take_all("resource"), ["a", "b"]);
+        assert_eq!((several.take_all("resource").len(), several.take("scope").as_deref()), (0, Some("x")));
+        assert!(form(b"scope=a&scope=b").is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::{
     client_authentication::{ClientAuthentication, RequestContext},
     token_form::{TokenForm, TokenFormError},
 };
-use auth::{Audience, Claims, Entities, Scope, Unverified, Verifier};
+use auth::{Audience, Claims, Entities, Resource, Scope, Unverified, Verifier};
 use base::Time;
 
 /// Answers introspections.
@@ -52,7 +52,7 @@ impl Active {
             client_id: claims.client_id.clone(),
             credential_id: claims.credential_id,
             sub: claims.client_id,
-            aud: audience.audience.clone(),
+            aud: claims.resource.address(&audience.base_url),
             iss: audience.issuer.clone(),
             iat: claims.issued.as_seconds(),
             exp: claims.expires.as_seconds(),
@@ -74,7 +74,8 @@ impl Introspection {
         now: Time,
     ) -> Result<Introspected, TokenFormError> {
         let client = self.clients.authenticate(&form.credentials, request, now).await?;
-        let claims = match self.tokens.verify_by_now(&form.token).await {
+        // Every token is good at this resource.
+        let claims = match self.tokens.verify_by_now(&form.token, Resource::Mcp).await {
             Ok(claims) => Some(claims).filter(|claims| client.may_ask_about(claims, Scope::AccountRead)),
             Err(Unverified::Fault(_)) => None,
             Err(Unverified::Table(error)) => return Err(error.into()),

@@ -1,19 +1,23 @@
-//! The issuer's metadata (RFC 8414).
+//! The metadata of the issuer (RFC 8414), and of the resources that its tokens are for (RFC 9728).
 
 use serde::Serialize;
 
 use super::assertion::ALGORITHMS;
-use auth::Scope;
+use auth::{Resource, Scope};
 
 /// The authorization server's metadata.
 #[derive(Debug, Serialize)]
 pub struct Metadata {
     issuer: String,
+    /// Nobody can sign in there yet, and what it answers says so: client libraries for the Model Context Protocol refuse
+    /// metadata without it, even for grants that do not use it.
+    authorization_endpoint: String,
     token_endpoint: String,
     jwks_uri: String,
     scopes_supported: [&'static str; 30],
-    /// None: there is no authorization endpoint. The RFC wants the member all the same.
-    response_types_supported: [&'static str; 0],
+    /// As the same libraries want them.
+    response_types_supported: [&'static str; 1],
+    code_challenge_methods_supported: [&'static str; 1],
     grant_types_supported: [&'static str; 1],
     token_endpoint_auth_methods_supported: [&'static str; 3],
     token_endpoint_auth_signing_alg_values_supported: [&'static str; 5],
@@ -33,10 +37,12 @@ impl Metadata {
     pub fn of(auth_url: &str) -> Self {
         Self {
             issuer: auth_url.to_owned(),
+            authorization_endpoint: format!("{auth_url}/oauth2/authorize"),
             token_endpoint: format!("{auth_url}/oauth2/token"),
             jwks_uri: format!("{auth_url}/oauth2/jwks"),
             scopes_supported: Scope::ALL.map(Scope::as_str),
-            response_types_supported: [],
+            response_types_supported: ["code"],
+            code_challenge_methods_supported: ["S256"],
             grant_types_supported: ["client_credentials"],
             token_endpoint_auth_methods_supported: METHODS,
             token_endpoint_auth_signing_alg_values_supported: ALGORITHMS,
@@ -46,6 +52,33 @@ impl Metadata {
             revocation_endpoint: format!("{auth_url}/oauth2/revoke"),
             revocation_endpoint_auth_methods_supported: METHODS,
             revocation_endpoint_auth_signing_alg_values_supported: ALGORITHMS,
+        }
+    }
+}
+
+/// The metadata of a resource.
+#[derive(Debug, Serialize)]
+pub struct ResourceMetadata {
+    resource: String,
+    resource_name: &'static str,
+    resource_documentation: String,
+    authorization_servers: [String; 1],
+    bearer_methods_supported: [&'static str; 1],
+    /// What an agent needs first, and not every scope: a library asks for all that it finds here, and no token is issued when
+    /// the application is not registered for one of them.
+    scopes_supported: [&'static str; 1],
+}
+
+impl ResourceMetadata {
+    /// The metadata of a resource of the API at this address, whose tokens the issuer at the other address issues.
+    pub fn of(resource: Resource, base_url: &str, auth_url: &str) -> Self {
+        Self {
+            resource: resource.address(base_url),
+            resource_name: "Waypost",
+            resource_documentation: format!("{base_url}/"),
+            authorization_servers: [auth_url.to_owned()],
+            bearer_methods_supported: ["header"],
+            scopes_supported: [Scope::McpRead.as_str()],
         }
     }
 }

@@ -6,7 +6,7 @@ use super::{
     client_authentication::{ClientAuthentication, RequestContext},
     token_form::{TokenForm, TokenFormError},
 };
-use auth::{Scope, Unverified, Verifier};
+use auth::{Resource, Scope, Unverified, Verifier};
 use base::Time;
 
 /// Revokes tokens for clients.
@@ -27,7 +27,8 @@ impl Revocation {
         now: Time,
     ) -> Result<(), TokenFormError> {
         let client = self.clients.authenticate(&form.credentials, request, now).await?;
-        let claims = match self.tokens.verify(&form.token).await {
+        // Every token is good at this resource.
+        let claims = match self.tokens.verify(&form.token, Resource::Mcp).await {
             Ok(claims) => claims,
             Err(Unverified::Fault(_)) => return Ok(()),
             Err(Unverified::Table(error)) => return Err(error.into()),

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, error::Error, hint::black_box, sync::Arc, time::Duration};
 
 use auth::{
+    Resource,
     entity::Entities,
     keys::KeySet,
     revocations::{Revocation, RevocationSource, Revocations, Snapshot, SnapshotError},
@@ -101,7 +102,7 @@ impl Memory {
         };
         let key = SigningSecret::fresh(algorithm).keys()?.current;
         let mut memory = Self {
-            audience: Audience { issuer: ISSUER.to_owned(), audience: "https://api.example.com".to_owned() },
+            audience: Audience { issuer: ISSUER.to_owned(), base_url: "https://api.example.com".to_owned() },
             pepper,
             application,
             keys: KeySet::of([key.public_key()]),
@@ -166,6 +167,7 @@ impl Memory {
             credential_id: Some(application.secrets[0].id.to_string()),
             token_id: token::new_token_id(&SystemRandom),
             key_id: self.key.kid().to_owned(),
+            resource: Resource::Api,
             scopes,
             entities: application.entities,
             may_publish: application.may_publish,
