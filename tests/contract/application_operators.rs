@@ -30,7 +30,7 @@ async fn changes_of_the_demo_application_by_its_owner_outlive_a_restart(suite: A
     bundle.start_again(Settings::default()).await;
     assert_eq!(shown(&entity, &demo).await, changed);
     assert!(!accepted(&api, &demo.id, &demo.secret).await);
-    assert!(bundle.logs().contains("is no longer good"), "{}", bundle.logs());
+    assert!(bundle.logs().contains("does not take the secret in service.env"), "{}", bundle.logs());
 
     // One that is gone is made anew, as it was in the beginning.
     entity.call("DELETE", &of(&demo, "")).expect(200).await;

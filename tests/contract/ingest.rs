@@ -158,7 +158,7 @@ async fn what_cannot_be_published_is_rejected_with_the_reason_and_not_tried_agai
         (with(kind, &owner, "{}", r#","dat":{}"#), &["detail.dat"]),
         (with(kind, &owner, "{}", r#","type":"booking.created""#), &["detail.type"]),
         (with(kind, &owner, &nested(100), ""), &["detail"]),
-        ("{}".to_owned(), &["detail.type", "detail.managingEntityIdentifier", "detail.data"]),
+        ("{}".to_owned(), &["detail.managingEntityIdentifier", "detail.type", "detail.data"]),
         (format!("[{}]", with(kind, &owner, "{}", "")), &["detail"]),
         (r#""text""#.to_owned(), &["detail"]),
     ];

@@ -87,11 +87,14 @@ async fn a_start_reads_the_snapshot_of_the_revocations_and_what_is_newer(suite: 
     stand.api.get(path).bearer(&token).expect(401).await;
 }
 
+/// Makes a snapshot useless; it is given a time in an hour as well.
+type Spoil = fn(&mut Value, &str);
+
 async fn without_a_good_snapshot_a_start_reads_the_whole_list(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let stand = Stand::new(bundle, api).await;
     let in_an_hour = (now() * 1000 + 3_600_000).to_string();
-    let spoilt: [(&str, fn(&mut Value, &str)); 5] = [
+    let spoilt: [(&str, Spoil); 5] = [
         ("of a part", |snapshot, _| snapshot["count"] = json!({ "N": "5000" })),
         ("of the future", |snapshot, in_an_hour| snapshot["taken"] = json!({ "N": in_an_hour })),
         ("of other kinds", |snapshot, _| snapshot["kinds"] = json!({ "S": "token client key" })),

@@ -89,7 +89,7 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
             | "remove-application-secret"
             | "add-application-key"
             | "remove-application-key" => 404.into(),
-            "provider-start" | "provider-callback" => 400.into(),
+            "provider-start" | "provider-callback" | "authorize" => 400.into(),
             "canary-receiver" => 403.into(),
             "create-webhook" | "connect-provider" | "create-application" => 201.into(),
             "publish-event" => 202.into(),

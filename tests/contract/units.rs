@@ -87,7 +87,7 @@ fn rooms(bytes: usize) -> Value {
             "room": format!("{}", 100 + number), "rate": "BAR-FLEX", "currency": "EUR",
             "price": number * 7_919 % 90_000,
             "guest": format!("guest_{:08x}", number * 2_654_435_761 % 4_294_967_296),
-            "arrival": format!("2026-12-{:02}", 1 + number % 28), "breakfast": number % 3 == 0,
+            "arrival": format!("2026-12-{:02}", 1 + number % 28), "breakfast": number.is_multiple_of(3),
         })
     };
     let mut rooms = Vec::new();

@@ -180,7 +180,8 @@ impl Common {
     /// it: `REVOKED#DAY`.
     fn narrower(&self, pattern: &str, is_key: bool) -> Option<String> {
         let wildcard = pattern.find(['*', '?'])?;
-        let beginning = self.beginning.as_deref()?;
+        // The resource of an action that knows no resources is `*`.
+        let beginning = self.beginning.as_deref().filter(|beginning| *beginning != pattern)?;
         let rest = beginning.get(wildcard..)?;
         let is_name = is_key && !rest.bytes().all(|byte| byte.is_ascii_uppercase());
         if !self.has_more && !is_name {
@@ -248,6 +249,7 @@ Resources:
               Resource: !Sub '${Table.Arn}/index/byDue'
               Condition: {'ForAllValues:StringEquals': {'dynamodb:LeadingKeys': [JOBS]}}
             - {Effect: Allow, Action: sqs:SendMessage, Resource: !GetAtt Queue.Arn}
+            - {Effect: Allow, Action: 'secretsmanager:BatchGetSecretValue', Resource: '*'}
             - Effect: Allow
               Action: secretsmanager:GetSecretValue
               Resource: !Sub 'arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:provider-*'
@@ -284,6 +286,7 @@ Resources:
         of_table
             .chain([asked("dynamodb:Query", &index, &["JOBS"]), asked("sqs:SendMessage", "arn:aws:sqs:r:1:Queue", &[])])
             .chain(["provider-a-stands", "provider-b-stands"].map(secret))
+            .chain([asked("secretsmanager:BatchGetSecretValue", "*", &[])])
             .collect()
     }
 

@@ -13,12 +13,11 @@ use hyper::body::Bytes;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    time::sleep,
 };
 use url::Url;
 
 use super::{AttemptError, HttpResponse, Limits, Outbound, Resolver, addresses::AddressRules, connections};
-use base::{Time, testing::FixedClock};
+use base::{Time, pause, testing::FixedClock};
 
 const NOON: Time = Time::from_millis(1_795_262_400_000);
 const NO_CONTENT: &str = "HTTP/1.1 204 Fine\r\n\r\n";
@@ -92,7 +91,10 @@ async fn serve(
         match deed {
             Deed::Say(answer) => stream.write_all(answer.as_bytes()).await?,
             Deed::SayAndClose(answer) => return stream.write_all(answer.as_bytes()).await,
-            Deed::CloseAfter(wait) => return Ok(sleep(wait).await),
+            Deed::CloseAfter(wait) => {
+                pause(wait).await;
+                return Ok(());
+            }
             Deed::Together(all) => {
                 all.wait().await;
                 stream.write_all(NO_CONTENT.as_bytes()).await?;

@@ -27,9 +27,8 @@ impl Peer {
 
     /// The server that `PEER` names by its address, with a token of `PEER_TOKEN`; none where the first is not set.
     pub fn named() -> Result<Option<Self>, Box<dyn Error>> {
-        let Some(address) = env::var("PEER").ok().filter(|address| !address.is_empty()) else { return Ok(None) };
-        let token =
-            env::var("PEER_TOKEN").map_err(|_| "PEER is set and PEER_TOKEN is not: `svix-server jwt generate`")?;
+        let Some(address) = variable("PEER") else { return Ok(None) };
+        let token = variable("PEER_TOKEN").ok_or("PEER is set and PEER_TOKEN is not: `svix-server jwt generate`")?;
         let address = address.trim_end_matches('/').to_owned();
         Ok(Some(Self { address, token, http: reqwest::Client::new() }))
     }
@@ -71,4 +70,10 @@ impl Peer {
         }
         Ok(())
     }
+}
+
+/// A choice of who measures; none where it is empty.
+#[expect(clippy::disallowed_methods, reason = "a choice of who measures, as the arguments are")]
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
 }

@@ -12,14 +12,11 @@ fn main() -> Result<(), StartError> {
 
 async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    let token_endpoint = format!("{}/oauth2/token", service.settings().auth_url);
-    service.serve(endpoints::AUTHORIZE, token_endpoint, refuse).await
+    service.serve(endpoints::AUTHORIZE, (), refuse).await
 }
 
-async fn refuse(token_endpoint: &String, _: Call) -> Result<Reply, Problem> {
-    let detail = format!(
-        "Nobody can sign in here. An application gets tokens for itself: set the client up for client credentials \
-         (grant_type=client_credentials at {token_endpoint}), with the identifier and a secret or key of the application."
-    );
+async fn refuse((): &(), _: Call) -> Result<Reply, Problem> {
+    let detail = "Nobody can sign in here. An application gets tokens for itself: set the client up for client credentials \
+                  (grant_type=client_credentials at /oauth2/token), with the identifier and a secret or key of the application.";
     Err(Problem::new(ProblemKind::UnsupportedResponseType, detail))
 }

@@ -186,10 +186,10 @@ mod tests {
             ("[]", &["detail"][..]),
             (r#""text""#, &["detail"]),
             ("null", &["detail"]),
-            ("{}", &["detail.type", "detail.managingEntityIdentifier", "detail.data"]),
+            ("{}", &["detail.managingEntityIdentifier", "detail.type", "detail.data"]),
             (
                 r#"{"type":"nothing.happened","managingEntityIdentifier":"a/b","data":[],"body":1}"#,
-                &["detail.type", "detail.managingEntityIdentifier", "detail.data", "detail.body"],
+                &["detail.managingEntityIdentifier", "detail.type", "detail.data", "detail.body"],
             ),
             (r#"{"type":"booking.created","managingEntityIdentifier":"a","data":{},"data":{}}"#, &["detail.data"]),
         ] {
