@@ -34,7 +34,7 @@ mod times;
 mod tokens;
 mod usage;
 
-use std::error::Error;
+use std::{error::Error, process::ExitCode};
 
 use function::Subject;
 use geo_ip::Provider;
@@ -44,7 +44,17 @@ const COLD_STARTS: usize = 21;
 const WARM_REQUESTS: usize = 2000;
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> ExitCode {
+    match measure().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn measure() -> Result<(), Box<dyn Error>> {
     let part = std::env::args().nth(1).unwrap_or_default();
     match part.as_str() {
         "lambda" => lambda::measure().await,

@@ -47,8 +47,12 @@ pub struct CanarySettings {
 
 impl FromEnvironment for CanarySettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
-        let patience = environment.parsed("CANARY_PATIENCE", Wait(Duration::from_secs(30)))?;
-        Some(Self { patience: patience.0 })
+        let Wait(patience) = environment.parsed("CANARY_PATIENCE", Wait(Duration::from_secs(30)))?;
+        if patience.is_zero() {
+            environment.fault("CANARY_PATIENCE", &"0s", &"no time for anything to arrive");
+            return None;
+        }
+        Some(Self { patience })
     }
 }
 

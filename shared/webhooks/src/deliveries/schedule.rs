@@ -137,9 +137,12 @@ impl FromEnvironment for ScheduleSettings {
         let (schedule, Wait(retention), Switch(pack_bodies)) = (schedule?, retention?, pack_bodies?);
         // Twice the schedule leaves room for pauses, and promises no more: an endpoint that asks for a day's pause before
         // each attempt takes nine days of the default schedule, and a shorter retention removes its delivery unfinished.
-        if retention < schedule.whole() * 2 {
-            let value = format!("{} s", retention.as_secs());
-            environment.fault("DELIVERY_RETENTION", &value, &"less than twice the whole of RETRY_SCHEDULE");
+        let least = schedule.whole() * 2;
+        if retention < least {
+            let value = environment.optional("DELIVERY_RETENTION").unwrap_or_default();
+            let error =
+                format!("less than twice the whole of RETRY_SCHEDULE: it must be {}s at least", least.as_secs());
+            environment.fault("DELIVERY_RETENTION", &value, &error);
             return None;
         }
         Some(Self { schedule, retention, pack_bodies })

@@ -246,10 +246,16 @@ impl FromEnvironment for BreakerSettings {
         let longest = environment.parsed("BREAKER_MAX", Wait(default.longest));
         let failing_after = environment.parsed("FAILING_AFTER", AtLeastOne(default.failing_after));
         let disable_after = environment.parsed("DISABLE_AFTER", Wait(default.disable_after));
+        let (open_for, longest) = (open_for?.0, longest?.0);
+        if open_for > longest {
+            let value = environment.optional("BREAKER_OPEN").unwrap_or_default();
+            environment.fault("BREAKER_OPEN", &value, &"longer than BREAKER_MAX, the longest pause");
+            return None;
+        }
         Some(Self {
             threshold: threshold?.0,
-            open_for: open_for?.0,
-            longest: longest?.0,
+            open_for,
+            longest,
             failing_after: failing_after?.0,
             disable_after: disable_after?.0,
         })

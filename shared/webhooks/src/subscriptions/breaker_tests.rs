@@ -326,6 +326,9 @@ fn the_settings_of_the_breaker_are_written_like_the_schedule() {
         ..BreakerSettings::default()
     };
     assert_eq!(settings.expect("readable"), expected);
+    let error = read_from::<BreakerSettings>(|name| (name == "BREAKER_OPEN").then(|| "1h".to_owned()));
+    let [fault] = &error.expect_err("longer than the longest").0[..] else { panic!("there is one fault") };
+    assert!(fault.contains("BREAKER_OPEN") && fault.contains("1h") && fault.contains("BREAKER_MAX"), "{fault}");
     let error = read_from::<BreakerSettings>(|name| Some(if name == "BREAKER_OPEN" { "soon" } else { "0" }.to_owned()));
     let faults = error.expect_err("refused").0;
     let about = |name: &str| faults.iter().any(|fault| fault.starts_with(name));
