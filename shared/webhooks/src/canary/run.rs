@@ -49,7 +49,7 @@ impl FromEnvironment for CanarySettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
         let Wait(patience) = environment.parsed("CANARY_PATIENCE", Wait(Duration::from_secs(30)))?;
         if patience.is_zero() {
-            environment.fault("CANARY_PATIENCE", &"0s", &"no time for anything to arrive");
+            environment.fault("CANARY_PATIENCE", "0s", &"no time for anything to arrive");
             return None;
         }
         Some(Self { patience })
