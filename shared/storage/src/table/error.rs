@@ -38,7 +38,7 @@ pub enum TableError {
         key: Option<Key>,
         /// The fault of the item.
         #[source]
-        source: Arc<serde_dynamo::Error>,
+        source: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// An item that must be there is not.
     #[error("an item that must exist is missing: {0}")]

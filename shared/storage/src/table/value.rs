@@ -1,6 +1,6 @@
 //! Values of attributes, and whole items, as the table keeps them. Only this crate knows DynamoDB's form of them.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use base::Time;
@@ -31,7 +31,7 @@ impl Value {
         serde_dynamo::to_attribute_value(value).map(Self).map_err(|source| TableError::Item {
             doing,
             key: None,
-            source: source.into(),
+            source: Arc::new(source),
         })
     }
 }
@@ -146,12 +146,12 @@ impl Row {
 /// Turns an item into the type that wrote it. The error names the item's key, so that an operator finds it.
 pub(super) fn read_item<T: DeserializeOwned>(item: Item, doing: &'static str) -> Result<T, TableError> {
     let key = Key::of(&item);
-    serde_dynamo::from_item(item).map_err(|source| TableError::Item { doing, key, source: source.into() })
+    serde_dynamo::from_item(item).map_err(|source| TableError::Item { doing, key, source: Arc::new(source) })
 }
 
 /// Turns a value into an item.
 pub(super) fn write_item(value: &impl Serialize, doing: &'static str) -> Result<Item, TableError> {
-    serde_dynamo::to_item(value).map_err(|source| TableError::Item { doing, key: None, source: source.into() })
+    serde_dynamo::to_item(value).map_err(|source| TableError::Item { doing, key: None, source: Arc::new(source) })
 }
 
 #[cfg(test)]

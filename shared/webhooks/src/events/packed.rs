@@ -27,6 +27,12 @@ impl Packed {
         packed.ok().filter(|packed| packed.len() < text.len()).map(Self)
     }
 
+    /// Bytes that no text has as its compressed form.
+    #[cfg(test)]
+    pub(super) fn torn() -> Self {
+        Self(vec![255, 255])
+    }
+
     /// The text.
     pub(super) fn text(&self) -> io::Result<String> {
         let mut text = String::new();

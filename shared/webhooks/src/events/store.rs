@@ -1,6 +1,6 @@
 //! Events in the table: their bodies, and the publications that idempotency keys stand for.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -146,11 +146,35 @@ impl Events {
 
 fn stored(event: &EventId, item: BodyItem) -> Result<StoredEvent, TableError> {
     let BodyItem { body, packed, traceparent, tracestate, expires_at, .. } = item;
-    let body = body.or_else(|| packed?.text().ok()).ok_or(TableError::Missing("the body of an event"))?;
+    let unpacked = |packed: Packed| {
+        let key = Some(body_key(event).into());
+        packed.text().map_err(|source| TableError::Item { doing: READING, key, source: Arc::new(source) })
+    };
+    let body = body.map(Ok).or_else(|| packed.map(unpacked));
+    let body = body.ok_or(TableError::Missing("the body of an event"))??;
     let trace = Trace::read(traceparent.as_deref(), tracestate.as_deref());
     Ok(StoredEvent { body, trace: trace.unwrap_or_else(|| Trace::named(event.as_str())), expires_at })
 }
 
 fn body_key(event: &EventId) -> (String, String) {
     (format!("EVT#{event}"), "BODY".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::SystemRandom;
+
+    #[test]
+    fn a_body_that_cannot_be_unpacked_is_named_with_its_fault() {
+        let event = EventId::new(Time::from_millis(0), &SystemRandom);
+        let (pk, sk) = body_key(&event);
+        let packed = Some(Packed::torn());
+        let item = BodyItem { pk, sk, body: None, packed, traceparent: None, tracestate: None, expires_at: 0 };
+        let fault = stored(&event, item).expect_err("no DEFLATE");
+        assert!(
+            matches!(&fault, TableError::Item { key: Some(key), .. } if key.partition.contains(event.as_str())),
+            "{fault}"
+        );
+    }
 }
