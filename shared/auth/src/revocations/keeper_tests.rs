@@ -4,16 +4,16 @@ use std::sync::{Arc, Mutex as StdMutex};
 
 use proptest::{collection::vec, prelude::*};
 
-use super::{super::*, *};
-use crate::{entity::Entities, resource::Resource, scope::Scopes};
+use super::{
+    super::{
+        testing::{START, after, claims},
+        *,
+    },
+    *,
+};
 use base::{SystemRandom, Time, testing::FixedClock};
 
-const START: Time = Time::from_millis(1_795_167_900_000);
 const MINUTE: u64 = 60;
-
-fn after(seconds: u64) -> Time {
-    START + Duration::from_secs(seconds)
-}
 
 /// A list in which an entry is seen from when it was committed until TTL removes it.
 #[derive(Default)]
@@ -53,19 +53,9 @@ impl RevocationSource for Arc<List> {
     }
 }
 
+/// A token that is good for a day.
 fn token(number: usize) -> Claims {
-    Claims {
-        client_id: "app".into(),
-        credential_id: Some("sec_1".into()),
-        token_id: number.to_string(),
-        key_id: "kid".into(),
-        resource: Resource::Api,
-        scopes: Scopes::ALL,
-        entities: Entities::new([]),
-        may_publish: false,
-        issued: START,
-        expires: after(86_400),
-    }
+    Claims { expires: after(86_400), ..claims(number.to_string()) }
 }
 
 /// The clock is right, and it is this time.

@@ -1,7 +1,6 @@
 //! The items of revocations in the table.
 
-use super::*;
-use crate::{entity::Entities, resource::Resource, scope::Scopes};
+use super::{super::testing, *};
 use base::logging;
 
 const NOW: Time = Time::from_millis(1_795_167_900_123);
@@ -62,18 +61,7 @@ fn an_entry_that_cannot_be_read_is_named_by_its_sort_key() {
 
 #[test]
 fn the_tokens_of_an_application_that_go_together_share_an_entry_for_five_minutes() {
-    let claims = |issued: Time| Claims {
-        client_id: "app1".into(),
-        credential_id: None,
-        token_id: "t".into(),
-        key_id: "kid".into(),
-        resource: Resource::Api,
-        scopes: Scopes::ALL,
-        entities: Entities::new([]),
-        may_publish: false,
-        issued,
-        expires: after(3600),
-    };
+    let claims = |issued: Time| Claims { credential_id: None, issued, expires: after(3600), ..testing::claims("t") };
     let (first, second) = (shared(&claims(NOW), NOW), shared(&claims(after(1)), after(299)));
     assert_eq!((first.sk(), first.shelf().pk), (second.sk(), "REVOKED#DAY"));
     assert_eq!((first.issued_until, second.issued_until), (NOW, after(1)));

@@ -168,4 +168,6 @@ impl<S: RevocationSource> Revocations<S> {
 }
 
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;

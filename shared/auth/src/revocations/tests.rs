@@ -7,30 +7,11 @@ use std::sync::{
 
 use futures::FutureExt;
 
-use super::*;
-use crate::{entity::Entities, resource::Resource, scope::Scopes};
+use super::{
+    testing::{START, after, claims},
+    *,
+};
 use base::{SystemRandom, Time, testing::FixedClock};
-
-const START: Time = Time::from_millis(1_795_167_900_000);
-
-fn after(seconds: u64) -> Time {
-    START + Duration::from_secs(seconds)
-}
-
-fn claims(token: &str) -> Claims {
-    Claims {
-        client_id: "app".into(),
-        credential_id: Some("sec_1".into()),
-        token_id: token.into(),
-        key_id: "kid".into(),
-        resource: Resource::Api,
-        scopes: Scopes::ALL,
-        entities: Entities::new([]),
-        may_publish: false,
-        issued: START,
-        expires: after(3600),
-    }
-}
 
 /// A list that can fail or hang, and counts how often it is read and from when.
 #[derive(Default)]
