@@ -16,23 +16,15 @@ use crate::{
     load::{Publisher, Target},
     peer::Peer,
     report,
-    run::{Load, Run},
+    run::{CALM, ENDPOINTS, FULL, Load, MOST_EVENTS, Run, SIZE, WARM_UP},
     stand::{Setup, Stand},
     usage::{Computed, OURS, Usage},
 };
 
 /// How often each side is measured.
 pub const ROUNDS: usize = 3;
-/// To how many webhooks an event goes.
-pub const ENDPOINTS: [usize; 3] = [1, 2, 20];
-/// Bytes of a publication.
-pub const SIZE: usize = 500;
-/// A full load goes on for so long, and ends at so many events.
-const FULL: Load = Load::Full(20_000, Duration::from_secs(10));
-const CALM: Load = Load::Calm(500);
-const WARM_UP: Load = Load::Full(200, Duration::from_secs(10));
 /// Events that are numbered at most: those of full loads and calm ones, of both sides.
-const EVENTS: usize = 2 * (ROUNDS + 1) * ENDPOINTS.len() * 20_500;
+const EVENTS: usize = 2 * (ROUNDS + 1) * ENDPOINTS.len() * MOST_EVENTS;
 /// How long what follows an arrival may take to be written, so that it burdens neither side's next run.
 const SETTLING: Duration = Duration::from_secs(2);
 

@@ -19,17 +19,13 @@ use crate::{
     load::Publisher,
     peer::Peer,
     report,
-    run::{Load, Run},
+    run::{CALM, ENDPOINTS, FULL, Load, MOST_EVENTS, Run, SIZE, WARM_UP},
     stand::{Setup, Stand},
     usage::{OURS, Usage, resident},
 };
 
-/// The load.
-const MESSAGES: usize = 20_000;
-const LIMIT: Duration = Duration::from_secs(30);
-const SIZE: usize = 500;
-const CALM_MESSAGES: usize = 500;
-const WARM_UP: usize = 300;
+/// The longest that publications at full load go on.
+const LIMIT: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(10);
 /// How many deliveries are counted of each kind.
 const COUNTED: usize = 100;
@@ -68,14 +64,14 @@ async fn measure_speed() -> Result<(), Box<dyn Error>> {
     report::emulators(&emulators.map_err(|error| error.to_string())?);
 
     let bench = Bench::start(&stand).await?;
-    bench.run(1, Load::Full(WARM_UP, LIMIT)).await?;
+    bench.run(1, WARM_UP).await?;
     let mut calm = Vec::new();
-    for endpoints in [1, 2] {
-        calm.push(bench.run(endpoints, Load::Calm(CALM_MESSAGES)).await?);
+    for endpoints in ENDPOINTS {
+        calm.push(bench.run(endpoints, CALM).await?);
     }
     let mut full = Vec::new();
-    for endpoints in [1, 2] {
-        full.push(bench.run(endpoints, Load::Full(MESSAGES, LIMIT)).await?);
+    for endpoints in ENDPOINTS {
+        full.push(bench.run(endpoints, FULL).await?);
     }
     sleep(3 * SETTLING).await;
     let before = Usage::of(stand.bundle)?;
@@ -97,7 +93,7 @@ async fn measure_requests() -> Result<(), Box<dyn Error>> {
     })
     .await?;
     let bench = Bench::start(&stand).await?;
-    bench.run(1, Load::Full(WARM_UP, LIMIT)).await?;
+    bench.run(1, WARM_UP).await?;
     sleep(SETTLING).await;
     proxy.take();
     let mut counted = Vec::new();
@@ -127,10 +123,11 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// Two managing entities, one with one webhook and one with two.
+    /// A managing entity for each number of webhooks.
     async fn start(stand: &'a Stand) -> Result<Self, Box<dyn Error>> {
-        let endpoint = Endpoint::start(2, 3 * MESSAGES).await?;
-        for webhooks in [1, 2] {
+        let most = ENDPOINTS.into_iter().max().unwrap_or_default();
+        let endpoint = Endpoint::start(most, ENDPOINTS.len() * MOST_EVENTS).await?;
+        for webhooks in ENDPOINTS {
             for path in 0..webhooks {
                 stand.hook(&entity(webhooks), &format!("{}/{path}", endpoint.address)).await?;
             }

@@ -3,13 +3,13 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
-    comparison::{ENDPOINTS, ROUNDS, Round, SIZE, Side},
+    comparison::{ROUNDS, Round, Side},
     deliveries::{Measured, Requests},
     emulators, function, geo_ip,
     growth::Growth,
     lambda::{Figures, ROUND_TRIPS, USUAL},
     prices::Price,
-    run::Run,
+    run::{ENDPOINTS, Run, SIZE},
     times::Times,
     tokens::{Alone, Load, Piece},
     usage::{ROWS, TOKEN_ROWS, Usage},
@@ -205,8 +205,8 @@ pub fn growth(all: &[Growth]) {
 /// How many and how soon.
 pub fn speed(calm: &[Measured], full: &[Measured]) {
     let rate = |count: usize, time: Duration| format!("{:.0}", count as f64 / time.as_secs_f64());
-    println!("\n| deliveries, 500 bytes | 1 endpoint | 2 endpoints |");
-    println!("|---|---|---|");
+    println!("\n| deliveries, {SIZE} bytes | {} |", endpoints().join(" | "));
+    println!("|---|{}", "---|".repeat(ENDPOINTS.len()));
     let row = |name: &str, values: Vec<String>| println!("| {name} | {} |", values.join(" | "));
     let each =
         |runs: &[Measured], value: &dyn Fn(&Run) -> String| runs.iter().map(|measured| value(&measured.run)).collect();
@@ -222,10 +222,15 @@ pub fn speed(calm: &[Measured], full: &[Measured]) {
     row("received more than once", each(full, &|run| run.duplicates.to_string()));
 }
 
+/// The heads of columns, one for each number of endpoints.
+fn endpoints() -> [String; ENDPOINTS.len()] {
+    ENDPOINTS.map(|endpoints| format!("{endpoints} endpoint{}", if endpoints == 1 { "" } else { "s" }))
+}
+
 /// At whose expense.
 pub fn usage(full: &[Measured], idle: &Usage, idle_for: Duration, resident: &BTreeMap<&'static str, u64>) {
-    println!("\n| CPU per delivery, full load | 1 endpoint | 2 endpoints | idle | resident |");
-    println!("|---|---|---|---|---|");
+    println!("\n| CPU per delivery, full load | {} | idle | resident |", endpoints().join(" | "));
+    println!("|---|{}---|---|", "---|".repeat(ENDPOINTS.len()));
     let row = |name: &str, value: &dyn Fn(&Usage) -> Duration, resident: Option<u64>| {
         let per_delivery = |of: &Measured| format!("{:.2} ms", millis(value(&of.usage)) / of.run.deliveries() as f64);
         let runs: Vec<String> = full.iter().map(per_delivery).collect();

@@ -14,6 +14,19 @@ use crate::{
 /// A load that leaves time for everything.
 const CALM_RATE: u32 = 50;
 
+/// To how many webhooks an event goes.
+pub const ENDPOINTS: [usize; 3] = [1, 2, 20];
+/// Bytes of a publication.
+pub const SIZE: usize = 500;
+/// A full load goes on for so long, and ends at so many events.
+pub const FULL: Load = Load::Full(20_000, Duration::from_secs(10));
+/// At the calm rate, so many.
+pub const CALM: Load = Load::Calm(500);
+/// What is not measured, before what is.
+pub const WARM_UP: Load = Load::Full(200, Duration::from_secs(10));
+/// Events of a load at full speed and of a calm one.
+pub const MOST_EVENTS: usize = 20_500;
+
 /// How to publish.
 #[derive(Clone, Copy)]
 pub enum Load {
