@@ -8,6 +8,9 @@
 mod access;
 mod addresses;
 mod addresses_alone;
+mod agents;
+mod agents_clients;
+mod agents_conformance;
 mod application_credentials;
 mod application_grants;
 mod application_operators;
@@ -176,6 +179,9 @@ fn main() -> ExitCode {
         rights::TESTS,
         routes::TESTS,
         access::TESTS,
+        agents::TESTS,
+        agents_clients::TESTS,
+        agents_conformance::TESTS,
         bodies::TESTS,
         oauth_clients::TESTS,
         client_authentication::TESTS,

@@ -2,7 +2,9 @@
 
 pub mod caller;
 pub mod desk;
+mod entity_argument;
 pub mod prompts;
+pub mod protocol;
 pub mod resources;
 pub mod tool;
 pub mod tools;
