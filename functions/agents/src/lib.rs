@@ -1,8 +1,11 @@
 #![doc = include_str!("../README.md")]
 
+pub mod arguments;
 pub mod caller;
 pub mod desk;
 pub mod prompts;
 pub mod resources;
+pub mod schemas;
 pub mod tool;
 pub mod tools;
+pub mod untrusted;
