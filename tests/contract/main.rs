@@ -8,6 +8,9 @@
 mod access;
 mod addresses;
 mod addresses_alone;
+mod agents;
+mod agents_clients;
+mod agents_conformance;
 mod agents_diagnosis;
 mod agents_resources;
 mod agents_strangers;
@@ -184,6 +187,9 @@ fn main() -> ExitCode {
         rights::TESTS,
         routes::TESTS,
         access::TESTS,
+        agents::TESTS,
+        agents_clients::TESTS,
+        agents_conformance::TESTS,
         bodies::TESTS,
         oauth_clients::TESTS,
         client_authentication::TESTS,

@@ -79,10 +79,10 @@ impl ToolCall {
     ///
     /// # Errors
     /// 400 for a key of another form.
-    pub fn once(&mut self, entity: &AuthorizedEntity, tool: &str) -> Result<Option<Once>, Problem> {
+    pub fn once(&mut self, entity: &AuthorizedEntity) -> Result<Option<Once>, Problem> {
         let Some(key) = self.take(KEY) else { return Ok(None) };
         let key = key.as_str().ok_or_else(|| Problem::invalid_value(KEY, "must be a text"))?;
-        self.caller.once(entity, tool, key, &self.body()).map(Some)
+        self.caller.once(entity, self.tool, key, &self.body()).map(Some)
     }
 
     /// Reads the arguments that were not taken as a use case reads a query: a list is a parameter that comes several times.

@@ -2,6 +2,7 @@
 
 use auth::{AuthorizedEntity, Claims, Entities, EntityId, Scope, Scopes, refusal};
 use base::{Time, trace::Trace};
+use gate::Call;
 use problem::Problem;
 use storage::{IdempotencyKey, Once, Sender};
 
@@ -22,6 +23,15 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// The caller of an admitted request.
+    ///
+    /// # Errors
+    /// 500, when the endpoint admits calls without a token.
+    pub fn of(call: Call) -> Result<Self, Problem> {
+        let claims = call.claims.ok_or_else(|| Problem::internal("agents are admitted without a token"))?;
+        Ok(Self { claims, request_id: call.request_id, now: call.now, trace: call.trace })
+    }
+
     /// The managing entity that a call names, or the only one that the token covers.
     ///
     /// # Errors
@@ -36,9 +46,13 @@ impl Caller {
         self.claims.authorize(entity).ok_or_else(refusal::entity_not_covered)
     }
 
-    /// Those of these scopes that the token lacks.
-    pub fn lacks(&self, needed: &[Scope]) -> Scopes {
-        needed.iter().copied().filter(|scope| !self.claims.scopes.contains(*scope)).collect()
+    /// The token has these scopes.
+    ///
+    /// # Errors
+    /// 403 with all scopes that the call needs, `mcp.read` among them: a client asks for a token with the very ones.
+    pub fn needs(&self, scopes: &[Scope]) -> Result<(), Problem> {
+        let needed: Scopes = scopes.iter().copied().chain([Scope::McpRead]).collect();
+        if needed.without(self.claims.scopes).is_empty() { Ok(()) } else { Err(refusal::lacks_scope(needed)) }
     }
 
     /// A request of this caller that is carried out once for its key: the tool, and its arguments as JSON.

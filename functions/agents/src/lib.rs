@@ -3,7 +3,9 @@
 pub mod arguments;
 pub mod caller;
 pub mod desk;
+mod entity_argument;
 pub mod prompts;
+pub mod protocol;
 pub mod resources;
 pub mod schemas;
 pub mod tool;

@@ -68,6 +68,8 @@ pub type Running = BoxFuture<'static, Result<Value, Problem>>;
 /// A call of a tool.
 #[derive(Debug)]
 pub struct ToolCall {
+    /// The name of the tool.
+    pub tool: &'static str,
     /// Who calls, and when.
     pub caller: Caller,
     /// The arguments, without the managing entity.

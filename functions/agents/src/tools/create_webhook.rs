@@ -33,7 +33,7 @@ pub const CREATE_WEBHOOK: Tool = Tool {
 };
 
 async fn create(desk: &Desk, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
-    let once = call.once(&entity, CREATE_WEBHOOK.name)?;
+    let once = call.once(&entity)?;
     let new = NewWebhook::read(&call.body(), entity.id(), &desk.changing.rules)?;
     let created = desk.registration.register(&entity, new, once.as_ref()).await?;
     repeatable(&created, created.is_repeated())

@@ -34,7 +34,7 @@ pub const PUBLISH_TEST_EVENT: Tool = Tool {
 };
 
 async fn test(desk: &Desk, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
-    let once = call.once(&entity, PUBLISH_TEST_EVENT.name)?;
+    let once = call.once(&entity)?;
     let webhook = call.webhook()?;
     nothing_said(&call.body())?;
     let sent = desk.testing.send(&entity, &webhook, once.as_ref(), &call.caller.trace).await?;

@@ -34,7 +34,7 @@ pub const RECOVER_DELIVERIES: Tool = Tool {
 };
 
 async fn recover(desk: &Desk, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
-    let once = call.once(&entity, RECOVER_DELIVERIES.name)?;
+    let once = call.once(&entity)?;
     let (webhook, now) = (call.webhook()?, call.caller.now);
     let scope = RecoveryScope::read(&call.body(), now)?;
     let recovered = desk.recovery.recover(&entity, &webhook, scope, once.as_ref(), now).await?;

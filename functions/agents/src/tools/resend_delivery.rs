@@ -35,7 +35,7 @@ pub const RESEND_DELIVERY: Tool = Tool {
 };
 
 async fn resend(desk: &Desk, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
-    let once = call.once(&entity, RESEND_DELIVERY.name)?;
+    let once = call.once(&entity)?;
     let delivery = call.delivery()?;
     nothing_said(&call.body())?;
     let resent = desk.resending.resend(&entity, &delivery, once.as_ref()).await?;

@@ -35,7 +35,7 @@ pub const ROTATE_WEBHOOK_SECRET: Tool = Tool {
 };
 
 async fn rotate(desk: &Desk, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
-    let once = call.once(&entity, ROTATE_WEBHOOK_SECRET.name)?;
+    let once = call.once(&entity)?;
     let webhook = call.webhook()?;
     let overlap = overlap(&call.body())?;
     let rotated = desk.rotation.rotate(&entity, &webhook, overlap, once.as_ref()).await?;

@@ -56,9 +56,8 @@ pub async fn shown(desk: &Desk, entity: &AuthorizedEntity, id: &DeliveryId, call
 /// be read.
 fn members(event: &RawValue) -> Result<Value, Problem> {
     let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(event.get()).map_err(Problem::internal)?;
-    let member = |name: &str, text: &str| match name {
-        "data" => Ok(text.into()),
-        _ => serde_json::from_str(text).map_err(Problem::internal),
+    let member = |name: &str, text: &str| -> Result<Value, Problem> {
+        if name == "data" { Ok(text.into()) } else { serde_json::from_str(text).map_err(Problem::internal) }
     };
     members.into_iter().map(|(name, value)| Ok((name.clone(), member(&name, value.get())?))).collect()
 }

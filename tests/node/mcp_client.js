@@ -1,0 +1,26 @@
+// Uses the service as users of @modelcontextprotocol/client do, with an address, an identifier and a secret: a list of
+// attempts as JSON comes in, a list of outcomes goes out.
+
+import { text } from "node:stream/consumers";
+
+import { Client, ClientCredentialsProvider, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+
+async function outcome({ address, clientId, clientSecret, issuer, mode, calls }) {
+  const authProvider = new ClientCredentialsProvider({ clientId, clientSecret, expectedIssuer: issuer });
+  const client = new Client({ name: "tests", version: "1" }, { versionNegotiation: { mode } });
+  await client.connect(new StreamableHTTPClientTransport(new URL(address), { authProvider }));
+  const granted = [authProvider.tokens().scope];
+  const { tools } = await client.listTools();
+  const results = [];
+  for (const call of calls) {
+    const { content, structuredContent, isError } = await client.callTool(call);
+    results.push({ content, structuredContent, isError });
+    granted.push(authProvider.tokens().scope);
+  }
+  const revision = client.getNegotiatedProtocolVersion();
+  await client.close();
+  return { server: client.getServerVersion().name, revision, tools: tools.map(({ name }) => name), results, granted };
+}
+
+const attempts = JSON.parse(await text(process.stdin));
+console.log(JSON.stringify(await Promise.all(attempts.map(outcome))));
