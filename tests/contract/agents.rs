@@ -101,7 +101,7 @@ async fn a_request_of_the_newest_revision_stands_for_itself(suite: Arc<Suite>) {
     for (method, member, scope) in [
         ("server/discover", "supportedVersions", "public"),
         ("tools/list", "tools", "private"),
-        ("resources/list", "resources", "private"),
+        ("resources/list", "resources", "public"),
         ("resources/templates/list", "resourceTemplates", "public"),
         ("prompts/list", "prompts", "public"),
     ] {

@@ -11,6 +11,10 @@ mod addresses_alone;
 mod agents;
 mod agents_clients;
 mod agents_conformance;
+mod agents_diagnosis;
+mod agents_resources;
+mod agents_strangers;
+mod agents_tools;
 mod application_credentials;
 mod application_grants;
 mod application_operators;
@@ -117,6 +121,10 @@ fn main() -> ExitCode {
         geo_ip_bucket::TESTS,
         addresses::TESTS,
         addresses_alone::TESTS,
+        agents_diagnosis::TESTS,
+        agents_resources::TESTS,
+        agents_strangers::TESTS,
+        agents_tools::TESTS,
         applications::TESTS,
         application_credentials::TESTS,
         application_grants::TESTS,

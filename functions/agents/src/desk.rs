@@ -7,6 +7,7 @@ use storage::{Answers, KeyRings, SecretSettings};
 use webhooks::{
     deliveries::{
         Deliveries,
+        diagnosis::Diagnosing,
         jobs::Jobs,
         list::Listing,
         queue::{Queue, QueueSettings},
@@ -42,6 +43,8 @@ pub struct Desk {
     pub listing: Listing,
     /// Shows a delivery.
     pub deliveries: Deliveries,
+    /// Says what is the matter with a webhook.
+    pub diagnosing: Diagnosing,
     /// Has a delivery attempted again.
     pub resending: Resending,
     /// Has many deliveries attempted again.
@@ -95,6 +98,7 @@ impl Desk {
             },
             listing: Listing { deliveries: deliveries.clone(), retention, rings, clock: clock.clone(), random },
             deliveries: deliveries.clone(),
+            diagnosing: Diagnosing { showing: Showing::new(&table), deliveries: deliveries.clone(), retention },
             resending: Resending {
                 deliveries: deliveries.clone(),
                 webhooks: webhooks.clone(),

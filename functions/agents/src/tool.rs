@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use problem::Problem;
 use serde_json::{Map, Value};
 
-use crate::{caller::Caller, desk::Desk};
+use crate::{caller::Caller, desk::Desk, untrusted};
 
 /// A tool that agents may call.
 pub struct Tool {
@@ -27,6 +27,13 @@ pub struct Tool {
     pub hints: Hints,
     /// Does it.
     pub run: Run,
+}
+
+impl Tool {
+    /// A result of its work as its schema describes it, with the texts of strangers marked.
+    pub fn shown(&self, result: Value) -> Value {
+        untrusted::shown(result, &(self.output)())
+    }
 }
 
 /// What clients may tell people about a tool before it is called.
@@ -61,6 +68,8 @@ pub type Running = BoxFuture<'static, Result<Value, Problem>>;
 /// A call of a tool.
 #[derive(Debug)]
 pub struct ToolCall {
+    /// The name of the tool.
+    pub tool: &'static str,
     /// Who calls, and when.
     pub caller: Caller,
     /// The arguments, without the managing entity.
@@ -85,4 +94,16 @@ impl ToolCall {
 /// 500, when it cannot be written as JSON.
 pub fn result(value: &impl serde::Serialize) -> Result<Value, Problem> {
     serde_json::to_value(value).map_err(Problem::internal)
+}
+
+/// A result that may be the first one once more: then it says so.
+///
+/// # Errors
+/// As of [`result`].
+pub fn repeatable(value: &impl serde::Serialize, is_repeated: bool) -> Result<Value, Problem> {
+    let mut result = result(value)?;
+    if is_repeated {
+        result["repeated"] = true.into();
+    }
+    Ok(result)
 }

@@ -26,9 +26,9 @@ pub async fn answer(
         "server/discover" if !has_handshake => Ok(discover()),
         "tools/list" => list(request, Caching::OF_TOKEN, || json!({"tools": tool_list::of(&caller)})),
         "tools/call" => tool_call::answer(desk, caller, request).await,
-        "resources/list" => list(request, Caching::OF_TOKEN, || json!({"resources": resources::list(desk, &caller)})),
+        "resources/list" => list(request, Caching::OF_RELEASE, || json!({"resources": resources::ALL})),
         "resources/templates/list" => {
-            list(request, Caching::OF_RELEASE, || json!({"resourceTemplates": resources::templates()}))
+            list(request, Caching::OF_RELEASE, || json!({"resourceTemplates": resources::TEMPLATES}))
         }
         "resources/read" => read_resource(desk, &caller, revision, request).await,
         "prompts/list" => list(request, Caching::OF_RELEASE, || json!({"prompts": prompts::ALL})),

@@ -30,7 +30,7 @@ pub async fn answer(desk: &'static Desk, caller: Caller, request: &Request) -> R
         Err(problem) => Err(problem),
     };
     Ok(match outcome {
-        Ok(value) => done(&value),
+        Ok(value) => done(&tool.shown(value)),
         Err(problem) => refused(problem, desk, &request_id),
     })
 }
@@ -42,11 +42,11 @@ fn started(
     mut arguments: Map<String, Value>,
 ) -> Result<Running, Problem> {
     match tool.run {
-        Run::ForAll(run) => Ok(run(desk, ToolCall { caller, arguments })),
+        Run::ForAll(run) => Ok(run(desk, ToolCall { tool: tool.name, caller, arguments })),
         Run::ForEntity(run) => {
             let named = entity_argument::take(&mut arguments)?;
             let entity = caller.entity(named.as_deref())?;
-            Ok(run(desk, entity, ToolCall { caller, arguments }))
+            Ok(run(desk, entity, ToolCall { tool: tool.name, caller, arguments }))
         }
     }
 }

@@ -4,10 +4,14 @@ use std::future::ready;
 
 use auth::Scope::IntegrationsRead;
 use futures::FutureExt;
+use problem::nothing_said;
 use serde_json::{Value, json};
 use webhooks::events::catalogue;
 
-use crate::tool::{Hints, Run, Tool};
+use crate::{
+    schemas,
+    tool::{Hints, Run, Tool},
+};
 
 /// Lists the types of events.
 pub const LIST_EVENT_TYPES: Tool = Tool {
@@ -16,26 +20,16 @@ pub const LIST_EVENT_TYPES: Tool = Tool {
     description: "Lists every type of event that a webhook can subscribe to, as `{value, label}`: `value` is what a \
                   webhook's `eventList` takes, `label` says it in words. The list is the same for everybody and is \
                   complete. Use it before you create or change a webhook.",
-    input: || json!({"type": "object", "properties": {}, "additionalProperties": false}),
+    input: || schemas::object(json!({}), &[]),
     output,
     scopes: &[IntegrationsRead],
     hints: Hints::READS,
-    run: Run::ForAll(|_, _| ready(Ok(json!({"eventTypes": catalogue::all()}))).boxed()),
+    run: Run::ForAll(|_, call| {
+        ready(nothing_said(&call.body()).map(|()| json!({ "eventTypes": catalogue::all() }))).boxed()
+    }),
 };
 
 fn output() -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "eventTypes": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {"value": {"type": "string"}, "label": {"type": "string"}},
-                    "required": ["value", "label"],
-                },
-            },
-        },
-        "required": ["eventTypes"],
-    })
+    let types = schemas::list(schemas::of("EventType"), "Every type, in a fixed order.");
+    schemas::object(json!({ "eventTypes": types }), &["eventTypes"])
 }

@@ -2,11 +2,12 @@
 
 use auth::{AuthorizedEntity, Scope::IntegrationsRead};
 use futures::FutureExt;
-use problem::Problem;
+use problem::{Problem, nothing_said};
 use serde_json::{Value, json};
 
 use crate::{
     desk::Desk,
+    schemas,
     tool::{Hints, Run, Tool, ToolCall},
 };
 
@@ -15,9 +16,10 @@ pub const LIST_WEBHOOKS: Tool = Tool {
     name: "list_webhooks",
     title: "List webhooks",
     description: "Lists all webhooks of a managing entity, the oldest first, each with its endpoint, its event types and \
-                  its health: `healthy`, `failing` (the last attempts failed) or `open` (the endpoint does not answer, \
-                  and attempts pause). No signing secret is shown.",
-    input: || json!({"type": "object", "properties": {}, "additionalProperties": false}),
+                  how deliveries to it go (`deliveryState`): `active`, `failing` (the last attempts failed), `paused` (the \
+                  endpoint does not answer, and deliveries wait) or `disabled`. No signing secret is shown. Use it to find the \
+                  identifier of a webhook; call `diagnose_webhook` for one that is not `active`.",
+    input: || schemas::object(json!({}), &[]),
     output,
     scopes: &[IntegrationsRead],
     hints: Hints::READS,
@@ -25,13 +27,11 @@ pub const LIST_WEBHOOKS: Tool = Tool {
 };
 
 async fn list(desk: &Desk, entity: AuthorizedEntity, call: ToolCall) -> Result<Value, Problem> {
+    nothing_said(&call.body())?;
     Ok(json!({"webhooks": desk.showing.all(&entity, call.caller.now).await?}))
 }
 
 fn output() -> Value {
-    json!({
-        "type": "object",
-        "properties": {"webhooks": {"type": "array", "items": {"type": "object"}}},
-        "required": ["webhooks"],
-    })
+    let webhooks = schemas::list(schemas::of("Webhook"), "The webhooks, the oldest first.");
+    schemas::object(json!({ "webhooks": webhooks }), &["webhooks"])
 }
