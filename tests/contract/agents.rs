@@ -116,15 +116,14 @@ async fn a_request_of_the_newest_revision_stands_for_itself(suite: Arc<Suite>) {
 async fn a_client_of_an_older_revision_begins_with_a_handshake(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     for revision in OLDER {
-        let hello = json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+        let hello =
+            json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
         let answer = bare(&suite.api, &request("initialize", hello)).bearer(&token).expect(200).await;
         let begun = result(&answer);
         assert_eq!((&begun["protocolVersion"], &begun["serverInfo"]["name"]), (&json!(revision), &json!("waypost")));
         assert!(answer.headers.get("mcp-session-id").is_none(), "{}", answer.exchange);
 
-        let send = |message: &Value| {
-            bare(&suite.api, message).bearer(&token).header("mcp-protocol-version", revision)
-        };
+        let send = |message: &Value| bare(&suite.api, message).bearer(&token).header("mcp-protocol-version", revision);
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         assert!(send(&initialized).expect(202).await.body.is_empty());
         assert_eq!(result(&send(&request("ping", json!({}))).expect(200).await), json!({}));
@@ -139,7 +138,8 @@ async fn a_client_of_an_older_revision_begins_with_a_handshake(suite: Arc<Suite>
 async fn a_handshake_ends_in_a_revision_that_is_spoken(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     for wanted in ["2025-03-26", "2024-11-05", NEWEST, "1999-01-01"] {
-        let hello = json!({ "protocolVersion": wanted, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+        let hello =
+            json!({ "protocolVersion": wanted, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
         let begun = result(&bare(&suite.api, &request("initialize", hello)).bearer(&token).expect(200).await);
         assert_eq!(begun["protocolVersion"], OLDER[0], "{wanted}");
     }
@@ -314,10 +314,7 @@ async fn a_client_without_a_token_is_led_to_one(suite: Arc<Suite>) {
     let other = suite.api.get("/api/managing-entity/covered/webhook/list").expect(401).await;
     let challenge = other.header("www-authenticate");
     assert_eq!(parameter(challenge, "scope"), "integrations.read");
-    assert_eq!(
-        parameter(challenge, "resource_metadata"),
-        format!("{base}/.well-known/oauth-protected-resource")
-    );
+    assert_eq!(parameter(challenge, "resource_metadata"), format!("{base}/.well-known/oauth-protected-resource"));
 }
 
 async fn a_call_that_needs_more_scopes_names_them_all_by_http(suite: Arc<Suite>) {
