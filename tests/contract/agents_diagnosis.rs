@@ -10,24 +10,30 @@ use crate::{
     pauses::paused_in,
 };
 
-tests![a_webhook_that_fails_is_diagnosed_by_its_causes, a_webhook_that_is_held_up_is_diagnosed_before_its_failures,];
+tests![
+    a_webhook_that_fails_is_diagnosed_by_its_causes_and_recovered_once_it_is_mended,
+    a_webhook_that_is_held_up_is_diagnosed_before_its_failures,
+];
 
 fn causes(diagnosis: &Value) -> Vec<(String, u64)> {
     let findings = diagnosis["findings"].as_array().expect("a list").iter();
     findings.map(|finding| (text(&finding["cause"]), finding["failures"].as_u64().expect("a number"))).collect()
 }
 
-async fn a_webhook_that_fails_is_diagnosed_by_its_causes(suite: Arc<Suite>) {
+async fn a_webhook_that_fails_is_diagnosed_by_its_causes_and_recovered_once_it_is_mended(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let agent = Agent::of(&entity).await;
-    let answers = [401, 404, 401].map(Behaviour::status);
-    let healthy = entity.hook_with(json!({ "name": "h", "eventUrl": receiver.on("/well", [Behaviour::status(204)]), "eventList": ["booking.expired"] })).await;
+    // Each delivery has three attempts.
+    let answers = [401, 404, 401, 401, 404, 401];
+    let url = receiver.on("/well", [Behaviour::status(204)]);
+    let other_type = json!({ "name": "well", "eventUrl": url, "eventList": ["booking.expired"] });
+    let healthy = entity.hook_with(other_type).await;
     let diagnosis = agent.call("diagnose_webhook", of(&healthy)).await;
     assert_eq!((causes(&diagnosis), &diagnosis["failures"]), (vec![], &json!([])));
     assert_eq!(diagnosis["recoverable"], json!({ "count": 0, "countIsExact": true }));
 
-    let hook = entity.hook(&receiver.on("/", answers.into_iter().cycle().take(9).collect::<Vec<_>>())).await;
-    // Each delivery has three attempts; one after the other, so that each gets the answers from the first on.
+    let hook = entity.hook(&receiver.on("/", answers.map(Behaviour::status))).await;
+    // One after the other, so that each gets the answers from the first on.
     let mut deliveries = Vec::new();
     for number in 0..2 {
         let delivery = entity.publish(json!({ "number": number })).await;
@@ -50,6 +56,13 @@ async fn a_webhook_that_fails_is_diagnosed_by_its_causes(suite: Arc<Suite>) {
     assert_eq!(diagnosis["failures"][0]["cause"], "refused");
     assert_eq!(diagnosis["webhook"]["deliveryState"], "failing");
     assert_eq!(diagnosis["stats"]["last24Hours"]["succeeded"], 0);
+
+    receiver.on("/", [Behaviour::status(204)]);
+    let outage = json!({ "webhookIdentifier": hook.id, "since": "2026-01-01T00:00:00Z", "include": "failed" });
+    assert_eq!(agent.call("recover_deliveries", outage).await["failed"], 2);
+    for delivery in &deliveries {
+        entity.until_status(delivery, &["delivered"]).await;
+    }
 }
 
 async fn a_webhook_that_is_held_up_is_diagnosed_before_its_failures(suite: Arc<Suite>) {

@@ -43,8 +43,9 @@ pub fn idempotency_key() -> Value {
         "minLength": 1,
         "maxLength": 255,
         "pattern": "^[ -~]+$",
-        "description": "A text of your own, such as a UUID, under which this call is carried out once within 24 hours: if no \
-                        answer came, send the same call again with the same key. Use a new key for each new request.",
+        "description": "A text of your own, such as a UUID, under which this call is carried out once within 24 \
+                        hours: if no answer came, send the same call again with the same key. Use a new key for \
+                        each new request.",
         "examples": ["4f9c2f1e-8f3b-4c55-9f0a-6d1f6f2f7a10"],
     } })
 }
@@ -53,7 +54,8 @@ pub fn idempotency_key() -> Value {
 pub fn repeated() -> Value {
     json!({ "repeated": {
         "type": "boolean",
-        "description": "True where the `idempotencyKey` had come before: nothing was done again, and this is the first answer.",
+        "description": "True where the `idempotencyKey` had come before: nothing was done again, and this is the \
+                        first answer.",
     } })
 }
 
@@ -74,8 +76,8 @@ impl ToolCall {
         DeliveryId::parse(&self.text(DELIVERY)?).ok_or_else(|| DeliveryError::NotFound.into())
     }
 
-    /// Takes the idempotency key: the call as a request that is carried out once, if it has one. All other arguments are
-    /// the request, so that it is to be taken first.
+    /// Takes the idempotency key: the call as a request that is carried out once, if it has one. All other arguments
+    /// are the request, so that it is to be taken first.
     ///
     /// # Errors
     /// 400 for a key of another form.
@@ -85,7 +87,8 @@ impl ToolCall {
         self.caller.once(entity, self.tool, key, &self.body()).map(Some)
     }
 
-    /// Reads the arguments that were not taken as a use case reads a query: a list is a parameter that comes several times.
+    /// Reads the arguments that were not taken as a use case reads a query. A list is a parameter that comes several
+    /// times.
     pub fn read_query<T>(&self, read: impl FnOnce(Query<'_>) -> T) -> T {
         let values = self.arguments.iter().flat_map(|(name, value)| match value {
             Value::Array(values) => values.iter().map(|value| (name, in_query(value))).collect(),

@@ -68,14 +68,16 @@ pub const ALL: &[Resource] = &[
         uri: CATALOGUE,
         name: "event_types",
         title: "Event types",
-        description: "Every type of event that a webhook can subscribe to, with its key (`value`) and its name for people (`label`).",
+        description: "Every type of event that a webhook can subscribe to, with its key (`value`) and its name for \
+                      people (`label`).",
         mime_type: JSON,
     },
     Resource {
         uri: PROBLEMS,
         name: "problems",
         title: "Kinds of errors",
-        description: "Every kind of error (Problem) that this service answers with, and the address of the text that explains it.",
+        description: "Every kind of error (Problem) that this service answers with, and the address of the text \
+                      that explains it.",
         mime_type: MARKDOWN,
     },
 ];

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::untrusted;
 
-/// Members that say once more what another member says, for clients that were published for other platforms: a model would
-/// only read them.
+/// Members that say once more what another member says, for clients that were published for other platforms: a model
+/// would only read them.
 const LEFT_OUT: [&str; 5] = ["entity", "health", "ownerName", "ownerType", "userIdentifier"];
 
 /// The schemas of the contract, by name.
@@ -16,7 +16,8 @@ static CONTRACT: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/schemas.json"))).expect("the build script wrote JSON")
 });
 
-/// The schema of this name in the contract: references resolved, and strangers' texts in the form in which they are marked.
+/// The schema of this name in the contract: references resolved, and strangers' texts in the form in which they are
+/// marked.
 pub fn of(name: &str) -> Value {
     resolved(&CONTRACT[name])
 }

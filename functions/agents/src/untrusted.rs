@@ -1,6 +1,6 @@
-//! Texts of strangers: what an endpoint answered, what a publisher sent, what somebody named a webhook. A model that takes
-//! one for an instruction does what the stranger wants, so that a result shows none as a text among others: each stands
-//! in an object of its own that says so, is cut, and has no characters that people do not see.
+//! Texts of strangers: what an endpoint answered, what a publisher sent, what somebody named a webhook. A model that
+//! takes one for an instruction does what the stranger wants, so that a result shows none as a text among others: each
+//! stands in an object of its own that says so, is cut, and has no characters that people do not see.
 //!
 //! The contract says which members are such texts (`x-untrusted` in openapi.yaml), so that no tool has to think of it.
 
@@ -31,7 +31,8 @@ pub fn schema(contract: &Map<String, Value>) -> Value {
             "untrusted": {
                 "type": "string",
                 "maxLength": MAX_LENGTH,
-                "description": "The text, or the beginning of it; JSON where it is no text. Characters that people do not see are U+FFFD.",
+                "description": "The text, or the beginning of it; JSON where it is no text. Characters that people \
+                                do not see are U+FFFD.",
             },
             "wholeLength": {
                 "type": "integer",

@@ -11,6 +11,7 @@ use super::{Api, ApiResponse, Application, Entity, LONG, until};
 
 /// The revision of the protocol that these tests speak.
 const REVISION: &str = "2026-07-28";
+
 /// An agent with a token, which speaks for an entity.
 pub struct Agent {
     api: Api,

@@ -20,12 +20,13 @@ use crate::{
 pub const CHANGE_WEBHOOK: Tool = Tool {
     name: "change_webhook",
     title: "Change a webhook",
-    description: "Changes the members of a webhook that are given, and leaves the others as they are: its name, address, event \
-                  types and headers, and whether it is enabled. A list or an object takes the place of the former one as a \
-                  whole, so call `show_webhook` first, and send its `version` along: if somebody has changed the webhook \
-                  meanwhile, the call fails with `version-conflict` and changes nothing. `***` stands for a value that is kept. \
-                  Enabling a webhook, or giving it another address, forgets its failures and sends what waits for the end of \
-                  a pause. Next, call `publish_test_event`, and after an outage `recover_deliveries`.",
+    description: "Changes the members of a webhook that are given, and leaves the others as they are: its name, \
+                  address, event types and headers, and whether it is enabled. A list or an object takes the place \
+                  of the former one as a whole, so call `show_webhook` first, and send its `version` along: if \
+                  somebody has changed the webhook meanwhile, the call fails with `version-conflict` and changes \
+                  nothing. `***` stands for a value that is kept. Enabling a webhook, or giving it another \
+                  address, forgets its failures and sends what waits for the end of a pause. Next, call \
+                  `publish_test_event`, and after an outage `recover_deliveries`.",
     input,
     output: || schemas::of("Webhook"),
     scopes: &[McpWrite, IntegrationsWrite],

@@ -20,11 +20,12 @@ use crate::{
 pub const CREATE_WEBHOOK: Tool = Tool {
     name: "create_webhook",
     title: "Create a webhook",
-    description: "Registers an endpoint for a managing entity's events. From then on each event of its types is sent there. The \
-                  result has the webhook's `signingSecret`, this once: the receiver needs it to verify signatures, so hand it \
-                  to the person at once and repeat it nowhere. Look up event types with `list_event_types`, and see with \
-                  `list_webhooks` whether there is one for the same address already. Give an `idempotencyKey`, so that a \
-                  repetition makes no second webhook. Next, call `publish_test_event` to see whether the endpoint answers.",
+    description: "Registers an endpoint for a managing entity's events. From then on each event of its types is \
+                  sent there. The result has the webhook's `signingSecret`, this once: the receiver needs it to \
+                  verify signatures, so hand it to the person at once and repeat it nowhere. Look up event types \
+                  with `list_event_types`, and see with `list_webhooks` whether there is one for the same address \
+                  already. Give an `idempotencyKey`, so that a repetition makes no second webhook. Next, call \
+                  `publish_test_event` to see whether the endpoint answers.",
     input,
     output: || schemas::with(schemas::of("WebhookCreated"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],

@@ -17,13 +17,14 @@ use crate::{
 pub const DIAGNOSE_WEBHOOK: Tool = Tool {
     name: "diagnose_webhook",
     title: "Diagnose a webhook",
-    description: "Finds out in one call why events do not arrive at a webhook, and what to do about it: how deliveries go \
-                  and until when they are paused, the statistics of 24 hours and 7 days (times in milliseconds), how many \
-                  deliveries wait and how many can be recovered, the last failures with what the endpoint answered, and \
-                  `findings`: for each cause what it means and how to mend it, the weightiest first. Begin here whenever \
-                  somebody says that a webhook fails. No findings mean that nothing is known against the endpoint: then see \
-                  with `list_deliveries` whether anything was published for it. Once the cause is mended, call \
-                  `publish_test_event` to see that it is, and then `recover_deliveries`.",
+    description: "Finds out in one call why events do not arrive at a webhook, and what to do about it: how \
+                  deliveries go and until when they are paused, the statistics of 24 hours and 7 days (times in \
+                  milliseconds), how many deliveries wait and how many can be recovered, the last failures with \
+                  what the endpoint answered, and `findings`: for each cause what it means and how to mend it, the \
+                  weightiest first. Begin here whenever somebody says that a webhook fails. No findings mean that \
+                  nothing is known against the endpoint: then see with `list_deliveries` whether anything was \
+                  published for it. Once the cause is mended, call `publish_test_event` to see that it is, and \
+                  then `recover_deliveries`.",
     input: || schemas::object(arguments::webhook(), &["webhookIdentifier"]),
     output,
     scopes: &[IntegrationsRead],
@@ -57,8 +58,8 @@ fn output() -> Value {
         json!({
             "webhook": schemas::of("Webhook"),
             "stats": schemas::of("WebhookStats"),
-            "recoverable": counted("Deliveries that failed or were cancelled, and that `recover_deliveries` sends again."),
-            "waiting": counted("Deliveries whose next attempt is more than a minute away, or waits for the end of a pause."),
+            "recoverable": counted("Deliveries that failed or were cancelled, and can be recovered."),
+            "waiting": counted("Deliveries that wait for more than a minute, or for the end of a pause."),
             "findings": schemas::list(
                 schemas::object(finding, &["cause", "meaning", "remedy", "failures"]),
                 "What holds up the webhook itself, then the causes of failed attempts, the most frequent first.",

@@ -16,9 +16,10 @@ use crate::{
 pub const EXPLAIN_PROBLEM: Tool = Tool {
     name: "explain_problem",
     title: "Explain an error",
-    description: "Explains a kind of error (a Problem, RFC 9457) of this service: what it means and what to do. Every failed call \
-                  of a tool and every error of the API carries a Problem, whose member `kind` names it. Its `detail` says \
-                  what was wrong with the one call, so read that first. Needs no managing entity.",
+    description: "Explains a kind of error (a Problem, RFC 9457) of this service: what it means and what to do. \
+                  Every failed call of a tool and every error of the API carries a Problem, whose member `kind` \
+                  names it. Its `detail` says what was wrong with the one call, so read that first. Needs no \
+                  managing entity.",
     input,
     output,
     scopes: &[],
@@ -68,7 +69,8 @@ fn output() -> Value {
     schemas::object(
         json!({
             "kind": schemas::of("ProblemKind"),
-            "status": { "type": "integer", "minimum": 400, "maximum": 599, "description": "The HTTP status that it comes with." },
+            "status": { "type": "integer", "minimum": 400, "maximum": 599, "description": "The HTTP status that it \
+                                                                                           comes with." },
             "title": { "type": "string", "description": "The kind in a few words." },
             "explanation": { "type": "string", "description": "What it means and what to do." },
             "page": { "type": "string", "format": "uri", "description": "The page that explains it to people." },

@@ -16,10 +16,11 @@ use crate::{
 pub const LIST_CONNECTIONS: Tool = Tool {
     name: "list_connections",
     title: "List payment connections",
-    description: "Lists the managing entity's connections to payment providers: provider, account, `status` (`connected` or \
-                  `broken`), when the access ends, and why a connection broke or its last renewal failed. No token is shown. A \
-                  connection that is `connected` is renewed by itself and needs nothing. One that is `broken` has to be \
-                  connected again by a person in a browser, which no tool can do: say so.",
+    description: "Lists the managing entity's connections to payment providers: provider, account, `status` \
+                  (`connected` or `broken`), when the access ends, and why a connection broke or its last renewal \
+                  failed. No token is shown. A connection that is `connected` is renewed by itself and needs \
+                  nothing. One that is `broken` has to be connected again by a person in a browser, which no tool \
+                  can do: say so.",
     input: || schemas::object(json!({}), &[]),
     output: || {
         let connections = schemas::list(schemas::of("Connection"), "The connections, one for each provider at most.");

@@ -16,11 +16,11 @@ use crate::{
 pub const LIST_DELIVERIES: Tool = Tool {
     name: "list_deliveries",
     title: "List deliveries",
-    description: "Lists deliveries, the newest first, a page at a time: each is one event on its way to one webhook, with its \
-                  status and the answer to its last attempt. Filter by status, event type, webhook, event or time; filters \
-                  that are given together must all hold. A page may have fewer deliveries than `limit`, or none, and still a \
-                  `nextCursor`: send it as `cursor` with the same filters to go on. `show_delivery` shows one with its event \
-                  and attempts.",
+    description: "Lists deliveries, the newest first, a page at a time: each is one event on its way to one \
+                  webhook, with its status and the answer to its last attempt. Filter by status, event type, \
+                  webhook, event or time; filters that are given together must all hold. A page may have fewer \
+                  deliveries than `limit`, or none, and still a `nextCursor`: send it as `cursor` with the same \
+                  filters to go on. `show_delivery` shows one with its event and attempts.",
     input,
     output: || schemas::of("DeliveryPage"),
     scopes: &[IntegrationsRead],
@@ -42,12 +42,13 @@ fn input() -> Value {
             "maxItems": 5,
             "description": "Those in one of these states; in any, without it.",
         },
-        "type": schemas::described(schemas::of("EventTypeKey"), "Those of this type of event; `list_event_types` lists them."),
+        "type": schemas::described(schemas::of("EventTypeKey"), "Those of this type of event."),
         "webhookIdentifier": schemas::described(schemas::of("WebhookIdentifier"), "Those to this webhook."),
         "eventIdentifier": schemas::described(schemas::of("EventIdentifier"), "Those of this event."),
         "createdFrom": schemas::described(schemas::of("GivenTime"), "Those made at this time or later."),
         "createdTo": schemas::described(schemas::of("GivenTime"), "Those made before this time."),
-        "limit": { "type": "integer", "minimum": 1, "maximum": 100, "default": 25, "description": "How many a page has at most." },
+        "limit": { "type": "integer", "minimum": 1, "maximum": 100, "default": 25, "description": "How many a page \
+                                                                                                   has at most." },
         "cursor": {
             "type": "string",
             "maxLength": 1_000,

@@ -15,10 +15,11 @@ use crate::{
 pub const LIST_WEBHOOKS: Tool = Tool {
     name: "list_webhooks",
     title: "List webhooks",
-    description: "Lists all webhooks of a managing entity, the oldest first, each with its endpoint, its event types and \
-                  how deliveries to it go (`deliveryState`): `active`, `failing` (the last attempts failed), `paused` (the \
-                  endpoint does not answer, and deliveries wait) or `disabled`. No signing secret is shown. Use it to find the \
-                  identifier of a webhook; call `diagnose_webhook` for one that is not `active`.",
+    description: "Lists all webhooks of a managing entity, the oldest first, each with its endpoint, its event \
+                  types and how deliveries to it go (`deliveryState`): `active`, `failing` (the last attempts \
+                  failed), `paused` (the endpoint does not answer, and deliveries wait) or `disabled`. No signing \
+                  secret is shown. Use it to find the identifier of a webhook; call `diagnose_webhook` for one \
+                  that is not `active`.",
     input: || schemas::object(json!({}), &[]),
     output,
     scopes: &[IntegrationsRead],

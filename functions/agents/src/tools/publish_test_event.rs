@@ -19,10 +19,10 @@ use crate::{
 pub const PUBLISH_TEST_EVENT: Tool = Tool {
     name: "publish_test_event",
     title: "Send a test event",
-    description: "Sends an event of the type `webhook.test` to one webhook and to no other, at once, even while deliveries to it \
-                  are paused: an answer with any status ends the pause. Use it after a webhook was created or its endpoint \
-                  mended. The result names the delivery; call `show_delivery` after a few seconds to see what the endpoint \
-                  answered (an attempt takes 15 seconds at most).",
+    description: "Sends an event of the type `webhook.test` to one webhook and to no other, at once, even while \
+                  deliveries to it are paused: an answer with any status ends the pause. Use it after a webhook \
+                  was created or its endpoint mended. The result names the delivery; call `show_delivery` after a \
+                  few seconds to see what the endpoint answered (an attempt takes 15 seconds at most).",
     input: || {
         let members = schemas::object(arguments::webhook(), &["webhookIdentifier"]);
         schemas::with(members, arguments::idempotency_key())

@@ -19,11 +19,11 @@ use crate::{
 pub const RESEND_DELIVERY: Tool = Tool {
     name: "resend_delivery",
     title: "Send a delivery again",
-    description: "Has one delivery attempted again now, whatever its status, with the very same body; a `delivered` one arrives a \
-                  second time, which receivers are to take as the same event. One that was over begins a fresh schedule. Use \
-                  it for a single delivery, or to try out whether an endpoint is mended; for all that failed during an \
-                  outage use `recover_deliveries`. The result shows the delivery as it is now, before the attempt: call \
-                  `show_delivery` after a few seconds.",
+    description: "Has one delivery attempted again now, whatever its status, with the very same body; a \
+                  `delivered` one arrives a second time, which receivers are to take as the same event. One that \
+                  was over begins a fresh schedule. Use it for a single delivery, or to try out whether an \
+                  endpoint is mended; for all that failed during an outage use `recover_deliveries`. The result \
+                  shows the delivery as it is now, before the attempt: call `show_delivery` after a few seconds.",
     input: || {
         let members = schemas::object(arguments::delivery(), &["deliveryIdentifier"]);
         schemas::with(members, arguments::idempotency_key())

@@ -19,11 +19,11 @@ use crate::{
 pub const ROTATE_WEBHOOK_SECRET: Tool = Tool {
     name: "rotate_webhook_secret",
     title: "Replace a webhook's signing secret",
-    description: "Replaces the secret that signs what a webhook is sent, and returns the new `signingSecret`, this once: hand it \
-                  to the person at once and repeat it nowhere. The former secret signs beside the new one for \
-                  `overlapSeconds` (a day, unless you say otherwise), so that the receiver can be changed meanwhile; after \
-                  that a receiver with the former secret refuses everything. With 0 it ends at once: only for a secret \
-                  that others have seen. Ask the person before you call it.",
+    description: "Replaces the secret that signs what a webhook is sent, and returns the new `signingSecret`, this \
+                  once: hand it to the person at once and repeat it nowhere. The former secret signs beside the \
+                  new one for `overlapSeconds` (a day, unless you say otherwise), so that the receiver can be \
+                  changed meanwhile; after that a receiver with the former secret refuses everything. With 0 it \
+                  ends at once: only for a secret that others have seen. Ask the person before you call it.",
     input: || {
         let request = schemas::with(schemas::of("SigningSecretRequest"), arguments::webhook());
         schemas::requiring(schemas::with(request, arguments::idempotency_key()), "webhookIdentifier")

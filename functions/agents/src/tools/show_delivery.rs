@@ -24,11 +24,11 @@ const MAX_ATTEMPTS: usize = 20;
 pub const SHOW_DELIVERY: Tool = Tool {
     name: "show_delivery",
     title: "Show a delivery",
-    description: "Shows one delivery: its event, its status, when the next attempt is due, and its last 20 attempts, the \
-                  oldest first, each with the status and the beginning of what the endpoint answered, or with the `error` for \
-                  which it never completed (a code, `dns`, `connect`, `tls`, `timeout` or `blocked`, and a sentence). \
-                  `durationMs` is in milliseconds. Use it to see what an endpoint was sent and what it made of it; \
-                  `resend_delivery` sends it again.",
+    description: "Shows one delivery: its event, its status, when the next attempt is due, and its last 20 \
+                  attempts, the oldest first, each with the status and the beginning of what the endpoint \
+                  answered, or with the `error` for which it never completed (a code, `dns`, `connect`, `tls`, \
+                  `timeout` or `blocked`, and a sentence). `durationMs` is in milliseconds. Use it to see what an \
+                  endpoint was sent and what it made of it; `resend_delivery` sends it again.",
     input: || schemas::object(arguments::delivery(), &["deliveryIdentifier"]),
     output,
     scopes: &[IntegrationsRead],
@@ -52,8 +52,8 @@ pub async fn shown(desk: &Desk, entity: &AuthorizedEntity, id: &DeliveryId, call
     Ok(whole)
 }
 
-/// The members of an event. What its publisher sent stays the text that it is: it may hold numbers that are too large to
-/// be read.
+/// The members of an event. What its publisher sent stays the text that it is: it may hold numbers that are too large
+/// to be read.
 fn members(event: &RawValue) -> Result<Value, Problem> {
     let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(event.get()).map_err(Problem::internal)?;
     let member = |name: &str, text: &str| -> Result<Value, Problem> {

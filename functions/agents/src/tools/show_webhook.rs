@@ -16,11 +16,11 @@ use crate::{
 pub const SHOW_WEBHOOK: Tool = Tool {
     name: "show_webhook",
     title: "Show a webhook",
-    description: "Shows one webhook: its endpoint, its event types, whether it is enabled, and how deliveries to it go \
-                  (`deliveryState`: `active`, `failing`, `paused` or `disabled`). Its `version` is what `change_webhook` \
-                  takes to be sure that nobody else has changed it meanwhile. Values of headers and of the address's query \
-                  are masked as `***`, and no signing secret is shown. To find out why a webhook fails, call \
-                  `diagnose_webhook` instead.",
+    description: "Shows one webhook: its endpoint, its event types, whether it is enabled, and how deliveries to \
+                  it go (`deliveryState`: `active`, `failing`, `paused` or `disabled`). Its `version` is what \
+                  `change_webhook` takes to be sure that nobody else has changed it meanwhile. Values of headers \
+                  and of the address's query are masked as `***`, and no signing secret is shown. To find out why \
+                  a webhook fails, call `diagnose_webhook` instead.",
     input: || schemas::object(arguments::webhook(), &["webhookIdentifier"]),
     output: || schemas::of("Webhook"),
     scopes: &[IntegrationsRead],
