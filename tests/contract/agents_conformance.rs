@@ -23,11 +23,11 @@ async fn conforms(suite: &Suite, arguments: &[&str]) {
 }
 
 async fn the_newest_revision_conforms(suite: Arc<Suite>) {
-    conforms(&suite, &["server", "--spec-version", "2026-07-28"]).await;
+    conforms(&suite, &["server", "--requirements", "2026-07-28"]).await;
 }
 
 async fn the_newest_revision_with_a_handshake_conforms(suite: Arc<Suite>) {
-    conforms(&suite, &["server", "--spec-version", "2025-11-25"]).await;
+    conforms(&suite, &["server", "--requirements", "2025-11-25"]).await;
 }
 
 async fn the_token_issuer_conforms(suite: Arc<Suite>) {

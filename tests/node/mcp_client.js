@@ -17,9 +17,10 @@ async function outcome({ address, clientId, clientSecret, issuer, mode, calls })
     results.push({ content, structuredContent, isError });
     granted.push(authProvider.tokens().scope);
   }
+  const { name: server } = client.getServerVersion();
   const revision = client.getNegotiatedProtocolVersion();
   await client.close();
-  return { server: client.getServerVersion().name, revision, tools: tools.map(({ name }) => name), results, granted };
+  return { server, revision, tools: tools.map(({ name }) => name), results, granted };
 }
 
 const attempts = JSON.parse(await text(process.stdin));

@@ -7,8 +7,8 @@ import { createServer, request } from "node:http";
 import { json, text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
-const SUITE = fileURLToPath(import.meta.resolve("@modelcontextprotocol/conformance"));
-const EXPECTED_FAILURES = fileURLToPath(import.meta.resolve("./mcp_expected_failures.yaml"));
+const SUITE = fileURLToPath(new URL("node_modules/@modelcontextprotocol/conformance/dist/index.js", import.meta.url));
+const EXPECTED_FAILURES = fileURLToPath(new URL("mcp_expected_failures.yaml", import.meta.url));
 
 const { address, baseUrl, issuer, token, arguments: given } = await json(process.stdin);
 

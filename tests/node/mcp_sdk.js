@@ -1,4 +1,4 @@
-// The same with @modelcontextprotocol/sdk, the libraries' former generation.
+// The same with @modelcontextprotocol/sdk, the library's former generation. It asks for all scopes of the application at once.
 
 import { text } from "node:stream/consumers";
 
@@ -19,9 +19,10 @@ async function outcome({ address, clientId, clientSecret, issuer, calls }) {
     results.push({ content, structuredContent, isError });
     granted.push(authProvider.tokens().scope);
   }
+  const { name: server } = client.getServerVersion();
   const revision = transport.protocolVersion;
   await client.close();
-  return { server: client.getServerVersion().name, revision, tools: tools.map(({ name }) => name), results, granted };
+  return { server, revision, tools: tools.map(({ name }) => name), results, granted };
 }
 
 const attempts = JSON.parse(await text(process.stdin));

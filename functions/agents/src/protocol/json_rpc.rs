@@ -148,6 +148,13 @@ impl RpcError {
         Self { problem: Some(problem), ..Self::new(code, body_text(&body, "detail")) }.with_data(body.into())
     }
 
+    /// The same with one more member of its data.
+    pub fn with_datum(self, name: &str, value: impl Into<Value>) -> Self {
+        let mut data = self.data.unwrap_or_else(|| json!({}));
+        data[name] = value.into();
+        Self { data: Some(data), ..self }
+    }
+
     /// The same with this status of HTTP; it is 200 else.
     pub fn with_status(self, status: StatusCode) -> Self {
         Self { status, ..self }

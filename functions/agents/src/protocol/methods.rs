@@ -75,7 +75,7 @@ async fn read_resource(desk: &Desk, caller: &Caller, revision: Revision, request
         // Revisions with a handshake have a code of their own for a resource that there is not.
         let code =
             if is_missing && revision.has_handshake() { RpcError::NO_RESOURCE } else { RpcError::code_of(&problem) };
-        RpcError::of_problem(code, problem, &desk.base_url, &caller.request_id)
+        RpcError::of_problem(code, problem, &desk.base_url, &caller.request_id).with_datum("uri", uri)
     })?;
     Ok(Answer::kept(json!({"contents": [contents]}), Caching::OF_MOMENT))
 }
