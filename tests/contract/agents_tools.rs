@@ -192,12 +192,11 @@ async fn a_fault_of_the_input_is_the_problem_that_the_api_gives(suite: Arc<Suite
 
 async fn an_application_that_covers_several_entities_names_one(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    let several = Agent { entity: None, ..Agent::of(&entity).await };
+    let several = Agent::of_application(&suite.api, Application::Platform).await;
     let problem = several.refused("list_webhooks", json!({})).await;
     assert_eq!(problem["properties"]["violations"][0]["field"], "managingEntity", "{problem:#}");
 
-    let token = suite.api.token(Application::Demo, "").await;
-    let one = Agent { token, ..several };
+    let one = Agent::of_application(&suite.api, Application::Demo).await;
     one.call("list_webhooks", json!({})).await;
     one.call("list_webhooks", json!({ "managingEntity": suite.api.env["MANAGING_ENTITY"] })).await;
     let problem = one.refused("list_webhooks", json!({ "managingEntity": entity.id })).await;

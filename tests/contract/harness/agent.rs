@@ -15,9 +15,9 @@ const REVISION: &str = "2026-07-28";
 /// An agent with a token, which speaks for an entity.
 pub struct Agent {
     api: Api,
-    pub token: String,
+    token: String,
     /// The entity that its calls name.
-    pub entity: Option<String>,
+    entity: Option<String>,
     /// The tools that it has called.
     pub called: Mutex<BTreeSet<String>>,
 }
@@ -25,14 +25,22 @@ pub struct Agent {
 impl Agent {
     /// An agent of the platform's application, for this entity.
     pub async fn of(entity: &Entity) -> Self {
-        let api = entity.api();
-        let token = api.token(Application::Platform, "").await;
-        Self { api: api.clone(), token, entity: Some(entity.id.clone()), called: Mutex::default() }
+        Self::with_scopes(entity, "").await
     }
 
-    /// An agent with a token for these scopes alone.
+    /// The same with a token for these scopes alone.
     pub async fn with_scopes(entity: &Entity, scopes: &str) -> Self {
-        Self { token: entity.api().token(Application::Platform, scopes).await, ..Self::of(entity).await }
+        let token = entity.api().token(Application::Platform, scopes).await;
+        Self {
+            token,
+            entity: Some(entity.id.clone()),
+            ..Self::of_application(entity.api(), Application::Platform).await
+        }
+    }
+
+    /// An agent of an application that names no entity by itself.
+    pub async fn of_application(api: &Api, application: Application) -> Self {
+        Self { api: api.clone(), token: api.token(application, "").await, entity: None, called: Mutex::default() }
     }
 
     /// Sends a message as it is.
