@@ -8,11 +8,13 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::harness::{Entity, Hook, Suite, node, project, python, site_packages, tests};
+use crate::oauth_clients::fresh_key;
 
 tests![
     the_library_of_python_needs_an_address_an_identifier_and_a_secret,
     the_library_of_typescript_needs_an_address_an_identifier_and_a_secret,
     the_former_library_of_typescript_needs_an_address_an_identifier_and_a_secret,
+    the_library_of_typescript_needs_no_secret_where_there_is_a_key,
     the_program_of_the_documents_in_python_lists_webhooks,
     the_program_of_the_documents_in_javascript_lists_webhooks,
 ];
@@ -30,9 +32,13 @@ struct Attempt {
 
 impl Attempt {
     async fn new(suite: &Suite, mode: &'static str) -> Self {
+        Self::of(suite, mode, json!({ "name": "An agent" })).await
+    }
+
+    /// An attempt of an application that is made with these members.
+    async fn of(suite: &Suite, mode: &'static str, mut application: Value) -> Self {
         let entity = suite.entity().await;
-        let scopes = ["mcp.read", "mcp.write", "integrations.read", "integrations.write"];
-        let application = json!({ "name": "An agent", "scopes": scopes });
+        application["scopes"] = json!(["mcp.read", "mcp.write", "integrations.read", "integrations.write"]);
         let application = entity.post("/application").json(&application).expect(201).await.json();
         let hook = entity.hook("http://127.0.0.1:9/").await;
         Self { entity, hook, application, mode }
@@ -102,6 +108,17 @@ async fn the_former_library_of_typescript_needs_an_address_an_identifier_and_a_s
     let attempt = Attempt::new(&suite, "legacy").await;
     let outcomes = node("mcp_sdk.js", &json!([attempt.input()])).await;
     attempt.succeeded(&outcomes[0], NEWEST_WITH_HANDSHAKE);
+}
+
+async fn the_library_of_typescript_needs_no_secret_where_there_is_a_key(suite: Arc<Suite>) {
+    let (private, public) = fresh_key("of-an-agent");
+    let application = json!({ "name": "An agent with a key", "publicKeys": [public], "withSecret": false });
+    let attempt = Attempt::of(&suite, "auto", application).await;
+    let mut input = attempt.input();
+    input["privateKey"] = private;
+    let outcomes = node("mcp_client.js", &json!([input])).await;
+    attempt.succeeded(&outcomes[0], NEWEST);
+    Attempt::stepped_up(&outcomes[0]);
 }
 
 /// The only program of docs/agents.md in this language.

@@ -1,12 +1,19 @@
-// Uses the service as users of @modelcontextprotocol/client do, with an address, an identifier and a secret: a list of
-// attempts as JSON comes in, a list of outcomes goes out.
+// Uses the service as users of @modelcontextprotocol/client do, with an address, an identifier, and a secret or a private
+// key: a list of attempts as JSON comes in, a list of outcomes goes out.
 
 import { text } from "node:stream/consumers";
 
-import { Client, ClientCredentialsProvider, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import {
+  Client,
+  ClientCredentialsProvider,
+  PrivateKeyJwtProvider,
+  StreamableHTTPClientTransport,
+} from "@modelcontextprotocol/client";
 
-async function outcome({ address, clientId, clientSecret, issuer, mode, calls }) {
-  const authProvider = new ClientCredentialsProvider({ clientId, clientSecret, expectedIssuer: issuer });
+async function outcome({ address, clientId, clientSecret, privateKey, issuer, mode, calls }) {
+  const authProvider = privateKey
+    ? new PrivateKeyJwtProvider({ clientId, privateKey, algorithm: privateKey.alg, expectedIssuer: issuer })
+    : new ClientCredentialsProvider({ clientId, clientSecret, expectedIssuer: issuer });
   const client = new Client({ name: "tests", version: "1" }, { versionNegotiation: { mode } });
   await client.connect(new StreamableHTTPClientTransport(new URL(address), { authProvider }));
   const granted = [authProvider.tokens().scope];
