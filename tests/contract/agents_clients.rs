@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::harness::{Entity, Hook, Suite, node, project, python, site_packages, tests};
-use crate::oauth_clients::fresh_key;
+use crate::{
+    harness::{Entity, Hook, Suite, node, project, python, site_packages, tests},
+    oauth_clients::fresh_key,
+};
 
 tests![
     the_library_of_python_needs_an_address_an_identifier_and_a_secret,
