@@ -16,7 +16,7 @@ CARGO_FUZZ = .tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz
 # What is deployed: every function, and nothing that runs on one machine only.
 FUNCTIONS = $(addprefix functions-,$(notdir $(wildcard functions/*)))
 BENCHED_lambda = hello list-events token show-delivery publish-event dispatch-deliveries
-BENCHED_start = hello list-events token show-delivery
+BENCHED_start = hello list-events token show-delivery mcp
 BENCHED_geo-ip = geo-ip-update
 BENCHED_deliveries = publish-event dispatch-deliveries
 BENCHED_growth = list-deliveries show-event recover-deliveries create-webhook remove-webhook publish-event dispatch-deliveries token list-events

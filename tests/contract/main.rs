@@ -8,6 +8,13 @@
 mod access;
 mod addresses;
 mod addresses_alone;
+mod agents;
+mod agents_clients;
+mod agents_conformance;
+mod agents_diagnosis;
+mod agents_resources;
+mod agents_strangers;
+mod agents_tools;
 mod application_credentials;
 mod application_grants;
 mod application_operators;
@@ -114,6 +121,10 @@ fn main() -> ExitCode {
         geo_ip_bucket::TESTS,
         addresses::TESTS,
         addresses_alone::TESTS,
+        agents_diagnosis::TESTS,
+        agents_resources::TESTS,
+        agents_strangers::TESTS,
+        agents_tools::TESTS,
         applications::TESTS,
         application_credentials::TESTS,
         application_grants::TESTS,
@@ -176,6 +187,9 @@ fn main() -> ExitCode {
         rights::TESTS,
         routes::TESTS,
         access::TESTS,
+        agents::TESTS,
+        agents_clients::TESTS,
+        agents_conformance::TESTS,
         bodies::TESTS,
         oauth_clients::TESTS,
         client_authentication::TESTS,

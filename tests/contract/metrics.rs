@@ -5,7 +5,7 @@ use std::{fs, sync::Arc};
 use serde_json::Value;
 
 use crate::harness::{
-    Application, Behaviour, Bundle, Choice, Entity, LONG, Receiver, Settings, Suite, delete_secret, tests, until,
+    Agent, Application, Behaviour, Bundle, Choice, Entity, LONG, Receiver, Settings, Suite, delete_secret, tests, until,
 };
 
 tests![
@@ -13,6 +13,7 @@ tests![
     a_breaker_that_opens_is_counted_once,
     people_who_come_back_from_a_provider_are_counted_by_outcome,
     answers_that_say_that_the_service_failed_are_counted_and_no_others,
+    a_tool_that_the_service_fails_is_counted_like_an_answer,
 ];
 
 /// The lines of a function's log that CloudWatch makes numbers of.
@@ -133,6 +134,22 @@ async fn answers_that_say_that_the_service_failed_are_counted_and_no_others(suit
     task("wrong").refused(503, "service-unavailable").await;
     let counted = until("the answer is counted", LONG, async || {
         let lines = lines(&bundle, "geo-ip-update");
+        (!lines.is_empty()).then_some(lines)
+    })
+    .await;
+    assert_eq!(values(&counted, "ServerErrors"), [1.0], "{counted:#?}");
+    assert!(bundle.stop().await.success());
+}
+
+async fn a_tool_that_the_service_fails_is_counted_like_an_answer(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let agent = Agent::of(&Entity::new(&api, "covered".to_owned()).await).await;
+    let webhook = serde_json::json!({ "name": "n", "eventUrl": "http://127.0.0.1:9/", "eventList": [] });
+    assert_eq!(agent.refused("create_webhook", serde_json::json!({})).await["kind"], "invalid-request");
+    delete_secret(&bundle.service_env(), "data-keys").await;
+    assert_eq!(agent.refused("create_webhook", webhook).await["kind"], "service-unavailable");
+    let counted = until("the failure is counted", LONG, async || {
+        let lines = lines(&bundle, "mcp");
         (!lines.is_empty()).then_some(lines)
     })
     .await;

@@ -141,7 +141,7 @@ async fn send(request: HttpRequest) -> Result<HttpResponse, reqwest::Error> {
 }
 
 /// A new private key as a JWK, and its public half.
-fn fresh_key(kid: &str) -> (Value, Value) {
+pub fn fresh_key(kid: &str) -> (Value, Value) {
     let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("a key");
     let (x, y) = pair.public_key().as_ref()[1..].split_at(32); // after the 4 of an uncompressed point (SEC 1 §2.3.3)
     let d = pair.private_key().as_be_bytes().expect("a key that was just made can be told");

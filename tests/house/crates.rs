@@ -48,14 +48,16 @@ fn allowed(name: &str) -> Vec<&'static str> {
         ],
         family if family.starts_with("functions-") => {
             let shared = ["base", "problem", "storage", "outbound", "auth", "gate", "function"];
-            let own = match family {
-                "functions-tokens" | "functions-applications" => Some("issuer"),
-                "functions-webhooks" => Some("webhooks"),
-                "functions-payments" => Some("payments"),
-                "functions-geo-ip" => Some("geo-ip"),
-                _ => None,
+            let own: &[_] = match family {
+                "functions-tokens" | "functions-applications" => &["issuer"],
+                "functions-webhooks" => &["webhooks"],
+                "functions-payments" => &["payments"],
+                "functions-geo-ip" => &["geo-ip"],
+                // Tools over the use cases of several.
+                "functions-agents" => &["webhooks", "payments"],
+                _ => &[],
             };
-            shared.into_iter().chain(own).collect()
+            shared.into_iter().chain(own.iter().copied()).collect()
         }
         other => panic!("say in tests/house/crates.rs what the new crate `{other}` may use"),
     }

@@ -3,7 +3,7 @@
 use http::header::WWW_AUTHENTICATE;
 use problem::{Problem, ProblemKind};
 
-use crate::{scope::Scope, token::TokenFault};
+use crate::{scope::Scopes, token::TokenFault};
 
 /// The request has no token.
 pub fn no_token() -> Problem {
@@ -23,15 +23,17 @@ pub fn bad_token(fault: TokenFault) -> Problem {
         .caused_by(fault)
 }
 
-/// The token lacks the scope.
-pub fn lacks_scope(scope: Scope) -> Problem {
+/// The token lacks a scope of those that the operation needs. The challenge names all of them, so that a client that asks
+/// for them gets one token that is enough.
+pub fn lacks_scope(needed: Scopes) -> Problem {
+    let words = if needed.iter().count() == 1 { "scope" } else { "scopes" };
     let detail = format!(
-        "This operation needs a token with the scope `{scope}`. Ask the token endpoint for one with it; if it refuses, the \
-         application is not registered for the scope: use one that is."
+        "This operation needs a token with the {words} `{needed}`. Ask the token endpoint for one; if it refuses, the \
+         application is not registered for the {words}: use one that is."
     );
     Problem::new(ProblemKind::InsufficientScope, detail)
-        .with_header(WWW_AUTHENTICATE, format!(r#"Bearer error="insufficient_scope", scope="{scope}""#))
-        .with_property("requiredScope", scope.as_str())
+        .with_header(WWW_AUTHENTICATE, format!(r#"Bearer error="insufficient_scope", scope="{needed}""#))
+        .with_property("requiredScope", needed.to_string())
 }
 
 /// The token's application may not publish events.

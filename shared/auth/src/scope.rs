@@ -122,6 +122,12 @@ impl Scopes {
     }
 }
 
+impl From<Scope> for Scopes {
+    fn from(scope: Scope) -> Self {
+        Self::from_iter([scope])
+    }
+}
+
 impl TryFrom<String> for Scopes {
     type Error = UnknownScope;
 

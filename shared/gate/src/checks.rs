@@ -2,7 +2,7 @@
 
 use http::{
     Request,
-    header::{AUTHORIZATION, CONTENT_TYPE},
+    header::{AUTHORIZATION, CONTENT_TYPE, ORIGIN},
 };
 use lambda_http::{Body, RequestExt};
 use serde_json::json;
@@ -25,6 +25,18 @@ pub(crate) fn verb(request: &Request<Body>) -> Result<(), Problem> {
     Err(Problem::wrong_verb(request.method(), &allowed, list.as_deref()))
 }
 
+/// The request comes from no script of a site but the service's own. Programs that are no browsers name no origin.
+pub(crate) fn origin(request: &Request<Body>, base_url: &str) -> Result<(), Problem> {
+    let mut origins = request.headers().get_all(ORIGIN).iter();
+    if origins.all(|origin| origin.as_bytes().eq_ignore_ascii_case(base_url.as_bytes())) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        ProblemKind::ForeignOrigin,
+        "Scripts of other sites may not call this address; call it from a program.",
+    ))
+}
+
 /// The request has one bearer token. A token of another scheme counts as none.
 pub(crate) fn token(request: &Request<Body>) -> Result<&str, Problem> {
     let mut values = request.headers().get_all(AUTHORIZATION).iter();
@@ -40,7 +52,7 @@ fn bearer_token(value: &str) -> Option<&str> {
 
 /// The token has the scope.
 pub(crate) fn scope(token: &Claims, scope: Scope) -> Result<(), Problem> {
-    if token.scopes.contains(scope) { Ok(()) } else { Err(refusal::lacks_scope(scope)) }
+    if token.scopes.contains(scope) { Ok(()) } else { Err(refusal::lacks_scope(scope.into())) }
 }
 
 /// The token covers the managing entity in the path, if the path names one.
@@ -121,6 +133,28 @@ mod tests {
         assert_eq!(bearer_token("Bearer"), Some(""));
         assert_eq!(bearer_token("Basic abc"), None);
         assert_eq!(bearer_token("Bearerabc"), None);
+    }
+
+    #[test]
+    fn a_script_of_another_origin_is_refused_and_a_program_without_one_is_not() {
+        let with = |origins: &[&str]| {
+            let mut request = Request::new(Body::Empty);
+            for value in origins {
+                request.headers_mut().append(ORIGIN, value.parse().expect("a value"));
+            }
+            origin(&request, "https://api.example.com").is_ok()
+        };
+        assert!(with(&[]) && with(&["https://api.example.com"]) && with(&["https://API.example.com"]));
+        for bad in [
+            "",
+            "null",
+            "http://api.example.com",
+            "https://api.example.com:8443",
+            "https://api.example.com.evil.example",
+        ] {
+            assert!(!with(&[bad]), "{bad}");
+        }
+        assert!(!with(&["https://api.example.com", "https://evil.example"]));
     }
 
     #[test]

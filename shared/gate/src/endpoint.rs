@@ -2,7 +2,7 @@
 
 use std::{marker::PhantomData, time::Duration};
 
-use auth::Scope;
+use auth::{Resource, Scope};
 use base::audit::Action;
 
 use crate::{Call, EntityCall};
@@ -23,6 +23,10 @@ pub struct Endpoint<C = Call> {
 pub struct Declaration {
     /// Who may call it.
     pub access: Access,
+    /// What a token must be good at.
+    pub resource: Resource,
+    /// Whether scripts of other sites are refused, by the origin that a browser names.
+    pub own_origin: bool,
     /// Whether the token's application must have the right to publish events.
     pub publishes: bool,
     /// Whether a body must be JSON by its media type.
@@ -61,6 +65,8 @@ pub enum ErrorStyle {
     OAuth,
     /// Problems, but for a 500, which is the empty object.
     EmptyInternalError,
+    /// Problems, and beside them the errors of JSON-RPC, with which the handler answers messages.
+    JsonRpc,
 }
 
 impl Access {
@@ -96,6 +102,11 @@ impl Endpoint<Call> {
         Self::open_to(Access::AnyScope)
     }
 
+    /// An endpoint that needs a token with this scope. Its path names no managing entity.
+    pub const fn needs_for_all(scope: Scope) -> Self {
+        Self::open_to(Access::Scope(scope))
+    }
+
     /// An endpoint for everybody.
     pub const fn public() -> Self {
         Self::open_to(Access::Public)
@@ -113,6 +124,8 @@ impl<C> Endpoint<C> {
         let errors = ErrorStyle::Problem;
         Self::declaring(Declaration {
             access,
+            resource: Resource::Api,
+            own_origin: false,
             publishes: false,
             takes_json: false,
             errors,
@@ -149,6 +162,25 @@ impl<C> Endpoint<C> {
     pub const fn for_publishers(self) -> Self {
         assert!(self.declaration.access.needs_token(), "only a token says whether its application may publish");
         Self::declaring(Declaration { publishes: true, ..self.declaration })
+    }
+
+    /// The same for tokens that are good at this resource.
+    ///
+    /// # Panics
+    /// When no token is read. Endpoints are constants, so that this is an error of the compiler.
+    pub const fn at(self, resource: Resource) -> Self {
+        assert!(self.declaration.access.reads_tokens(), "only a token is good at a resource");
+        Self::declaring(Declaration { resource, ..self.declaration })
+    }
+
+    /// The same without scripts of other sites.
+    pub const fn for_own_origin(self) -> Self {
+        Self::declaring(Declaration { own_origin: true, ..self.declaration })
+    }
+
+    /// The same with errors of JSON-RPC beside Problems.
+    pub const fn with_json_rpc_errors(self) -> Self {
+        Self::declaring(Declaration { errors: ErrorStyle::JsonRpc, ..self.declaration })
     }
 
     /// The same with errors as an OAuth 2 client expects them.

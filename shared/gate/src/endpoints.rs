@@ -1,9 +1,10 @@
 //! Every endpoint of the service, in one table: who may call it, in which form it takes requests and gives errors, and its
 //! name in the audit trail. Its path and verb stand in template.yaml, at the function of the same name.
 
+use auth::Resource;
 use auth::scope::Scope::{
-    AccountRead, AccountRemove, AccountWrite, IntegrationsRead, IntegrationsRemove, IntegrationsWrite, PaymentRead,
-    PaymentRemove, PaymentWrite,
+    AccountRead, AccountRemove, AccountWrite, IntegrationsRead, IntegrationsRemove, IntegrationsWrite, McpRead,
+    PaymentRead, PaymentRemove, PaymentWrite,
 };
 use base::audit::Action;
 
@@ -86,6 +87,11 @@ endpoints! {
     /// Providers of databases are slow. The deadline is below the API's limit of 30 s.
     GEO_IP_UPDATE: Call = "geo-ip-update",
         Endpoint::any_scope().taking_json().with_empty_internal_errors().with_deadline(27);
+
+    // Agents.
+    /// A tool says which scopes it needs beside this one.
+    MCP: Call = "mcp",
+        Endpoint::needs_for_all(McpRead).at(Resource::Mcp).for_own_origin().taking_json().with_json_rpc_errors();
 
     // The canary.
     /// The signature is the credential.

@@ -15,10 +15,10 @@ use tokio::time::timeout;
 use tracing::Instrument;
 
 use crate::{
-    Call, Reply, accept, answer, call, checks,
+    Call, Reply, accept, answer, call, challenge, checks,
     endpoint::{Access, Declaration},
 };
-use auth::{AuthorizedEntity, Claims, EntityId, Resource, Verifier};
+use auth::{AuthorizedEntity, Claims, EntityId, Verifier};
 use base::audit::{Action, AuditOutcome, Entry, Notes};
 use base::metric::{Metrics, Name, Number};
 use base::trace::{LambdaTrace, Trace};
@@ -67,17 +67,17 @@ impl Gate {
             if let Some(action) = self.endpoint.audited {
                 self.audit(action, &outcome, &notes);
             }
+            let problem = outcome.as_ref().map_or_else(Some, |reply| reply.problem.as_deref());
+            let has_failed = problem.is_some_and(|problem| problem.kind.status().is_server_error());
+            problem.into_iter().for_each(log);
             let mut response = match outcome {
                 Ok(reply) => answer::of_reply(reply, &request_id),
-                Err(problem) => {
-                    log(&problem);
-                    self.error(problem, as_page, &request_id)
-                }
+                Err(problem) => self.error(problem, as_page, &request_id),
             };
             if self.endpoint.any_origin {
                 response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
             }
-            if response.status().is_server_error() {
+            if has_failed {
                 self.count_server_error();
             }
             tracing::info!(%method, path, status = response.status().as_u16(), "answered");
@@ -91,6 +91,9 @@ impl Gate {
     async fn admit(&self, request: Request, request_id: &str, trace: Trace, notes: &Notes) -> Result<Reply, Problem> {
         let access = self.endpoint.access;
         checks::verb(&request)?; // 2
+        if self.endpoint.own_origin {
+            checks::origin(&request, &self.base_url)?;
+        }
         let claims = self.authenticate(&request).await?; // 3
         let mut entity = None;
         if let Some(token) = &claims {
@@ -135,7 +138,7 @@ impl Gate {
         match self.endpoint.access {
             Access::Public => Ok(None),
             Access::OptionalToken(_) if !request.headers().contains_key(AUTHORIZATION) => Ok(None),
-            _ => Ok(Some(self.tokens.verify(checks::token(request)?, Resource::Api).await?)),
+            _ => Ok(Some(self.tokens.verify(checks::token(request)?, self.endpoint.resource).await?)),
         }
     }
 
@@ -147,6 +150,7 @@ impl Gate {
 
     /// The answer for a Problem, in the form that the client prefers where the endpoint has two.
     fn error(&self, problem: Problem, as_page: bool, request_id: &str) -> Response<String> {
+        let problem = challenge::completed(problem, &self.endpoint, &self.base_url);
         let mut response = if as_page {
             answer::of_problem_as_page(problem, &self.base_url, request_id)
         } else {
@@ -165,10 +169,9 @@ impl Gate {
     }
 
     fn audit(&self, action: Action, outcome: &Result<Reply, Problem>, notes: &Notes) {
-        let outcome = match outcome {
-            Ok(_) => AuditOutcome::Done,
-            Err(problem) => AuditOutcome::of_problem(problem.kind.slug(), problem.kind.status()),
-        };
+        let problem = outcome.as_ref().map_or_else(Some, |reply| reply.problem.as_deref());
+        let outcome = problem
+            .map_or(AuditOutcome::Done, |problem| AuditOutcome::of_problem(problem.kind.slug(), problem.kind.status()));
         Entry { action, outcome, notes, environment: &self.environment, at: self.clock.now() }.log();
     }
 }

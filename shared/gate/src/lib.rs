@@ -5,6 +5,7 @@
 mod accept;
 pub mod answer;
 pub mod call;
+mod challenge;
 mod checks;
 pub mod endpoint;
 pub mod endpoints;

@@ -12,12 +12,14 @@ use problem::Problem;
 
 /// A status, headers and a body.
 pub struct Reply {
-    /// 2xx, or a redirect.
+    /// 2xx, or a redirect; or that of an error in another protocol's words.
     pub status: StatusCode,
     /// Headers beside those that every answer carries.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body, in UTF-8.
     pub body: String,
+    /// The Problem that the body tells of in another protocol's words. The gate takes note of it as of one that it answers.
+    pub problem: Option<Box<Problem>>,
 }
 
 impl fmt::Debug for Reply {
@@ -66,12 +68,22 @@ impl Reply {
     }
 
     fn text(status: StatusCode, content_type: &'static str, body: String) -> Self {
-        Self { status, headers: vec![(CONTENT_TYPE, HeaderValue::from_static(content_type))], body }
+        Self { status, headers: vec![(CONTENT_TYPE, HeaderValue::from_static(content_type))], body, problem: None }
     }
 
     /// 200 without a body.
     pub fn empty() -> Self {
-        Self { status: StatusCode::OK, headers: Vec::new(), body: String::new() }
+        Self::bare(StatusCode::OK)
+    }
+
+    /// A status without a body.
+    pub fn bare(status: StatusCode) -> Self {
+        Self { status, headers: Vec::new(), body: String::new(), problem: None }
+    }
+
+    /// The same, telling of this Problem.
+    pub fn telling(self, problem: Problem) -> Self {
+        Self { problem: Some(Box::new(problem)), ..self }
     }
 
     /// Lets every cache keep the reply for so many seconds.

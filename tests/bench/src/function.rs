@@ -90,6 +90,15 @@ impl Subject {
         }
     }
 
+    /// Validates a token and answers an agent from memory: the same list as [`list_events`](Self::list_events).
+    pub fn mcp(stand: &Stand) -> Self {
+        let call = json!({ "name": "list_event_types", "arguments": {} });
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call }).to_string();
+        let headers = [bearer(stand), ("content-type", "application/json".to_owned())];
+        let event = http_event("POST", "/mcp", &json!({}), &headers, &message);
+        Self { name: "mcp", event, answer: Answer::Status(200) }
+    }
+
     /// Updates a geo-IP database, live.
     pub fn geo_ip_update(stand: &Stand) -> Self {
         let body = json!({ "key": stand.var("TASK_KEY"), "environment": stand.var("ENVIRONMENT") }).to_string();

@@ -87,6 +87,7 @@ async fn measure_start() -> Result<(), Box<dyn Error>> {
         Subject::list_events(&stand),
         Subject::token(&stand),
         Subject::show_delivery(&stand, &event),
+        Subject::mcp(&stand),
     ];
     report::functions_head(COLD_STARTS, WARM_REQUESTS);
     let mut baseline = None;

@@ -210,7 +210,9 @@ impl Call {
         let mut faults = self.api.contract.faults(&self.method, &self.path, status, &headers, &body);
         // The contract has two answers that say nothing, whatever went wrong.
         let mute = status == 500 && (self.path.contains("/oauth2/callback") || self.path.starts_with("/task/"));
-        let no_problem = mute || self.method == Method::HEAD;
+        let is_json = headers.get("content-type").is_some_and(|value| value == "application/json");
+        let is_rpc = path == "/mcp" && is_json; // an error of JSON-RPC
+        let no_problem = mute || is_rpc || self.method == Method::HEAD;
         faults.extend(common_faults(self.api.base_url(), no_problem, status, &headers, &body));
         let is_page = headers.get("content-type").is_some_and(|value| value.as_bytes().starts_with(b"text/html"));
         if mute && !is_page && body != b"{}" {

@@ -3,6 +3,7 @@
 
 mod account;
 mod admin;
+mod agent;
 mod api;
 mod aws;
 mod bundle;
@@ -30,6 +31,7 @@ mod table;
 
 pub use account::{Account, account, unrecorded};
 pub use admin::{Admin, admin};
+pub use agent::Agent;
 pub use api::{Api, ApiResponse, Call};
 pub use aws::{
     aws_authorization, aws_authorization_of, aws_variables, delete_secret, invocation, purge, queue_url,

@@ -6,7 +6,7 @@
 //! has keys only. An open delivery in no group has its next attempt so soon that this attempt ends it: the dispatcher
 //! finds that the webhook is gone.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     by_entity::{Page, Stretch, position_of_end},
@@ -23,6 +23,14 @@ const LOOKING: &str = "looking through a webhook's deliveries";
 #[derive(Debug, Deserialize)]
 struct Entry {
     pk: String,
+}
+
+/// How many deliveries were counted, and whether there are no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Counted {
+    pub(super) count: usize,
+    pub(super) count_is_exact: bool,
 }
 
 impl Deliveries {
@@ -62,6 +70,31 @@ impl Deliveries {
         }
         let count = self.table.count(query(webhook, group, stretch).limit(limit), LOOKING).await?;
         Ok(Page { found: count.found, looked_at: count.looked_at, end: position_of_end(count.next)? })
+    }
+
+    /// How many deliveries of a group there are in these stretches, up to so many.
+    pub(super) async fn count_up_to(
+        &self,
+        max: usize,
+        webhook: &WebhookId,
+        group: IndexGroup,
+        stretches: Vec<Stretch>,
+    ) -> Result<Counted, TableError> {
+        let mut count = 0;
+        for mut stretch in stretches {
+            loop {
+                // One more than is told shows whether there are more.
+                let most = i32::try_from(max + 1 - count).unwrap_or(i32::MAX);
+                let page = self.count_group(webhook, group, &stretch, most).await?;
+                count += page.found;
+                if count > max {
+                    return Ok(Counted { count: max, count_is_exact: false });
+                }
+                let Some(end) = page.end else { break };
+                stretch = stretch.after(&end);
+            }
+        }
+        Ok(Counted { count, count_is_exact: true })
     }
 
     /// Whether any delivery of a webhook waits.

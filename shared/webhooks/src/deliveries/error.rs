@@ -48,11 +48,11 @@ impl From<DeliveryError> for Problem {
     fn from(error: DeliveryError) -> Self {
         match error {
             DeliveryError::NotFound => {
-                let detail = "This managing entity has no delivery with the identifier in the path, or no longer.";
+                let detail = "This managing entity has no delivery with this identifier, or no longer.";
                 Self::new(ProblemKind::DeliveryNotFound, detail)
             }
             DeliveryError::EventNotFound => {
-                let detail = "This managing entity has no event with the identifier in the path, or no longer; an event \
+                let detail = "This managing entity has no event with this identifier, or no longer; an event \
                     that no webhook wanted is not kept.";
                 Self::new(ProblemKind::EventNotFound, detail)
             }

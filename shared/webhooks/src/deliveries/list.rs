@@ -145,7 +145,7 @@ impl Deliveries {
     /// The newest deliveries of a stretch that pass the filters: as many as are asked for, or fewer when there are no
     /// more or too few among those that are read. With them comes the position behind which the next page begins, if there
     /// may be one.
-    async fn page(
+    pub(super) async fn page(
         &self,
         entity: &AuthorizedEntity,
         filters: &Filters,

@@ -54,13 +54,6 @@ pub struct Recovered {
     message: Option<String>,
 }
 
-/// How many deliveries were counted, and whether these are all.
-#[derive(Debug, Clone, Copy)]
-struct Counted {
-    found: usize,
-    is_exact: bool,
-}
-
 impl Recovery {
     /// Has the deliveries of a scope attempted again, once for an idempotency key, and counts them.
     pub async fn recover(
@@ -86,17 +79,17 @@ impl Recovery {
         self.webhooks.sendable(entity, webhook).await?;
         let left = self.jobs.left(entity, webhook, scope, now).await?;
         let (failed, waiting) = tokio::try_join!(
-            self.count(webhook, IndexGroup::Recoverable, left.failed),
-            self.count(webhook, IndexGroup::Waiting, left.waiting)
+            self.deliveries.count_up_to(MAX_COUNT, webhook, IndexGroup::Recoverable, left.failed),
+            self.deliveries.count_up_to(MAX_COUNT, webhook, IndexGroup::Waiting, left.waiting)
         )?;
-        let count = failed.found + waiting.found;
+        let count = failed.count + waiting.count;
         let message =
             if count > 0 { None } else { Some(nothing_to_recover(scope, self.any_other(webhook, scope).await?)) };
         let recovered = Recovered {
             count,
-            count_is_exact: failed.is_exact && waiting.is_exact,
-            failed: failed.found,
-            waiting: waiting.found,
+            count_is_exact: failed.count_is_exact && waiting.count_is_exact,
+            failed: failed.count,
+            waiting: waiting.count,
             message,
         };
         let record = self.answers.record(once, &recovered, webhook, now).await?;
@@ -111,32 +104,8 @@ impl Recovery {
         } else {
             self.jobs.nothing_to_recover(record).await?;
         }
-        tracing::info!(webhookId = %webhook, failed = failed.found, waiting = waiting.found, "asked to recover");
+        tracing::info!(webhookId = %webhook, failed = failed.count, waiting = waiting.count, "asked to recover");
         Ok(recovered)
-    }
-
-    /// How many deliveries of a group there are in these stretches, as far as they are counted.
-    async fn count(
-        &self,
-        webhook: &WebhookId,
-        group: IndexGroup,
-        stretches: Vec<Stretch>,
-    ) -> Result<Counted, TableError> {
-        let mut count = 0;
-        for mut stretch in stretches {
-            loop {
-                // One more than the answer says shows whether there are more.
-                let most = i32::try_from(MAX_COUNT + 1 - count).unwrap_or(i32::MAX);
-                let page = self.deliveries.count_group(webhook, group, &stretch, most).await?;
-                count += page.found;
-                if count > MAX_COUNT {
-                    return Ok(Counted { found: MAX_COUNT, is_exact: false });
-                }
-                let Some(end) = page.end else { break };
-                stretch = stretch.after(&end);
-            }
-        }
-        Ok(Counted { found: count, is_exact: true })
     }
 
     /// Whether there are deliveries of the kind that the scope leaves out.

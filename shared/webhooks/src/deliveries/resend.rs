@@ -1,7 +1,7 @@
 //! Sending a delivery again because its owner asks for it.
 
 use super::{
-    delivery::{MAX_ATTEMPTS, WholeDelivery},
+    delivery::{Delivery, MAX_ATTEMPTS, WholeDelivery},
     error::DeliveryError,
     item::HeadItem,
     notice::Notice,
@@ -69,6 +69,13 @@ impl Step {
             Some(_) if head.lease.is_some() => Self::Nothing,
             Some(_) => Self::AttemptNow,
         }
+    }
+}
+
+impl Resent {
+    /// The delivery as it is now.
+    pub fn delivery(&self) -> &Delivery {
+        &self.delivery.delivery
     }
 }
 

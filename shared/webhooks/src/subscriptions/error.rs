@@ -42,7 +42,7 @@ impl From<WebhookError> for Problem {
     fn from(error: WebhookError) -> Self {
         match error {
             WebhookError::NotFound => {
-                let detail = "This managing entity has no webhook with the identifier in the path, or no longer.";
+                let detail = "This managing entity has no webhook with this identifier, or no longer.";
                 Self::new(ProblemKind::WebhookNotFound, detail)
             }
             WebhookError::Disabled => {

@@ -36,4 +36,4 @@ mod webhook;
 
 pub use error::WebhookError;
 pub use store::Webhooks;
-pub use webhook::Webhook;
+pub use webhook::{Webhook, WebhookView};

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::breaker::{Health, HealthItem};
+use crate::deliveries::advice::Cause;
 use base::Time;
 
 /// How deliveries to a webhook go.
@@ -67,6 +68,20 @@ impl Standing {
             paused_until: item.and_then(|item| item.open_until).filter(|_| enabled),
         }
     }
+
+    /// What holds up the webhook as a whole, if anything does.
+    pub const fn held_up_by(&self) -> Option<Cause> {
+        match self.delivery_state {
+            DeliveryState::Disabled => Some(Cause::Disabled),
+            DeliveryState::Paused => Some(Cause::Paused),
+            DeliveryState::Active | DeliveryState::Failing => None,
+        }
+    }
+
+    /// Why the last attempt failed; `None` when it succeeded, or there was none.
+    pub fn last_failure(&self) -> Option<Cause> {
+        Cause::of_failure(self.last_http_status, self.last_error.as_deref())
+    }
 }
 
 #[cfg(test)]
@@ -98,5 +113,20 @@ mod tests {
             "lastError": open.last_error,
         });
         assert_eq!(shown(Some(&open)), expected);
+    }
+
+    #[test]
+    fn a_standing_has_the_causes_of_what_it_shows() {
+        let refused = Some("connect: the endpoint refused the connection".to_owned());
+        let failing = HealthItem { failing: true, failures_in_row: 7, last_error: refused, ..HealthItem::default() };
+        let open = HealthItem { open_until: Some(Time::from_millis(1_795_167_900_123)), ..failing.clone() };
+        let causes = |enabled, health: Option<&HealthItem>| {
+            let standing = Standing::of(enabled, health);
+            (standing.held_up_by(), standing.last_failure())
+        };
+        assert_eq!(causes(true, None), (None, None));
+        assert_eq!(causes(true, Some(&failing)), (None, Some(Cause::Connect)));
+        assert_eq!(causes(true, Some(&open)), (Some(Cause::Paused), Some(Cause::Connect)));
+        assert_eq!(causes(false, Some(&open)), (Some(Cause::Disabled), Some(Cause::Connect)));
     }
 }

@@ -10,7 +10,7 @@ use super::{
     secret::RevealedSecret,
     standing::Standing,
 };
-use crate::events::group;
+use crate::{deliveries::advice::Cause, events::group};
 use auth::{EntityId, OwnerView};
 use base::{Time, WebhookId};
 
@@ -127,6 +127,16 @@ impl Webhook {
 }
 
 impl WebhookView {
+    /// What holds up the webhook as a whole, if anything does.
+    pub fn held_up_by(&self) -> Option<Cause> {
+        self.standing.held_up_by()
+    }
+
+    /// Why its last attempt failed; `None` when it succeeded, or there was none.
+    pub fn last_failure(&self) -> Option<Cause> {
+        self.standing.last_failure()
+    }
+
     /// The same with a signing secret.
     pub(super) fn with_secret(self, secret: RevealedSecret) -> Self {
         Self { signing_secret: Some(secret), ..self }

@@ -1,0 +1,14 @@
+//! POST /mcp: the Model Context Protocol, for AI agents.
+
+use function::{Service, StartError};
+use functions_agents::{desk::Desk, protocol::door};
+use gate::endpoints;
+
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
+    let (service, settings) = Service::start().await?;
+    service.serve(endpoints::MCP, Desk::new(&service, settings), door::answer).await
+}

@@ -1,0 +1,80 @@
+//! Who calls, and what may be done for whom: the same for tools, resources and prompts.
+
+use auth::{AuthorizedEntity, Claims, Entities, EntityId, Scope, Scopes, refusal};
+use base::{Time, trace::Trace};
+use gate::Call;
+use problem::Problem;
+use storage::{IdempotencyKey, Once, Sender};
+
+/// The argument that names the managing entity of a call.
+pub const MANAGING_ENTITY: &str = "managingEntity";
+
+/// The application behind a request, whose token the gate has verified.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// What the token says.
+    pub claims: Claims,
+    /// The request's own identifier.
+    pub request_id: String,
+    /// The time at which the gate admitted the request.
+    pub now: Time,
+    /// The span of the request's trace that this call is.
+    pub trace: Trace,
+}
+
+impl Caller {
+    /// The caller of an admitted request.
+    ///
+    /// # Errors
+    /// 500, when the endpoint admits calls without a token.
+    pub fn of(call: Call) -> Result<Self, Problem> {
+        let claims = call.claims.ok_or_else(|| Problem::internal("agents are admitted without a token"))?;
+        Ok(Self { claims, request_id: call.request_id, now: call.now, trace: call.trace })
+    }
+
+    /// The managing entity that a call names, or the only one that the token covers.
+    ///
+    /// # Errors
+    /// 400 where the token covers several and the call names none; 403 where the token does not cover the one it names.
+    pub fn entity(&self, named: Option<&str>) -> Result<AuthorizedEntity, Problem> {
+        let named = named.map_or_else(|| self.only_entity(), Ok)?;
+        if !self.claims.entities.cover(named) {
+            return Err(refusal::entity_not_covered());
+        }
+        let entity =
+            EntityId::parse(named).map_err(|error| Problem::invalid_value(MANAGING_ENTITY, error.to_string()))?;
+        self.claims.authorize(entity).ok_or_else(refusal::entity_not_covered)
+    }
+
+    /// The token has these scopes.
+    ///
+    /// # Errors
+    /// 403 with all scopes that the call needs, `mcp.read` among them: a client asks for a token with the very ones.
+    pub fn needs(&self, scopes: &[Scope]) -> Result<(), Problem> {
+        let needed: Scopes = scopes.iter().copied().chain([Scope::McpRead]).collect();
+        if needed.without(self.claims.scopes).is_empty() { Ok(()) } else { Err(refusal::lacks_scope(needed)) }
+    }
+
+    /// A request of this caller that is carried out once for its key: the tool, and its arguments as JSON.
+    ///
+    /// # Errors
+    /// 400 for a key of another form.
+    pub fn once(&self, entity: &AuthorizedEntity, tool: &str, key: &str, arguments: &[u8]) -> Result<Once, Problem> {
+        let key = IdempotencyKey::read([key.as_bytes()].into_iter());
+        let key = key.map_err(|fault| Problem::invalid_value("idempotencyKey", fault))?;
+        let key = key.ok_or_else(|| Problem::internal("a key that was given is none"))?;
+        let sender = Sender { entity: entity.id().as_str(), client: &self.claims.client_id, path: tool };
+        Ok(Once::of_request(sender, key, arguments))
+    }
+
+    fn only_entity(&self) -> Result<&str, Problem> {
+        let mut covered = self.claims.entities.iter();
+        match (covered.next(), covered.next()) {
+            (Some(only), None) if only != Entities::EVERY => Ok(only),
+            _ => Err(Problem::invalid_value(
+                MANAGING_ENTITY,
+                "is missing; the application covers several, so that each call names one",
+            )),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+#![doc = include_str!("../README.md")]
+
+pub mod arguments;
+pub mod caller;
+pub mod desk;
+mod entity_argument;
+pub mod prompts;
+pub mod protocol;
+pub mod resources;
+pub mod schemas;
+pub mod tool;
+pub mod tools;
+pub mod untrusted;

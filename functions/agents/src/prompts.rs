@@ -1,0 +1,163 @@
+//! Texts with which people begin a conversation. What a person fills in stands behind the instructions, quoted as JSON.
+
+use problem::{JsonBody, Problem};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// The most characters of what a person fills in.
+const MAX_LENGTH: usize = 2_048;
+
+/// A prompt in the list.
+#[derive(Debug, Serialize)]
+pub struct Prompt {
+    /// For programs.
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// For people: what the conversation will be about.
+    pub description: &'static str,
+    /// What the person fills in.
+    pub arguments: &'static [PromptArgument],
+    /// What the model is asked to do with it.
+    #[serde(skip)]
+    instructions: &'static str,
+}
+
+/// What a person fills in. Its value is a text.
+#[derive(Debug, Serialize)]
+pub struct PromptArgument {
+    /// For programs.
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// For people: what to write there.
+    pub description: &'static str,
+    /// Whether the prompt makes no sense without it.
+    pub required: bool,
+}
+
+const MANAGING_ENTITY: PromptArgument = PromptArgument {
+    name: "managingEntity",
+    title: "Managing entity",
+    description: "The identifier of the managing entity; only needed where the application covers several.",
+    required: false,
+};
+
+/// The prompts.
+pub const ALL: &[Prompt] = &[
+    Prompt {
+        name: "why_webhook_fails",
+        title: "Why is this webhook failing?",
+        description: "Finds out why events do not arrive at a webhook, and what to do about it.",
+        arguments: &[
+            PromptArgument {
+                name: "webhook",
+                title: "Webhook",
+                description: "The identifier of the webhook (whk_…), or its name.",
+                required: true,
+            },
+            MANAGING_ENTITY,
+        ],
+        instructions: include_str!("prompts/why_webhook_fails.md"),
+    },
+    Prompt {
+        name: "set_up_webhook",
+        title: "Set up a webhook",
+        description: "Sets up a webhook for what you want to be told of, and tests it.",
+        arguments: &[
+            PromptArgument {
+                name: "events",
+                title: "Events",
+                description: "What you want to be told of, in your own words: new and cancelled bookings, for example.",
+                required: true,
+            },
+            PromptArgument {
+                name: "eventUrl",
+                title: "Address",
+                description: "The https address of your endpoint.",
+                required: true,
+            },
+            MANAGING_ENTITY,
+        ],
+        instructions: include_str!("prompts/set_up_webhook.md"),
+    },
+];
+
+/// The prompt of this name.
+pub fn find(name: &str) -> Option<&'static Prompt> {
+    ALL.iter().find(|prompt| prompt.name == name)
+}
+
+/// What the person says with this prompt and these arguments.
+///
+/// # Errors
+/// 400 for arguments that are missing or malformed.
+pub fn text(prompt: &Prompt, arguments: &Map<String, Value>) -> Result<String, Problem> {
+    let body = Value::Object(arguments.clone()).to_string();
+    let mut body = JsonBody::read(body.as_bytes())?;
+    let mut filled_in = Map::new();
+    for argument in prompt.arguments {
+        let text = if argument.required {
+            body.required_text(argument.name)
+        } else {
+            // Clients send an empty text for a field that was left empty.
+            body.optional::<String>(argument.name, "a text").filter(|text| !text.is_empty())
+        };
+        let Some(text) = text else { continue };
+        if text.chars().count() > MAX_LENGTH || text.chars().any(char::is_control) {
+            let message = format!("must have at most {MAX_LENGTH} characters and no control characters");
+            body.violations.add(argument.name, message);
+        }
+        filled_in.insert(argument.name.to_owned(), json!(text));
+    }
+    body.finish()?;
+    Ok(format!("{}\n{:#}", prompt.instructions, Value::Object(filled_in)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools;
+
+    fn said(name: &str, arguments: &Value) -> Result<String, Problem> {
+        text(find(name).expect("a prompt"), arguments.as_object().expect("an object"))
+    }
+
+    #[test]
+    fn a_prompt_names_only_tools_that_exist() {
+        for prompt in ALL {
+            let quoted = prompt.instructions.split('`').skip(1).step_by(2);
+            let arguments: Vec<_> = prompt.arguments.iter().map(|argument| argument.name).collect();
+            let members = ["untrusted", "idempotencyKey", "signingSecret", "booking.*"];
+            for name in quoted.filter(|name| !arguments.contains(name) && !members.contains(name)) {
+                assert!(tools::find(name).is_some(), "{}: {name}", prompt.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_person_fills_in_stands_behind_the_instructions_as_json() {
+        let text = said("why_webhook_fails", &json!({ "webhook": "a \"b\"" })).expect("a text");
+        assert!(text.ends_with("{\n  \"webhook\": \"a \\\"b\\\"\"\n}"), "{text}");
+        assert!(text.starts_with("Find out why"));
+    }
+
+    #[test]
+    fn every_argument_that_is_missing_malformed_or_unknown_is_named() {
+        let fields = |name, arguments: Value| {
+            let problem = said(name, &arguments).expect_err("refused");
+            problem.fields().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(fields("set_up_webhook", json!({})), ["events", "eventUrl"]);
+        assert_eq!(fields("why_webhook_fails", json!({ "webhook": 1, "hook": "x" })), ["webhook", "hook"]);
+        for bad in [json!(""), json!("a\nb"), json!("x".repeat(MAX_LENGTH + 1)), Value::Null] {
+            assert_eq!(fields("why_webhook_fails", json!({ "webhook": bad })), ["webhook"]);
+        }
+    }
+
+    #[test]
+    fn a_field_that_was_left_empty_is_not_filled_in() {
+        let left_empty = said("why_webhook_fails", &json!({ "webhook": "x", "managingEntity": "" }));
+        assert_eq!(left_empty.expect("a text"), said("why_webhook_fails", &json!({ "webhook": "x" })).expect("a text"));
+    }
+}

@@ -1,0 +1,49 @@
+//! The way of a request from HTTP to the protocol and back. The gate stands before it.
+
+use gate::{Call, Reply};
+use http::StatusCode;
+use problem::{Problem, json_body::MAX_BYTES};
+
+use super::{
+    answer::Failure,
+    headers::{self, PROTOCOL_VERSION},
+    json_rpc::{self, Message, Request, RpcError},
+    methods,
+    revision::Revision,
+};
+use crate::{caller::Caller, desk::Desk};
+
+/// Answers the message in the body of a call.
+pub async fn answer(desk: &'static Desk, call: Call) -> Result<Reply, Problem> {
+    if call.body.len() > MAX_BYTES {
+        return Err(Problem::too_large("The message", MAX_BYTES));
+    }
+    match Message::read(&call.body) {
+        Ok(Message::Request(request)) => answer_request(desk, call, &request).await,
+        Ok(Message::Notification) => acknowledge(&call),
+        Ok(Message::Response) => RpcError::invalid_request("nothing was asked that this could answer").reply(None),
+        Err((id, error)) => error.reply(id.as_ref()),
+    }
+}
+
+async fn answer_request(desk: &'static Desk, call: Call, request: &Request) -> Result<Reply, Problem> {
+    let revision = match Revision::of_request(request, call.headers()) {
+        Ok(revision) => revision,
+        Err(error) => return error.reply(Some(&request.id)),
+    };
+    let answer = methods::answer(desk, Caller::of(call)?, revision, request).await;
+    match answer.map(|answer| answer.in_revision(revision, &desk.base_url)) {
+        Ok((result, None)) => json_rpc::result(&request.id, result),
+        Ok((result, Some(problem))) => Ok(json_rpc::result(&request.id, result)?.telling(problem)),
+        Err(Failure::Rpc(error)) => error.reply(Some(&request.id)),
+        Err(Failure::Token(problem)) => Err(problem),
+    }
+}
+
+/// Takes a notification. None of them changes what is answered later: nothing is remembered of a client.
+fn acknowledge(call: &Call) -> Result<Reply, Problem> {
+    match headers::only(call.headers(), PROTOCOL_VERSION).and_then(Revision::named) {
+        Ok(_) => Ok(Reply::bare(StatusCode::ACCEPTED)),
+        Err(error) => error.reply(None),
+    }
+}

@@ -1,0 +1,253 @@
+//! Messages of JSON-RPC 2.0, as MCP has them: one in a request, and its answer in the response.
+
+use gate::Reply;
+use http::StatusCode;
+use problem::Problem;
+use serde_json::{Map, Value, json};
+
+/// A message of a client.
+#[derive(Debug, PartialEq)]
+pub enum Message {
+    /// It wants an answer.
+    Request(Request),
+    /// It wants none.
+    Notification,
+    /// It answers a request of ours. We never send one.
+    Response,
+}
+
+/// A request.
+#[derive(Debug, PartialEq)]
+pub struct Request {
+    /// What the answer repeats: a text or an integer.
+    pub id: Value,
+    /// The method.
+    pub method: String,
+    /// The parameters; none where there were none.
+    pub params: Map<String, Value>,
+}
+
+/// An error, by a code that the client understands.
+#[derive(Debug)]
+pub struct RpcError {
+    code: i32,
+    message: String,
+    data: Option<Value>,
+    status: StatusCode,
+    problem: Option<Problem>,
+}
+
+impl Message {
+    /// Reads the body of an HTTP request. The error comes with the identifier of the request, where it can be seen.
+    pub fn read(body: &[u8]) -> Result<Self, (Option<Value>, RpcError)> {
+        let message = serde_json::from_slice(body).map_err(|_| (None, RpcError::not_json()))?;
+        let Value::Object(mut message) = message else {
+            return Err((
+                None,
+                RpcError::invalid_request("the body must be one message, an object; there are no batches"),
+            ));
+        };
+        let id = message.remove("id");
+        let known_id = id.clone().filter(is_id);
+        let invalid = |what| (known_id.clone(), RpcError::invalid_request(what));
+        if message.get("jsonrpc").is_none_or(|version| version != "2.0") {
+            return Err(invalid("`jsonrpc` must be \"2.0\""));
+        }
+        let method = match message.remove("method") {
+            Some(Value::String(method)) => method,
+            None if message.contains_key("result") || message.contains_key("error") => return Ok(Self::Response),
+            _ => return Err(invalid("`method` must be a text")),
+        };
+        let params = match message.remove("params") {
+            Some(Value::Object(params)) => params,
+            None => Map::new(),
+            Some(_) => return Err(invalid("`params` must be an object")),
+        };
+        match (id, known_id.clone()) {
+            (_, Some(id)) => Ok(Self::Request(Request { id, method, params })),
+            (None, None) => Ok(Self::Notification),
+            (Some(_), None) => Err(invalid("`id` must be a text or an integer")),
+        }
+    }
+}
+
+fn is_id(value: &Value) -> bool {
+    value.is_string() || value.is_i64() || value.is_u64()
+}
+
+impl Request {
+    /// A member of the request's `_meta`.
+    pub fn meta(&self, name: &str) -> Option<&Value> {
+        self.params.get("_meta")?.get(name)
+    }
+
+    /// A parameter that must be a text.
+    pub fn text(&self, name: &str) -> Result<&str, RpcError> {
+        let text = self.params.get(name).and_then(Value::as_str);
+        text.ok_or_else(|| RpcError::invalid_params(format!("`{name}` is missing; it must be a text")))
+    }
+
+    /// The parameter `arguments`: an object, which may be absent.
+    pub fn arguments(&self) -> Result<Map<String, Value>, RpcError> {
+        match self.params.get("arguments") {
+            None => Ok(Map::new()),
+            Some(Value::Object(arguments)) => Ok(arguments.clone()),
+            Some(_) => Err(RpcError::invalid_params("`arguments` must be an object")),
+        }
+    }
+}
+
+/// The reply to a request that has this result.
+pub fn result(id: &Value, result: Value) -> Result<Reply, Problem> {
+    Ok(Reply::ok(&json!({"jsonrpc": "2.0", "id": id, "result": result}))?.uncached())
+}
+
+impl RpcError {
+    /// The code for a resource that there is not, in revisions with a handshake.
+    pub const NO_RESOURCE: i32 = -32002;
+
+    /// The code for a Problem: the service's fault, or the client's.
+    pub fn code_of(problem: &Problem) -> i32 {
+        if problem.kind.status().is_server_error() { -32603 } else { -32602 }
+    }
+
+    /// The body is no JSON.
+    pub fn not_json() -> Self {
+        Self::new(-32700, "Parse error: the body must be JSON in UTF-8").with_status(StatusCode::BAD_REQUEST)
+    }
+
+    /// The message is none.
+    pub fn invalid_request(what: &str) -> Self {
+        Self::new(-32600, format!("Invalid request: {what}")).with_status(StatusCode::BAD_REQUEST)
+    }
+
+    /// There is no such method.
+    pub fn no_method(method: &str) -> Self {
+        Self::new(-32601, format!("Method not found: {}", shortened(method)))
+    }
+
+    /// The parameters are not as the method wants them.
+    pub fn invalid_params(what: impl AsRef<str>) -> Self {
+        Self::new(-32602, format!("Invalid params: {}", what.as_ref()))
+    }
+
+    /// The headers say something else than the message, or too little.
+    pub fn header_mismatch(what: &str) -> Self {
+        Self::new(-32020, format!("Header mismatch: {what}")).with_status(StatusCode::BAD_REQUEST)
+    }
+
+    /// The revision of the protocol is none of these.
+    pub fn unsupported_revision(requested: &str, supported: &[&str]) -> Self {
+        let data = json!({"supported": supported, "requested": shortened(requested)});
+        Self::new(-32022, "Unsupported protocol version").with_status(StatusCode::BAD_REQUEST).with_data(data)
+    }
+
+    /// A Problem, under this code; its members are the error's data.
+    pub fn of_problem(code: i32, problem: Problem, base_url: &str, request_id: &str) -> Self {
+        let body = problem.body(base_url, request_id);
+        Self { problem: Some(problem), ..Self::new(code, body_text(&body, "detail")) }.with_data(body.into())
+    }
+
+    /// The same with one more member of its data.
+    pub fn with_datum(self, name: &str, value: impl Into<Value>) -> Self {
+        let mut data = self.data.unwrap_or_else(|| json!({}));
+        data[name] = value.into();
+        Self { data: Some(data), ..self }
+    }
+
+    /// The same with this status of HTTP; it is 200 else.
+    pub fn with_status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
+    fn with_data(self, data: Value) -> Self {
+        Self { data: Some(data), ..self }
+    }
+
+    fn new(code: i32, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None, status: StatusCode::OK, problem: None }
+    }
+
+    /// The reply to the request with this identifier; it is absent where none could be read.
+    pub fn reply(self, id: Option<&Value>) -> Result<Reply, Problem> {
+        let mut error = json!({"code": self.code, "message": self.message});
+        if let Some(data) = self.data {
+            error["data"] = data;
+        }
+        let mut message = json!({"jsonrpc": "2.0", "error": error});
+        if let Some(id) = id {
+            message["id"] = id.clone();
+        }
+        let reply = Reply::json(self.status, &message)?.uncached();
+        Ok(match self.problem {
+            Some(problem) => reply.telling(problem),
+            None => reply,
+        })
+    }
+}
+
+fn body_text(body: &Map<String, Value>, name: &str) -> String {
+    body.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// As much of a client's text as an error repeats.
+fn shortened(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn code(body: &str) -> (i32, Option<Value>) {
+        let (id, error) = Message::read(body.as_bytes()).expect_err(body);
+        assert_eq!(error.status, StatusCode::BAD_REQUEST, "{body}");
+        (error.code, id)
+    }
+
+    #[test]
+    fn a_message_is_a_request_a_notification_or_a_response() {
+        let request = Message::read(br#"{"jsonrpc":"2.0","id":"1","method":"ping"}"#).expect("a request");
+        let expected = Request { id: json!("1"), method: "ping".to_owned(), params: Map::new() };
+        assert_eq!(request, Message::Request(expected));
+        let notification = Message::read(br#"{"jsonrpc":"2.0","method":"notifications/initialized","params":{}}"#);
+        assert_eq!(notification.expect("a notification"), Message::Notification);
+        let response = Message::read(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        assert_eq!(response.expect("a response"), Message::Response);
+    }
+
+    #[test]
+    fn what_is_no_message_is_told_from_what_is_no_json() {
+        for no_json in ["", "{", "nonsense", r#"{"jsonrpc":"2.0",}"#, "\u{feff}{}"] {
+            assert_eq!(code(no_json), (-32700, None), "{no_json}");
+        }
+        assert_eq!(Message::read(b"{\"a\":\"\xff\"}").expect_err("not UTF-8").1.code, -32700);
+        for no_message in ["null", "1", "\"x\"", "[]", r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, "{}"] {
+            assert_eq!(code(no_message), (-32600, None), "{no_message}");
+        }
+    }
+
+    #[test]
+    fn an_error_repeats_the_identifier_where_it_is_one() {
+        for (body, id) in [
+            (r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#, Some(json!(7))),
+            (r#"{"id":"a","method":"ping"}"#, Some(json!("a"))),
+            (r#"{"jsonrpc":"2.0","id":7}"#, Some(json!(7))),
+            (r#"{"jsonrpc":"2.0","id":7,"method":1}"#, Some(json!(7))),
+            (r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":[]}"#, Some(json!(7))),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, None),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, None),
+            (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, None),
+        ] {
+            assert_eq!(code(body), (-32600, id), "{body}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_without_a_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
+            drop(Message::read(&body));
+        }
+    }
+}

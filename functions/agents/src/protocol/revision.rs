@@ -1,0 +1,140 @@
+//! The revisions of the protocol that are spoken here, and which of them a message is in.
+//!
+//! Up to 2025-11-25 a client begins with `initialize`, and names the revision in a header afterwards. Since 2026-07-28 each
+//! request says all about itself, in its `_meta`, and headers repeat it.
+//! <https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning>
+
+use http::HeaderMap;
+use serde_json::Value;
+
+use super::{
+    headers::{self, PROTOCOL_VERSION},
+    json_rpc::{Request, RpcError},
+};
+
+/// The member of `_meta` that names a request's revision.
+const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// The member of `_meta` that says what the client can do. We ask it for nothing, but the protocol has each request say it.
+const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// A revision of the protocol; a later one is greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Revision {
+    /// 2025-06-18.
+    June2025,
+    /// 2025-11-25.
+    November2025,
+    /// 2026-07-28.
+    July2026,
+}
+
+impl Revision {
+    /// Every revision, the newest first.
+    pub const ALL: [Self; 3] = [Self::July2026, Self::November2025, Self::June2025];
+
+    /// The newest revision that begins with `initialize`.
+    pub const NEWEST_WITH_HANDSHAKE: Self = Self::November2025;
+
+    /// Its name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::June2025 => "2025-06-18",
+            Self::November2025 => "2025-11-25",
+            Self::July2026 => "2026-07-28",
+        }
+    }
+
+    /// The revision of this name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|revision| revision.name() == name)
+    }
+
+    /// Whether a client begins with `initialize`. In later revisions each request stands for itself.
+    pub fn has_handshake(self) -> bool {
+        self <= Self::NEWEST_WITH_HANDSHAKE
+    }
+
+    /// The revision of a request, whose headers agree with it.
+    pub fn of_request(request: &Request, headers: &HeaderMap) -> Result<Self, RpcError> {
+        let header = headers::only(headers, PROTOCOL_VERSION)?;
+        let meta = request.meta(META_VERSION).and_then(Value::as_str);
+        if meta.is_some() && meta != header {
+            return Err(RpcError::header_mismatch("MCP-Protocol-Version and `_meta` do not name the same version"));
+        }
+        let revision = Self::named(header)?;
+        if revision.has_handshake() {
+            return Ok(revision);
+        }
+        if meta.is_none() || !request.meta(META_CAPABILITIES).is_some_and(Value::is_object) {
+            let what = format!("`_meta` must have `{META_VERSION}` and `{META_CAPABILITIES}`");
+            return Err(RpcError::invalid_params(what).with_status(http::StatusCode::BAD_REQUEST));
+        }
+        headers::agree(headers, request)?;
+        Ok(revision)
+    }
+
+    /// The revision that a header names. Clients of the oldest revisions name none.
+    pub fn named(header: Option<&str>) -> Result<Self, RpcError> {
+        let Some(name) = header else { return Ok(Self::June2025) };
+        Self::of_name(name).ok_or_else(|| RpcError::unsupported_revision(name, &Self::ALL.map(Self::name)))
+    }
+
+    /// The revision to go on with, for a client that begins with `initialize` and names this one.
+    pub fn negotiated(wanted: &str) -> Self {
+        Self::of_name(wanted).filter(|revision| revision.has_handshake()).unwrap_or(Self::NEWEST_WITH_HANDSHAKE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn request(meta: Value) -> Request {
+        let params = json!({"_meta": meta}).as_object().cloned().expect("an object");
+        Request { id: json!(1), method: "tools/list".to_owned(), params }
+    }
+
+    fn headers(version: Option<&str>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert("mcp-method", "tools/list".parse().expect("a value"));
+        version.map(|version| headers.insert(PROTOCOL_VERSION, version.parse().expect("a value")));
+        headers
+    }
+
+    fn code(meta: Value, version: Option<&str>) -> Value {
+        let error = Revision::of_request(&request(meta), &headers(version)).expect_err("an error");
+        let reply = error.reply(None).expect("a reply");
+        serde_json::from_str::<Value>(&reply.body).expect("JSON")["error"]["code"].clone()
+    }
+
+    #[test]
+    fn a_request_is_in_the_revision_that_it_names() {
+        let of = |meta, version| Revision::of_request(&request(meta), &headers(version)).expect("a revision");
+        assert_eq!(of(json!({}), None), Revision::June2025);
+        assert_eq!(of(json!({}), Some("2025-06-18")), Revision::June2025);
+        assert_eq!(of(json!({}), Some("2025-11-25")), Revision::November2025);
+        let meta = json!({META_VERSION: "2026-07-28", META_CAPABILITIES: {}});
+        assert_eq!(of(meta, Some("2026-07-28")), Revision::July2026);
+    }
+
+    #[test]
+    fn a_request_that_does_not_say_one_thing_is_refused() {
+        let meta = json!({META_VERSION: "2026-07-28", META_CAPABILITIES: {}});
+        assert_eq!(code(meta.clone(), None), -32020);
+        assert_eq!(code(meta, Some("2025-11-25")), -32020);
+        assert_eq!(code(json!({}), Some("2026-07-28")), -32602);
+        assert_eq!(code(json!({META_VERSION: "2026-07-28"}), Some("2026-07-28")), -32602);
+        assert_eq!(code(json!({META_CAPABILITIES: {}}), Some("2026-07-28")), -32602);
+        assert_eq!(code(json!({META_VERSION: "v9", META_CAPABILITIES: {}}), Some("v9")), -32022);
+        assert_eq!(code(json!({}), Some("2025-03-26")), -32022);
+    }
+
+    #[test]
+    fn a_handshake_ends_in_a_revision_that_has_one() {
+        assert_eq!(Revision::negotiated("2025-06-18"), Revision::June2025);
+        for other in ["2025-11-25", "2026-07-28", "2024-11-05", "", "x"] {
+            assert_eq!(Revision::negotiated(other), Revision::November2025, "{other}");
+        }
+    }
+}

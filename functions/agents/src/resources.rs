@@ -1,0 +1,216 @@
+//! What agents may read by an address of its own: the catalogue of event types, deliveries, and what Problems mean.
+
+use std::borrow::Cow;
+
+use auth::Scope;
+use base::DeliveryId;
+use percent_encoding::percent_decode_str;
+use problem::{Problem, ProblemKind};
+use serde::Serialize;
+use serde_json::json;
+use webhooks::{deliveries::DeliveryError, events::catalogue};
+
+use crate::{caller::Caller, desk::Desk, tools};
+
+const CATALOGUE: &str = "waypost://catalogue/events";
+const PROBLEMS: &str = "waypost://problems";
+const JSON: &str = "application/json";
+const MARKDOWN: &str = "text/markdown";
+
+/// A resource in the list.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resource {
+    /// Its address.
+    pub uri: &'static str,
+    /// For programs.
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// For models.
+    pub description: &'static str,
+    /// The media type of its content.
+    pub mime_type: &'static str,
+}
+
+/// Resources of which there are too many to list.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceTemplate {
+    /// The form of their addresses (RFC 6570).
+    pub uri_template: &'static str,
+    /// For programs.
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// For models.
+    pub description: &'static str,
+    /// The media type of their content.
+    pub mime_type: &'static str,
+}
+
+/// The content of a resource.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Contents {
+    /// Its address, as it was asked for.
+    pub uri: String,
+    /// Its media type.
+    pub mime_type: &'static str,
+    /// The content.
+    pub text: String,
+}
+
+/// The resources that are few enough to list. One for which a token lacks the scope is listed as well: who reads it is
+/// told the scope.
+pub const ALL: &[Resource] = &[
+    Resource {
+        uri: CATALOGUE,
+        name: "event_types",
+        title: "Event types",
+        description: "Every type of event that a webhook can subscribe to, with its key (`value`) and its name for \
+                      people (`label`).",
+        mime_type: JSON,
+    },
+    Resource {
+        uri: PROBLEMS,
+        name: "problems",
+        title: "Kinds of errors",
+        description: "Every kind of error (Problem) that this service answers with, and the address of the text \
+                      that explains it.",
+        mime_type: MARKDOWN,
+    },
+];
+
+/// The templates.
+pub const TEMPLATES: &[ResourceTemplate] = &[
+    ResourceTemplate {
+        uri_template: "waypost://{managingEntity}/delivery/{deliveryIdentifier}",
+        name: "delivery",
+        title: "A delivery",
+        description: "One event on its way to one webhook, with its last attempts, as `show_delivery` shows it.",
+        mime_type: JSON,
+    },
+    ResourceTemplate {
+        uri_template: "waypost://problems/{kind}",
+        name: "problem",
+        title: "A kind of error",
+        description: "What a kind of error (the `kind` of a Problem) means, and what to do.",
+        mime_type: MARKDOWN,
+    },
+];
+
+/// What an address leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Address<'a> {
+    Catalogue,
+    Problems,
+    Problem(ProblemKind),
+    Delivery { entity: Cow<'a, str>, delivery: Cow<'a, str> },
+}
+
+impl<'a> Address<'a> {
+    fn parse(uri: &'a str) -> Option<Self> {
+        let decoded = |part: &'a str| percent_decode_str(part).decode_utf8().ok();
+        match uri.strip_prefix("waypost://")?.split('/').collect::<Vec<_>>().as_slice() {
+            ["catalogue", "events"] => Some(Self::Catalogue),
+            ["problems"] => Some(Self::Problems),
+            ["problems", kind] => ProblemKind::of_slug(kind).map(Self::Problem),
+            [entity, "delivery", delivery] => {
+                Some(Self::Delivery { entity: decoded(entity)?, delivery: decoded(delivery)? })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The scopes that the resource at this address needs beside `mcp.read`.
+pub fn scopes(uri: &str) -> &'static [Scope] {
+    match Address::parse(uri) {
+        Some(Address::Catalogue | Address::Delivery { .. }) => &[Scope::IntegrationsRead],
+        Some(Address::Problems | Address::Problem(_)) | None => &[],
+    }
+}
+
+/// The content of the resource at this address; `None` where there is none.
+///
+/// # Errors
+/// The Problem of the endpoint that shows the same.
+pub async fn read(desk: &Desk, caller: &Caller, uri: &str) -> Result<Option<Contents>, Problem> {
+    let Some(address) = Address::parse(uri) else { return Ok(None) };
+    let (mime_type, text) = match address {
+        Address::Catalogue => (JSON, json!({ "eventTypes": catalogue::all() }).to_string()),
+        Address::Problems => (MARKDOWN, problems()),
+        Address::Problem(kind) => (MARKDOWN, explanation(kind)),
+        Address::Delivery { entity, delivery } => (JSON, delivered(desk, caller, &entity, &delivery).await?),
+    };
+    Ok(Some(Contents { uri: uri.to_owned(), mime_type, text }))
+}
+
+async fn delivered(desk: &Desk, caller: &Caller, entity: &str, delivery: &str) -> Result<String, Problem> {
+    let entity = caller.entity(Some(entity))?;
+    let delivery = DeliveryId::parse(delivery).ok_or(DeliveryError::NotFound)?;
+    let shown = tools::delivery(desk, &entity, &delivery, caller).await?;
+    Ok(tools::SHOW_DELIVERY.shown(shown).to_string())
+}
+
+fn problems() -> String {
+    let line =
+        |kind: &ProblemKind| format!("- {PROBLEMS}/{} ({}): {}\n", kind.slug(), kind.status().as_u16(), kind.title());
+    ProblemKind::ALL.iter().map(line).collect()
+}
+
+fn explanation(kind: ProblemKind) -> String {
+    let (slug, status, title) = (kind.slug(), kind.status().as_u16(), kind.title());
+    format!("# {title}\n\nProblem `{slug}`, HTTP status {status}.\n\n{}\n", kind.explanation())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivery<'a>(entity: &'a str, delivery: &'a str) -> Option<Address<'a>> {
+        Some(Address::Delivery { entity: entity.into(), delivery: delivery.into() })
+    }
+
+    #[test]
+    fn every_address_that_is_listed_leads_somewhere() {
+        for resource in ALL {
+            assert!(Address::parse(resource.uri).is_some(), "{}", resource.uri);
+        }
+        for line in problems().lines() {
+            let uri = line.split(' ').nth(1).expect("an address");
+            assert!(matches!(Address::parse(uri), Some(Address::Problem(_))), "{line}");
+        }
+        for template in TEMPLATES {
+            let uri = template.uri_template.replace("{kind}", "not-found");
+            assert!(Address::parse(&uri).is_some(), "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_delivery_is_named_by_its_entity_and_itself_escaped_or_not() {
+        assert_eq!(Address::parse("waypost://hotel/delivery/dlv_1"), delivery("hotel", "dlv_1"));
+        assert_eq!(Address::parse("waypost://a%3Ab%40c/delivery/dlv_1"), delivery("a:b@c", "dlv_1"));
+        // An entity may be called like a part of another address.
+        assert_eq!(Address::parse("waypost://problems/delivery/dlv_1"), delivery("problems", "dlv_1"));
+    }
+
+    #[test]
+    fn any_other_address_leads_nowhere_and_needs_no_scope() {
+        for uri in [
+            "",
+            "waypost://",
+            "waypost://catalogue",
+            "waypost://catalogue/events/",
+            "https://catalogue/events",
+            "waypost://problems/nothing",
+            "waypost://hotel/webhook/whk_1",
+            "waypost://hotel/delivery/dlv_1/x",
+            "waypost://%ff/delivery/dlv_1",
+        ] {
+            assert_eq!(Address::parse(uri), None, "{uri}");
+            assert!(scopes(uri).is_empty(), "{uri}");
+        }
+    }
+}

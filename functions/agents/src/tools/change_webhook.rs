@@ -1,0 +1,52 @@
+//! `change_webhook`: changes the given members of a webhook.
+
+use auth::{
+    AuthorizedEntity,
+    Scope::{IntegrationsWrite, McpWrite},
+};
+use futures::FutureExt;
+use problem::Problem;
+use serde_json::{Value, json};
+use webhooks::subscriptions::change::WebhookChange;
+
+use crate::{
+    arguments,
+    desk::Desk,
+    schemas,
+    tool::{Hints, Run, Tool, ToolCall, result},
+};
+
+/// Changes a webhook.
+pub const CHANGE_WEBHOOK: Tool = Tool {
+    name: "change_webhook",
+    title: "Change a webhook",
+    description: "Changes the members of a webhook that are given, and leaves the others as they are: its name, \
+                  address, event types and headers, and whether it is enabled. A list or an object takes the place \
+                  of the former one as a whole, so call `show_webhook` first, and send its `version` along: if \
+                  somebody has changed the webhook meanwhile, the call fails with `version-conflict` and changes \
+                  nothing. `***` stands for a value that is kept. Enabling a webhook, or giving it another \
+                  address, forgets its failures and sends what waits for the end of a pause. Next, call \
+                  `publish_test_event`, and after an outage `recover_deliveries`.",
+    input,
+    output: || schemas::of("Webhook"),
+    scopes: &[McpWrite, IntegrationsWrite],
+    hints: Hints { read_only: false, destructive: true, idempotent: true, open_world: true },
+    run: Run::ForEntity(|desk, entity, call| change(desk, entity, call).boxed()),
+};
+
+async fn change(desk: &Desk, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
+    let webhook = call.webhook()?;
+    let change = WebhookChange::read(&call.body(), entity.id(), &desk.changing.rules)?;
+    result(&desk.changing.change(&entity, &webhook, &change).await?)
+}
+
+fn input() -> Value {
+    let webhook = "whk_01m74zy5eva3kj3s4w04zg1hhc";
+    schemas::with_examples(
+        schemas::requiring(schemas::with(schemas::of("WebhookChange"), arguments::webhook()), "webhookIdentifier"),
+        json!([
+            { "webhookIdentifier": webhook, "enabled": true },
+            { "webhookIdentifier": webhook, "eventUrl": "https://hooks.example.com/waypost", "version": 3 },
+        ]),
+    )
+}

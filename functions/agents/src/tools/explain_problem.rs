@@ -1,0 +1,80 @@
+//! `explain_problem`: what a kind of Problem means.
+
+use std::future::ready;
+
+use futures::FutureExt;
+use problem::{JsonBody, Problem, ProblemKind, near};
+use serde_json::{Value, json};
+
+use crate::{
+    desk::Desk,
+    schemas,
+    tool::{Hints, Run, Tool, ToolCall},
+};
+
+/// Explains a kind of Problem.
+pub const EXPLAIN_PROBLEM: Tool = Tool {
+    name: "explain_problem",
+    title: "Explain an error",
+    description: "Explains a kind of error (a Problem, RFC 9457) of this service: what it means and what to do. \
+                  Every failed call of a tool and every error of the API carries a Problem, whose member `kind` \
+                  names it. Its `detail` says what was wrong with the one call, so read that first. Needs no \
+                  managing entity.",
+    input,
+    output,
+    scopes: &[],
+    hints: Hints::READS,
+    run: Run::ForAll(|desk, call| ready(explain(desk, &call)).boxed()),
+};
+
+fn explain(desk: &Desk, call: &ToolCall) -> Result<Value, Problem> {
+    let body = call.body();
+    let mut body = JsonBody::read(&body)?;
+    let slug = body.required_text("kind");
+    let kind = slug.and_then(|slug| body.violations.note("kind", of_slug(&slug)));
+    let kind = body.finish_with(kind)?;
+    Ok(explained(kind, &desk.base_url))
+}
+
+fn explained(kind: ProblemKind, base_url: &str) -> Value {
+    json!({
+        "kind": kind.slug(),
+        "status": kind.status().as_u16(),
+        "title": kind.title(),
+        "explanation": kind.explanation(),
+        "page": format!("{base_url}/problems/{}", kind.slug()),
+    })
+}
+
+/// The kind of this slug, or the message on one that does not exist.
+fn of_slug(slug: &str) -> Result<ProblemKind, String> {
+    ProblemKind::of_slug(slug).ok_or_else(|| {
+        let all = "the resource waypost://problems lists all";
+        near::none_of("must be the `kind` of a Problem", slug, ProblemKind::ALL.iter().map(|kind| kind.slug()), all)
+    })
+}
+
+fn input() -> Value {
+    let kinds: Vec<_> = ProblemKind::ALL.iter().map(|kind| kind.slug()).collect();
+    let kind = json!({
+        "type": "string",
+        "enum": kinds,
+        "description": "The `kind` of the Problem.",
+        "examples": ["webhook-disabled"],
+    });
+    schemas::object(json!({ "kind": kind }), &["kind"])
+}
+
+fn output() -> Value {
+    schemas::object(
+        json!({
+            "kind": schemas::of("ProblemKind"),
+            "status": { "type": "integer", "minimum": 400, "maximum": 599, "description": "The HTTP status that it \
+                                                                                           comes with." },
+            "title": { "type": "string", "description": "The kind in a few words." },
+            "explanation": { "type": "string", "description": "What it means and what to do." },
+            "page": { "type": "string", "format": "uri", "description": "The page that explains it to people." },
+        }),
+        &["kind", "status", "title", "explanation", "page"],
+    )
+}

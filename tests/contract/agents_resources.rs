@@ -1,0 +1,74 @@
+//! The resources and prompts of the agents' door.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::{
+    agents_tools::text,
+    harness::{Agent, Behaviour, Receiver, Suite, tests},
+};
+
+tests![a_resource_shows_what_the_tool_shows, a_prompt_brings_what_the_person_filled_in];
+
+async fn a_resource_shows_what_the_tool_shows(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let agent = Agent::of(&entity).await;
+    entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+    let delivery = entity.publish(json!({ "say": "something" })).await;
+    entity.until_status(&delivery, &["delivered"]).await;
+    let read = async |agent: &Agent, uri: &str| {
+        let result = agent.asked("resources/read", Some(uri), json!({ "uri": uri })).await;
+        assert_eq!(result["contents"][0]["uri"], uri);
+        text(&result["contents"][0]["text"])
+    };
+    let uri = format!("waypost://{}/delivery/{delivery}", entity.id);
+    let shown: Value = serde_json::from_str(&read(&agent, &uri).await).expect("JSON");
+    assert_eq!(shown, agent.call("show_delivery", json!({ "deliveryIdentifier": delivery })).await);
+    let types: Value = serde_json::from_str(&read(&agent, "waypost://catalogue/events").await).expect("JSON");
+    assert_eq!(types, agent.call("list_event_types", json!({})).await);
+    for resource in agent.asked("resources/list", None, json!({})).await["resources"].as_array().expect("a list") {
+        assert!(!read(&agent, &text(&resource["uri"])).await.is_empty());
+    }
+    let templates = agent.asked("resources/templates/list", None, json!({})).await;
+    assert_eq!(templates["resourceTemplates"].as_array().map(Vec::len), Some(2));
+    assert!(read(&agent, "waypost://problems").await.contains("waypost://problems/webhook-disabled"));
+    assert!(read(&agent, "waypost://problems/webhook-disabled").await.contains("Enable it first"));
+
+    let stranger = suite.entity().await;
+    for uri in [
+        format!("waypost://{}/delivery/{delivery}", stranger.id),
+        format!("waypost://{}/delivery/dlv_01m7w5gmev32p3wwt3y0b8j32h", entity.id),
+        "waypost://problems/nothing".to_owned(),
+        "file:///etc/passwd".to_owned(),
+    ] {
+        let answer = agent.send("resources/read", Some(&uri), json!({ "uri": uri })).await;
+        assert_eq!(answer.json()["error"]["code"], -32602, "{}", answer.exchange);
+    }
+    let narrow = Agent::with_scopes(&entity, "mcp.read").await;
+    assert!(read(&narrow, "waypost://problems/webhook-disabled").await.contains("Enable it first"));
+    let answer = narrow.send("resources/read", Some(&uri), json!({ "uri": uri })).await;
+    assert_eq!(answer.status, 403, "{}", answer.exchange);
+    assert!(
+        answer.header("www-authenticate").contains("scope=\"mcp.read integrations.read\"")
+            || answer.header("www-authenticate").contains("scope=\"integrations.read mcp.read\""),
+        "{}",
+        answer.exchange
+    );
+}
+
+async fn a_prompt_brings_what_the_person_filled_in(suite: Arc<Suite>) {
+    let agent = Agent::of(&suite.entity().await).await;
+    let listed = agent.asked("prompts/list", None, json!({})).await;
+    let listed: Vec<_> =
+        listed["prompts"].as_array().expect("a list").iter().map(|prompt| text(&prompt["name"])).collect();
+    assert_eq!(listed, ["why_webhook_fails", "set_up_webhook"]);
+    let why = json!({ "name": "why_webhook_fails", "arguments": { "webhook": "Bookings" } });
+    let message = agent.asked("prompts/get", Some("why_webhook_fails"), why).await["messages"][0].clone();
+    assert_eq!(message["role"], "user");
+    let said = text(&message["content"]["text"]);
+    assert!(said.contains("`diagnose_webhook`") && said.contains("\"webhook\": \"Bookings\""), "{said}");
+    let missing = json!({ "name": "set_up_webhook", "arguments": { "events": "bookings" } });
+    let answer = agent.send("prompts/get", Some("set_up_webhook"), missing).await;
+    assert_eq!(answer.json()["error"]["code"], -32602, "{}", answer.exchange);
+}

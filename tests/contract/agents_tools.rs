@@ -1,0 +1,240 @@
+//! The tools of the agents' door: what they take and give, and for whom.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use functions_agents::tools;
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::harness::{Agent, Application, Behaviour, Choice, Hook, Receiver, Suite, tests};
+
+tests![
+    every_tool_answers_as_its_schema_says,
+    a_call_needs_each_scope_of_its_tool_and_the_refusal_names_them_all,
+    another_entitys_identifiers_look_missing,
+    a_fault_of_the_input_is_the_problem_that_the_api_gives,
+    an_application_that_covers_several_entities_names_one,
+    a_call_with_a_key_is_carried_out_once,
+];
+
+/// A value that is a text.
+pub fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
+}
+
+/// The arguments that name a webhook.
+pub fn of(hook: &Hook) -> Value {
+    json!({ "webhookIdentifier": hook.id })
+}
+
+/// The arguments of each tool that names a webhook or a delivery.
+fn about(webhook: &str, delivery: &str) -> Vec<(&'static str, Value)> {
+    let (webhook, delivery) = (json!({ "webhookIdentifier": webhook }), json!({ "deliveryIdentifier": delivery }));
+    let mut since = webhook.clone();
+    since["since"] = json!("2026-01-01T00:00:00Z");
+    vec![
+        ("show_webhook", webhook.clone()),
+        ("diagnose_webhook", webhook.clone()),
+        ("show_delivery", delivery.clone()),
+        ("change_webhook", webhook.clone()),
+        ("rotate_webhook_secret", webhook.clone()),
+        ("publish_test_event", webhook),
+        ("resend_delivery", delivery),
+        ("recover_deliveries", since),
+    ]
+}
+
+async fn every_tool_answers_as_its_schema_says(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let agent = Agent::of(&entity).await;
+    let listed = agent.asked("tools/list", None, json!({})).await;
+    let listed: Vec<_> = listed["tools"].as_array().expect("a list").iter().map(|tool| text(&tool["name"])).collect();
+    assert_eq!(listed, tools::ALL.iter().map(|tool| tool.name).collect::<Vec<_>>());
+
+    let types = agent.call("list_event_types", json!({})).await;
+    assert!(types["eventTypes"].as_array().expect("a list").len() > 100);
+    let url = receiver.on("/", [Behaviour::answer(500, &[], "no"), Behaviour::status(204)]);
+    let new = json!({ "name": "n", "eventUrl": url, "eventList": ["booking.*"], "headers": { "X-Key": "secret" } });
+    let created = agent.call("create_webhook", new).await;
+    assert!(text(&created["signingSecret"]).starts_with("whsec_"));
+    assert_eq!(created["headers"], json!({ "untrusted": r#"{"X-Key":"***"}"# }));
+    let webhook = json!({ "webhookIdentifier": created["id"] });
+    let shown = agent.call("show_webhook", webhook.clone()).await;
+    assert_eq!(agent.call("list_webhooks", json!({})).await["webhooks"], json!([shown]));
+    let change = json!({ "webhookIdentifier": created["id"], "name": "renamed", "version": shown["version"] });
+    assert_eq!(agent.call("change_webhook", change.clone()).await["name"], json!({ "untrusted": "renamed" }));
+    assert_eq!(agent.refused("change_webhook", change).await["kind"], "version-conflict");
+    let rotated = agent.call("rotate_webhook_secret", webhook.clone()).await;
+    assert_ne!(rotated["signingSecret"], created["signingSecret"]);
+
+    let delivery = text(&agent.call("publish_test_event", webhook.clone()).await["deliveryIdentifier"]);
+    let delivered = agent.until_status(&delivery, &["delivered"]).await;
+    assert_eq!(delivered["attempts"][0]["responseBody"], json!({ "untrusted": "no" }));
+    assert_eq!(delivered["event"]["type"], "webhook.test");
+    let resent = agent.call("resend_delivery", json!({ "deliveryIdentifier": delivery })).await;
+    assert!(resent.get("event").is_none(), "{resent:#}");
+    let filtered = json!({ "status": ["delivered", "pending", "retrying"], "type": "webhook.test", "limit": 1 });
+    let page = agent.call("list_deliveries", filtered).await;
+    assert_eq!(page["items"][0]["id"], delivery.as_str());
+    let since = json!({ "webhookIdentifier": created["id"], "since": "2026-01-01T00:00:00Z" });
+    assert_eq!(agent.call("recover_deliveries", since).await["count"], 0);
+    agent.call("diagnose_webhook", webhook).await;
+    entity.visit("sim-basic", Choice::ALLOW).await.arrive("connected").await;
+    let connections = agent.call("list_connections", json!({})).await;
+    assert_eq!(connections["connections"][0]["provider"], "sim-basic");
+    assert!(connections["connections"][0]["account"]["untrusted"].is_string(), "{connections:#}");
+    let explained = agent.call("explain_problem", json!({ "kind": "webhook-disabled" })).await;
+    assert!(text(&explained["explanation"]).contains("Enable it first"));
+    assert_eq!(*agent.called.lock().await, listed.into_iter().collect::<BTreeSet<_>>(), "every tool was called");
+}
+
+async fn a_call_needs_each_scope_of_its_tool_and_the_refusal_names_them_all(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let arguments: BTreeMap<_, _> =
+        about("whk_01m74zy5eva3kj3s4w04zg1hhc", "dlv_01m7w5gmev32p3wwt3y0b8j32h").into_iter().collect();
+    for tool in tools::ALL {
+        let needed: Vec<&str> =
+            ["mcp.read"].into_iter().chain(tool.scopes.iter().map(|scope| scope.as_str())).collect();
+        let params = |agent: &Agent| {
+            let arguments = arguments.get(tool.name).cloned().unwrap_or_else(|| json!({}));
+            agent.arguments(arguments, tool.name)
+        };
+        for missing in &needed {
+            let others: Vec<&str> = needed.iter().copied().filter(|scope| scope != missing).collect();
+            // A token needs some scope.
+            let others = if others.is_empty() { "content.read".to_owned() } else { others.join(" ") };
+            let agent = Agent::with_scopes(&entity, &others).await;
+            let answer = agent.send("tools/call", Some(tool.name), params(&agent)).await;
+            assert_eq!(answer.status, 403, "{} without {missing}: {}", tool.name, answer.exchange);
+            assert_eq!(answer.json()["kind"], "insufficient-scope");
+            let challenge = answer.header("www-authenticate");
+            assert!(challenge.contains("error=\"insufficient_scope\""), "{challenge}");
+            let (_, scopes) = challenge.split_once("scope=\"").expect("the challenge names scopes");
+            let named: BTreeSet<_> = scopes.split('"').next().unwrap_or_default().split(' ').collect();
+            // The door's own scope is refused before the tool is known.
+            let all: BTreeSet<_> =
+                if *missing == "mcp.read" { ["mcp.read"].into() } else { needed.iter().copied().collect() };
+            assert_eq!(named, all, "{} without {missing}", tool.name);
+        }
+        let agent = Agent::with_scopes(&entity, &needed.join(" ")).await;
+        let answer = agent.send("tools/call", Some(tool.name), params(&agent)).await;
+        assert_eq!(answer.status, 200, "{}", answer.exchange);
+    }
+}
+
+async fn another_entitys_identifiers_look_missing(suite: Arc<Suite>) {
+    let (owner, stranger, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
+    let hook = owner.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+    let delivery = owner.publish(json!({})).await;
+    owner.until_status(&delivery, &["delivered"]).await;
+    let agent = Agent::of(&stranger).await;
+    let made_up = about("whk_01m74zy5eva3kj3s4w04zg1hhc", "dlv_01m7w5gmev32p3wwt3y0b8j32h");
+    let malformed = about("my webhook", "../../webhook/list");
+    for (((tool, foreign), (_, made_up)), (_, malformed)) in
+        about(&hook.id, &delivery).into_iter().zip(made_up).zip(malformed)
+    {
+        let refused = [foreign, made_up, malformed].map(|arguments| agent.refused(tool, arguments));
+        let mut problems = join_all(refused).await;
+        let is_missing = ["webhook-not-found", "delivery-not-found"].iter().any(|kind| problems[0]["kind"] == *kind);
+        problems.iter_mut().for_each(|problem| drop(problem["instance"].take()));
+        assert!(is_missing && problems.iter().all(|problem| *problem == problems[0]), "{tool}: {problems:#?}");
+    }
+    assert_eq!(agent.call("list_webhooks", json!({})).await["webhooks"], json!([]));
+    let filtered = agent.call("list_deliveries", of(&hook)).await;
+    assert_eq!(filtered["items"], json!([]));
+    let shown = owner.webhook(&hook.id).await;
+    assert_eq!(shown["version"], 1, "nobody has changed it");
+    assert_eq!(receiver.everything().len(), 1, "nothing was sent again");
+}
+
+async fn a_fault_of_the_input_is_the_problem_that_the_api_gives(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let agent = Agent::of(&entity).await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+    let violations = |problem: &Value| {
+        assert_eq!(problem["kind"], "invalid-request", "{problem:#}");
+        problem["properties"]["violations"].clone()
+    };
+    let bad = json!({ "name": " ", "eventUrl": "http://10.0.0.1/#x", "eventList": ["booking.creatd"], "headers": { "Host": "x" }, "eventlist": [] });
+    let of_api = entity.post("/webhook").json(&bad).refused(400, "invalid-request").await;
+    assert_eq!(violations(&agent.refused("create_webhook", bad.clone()).await), violations(&of_api));
+    let of_api = entity.change(&hook.id, &bad).refused(400, "invalid-request").await;
+    let mut change = bad;
+    change["webhookIdentifier"] = json!(hook.id);
+    assert_eq!(violations(&agent.refused("change_webhook", change).await), violations(&of_api));
+    let query = "?status=failed&status=gone&limit=0&createdFrom=yesterday&state=x";
+    let of_api = entity.get(&format!("/webhook/delivery/list{query}")).refused(400, "invalid-request").await;
+    let bad = json!({ "status": ["failed", "gone"], "limit": 0, "createdFrom": "yesterday", "state": "x" });
+    assert_eq!(violations(&agent.refused("list_deliveries", bad).await), violations(&of_api));
+    for (tool, arguments, field) in [
+        ("recover_deliveries", json!({ "webhookIdentifier": hook.id }), "since"),
+        ("rotate_webhook_secret", json!({ "webhookIdentifier": hook.id, "overlapSeconds": -1 }), "overlapSeconds"),
+        ("publish_test_event", json!({ "webhookIdentifier": hook.id, "data": {} }), "data"),
+        ("publish_test_event", json!({ "webhookIdentifier": hook.id, "idempotencyKey": "é" }), "idempotencyKey"),
+        ("publish_test_event", json!({ "webhookIdentifier": hook.id, "idempotencyKey": 1 }), "idempotencyKey"),
+        ("show_webhook", json!({}), "webhookIdentifier"),
+        ("show_webhook", json!({ "webhookIdentifier": 7 }), "webhookIdentifier"),
+        ("show_delivery", json!({ "deliveryIdentifier": null }), "deliveryIdentifier"),
+        ("list_webhooks", json!({ "limit": 1 }), "limit"),
+        ("list_connections", json!({ "provider": "stripe" }), "provider"),
+        ("list_event_types", json!({ "area": "booking" }), "area"),
+        ("explain_problem", json!({ "kind": "webhook-disable" }), "kind"),
+        ("explain_problem", json!({}), "kind"),
+    ] {
+        let problem = agent.refused(tool, arguments).await;
+        assert_eq!(violations(&problem)[0]["field"], field, "{tool}: {problem:#}");
+    }
+    assert_eq!(receiver.everything().len(), 0);
+}
+
+async fn an_application_that_covers_several_entities_names_one(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let several = Agent::of_application(&suite.api, Application::Platform).await;
+    let problem = several.refused("list_webhooks", json!({})).await;
+    assert_eq!(problem["properties"]["violations"][0]["field"], "managingEntity", "{problem:#}");
+
+    let one = Agent::of_application(&suite.api, Application::Demo).await;
+    one.call("list_webhooks", json!({})).await;
+    one.call("list_webhooks", json!({ "managingEntity": suite.api.env["MANAGING_ENTITY"] })).await;
+    let problem = one.refused("list_webhooks", json!({ "managingEntity": entity.id })).await;
+    assert_eq!(problem["kind"], "entity-not-covered", "{problem:#}");
+    for nonsense in [json!(7), json!(""), json!("a b")] {
+        let problem = one.refused("list_webhooks", json!({ "managingEntity": nonsense })).await;
+        assert!(["invalid-request", "entity-not-covered"].iter().any(|kind| problem["kind"] == *kind), "{problem:#}");
+    }
+}
+
+async fn a_call_with_a_key_is_carried_out_once(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let agent = Agent::of(&entity).await;
+    let new = json!({ "name": "n", "eventUrl": receiver.on("/", [Behaviour::status(204)]), "eventList": [], "idempotencyKey": "k" });
+    let first = agent.call("create_webhook", new.clone()).await;
+    assert!(first.get("repeated").is_none());
+    let mut again = agent.call("create_webhook", new.clone()).await;
+    assert_eq!(again["repeated"].take(), true);
+    again.as_object_mut().expect("an object").remove("repeated");
+    assert_eq!(again, first);
+    let mut other = new;
+    other["name"] = json!("other");
+    assert_eq!(agent.refused("create_webhook", other).await["kind"], "idempotency-conflict");
+
+    let test = json!({ "webhookIdentifier": first["id"], "idempotencyKey": "k" });
+    let sent = agent.call("publish_test_event", test.clone()).await;
+    let repeated = agent.call("publish_test_event", test).await;
+    assert_eq!((&repeated["repeated"], &repeated["deliveryIdentifier"]), (&json!(true), &sent["deliveryIdentifier"]));
+    let delivery = text(&sent["deliveryIdentifier"]);
+    agent.until_status(&delivery, &["delivered"]).await;
+    for (tool, mut arguments) in about(&text(&first["id"]), &delivery) {
+        if !["rotate_webhook_secret", "resend_delivery", "recover_deliveries"].contains(&tool) {
+            continue;
+        }
+        arguments["idempotencyKey"] = json!("k");
+        assert!(agent.call(tool, arguments.clone()).await.get("repeated").is_none(), "{tool}");
+        assert_eq!(agent.call(tool, arguments).await["repeated"], true, "{tool}");
+    }
+    receiver.until("/", 2).await;
+    assert_eq!(receiver.everything().len(), 2, "one test event, and its delivery once more");
+}

@@ -1,0 +1,115 @@
+//! An agent: a client of the Model Context Protocol, as far as the tests of tools need one.
+
+use std::collections::BTreeSet;
+
+use functions_agents::tools;
+use jsonschema::draft202012;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use super::{Api, ApiResponse, Application, Entity, LONG, until};
+
+/// The revision of the protocol that these tests speak.
+const REVISION: &str = "2026-07-28";
+
+/// An agent with a token, which speaks for an entity.
+pub struct Agent {
+    api: Api,
+    token: String,
+    /// The entity that its calls name.
+    entity: Option<String>,
+    /// The tools that it has called.
+    pub called: Mutex<BTreeSet<String>>,
+}
+
+impl Agent {
+    /// An agent of the platform's application, for this entity.
+    pub async fn of(entity: &Entity) -> Self {
+        Self::with_scopes(entity, "").await
+    }
+
+    /// The same with a token for these scopes alone.
+    pub async fn with_scopes(entity: &Entity, scopes: &str) -> Self {
+        let token = entity.api().token(Application::Platform, scopes).await;
+        Self {
+            token,
+            entity: Some(entity.id.clone()),
+            ..Self::of_application(entity.api(), Application::Platform).await
+        }
+    }
+
+    /// An agent of an application that names no entity by itself.
+    pub async fn of_application(api: &Api, application: Application) -> Self {
+        Self { api: api.clone(), token: api.token(application, "").await, entity: None, called: Mutex::default() }
+    }
+
+    /// Sends a message as it is.
+    pub async fn send(&self, method: &str, name: Option<&str>, mut params: Value) -> ApiResponse {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": REVISION,
+            "io.modelcontextprotocol/clientInfo": { "name": "contract", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let request = self.api.post("/mcp").bearer(&self.token).json(&message);
+        let request = request.header("accept", "application/json, text/event-stream");
+        let request = request.header("mcp-protocol-version", REVISION).header("mcp-method", method);
+        name.into_iter().fold(request, |request, name| request.header("mcp-name", name)).send().await
+    }
+
+    /// The result of a message.
+    pub async fn asked(&self, method: &str, name: Option<&str>, params: Value) -> Value {
+        let answer = self.send(method, name, params).await;
+        assert_eq!(answer.status, 200, "{}", answer.exchange);
+        answer.json().get("result").unwrap_or_else(|| panic!("no result: {}", answer.exchange)).clone()
+    }
+
+    /// The parameters of a call.
+    pub fn arguments(&self, mut arguments: Value, tool: &str) -> Value {
+        let acts_for_an_entity = !["list_event_types", "explain_problem"].contains(&tool);
+        if let Some(entity) = self.entity.as_ref().filter(|_| acts_for_an_entity) {
+            arguments["managingEntity"] = json!(entity);
+        }
+        json!({ "name": tool, "arguments": arguments })
+    }
+
+    async fn called(&self, tool: &str, arguments: Value) -> Value {
+        let result = self.asked("tools/call", Some(tool), self.arguments(arguments, tool)).await;
+        let text = result["content"][0]["text"].as_str().expect("a text beside what is structured");
+        let text: Value = serde_json::from_str(text).expect("the text is the same JSON");
+        if result.get("structuredContent").is_some() {
+            assert_eq!(text, result["structuredContent"], "{tool}");
+        }
+        result
+    }
+
+    /// Calls a tool, and returns what it gives, which is as its schema says.
+    pub async fn call(&self, tool: &str, arguments: Value) -> Value {
+        let result = self.called(tool, arguments).await;
+        assert_ne!(result["isError"], true, "{tool}: {result:#}");
+        let schema = (tools::find(tool).expect("a tool").output)();
+        let validator = draft202012::options().should_validate_formats(true).build(&schema).expect("a schema");
+        let given = result["structuredContent"].clone();
+        let faults: Vec<_> = validator.iter_errors(&given).map(|error| error.to_string()).collect();
+        assert!(faults.is_empty(), "{tool}: {faults:#?}\n{given:#}");
+        self.called.lock().await.insert(tool.to_owned());
+        given
+    }
+
+    /// Calls a tool that refuses, and returns its Problem.
+    pub async fn refused(&self, tool: &str, arguments: Value) -> Value {
+        let result = self.called(tool, arguments).await;
+        assert_eq!(result["isError"], true, "{tool}: {result:#}");
+        let text = result["content"][0]["text"].as_str().expect("a Problem");
+        serde_json::from_str(text).expect("a Problem is JSON")
+    }
+
+    /// The delivery once it is as it should be.
+    pub async fn until_status(&self, delivery: &str, states: &[&str]) -> Value {
+        until(&format!("a delivery is {states:?}"), LONG, async || {
+            let shown = self.call("show_delivery", json!({ "deliveryIdentifier": delivery })).await;
+            states.iter().any(|state| shown["status"] == *state).then_some(shown)
+        })
+        .await
+    }
+}
