@@ -148,15 +148,24 @@ async fn a_file_of_another_release_is_not_found(suite: Arc<Suite>) {
     gone.refused(404, "not-found").await;
 }
 
-/// The relative addresses that a module imports, wherever the word stands.
+/// The addresses that a module imports before it runs.
 fn imports(module: &str) -> BTreeSet<String> {
+    quoted_after(module, "from").chain(quoted_after(module, "import")).collect()
+}
+
+/// The addresses that a module imports when it wants to.
+fn later_imports(module: &str) -> BTreeSet<String> {
+    quoted_after(module, "import(").collect()
+}
+
+/// What stands between quotation marks after a word and has a slash.
+fn quoted_after<'a>(module: &'a str, word: &'a str) -> impl Iterator<Item = String> + 'a {
     let quoted = |rest: &str| {
-        let rest = rest.trim_start().trim_start_matches('(').trim_start();
+        let rest = rest.trim_start();
         let quote = rest.chars().next().filter(|letter| ['\'', '"'].contains(letter))?;
         rest[1..].split(quote).next().map(str::to_owned)
     };
-    let after = |word: &'static str| module.split(word).skip(1).filter_map(quoted);
-    after("from").chain(after("import")).filter(|address| address.contains('/')).collect()
+    module.split(word).skip(1).filter_map(quoted).filter(|address| address.contains('/'))
 }
 
 /// A relative address, from the file that names it.
@@ -175,30 +184,43 @@ fn joined(file: &str, address: &str) -> String {
 
 async fn every_file_that_the_page_and_its_modules_name_is_there(suite: Arc<Suite>) {
     let (page, folder, files) = (suite.api.get("/panel").expect(200).await.text(), folder(&suite).await, files());
-    let quoted = format!("\"{folder}/");
-    let named = page.split(&quoted).skip(1).map(|rest| rest.split('"').next().unwrap_or_default());
-    for name in named {
-        assert!(files.contains_key(name), "the page names {name}");
+    for name in named(&page, &folder) {
+        assert!(files.contains_key(&name), "the page names {name}");
     }
     assert_eq!(page.matches("/panel/assets/").count(), page.matches(&folder).count(), "a file without its release");
     for (path, content) in files.iter().filter(|(path, _)| path.ends_with(".js")) {
         let module = String::from_utf8(content.clone()).expect("a module is text");
-        for address in imports(&module) {
+        for address in imports(&module).into_iter().chain(later_imports(&module)) {
             assert!(address.starts_with('.'), "{path} imports {address}, which no browser finds without a map");
             assert!(files.contains_key(&joined(path, &address)), "{path} imports {address}");
         }
     }
 }
 
+/// The files that the page names, in whatever tag.
+fn named(page: &str, folder: &str) -> BTreeSet<String> {
+    let begin = format!("\"{folder}/");
+    page.split(&begin).skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
+}
+
 async fn the_first_page_is_small(suite: Arc<Suite>) {
-    let (api, folder) = (&suite.api, folder(&suite).await);
+    let (api, folder, files) = (&suite.api, folder(&suite).await, files());
+    let page = api.get("/panel").expect(200).await.text();
+    let (mut first, mut to_read) = (BTreeSet::new(), named(&page, &folder));
+    while let Some(path) = to_read.pop_first() {
+        if path.ends_with(".js") {
+            let module = String::from_utf8(files[&path].clone()).expect("a module is text");
+            let further = imports(&module).into_iter().map(|address| joined(&path, &address));
+            to_read.extend(further.filter(|path| !first.contains(path)));
+        }
+        first.insert(path);
+    }
     let size = async |path: String| api.get(path).header("accept-encoding", "gzip").expect(200).await.body.len();
     let mut all = size("/panel".to_owned()).await;
-    // All modules and styles, although a page may load some of them later.
-    for path in files().into_keys().filter(|path| path.ends_with(".js") || path.ends_with(".css")) {
+    for path in &first {
         all += size(format!("{folder}/{path}")).await;
     }
-    assert!(all < 60 * 1024, "{all} bytes over the wire");
+    assert!(all < 60 * 1024, "{all} bytes over the wire: {first:?}");
 }
 
 async fn people_type_a_secret_into_the_page_only_where_the_deployment_says_so(suite: Arc<Suite>) {
