@@ -49,7 +49,7 @@ fn allowed(name: &str) -> Vec<&'static str> {
         family if family.starts_with("functions-") => {
             let shared = ["base", "problem", "storage", "outbound", "auth", "gate", "function"];
             let own: &[_] = match family {
-                "functions-tokens" | "functions-applications" => &["issuer"],
+                "functions-tokens" | "functions-applications" | "functions-panel" => &["issuer"],
                 "functions-webhooks" => &["webhooks"],
                 "functions-payments" => &["payments"],
                 "functions-geo-ip" => &["geo-ip"],

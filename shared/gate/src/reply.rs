@@ -6,18 +6,19 @@ use http::{
     HeaderName, HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION},
 };
+use lambda_http::Body;
 use serde::Serialize;
 
 use problem::Problem;
 
 /// A status, headers and a body.
 pub struct Reply {
-    /// 2xx, or a redirect; or that of an error in another protocol's words.
+    /// 2xx, a redirect, or 304; or that of an error in another protocol's words.
     pub status: StatusCode,
     /// Headers beside those that every answer carries.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The body, in UTF-8.
-    pub body: String,
+    /// The body: text in UTF-8, or bytes of any kind.
+    pub body: Body,
     /// The Problem that the body tells of in another protocol's words. The gate takes note of it as of one that it answers.
     pub problem: Option<Box<Problem>>,
 }
@@ -68,7 +69,12 @@ impl Reply {
     }
 
     fn text(status: StatusCode, content_type: &'static str, body: String) -> Self {
-        Self { status, headers: vec![(CONTENT_TYPE, HeaderValue::from_static(content_type))], body, problem: None }
+        Self { status, headers: vec![(CONTENT_TYPE, HeaderValue::from_static(content_type))], body: Body::Text(body), problem: None }
+    }
+
+    /// 200 with these bytes of this media type.
+    pub fn ok_bytes(content_type: &'static str, body: Vec<u8>) -> Self {
+        Self { body: Body::Binary(body), ..Self::text(StatusCode::OK, content_type, String::new()) }
     }
 
     /// 200 without a body.
@@ -78,12 +84,22 @@ impl Reply {
 
     /// A status without a body.
     pub fn bare(status: StatusCode) -> Self {
-        Self { status, headers: Vec::new(), body: String::new(), problem: None }
+        Self { status, headers: Vec::new(), body: Body::Empty, problem: None }
     }
 
     /// The same, telling of this Problem.
     pub fn telling(self, problem: Problem) -> Self {
         Self { problem: Some(Box::new(problem)), ..self }
+    }
+
+    /// 204: it is done, and there is nothing to say.
+    pub fn no_content() -> Self {
+        Self::bare(StatusCode::NO_CONTENT)
+    }
+
+    /// 304: the client has the same already.
+    pub fn unchanged() -> Self {
+        Self::bare(StatusCode::NOT_MODIFIED)
     }
 
     /// Lets every cache keep the reply for so many seconds.

@@ -15,6 +15,7 @@ pub(super) fn claims(token_id: impl Into<String>) -> Claims {
     Claims {
         client_id: "app".into(),
         credential_id: Some("sec_1".into()),
+        session_id: None,
         token_id: token_id.into(),
         key_id: "kid".into(),
         resource: Resource::Api,

@@ -141,7 +141,7 @@ impl Memory {
     }
 
     fn issue(&self) -> Result<String, Box<dyn Error>> {
-        let answer: Value = serde_json::from_str(&self.answer().map_err(|problem| problem.detail)?.body)?;
+        let answer: Value = serde_json::from_slice(&self.answer().map_err(|problem| problem.detail)?.body)?;
         Ok(answer["access_token"].as_str().ok_or("no token was issued")?.to_owned())
     }
 
@@ -165,6 +165,7 @@ impl Memory {
         let claims = Claims {
             client_id: application.client_id,
             credential_id: Some(application.secrets[0].id.to_string()),
+            session_id: None,
             token_id: token::new_token_id(&SystemRandom),
             key_id: self.key.kid().to_owned(),
             resource: Resource::Api,
