@@ -2,19 +2,16 @@
 import { html, useEffect, useRef, useState } from "../parts/html.js";
 import { get } from "../api.js";
 import { address, go } from "../address.js";
-import { Badge } from "../parts/badge.js";
+import { DeliveryTable } from "../parts/delivery_table.js";
 import { DeliveryFilters, filtersOf, isFiltered } from "../parts/delivery_filters.js";
 import { Empty, Waiting } from "../parts/empty.js";
 import { LinkButton } from "../parts/action.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { Switch } from "../parts/field.js";
-import { Countdown, Time } from "../parts/time.js";
 import { counted } from "../parts/words.js";
-import { labelOf, useTypes, useWebhooks } from "../parts/known.js";
+import { useTypes, useWebhooks } from "../parts/known.js";
 import { useLoad, usePolling } from "../parts/load.js";
-import { DELIVERY } from "../words/statuses.js";
-import { shortResult } from "../words/results.js";
 
 const SIZE = 50;
 /** The service looks at some thousand deliveries for a page; so many pages are asked for before a person is. */
@@ -53,7 +50,8 @@ export default function Deliveries({ query }) {
       <${DeliveryFilters} query=${query} types=${types} webhooks=${webhooks} />
       <${Problem} refusal=${list.error} retry=${list.reload} />
       ${!list.data && !list.error && html`<${Waiting} what="The deliveries are read" lines="8" />`}
-      ${list.data && html`<${Rows} ...${{ list: list.data, types, webhooks, query, fresh }} />`}
+      ${list.data?.items.length === 0 && html`<${Nothing} query=${query} hasMore=${list.data.cursor} hasWebhooks=${webhooks.length > 0} />`}
+      ${list.data?.items.length > 0 && html`<${DeliveryTable} items=${list.data.items} fresh=${fresh} types=${types} webhooks=${webhooks} />`}
       ${list.data && html`<${Turns} query=${query} filters=${filters.current} list=${list.data} />`}
     <//>`;
 }
@@ -69,26 +67,6 @@ function useFresh(items, view) {
     known.current = { view, ids: new Set(items.map(({ id }) => id)) };
   }, [items]);
   return fresh;
-}
-
-function Rows({ list, types, webhooks, query, fresh }) {
-  if (list.items.length === 0) return html`<${Nothing} query=${query} hasMore=${list.cursor} hasWebhooks=${webhooks.length > 0} />`;
-  const nameOf = (id) => webhooks.find((webhook) => webhook.id === id)?.name;
-  return html`
-    <table class="list">
-      <caption class="unseen">Deliveries, the newest first</caption>
-      <thead><tr><th scope="col">Status</th><th scope="col">Event</th><th scope="col">Webhook</th><th scope="col">Attempts</th><th scope="col">Created</th></tr></thead>
-      <tbody>${list.items.map((item) => html`
-        <tr key=${item.id} class=${fresh.has(item.id) ? "fresh" : ""}>
-          <td><${Badge} ...${DELIVERY[item.status]}>${DELIVERY[item.status].word}<//></td>
-          <td class="main"><a class="row-link" href="/panel/deliveries/${item.id}">${labelOf(types, item.type)}</a><small><code>${item.type}</code></small></td>
-          <td class="webhook-cell">${nameOf(item.webhookIdentifier) ?? html`<span class="faint">Removed webhook</span>`}<small class="cut">${item.url}</small></td>
-          <td>${item.attemptCount}${item.attemptCount > 0 && html` <span class="faint">· ${shortResult({ httpStatus: item.lastHttpStatus, error: "no answer:" })}</span>`}
-            ${item.nextAttemptDate && html`<small>next <${Countdown} before="in " until=${item.nextAttemptDate} /></small>`}</td>
-          <td><${Time} date=${item.createdDate} as="distance" /></td>
-        </tr>`)}
-      </tbody>
-    </table>`;
 }
 
 function Nothing({ query, hasMore, hasWebhooks }) {

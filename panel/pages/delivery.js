@@ -9,7 +9,7 @@ import { Copy, Identifier } from "../parts/copy.js";
 import { Json } from "../parts/json.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
-import { Replay } from "../parts/replay.js";
+import { Recovery } from "../parts/recovery.js";
 import { Time } from "../parts/time.js";
 import { Timeline } from "../parts/timeline.js";
 import { Verdict } from "../parts/verdict.js";
@@ -55,7 +55,7 @@ export default function Delivery({ parts: [, id], query }) {
 }
 
 function Shown({ delivery, webhook, types, above, query, reload, error }) {
-  const [replaying, replay] = useState(false);
+  const [recovering, recover] = useState(false);
   const resend = useAction(async () => {
     await post(`/webhook/delivery/${encodeURIComponent(delivery.id)}/resend`);
     say(`Attempt ${delivery.attemptCount + 1} is on its way.`);
@@ -68,7 +68,7 @@ function Shown({ delivery, webhook, types, above, query, reload, error }) {
   const title = labelOf(types, delivery.type);
   const beside = html`
     ${webhook && html`<${Action} kind="primary" icon="resend" scope="integrations.write" busy=${resend.busy} onClick=${() => resend.run()}>Resend<//>`}
-    ${webhook && html`<${Action} icon="retrying" scope="integrations.write" onClick=${() => replay(true)}>Replay all that failed since<//>`}
+    ${webhook && html`<${Action} icon="retrying" scope="integrations.write" onClick=${() => recover(true)}>Recover all that failed since<//>`}
     <${Copy} text=${() => curlOf(delivery, webhook)} what="the request as a curl command" label="Copy as curl" kind="" />`;
   return html`
     <${Page} title=${title} window=${`${title}, ${word.toLowerCase()}`} above=${above} beside=${beside}
@@ -95,6 +95,6 @@ function Shown({ delivery, webhook, types, above, query, reload, error }) {
           <div><dt>Last changed</dt><dd><${Time} date=${delivery.lastUpdate} as="both" /></dd></div>
         </dl>
       </section>
-      ${replaying && html`<${Replay} webhook=${webhook} since=${delivery.createdDate} close=${() => replay(false)} done=${reload} />`}
+      ${recovering && html`<${Recovery} webhook=${webhook} since=${delivery.createdDate} close=${() => recover(false)} done=${reload} />`}
     <//>`;
 }

@@ -27,10 +27,10 @@ export default function EventTypes({ query }) {
       ${list.loading && html`<${Waiting} what="The catalogue is read" />`}
       ${list.data && found.length === 0 && html`<${Empty} icon="search" title="No type is like that"><p><a href="/panel/event-types">Show all types</a></p><//>`}
       ${bySection(found).map(([section, types]) => html`
-        <section class="card" key=${section} aria-labelledby="section-${section}">
-          <h2 id="section-${section}">${sectionLabel(section)}</h2>
+        <details class="card section" key=${section} open=${Boolean(text) || undefined}>
+          <summary><h2>${sectionLabel(section)}</h2> <small>${counted(types.length, "type", "types")}</small></summary>
           <ul class="types">${types.map(({ label, value }) => html`<${Type} key=${value} label=${label} value=${value} webhooks=${webhooks.filter(wants(value))} />`)}</ul>
-        </section>`)}
+        </details>`)}
     <//>`;
 }
 

@@ -4,14 +4,15 @@ import { get, patch, post } from "../api.js";
 import { address, go } from "../address.js";
 import { Action, LinkButton } from "../parts/action.js";
 import { Badge } from "../parts/badge.js";
+import { DeliveryTable } from "../parts/delivery_table.js";
 import { Chart } from "../parts/chart.js";
-import { Countdown, Time } from "../parts/time.js";
+import { Time } from "../parts/time.js";
 import { Icon } from "../parts/icon.js";
 import { Identifier } from "../parts/copy.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
+import { Recovery } from "../parts/recovery.js";
 import { Removal } from "../parts/webhook_removal.js";
-import { Replay } from "../parts/replay.js";
 import { Rotation } from "../parts/webhook_rotation.js";
 import { Waiting } from "../parts/empty.js";
 import { Words } from "../parts/words.js";
@@ -24,8 +25,12 @@ import { Trouble } from "./webhooks.js";
 
 async function read(id) {
   const path = `/webhook/${encodeURIComponent(id)}`;
-  const [webhook, stats] = await Promise.all([get(path), get(`${path}/stats`)]);
-  return { webhook, stats };
+  const [webhook, stats, latest] = await Promise.all([
+    get(path),
+    get(`${path}/stats`),
+    get("/webhook/delivery/list", { webhookIdentifier: id, limit: 5 }),
+  ]);
+  return { webhook, stats, latest: latest.items };
 }
 
 export default function Webhook({ parts: [, id] }) {
@@ -41,7 +46,7 @@ export default function Webhook({ parts: [, id] }) {
   return html`<${Shown} ...${loaded.data} above=${above} error=${loaded.error} reload=${loaded.reload} />`;
 }
 
-function Shown({ webhook, stats, above, error, reload }) {
+function Shown({ webhook, stats, latest, above, error, reload }) {
   const path = `/webhook/${encodeURIComponent(webhook.id)}`;
   const types = useTypes();
   const [open, show] = useState("");
@@ -68,8 +73,10 @@ function Shown({ webhook, stats, above, error, reload }) {
   return html`
     <${Page} title=${webhook.name} above=${above} beside=${beside} lead=${html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <code class="break">${webhook.eventUrl}</code>`}>
       <${Problem} refusal=${test.refusal ?? enable.refusal ?? resume.refusal ?? error} />
-      <${Health} webhook=${webhook} resume=${resume} enable=${enable} replay=${() => show("replay")} />
-      <section class="card" aria-labelledby="figures"><h2 id="figures">How it does</h2><${Chart} stats=${stats} />
+      <${Health} webhook=${webhook} resume=${resume} enable=${enable} recover=${() => show("recover")} />
+      <section class="card" aria-labelledby="figures"><h2 id="figures">How it does</h2><${Chart} stats=${stats} /></section>
+      <section class="group" aria-labelledby="latest"><h2 id="latest">Latest deliveries</h2>
+        ${latest.length > 0 ? html`<${DeliveryTable} items=${latest} types=${types} webhooks=${[webhook]} />` : html`<p class="faint">None yet: send a test event.</p>`}
         <p><a href=${address("/deliveries", { webhook: webhook.id })}>All its deliveries</a> · <a href=${address("/deliveries", { webhook: webhook.id, status: "failed" })}>those that failed</a> · <a href=${address("/deliveries", { webhook: webhook.id, status: "pending,retrying" })}>those that are open</a></p></section>
       <section class="card" aria-labelledby="wants"><h2 id="wants">Events</h2>
         ${webhook.eventList.length === 0 ? html`<p>Every type, those of later included.</p>` : html`<ul class="tags">${webhook.eventList.map((key) => html`<li title=${key}>${labelOf(types, key)}</li>`)}</ul>`}</section>
@@ -94,13 +101,13 @@ function Shown({ webhook, stats, above, error, reload }) {
         <div class="choice"><p>Removed, it is gone for good. Its deliveries can be read for as long as they are kept, and not be sent again.</p><${Action} kind="danger" scope="integrations.remove" onClick=${() => show("remove")}>Remove …<//></div></section>
       ${open === "rotate" && html`<${Rotation} webhook=${webhook} close=${() => { close(); reload(); }} />`}
       ${open === "remove" && html`<${Removal} webhook=${webhook} close=${close} />`}
-      ${open === "replay" && html`<${Replay} webhook=${webhook} since=${webhook.failingSince ?? webhook.createdDate} close=${close} done=${reload} />`}
+      ${open === "recover" && html`<${Recovery} webhook=${webhook} since=${webhook.failingSince ?? webhook.createdDate} close=${close} done=${reload} />`}
     <//>`;
 }
 
 /** What is wrong, why, and what ends it; nothing of a webhook that is well. */
-function Health({ webhook, resume, enable, replay }) {
-  const { deliveryState, lastHttpStatus, lastError, pausedUntil } = webhook;
+function Health({ webhook, resume, enable, recover }) {
+  const { deliveryState, lastHttpStatus, lastError } = webhook;
   if (deliveryState === "active" && !webhook.failuresInRow) return null;
   const whole = deliveryState === "disabled" ? causeNamed("disabled") : causeOf({ httpStatus: lastHttpStatus, error: lastError });
   const { tone, icon } = WEBHOOK[deliveryState];
@@ -108,14 +115,13 @@ function Health({ webhook, resume, enable, replay }) {
     <section class="verdict ${tone === "good" ? "warn" : tone}" aria-label="What is wrong">
       <span class="medal"><${Icon} name=${tone === "good" ? "warning" : icon} /></span>
       <div>
-        <h2>${{ active: "The last attempts failed", failing: "The endpoint fails", paused: html`Paused: the endpoint does not answer`, disabled: "Disabled" }[deliveryState]}</h2>
+        <h2>${{ active: "The last attempts failed", failing: "The endpoint fails", paused: "Paused: the endpoint does not answer", disabled: "Disabled" }[deliveryState]}</h2>
         <${Trouble} webhook=${webhook} />
-        ${pausedUntil && html`<p class="count-down">Deliveries wait. One attempt goes through <strong><${Countdown} before="in " until=${pausedUntil} over="at this moment" /></strong>.</p>`}
         ${whole && html`<dl class="why"><div><dt>Why</dt><dd><${Words} text=${whole.meaning} /></dd></div><div><dt>What to do</dt><dd><${Words} text=${whole.remedy} /></dd></div></dl>`}
         <div class="form-actions">
           ${deliveryState === "paused" && html`<${Action} scope="integrations.write" busy=${resume.busy} onClick=${() => resume.run()}>End the pause now<//>`}
           ${deliveryState === "disabled" && html`<${Action} kind="primary" scope="integrations.write" busy=${enable.busy} onClick=${() => enable.run(true)}>Enable<//>`}
-          <${Action} icon="retrying" scope="integrations.write" onClick=${replay}>Replay what failed<//>
+          <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Recover what failed<//>
         </div>
       </div>
     </section>`;

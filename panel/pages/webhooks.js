@@ -48,5 +48,5 @@ export function Trouble({ webhook: { deliveryState, failuresInRow, failingSince,
   if (!failuresInRow) return null;
   return html`
     <p class="trouble">${counted(failuresInRow, "attempt has", "attempts have")} failed in a row, since <${Time} date=${failingSince} as="distance" />: <strong>${shortResult({ httpStatus: lastHttpStatus, error: lastError })}</strong>.
-      ${pausedUntil && html` The next attempt goes <strong><${Countdown} before="in " until=${pausedUntil} over="at this moment" /></strong>.`}</p>`;
+      ${pausedUntil && html` Deliveries wait; one attempt goes through <strong><${Countdown} before="in " until=${pausedUntil} over="at this moment" /></strong>.`}</p>`;
 }

@@ -37,7 +37,7 @@ export function Frame({ children }) {
         <div class="who">
           <p class="entity" title="The managing entity whose data you see"><strong>${entity}</strong></p>
           ${name && html`<p>${name}</p>`}
-          <p>Session until <${Time} date=${ends} seconds=${false} /></p>
+          <p>Session until <${Time} date=${ends} as="clock" /></p>
           <button type="button" class="small" onClick=${leave}><${Icon} name="leave" /><span>Sign out</span></button>
         </div>
       </header>

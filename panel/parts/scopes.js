@@ -1,5 +1,6 @@
 // Scopes, by section, with what each allows.
 import { html } from "./html.js";
+import { Check } from "./field.js";
 import { ACTIONS, SECTIONS } from "../words/scopes.js";
 import { may } from "../session.js";
 
@@ -17,17 +18,15 @@ export function ScopePicker({ chosen, change, fault }) {
       <div class="scope-sections">
         ${Object.entries(SECTIONS).map(([section, words]) => html`
           <div class="scope-section" role="group" aria-label=${words.label} key=${section}>
-            <h3>${words.label}</h3>
-            ${ACTIONS.map((action) => {
-              const scope = `${section}.${action}`;
-              return html`
-                <label class="check" key=${scope}><input type="checkbox" checked=${on.has(scope)} disabled=${!may(scope)} onChange=${(event) => set(scope, event.target.checked)} />
-                  <span>${ACTION_WORDS[action]}<small>${words[action]}</small></span></label>`;
-            })}
+            <strong>${words.label}</strong>
+            ${ACTIONS.map((action) => html`<${ScopeCheck} key=${action} scope="${section}.${action}" label=${ACTION_WORDS[action]} hint=${words[action]} on=${on} set=${set} />`)}
           </div>`)}
       </div>
     </fieldset>`;
 }
+
+const ScopeCheck = ({ scope, label, hint, on, set }) =>
+  html`<${Check} label=${label} hint=${hint} value=${on.has(scope)} disabled=${!may(scope)} change=${(wanted) => set(scope, wanted)} />`;
 
 /** The scopes that something has, by section. */
 export const ScopeList = ({ scopes }) => html`

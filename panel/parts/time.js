@@ -43,11 +43,14 @@ export function useNow(every = 1000) {
   return now;
 }
 
-/** A time; `as` says how: "full", "distance" (how long ago), or "both". */
+/** The time alone if it is of today. */
+const ofToday = (date) => (new Date(date).toDateString() === new Date().toDateString() ? new Intl.DateTimeFormat(undefined, clock).format(new Date(date)) : inZone(date, { seconds: false }));
+
+/** A time; `as` says how: "full", "clock" (without today's date), "distance" (how long ago), or "both". */
 export function Time({ date, as = "full", seconds = true }) {
   if (!date) return null;
   const full = inZone(date, { seconds });
-  const words = { full, distance: fromNow(date), both: `${full} (${fromNow(date)})` }[as];
+  const words = { full, clock: ofToday(date), distance: fromNow(date), both: `${full} (${fromNow(date)})` }[as];
   return html`<time dateTime=${date} title=${as === "distance" ? `${full}\n${inUtc(date)}` : inUtc(date)}>${words}</time>`;
 }
 

@@ -40,7 +40,7 @@ export function Verdict({ delivery, webhook }) {
             <div><dt>Why</dt><dd><${Words} text=${cause.meaning} /></dd></div>
             <div><dt>What to do</dt><dd><${Words} text=${cause.remedy} /></dd></div>
           </dl>`}
-        ${delivery.status === "cancelled" && !cause && html`<p>${webhook ? "The webhook is enabled by now: resend the delivery, or replay everything since it." : "The webhook was removed, so that this delivery cannot be sent again."}</p>`}
+        ${delivery.status === "cancelled" && !cause && html`<p>${webhook ? "The webhook is enabled by now: resend the delivery, or recover everything since it." : "The webhook was removed, so that this delivery cannot be sent again."}</p>`}
       </div>
     </section>`;
 }

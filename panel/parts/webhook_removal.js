@@ -6,7 +6,7 @@ import { Action } from "./action.js";
 import { Dialog } from "./dialog.js";
 import { Problem } from "./problem.js";
 import { Waiting } from "./empty.js";
-import { count, countWords } from "./replay.js";
+import { count, countWords } from "./recovery.js";
 import { say } from "./notices.js";
 import { useAction, useLoad } from "./load.js";
 
