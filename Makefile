@@ -28,7 +28,7 @@ TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help run test rehearse browser-test fuzz lint audit bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application rotate-data-keys upgrade-data index-deliveries \
+.PHONY: help run test rehearse browser-test fuzz lint audit bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application panel rotate-data-keys upgrade-data index-deliveries \
 	rotate-signing-key failing-webhooks geo-ip-rollback geo-ip-update geo-ip-unblock geo-ip-lookup demo-provider clean-data tools python-tools node-tools receiver-tools deploy-tools audit-tools rust
 
 help: ## Lists the commands
@@ -209,6 +209,9 @@ application: rust ## Makes an application (NAME= ENTITY='a b'; SCOPES= OWNER= MA
 	@test -n $(call quoted,$(COMMAND)) || { test -n $(call quoted,$(NAME)) && test -n $(call quoted,$(ENTITY)); } || \
 		{ echo "Say which: make application NAME='Channel manager' ENTITY=my-hotel" >&2; exit 1; }
 	@$(ADMIN) application $(or $(COMMAND),create $(APPLICATION))
+
+panel: rust ## Makes a link into the panel (ENTITY= CLIENT= for another than the demo one; OPTIONS='--lifetime-seconds 28800')
+	@$(ADMIN) panel link $(if $(ENTITY),$(call quoted,$(ENTITY))) $(if $(CLIENT),--application $(call quoted,$(CLIENT))) $(OPTIONS)
 
 failing-webhooks: rust ## Lists the webhooks of all managing entities that fail
 	@$(ADMIN) webhook list --failing

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use issuer::panel::links::CreatedLink;
 use operator::applications::Credentials;
 
 use crate::{
@@ -65,8 +66,8 @@ impl ServiceEnv<'_> {
     }
 }
 
-/// Commands for a first request, to be pasted into a shell. The secret stays in the file.
-pub fn greeting(base_url: &str, data: &DataFolder) -> String {
+/// Commands for a first request, to be pasted into a shell, and a link into the panel. The secret stays in the file.
+pub fn greeting(base_url: &str, data: &DataFolder, panel: &CreatedLink) -> String {
     let file = data.service_env();
     let file = file.display();
     format!(
@@ -78,7 +79,11 @@ Waypost answers at {base_url}   (contract: {base_url}/openapi.json; logs: {logs}
     sed 's/.*"access_token":"\([^"]*\)".*/\1/')
   curl -s "$BASE_URL/api/managing-entity/$MANAGING_ENTITY/webhook/event/list" -H "Authorization: Bearer $TOKEN"
 
+Panel: {panel}
+The link is good once, for ten minutes; `make panel` makes another.
+
 Ctrl-C ends it; the data stay."#,
+        panel = panel.url.expose(),
         logs = data.logs().display(),
     )
 }

@@ -17,7 +17,7 @@ struct Setting {
     local_default: Option<&'static str>,
 }
 
-const SETTINGS: [Setting; 20] = [
+const SETTINGS: [Setting; 21] = [
     Setting { parameter: "RetrySchedule", variable: "RETRY_SCHEDULE", local_default: None },
     Setting { parameter: "DeliveryRetention", variable: "DELIVERY_RETENTION", local_default: None },
     Setting { parameter: "PackBodies", variable: "PACK_BODIES", local_default: None },
@@ -43,6 +43,8 @@ const SETTINGS: [Setting; 20] = [
     Setting { parameter: "GeoIpAllowHttp", variable: "GEO_IP_ALLOW_HTTP", local_default: Some("true") },
     Setting { parameter: "CanaryPatience", variable: "CANARY_PATIENCE", local_default: None },
     Setting { parameter: "AdminPanelUrl", variable: "ADMIN_PANEL_URL", local_default: None },
+    // The demo application's secret stands in a file of the one who runs it.
+    Setting { parameter: "PanelCredentials", variable: "PANEL_CREDENTIALS", local_default: Some("true") },
 ];
 
 /// The values of the template's parameters, and the settings of a local run alone.

@@ -8,13 +8,17 @@ use std::{
     sync::Arc,
 };
 
-use auth::{Entities, Scopes};
+use auth::{Entities, EntityId, Scopes};
 use base::{SharedClock, SharedRandom, SystemClock, SystemRandom};
 use geo_ip::StoreAddress;
-use issuer::applications::new_application::NewApplication;
+use issuer::{
+    applications::new_application::NewApplication,
+    panel::{links::CreatedLink, new_link::NewPanelLink},
+};
 use operator::{
     applications::{ApplicationError, Credentials, OperatorsApplications},
     canary::{self, CanaryError},
+    panel_links::{OperatorsPanelLinks, PanelLinkError, WantedLink},
     provision::{ProvisionError, publish_signing_key},
     upgrade_data,
 };
@@ -84,6 +88,8 @@ pub enum StartError {
     Applications(#[from] ApplicationError),
     #[error("the table cannot be provided with what the canary needs")]
     Canary(#[from] CanaryError),
+    #[error("no link into the panel could be made")]
+    PanelLink(#[from] PanelLinkError),
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
     #[error(transparent)]
@@ -197,7 +203,7 @@ impl<'a> Start<'a> {
         self.write_function_variables(&environments)?;
         self.open_terminal();
         self.write_service_env(&secrets, &demo, &platform)?;
-        eprintln!("{}", service_env::greeting(&self.base_url, self.data));
+        eprintln!("{}", service_env::greeting(&self.base_url, self.data, &self.link_into_panel(&demo).await?));
         if !self.terminal.is_quiet() {
             eprintln!("Requests and attempts (QUIET=1 shows none):\n");
         }
@@ -257,6 +263,14 @@ impl<'a> Start<'a> {
             applications.ensure(new, credentials).await?;
         }
         Ok(())
+    }
+
+    /// A link into the panel of the demo application, for the one who started this.
+    async fn link_into_panel(&self, demo: &Credentials) -> Result<CreatedLink, StartError> {
+        let links = OperatorsPanelLinks::new(Table::new(self.aws.dynamodb(), TABLE_NAME), self.base_url.clone());
+        let entity = EntityId::parse(MANAGING_ENTITY).expect("the demo entity has an identifier");
+        let (client_id, properties) = (demo.client_id.clone(), NewPanelLink::default());
+        Ok(links.create(WantedLink { entity, client_id, properties }).await?)
     }
 
     /// The variables of every function, by its name, whether it runs here or not.

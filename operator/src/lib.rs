@@ -13,6 +13,7 @@ pub mod deployment;
 pub mod failing_webhooks;
 pub mod geo_ip_databases;
 pub mod guesses;
+pub mod panel_links;
 pub mod provision;
 pub mod replaced_secret;
 pub mod signing_keys;

@@ -51,7 +51,7 @@ async fn openapi_yaml_has_exactly_the_routes_that_are_deployed(suite: Arc<Suite>
     let template = fs::read_to_string(project().join("template.yaml")).expect("the project has a template.yaml");
     let template = Template::parse(&template).expect("template.yaml is a template");
     let routes = template.routes().into_iter().filter(|route| route.method != "HEAD");
-    let deployed: BTreeSet<(String, String)> = routes.map(|route| (route.path, route.method)).collect();
+    let deployed: BTreeSet<(String, String)> = routes.map(|route| (route.documented_path(), route.method)).collect();
     let documented: BTreeSet<(String, String)> =
         suite.contract.operations().into_iter().map(|operation| (operation.path, operation.method)).collect();
     assert_eq!(documented, deployed);

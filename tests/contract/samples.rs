@@ -76,6 +76,9 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
             "show-delivery" | "webhook-stats" | "disconnect-provider" | "fallback" => 404.into(),
             "resend-delivery" | "recover-deliveries" => 404.into(),
             "end-previous-secret" | "show-event" => 404.into(),
+            "remove-panel-link" => 404.into(),
+            "panel-session" => 400.into(),
+            "panel-session.end" => 204.into(),
             "show-webhook"
             | "change-webhook"
             | "remove-webhook"
@@ -91,7 +94,7 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
             | "remove-application-key" => 404.into(),
             "provider-start" | "provider-callback" | "authorize" => 400.into(),
             "canary-receiver" => 403.into(),
-            "create-webhook" | "connect-provider" | "create-application" => 201.into(),
+            "create-webhook" | "connect-provider" | "create-application" | "create-panel-link" => 201.into(),
             "publish-event" => 202.into(),
             "dispatch-deliveries"
             | "sweep-deliveries"

@@ -49,7 +49,7 @@ fn allowed(name: &str) -> Vec<&'static str> {
         family if family.starts_with("functions-") => {
             let shared = ["base", "problem", "storage", "outbound", "auth", "gate", "function"];
             let own = match family {
-                "functions-tokens" | "functions-applications" => Some("issuer"),
+                "functions-tokens" | "functions-applications" | "functions-panel" => Some("issuer"),
                 "functions-webhooks" => Some("webhooks"),
                 "functions-payments" => Some("payments"),
                 "functions-geo-ip" => Some("geo-ip"),

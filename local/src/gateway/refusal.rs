@@ -57,7 +57,7 @@ impl Refusal {
 
     pub fn into_response(self, base_url: &str, request_id: &str) -> Response {
         let shown = ProblemShown(self.problem.kind.slug().to_owned());
-        let mut response = answer::of_problem(*self.problem, self.errors, base_url, request_id).map(Body::from);
+        let mut response = answer::of_problem(*self.problem, self.errors, base_url, request_id).map(Body::new);
         response.extensions_mut().insert(shown);
         response
     }

@@ -1,5 +1,5 @@
 //! The template's routes, matched as API Gateway does: the verb is part of a route, and a literal path segment wins over a
-//! parameter.
+//! parameter, and both over a greedy one (`{name+}`), which takes the rest of a path.
 
 use std::collections::BTreeMap;
 
@@ -27,6 +27,7 @@ pub struct Route {
 enum Segment {
     Literal(String),
     Parameter(String),
+    Greedy(String),
 }
 
 impl Routes {
@@ -77,13 +78,17 @@ fn decoded(segment: &str) -> String {
 
 impl Route {
     fn parameters(&self, path: &[String]) -> Option<BTreeMap<String, String>> {
-        if self.segments.len() != path.len() {
+        let is_greedy = matches!(self.segments.last(), Some(Segment::Greedy(_)));
+        if self.segments.len() != path.len() && !(is_greedy && self.segments.len() < path.len()) {
             return None;
         }
         let mut parameters = BTreeMap::new();
-        for (segment, given) in self.segments.iter().zip(path) {
+        for (position, (segment, given)) in self.segments.iter().zip(path).enumerate() {
             match segment {
                 Segment::Literal(literal) if literal == given => {}
+                Segment::Greedy(name) if !given.is_empty() => {
+                    parameters.insert(name.clone(), path[position..].join("/"));
+                }
                 Segment::Parameter(name) if !given.is_empty() => {
                     parameters.insert(name.clone(), given.clone());
                 }
@@ -97,7 +102,10 @@ impl Route {
 impl Segment {
     fn read(text: &str) -> Self {
         match text.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')) {
-            Some(name) => Self::Parameter(name.to_owned()),
+            Some(name) => match name.strip_suffix('+') {
+                Some(name) => Self::Greedy(name.to_owned()),
+                None => Self::Parameter(name.to_owned()),
+            },
             None => Self::Literal(text.to_owned()),
         }
     }
@@ -117,6 +125,8 @@ mod tests {
             + &function("show", "Method: GET, Path: '/hook/{id}'")
             + &function("list", "Method: GET, Path: /hook/list")
             + &function("change", "Method: POST, Path: '/hook/{id}/secret'")
+            + &function("pages", "Method: GET, Path: '/page/{page+}'")
+            + &function("page", "Method: GET, Path: '/page/of/{name}'")
             + &function("rest", "ApiId: x");
         Routes::new(&Template::parse(&template).expect("well formed"))
     }
@@ -131,6 +141,18 @@ mod tests {
     fn a_literal_segment_wins_over_a_parameter() {
         assert_eq!(found(Method::GET, "/hook/list").0, "list");
         assert_eq!(found(Method::GET, "/hook/lists").0, "show");
+    }
+
+    #[test]
+    fn a_greedy_parameter_takes_the_rest_of_a_path_unless_another_route_does() {
+        for page in ["a", "a/b", "of", "of/a/b"] {
+            let (function, parameters) = found(Method::GET, &format!("/page/{page}"));
+            assert_eq!((function.as_str(), parameters["page"].as_str()), ("pages", page));
+        }
+        assert_eq!(found(Method::GET, "/page/of/a").0, "page");
+        for none in ["/page", "/page/", "/page//a"] {
+            assert_eq!(found(Method::GET, none).0, "rest", "{none}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{io, process::ExitCode};
 use base::logging;
 use operator::{
     DeploymentError, applications::ApplicationError, data_keys::DataKeysError, geo_ip_databases::GeoIpError,
-    provision::ProvisionError, signing_keys::SigningKeysError,
+    panel_links::PanelLinkError, provision::ProvisionError, signing_keys::SigningKeysError,
 };
 use storage::TableError;
 
@@ -43,6 +43,9 @@ pub enum Failure {
          the secret `data-keys` from one of its earlier versions"
     )]
     Unreadable(u64),
+    /// No link into the panel was made.
+    #[error(transparent)]
+    PanelLink(#[from] PanelLinkError),
     /// Geo-IP databases gave no answer.
     #[error(transparent)]
     GeoIp(#[from] GeoIpError),
@@ -89,6 +92,7 @@ impl Failure {
             Self::Application(error) => error.is_refusal(),
             Self::SigningKeys(error) => error.is_refusal(),
             Self::DataKeys(error) => error.is_refusal(),
+            Self::PanelLink(error) => error.is_refusal(),
             Self::GeoIp(error) => error.is_refusal(),
             Self::Invocation(error) => error.is_refusal(),
             Self::Usage(_)

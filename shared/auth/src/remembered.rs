@@ -110,6 +110,7 @@ mod tests {
         Claims {
             client_id: "app".into(),
             credential_id: None,
+            session_id: None,
             token_id: "t".into(),
             key_id: kid.into(),
             resource: Resource::Api,

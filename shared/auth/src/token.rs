@@ -40,6 +40,8 @@ pub struct Claims {
     /// The secret or key that the application got it with: a secret's identifier, or a key's
     /// thumbprint (RFC 7638). Tokens of releases that did not say so have none.
     pub credential_id: Option<String>,
+    /// The panel link that opened the session which the token belongs to, for a token of the panel.
+    pub session_id: Option<String>,
     /// The token's own identifier.
     pub token_id: String,
     /// The name of the key that vouches for it.
@@ -77,6 +79,8 @@ struct WireClaims {
     client_id: String,
     #[serde(default, deserialize_with = "jws::present", skip_serializing_if = "Option::is_none")]
     credential_id: Option<String>,
+    #[serde(default, deserialize_with = "jws::present", skip_serializing_if = "Option::is_none")]
+    sid: Option<String>,
     iat: i64,
     exp: i64,
     #[serde(default, deserialize_with = "jws::present", skip_serializing_if = "Option::is_none")]
@@ -175,6 +179,7 @@ pub fn issue(claims: &Claims, audience: &Audience, key: &SigningKey) -> Result<S
         sub: claims.client_id.clone(),
         client_id: claims.client_id.clone(),
         credential_id: claims.credential_id.clone(),
+        sid: claims.session_id.clone(),
         iat: claims.issued.as_seconds(),
         exp: claims.expires.as_seconds(),
         nbf: None,
@@ -243,6 +248,7 @@ impl<'a> Presented<'a> {
         Ok(Claims {
             client_id: claims.client_id,
             credential_id: claims.credential_id,
+            session_id: claims.sid,
             token_id: claims.jti,
             key_id: self.kid.clone(),
             resource,

@@ -15,6 +15,7 @@ fn claims() -> Claims {
     Claims {
         client_id: "appX".into(),
         credential_id: Some("sec_1".into()),
+        session_id: None,
         token_id: "id".into(),
         key_id: String::new(),
         resource: Resource::Api,

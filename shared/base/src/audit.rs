@@ -56,6 +56,16 @@ actions! {
     CreateKey = "application.key.create",
     /// A public key of an application is removed.
     RemoveKey = "application.key.remove",
+    /// A link into the panel is made.
+    CreatePanelLink = "panel.link.create",
+    /// A link into the panel is removed, and its session ended.
+    RemovePanelLink = "panel.link.remove",
+    /// A link into the panel is opened, which begins its session.
+    OpenPanelSession = "panel.session.open",
+    /// A session of the panel gets its next token.
+    RenewPanelSession = "panel.session.renew",
+    /// A session of the panel is ended by the person who has it.
+    EndPanelSession = "panel.session.end",
     /// Failed attempts to authenticate are forgotten.
     ForgetGuesses = "guesses.forget",
     /// The issuer's next key takes its turn.
@@ -113,6 +123,9 @@ struct Noted {
     entity: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
+    /// What it was in particular, where an endpoint knows several actions.
+    #[serde(skip)]
+    action: Option<Action>,
 }
 
 /// Takes notes of an action while it is under way. Clones share them.
@@ -146,6 +159,11 @@ impl Notes {
         self.note(|noted| noted.subject = Some(id.to_owned()));
     }
 
+    /// Notes which action it is, where the endpoint knows several and declares one of them.
+    pub fn action(&self, action: Action) {
+        self.note(|noted| noted.action = Some(action));
+    }
+
     fn note(&self, note: impl FnOnce(&mut Noted)) {
         note(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -163,7 +181,7 @@ fn is_client_id(text: &str) -> bool {
 /// One line of the trail.
 #[derive(Debug)]
 pub struct Entry<'a> {
-    /// The action.
+    /// The action, where the notes name none in particular.
     pub action: Action,
     /// How it ended.
     pub outcome: AuditOutcome<'a>,
@@ -190,7 +208,7 @@ struct Line<'a> {
 impl Entry<'_> {
     /// Writes the line, whatever the level of the log is.
     pub fn log(self) {
-        let (action, outcome) = (self.action.name(), self.outcome.name());
+        let (action, outcome) = (self.action().name(), self.outcome.name());
         let numbers = [Number::count(Name::Audited, 1)];
         let by = [action, outcome];
         let metrics = Metrics { environment: self.environment, by: &by, numbers: &numbers, at: self.at };
@@ -203,10 +221,14 @@ impl Entry<'_> {
         serde_json::json!({ "Environment": self.environment, "audit": self.line() }).to_string()
     }
 
+    fn action(&self) -> Action {
+        self.notes.noted().action.unwrap_or(self.action)
+    }
+
     fn line(&self) -> Line<'_> {
         Line {
             time: self.at,
-            action: self.action.name(),
+            action: self.action().name(),
             outcome: self.outcome.name(),
             reason: self.outcome.reason(),
             noted: self.notes.noted(),
@@ -247,6 +269,13 @@ mod tests {
         let line = line(&Notes::default(), AuditOutcome::Done);
         let names: Vec<_> = line.as_object().expect("an object").keys().cloned().collect();
         assert_eq!(names, ["action", "outcome", "time"]);
+    }
+
+    #[test]
+    fn an_endpoint_of_several_actions_says_which_it_was() {
+        let notes = Notes::default();
+        notes.action(Action::EndPanelSession);
+        assert_eq!(line(&notes, AuditOutcome::Done)["action"], "panel.session.end");
     }
 
     #[test]

@@ -59,6 +59,8 @@ identifiers! {
     ConnectionId = "con_";
     /// One client secret of an application; not the secret itself.
     ClientSecretId = "sec_";
+    /// One link into the panel, and the session that it opens.
+    PanelLinkId = "plk_";
 }
 
 impl EventId {

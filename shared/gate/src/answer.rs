@@ -4,13 +4,14 @@ use http::{
     HeaderName, HeaderValue, Response,
     header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, PRAGMA, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS},
 };
+use lambda_http::Body;
 use problem::{Problem, ProblemKind};
 use serde_json::{Map, Value};
 
 use crate::{Reply, SERVICE_VERSION, SERVICE_VERSION_HEADER, endpoint::ErrorStyle, error_page, oauth_error, page};
 
 /// The answer of a handler.
-pub(crate) fn of_reply(reply: Reply, request_id: &str) -> Response<String> {
+pub(crate) fn of_reply(reply: Reply, request_id: &str) -> Response<Body> {
     let mut response = Response::new(reply.body);
     *response.status_mut() = reply.status;
     for (name, value) in reply.headers {
@@ -20,7 +21,7 @@ pub(crate) fn of_reply(reply: Reply, request_id: &str) -> Response<String> {
 }
 
 /// The answer for a Problem. The page of its kind stands below `base_url`.
-pub fn of_problem(problem: Problem, style: ErrorStyle, base_url: &str, request_id: &str) -> Response<String> {
+pub fn of_problem(problem: Problem, style: ErrorStyle, base_url: &str, request_id: &str) -> Response<Body> {
     let empty = style == ErrorStyle::EmptyInternalError && problem.kind == ProblemKind::InternalError;
     let mut body = if empty { Map::new() } else { problem.body(base_url, request_id) };
     if style == ErrorStyle::OAuth {
@@ -37,15 +38,15 @@ pub fn of_problem(problem: Problem, style: ErrorStyle, base_url: &str, request_i
 }
 
 /// The answer for a Problem as a page for a person.
-pub(crate) fn of_problem_as_page(problem: Problem, base_url: &str, request_id: &str) -> Response<String> {
+pub(crate) fn of_problem_as_page(problem: Problem, base_url: &str, request_id: &str) -> Response<Body> {
     let html = error_page::html(&problem, base_url, request_id);
     let mut response = error(problem, page::MEDIA_TYPE, html, request_id);
     response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(page::POLICY));
     response
 }
 
-fn error(problem: Problem, content_type: &'static str, body: String, request_id: &str) -> Response<String> {
-    let mut response = Response::new(body);
+fn error(problem: Problem, content_type: &'static str, body: String, request_id: &str) -> Response<Body> {
+    let mut response = Response::new(Body::Text(body));
     *response.status_mut() = problem.kind.status();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -56,7 +57,7 @@ fn error(problem: Problem, content_type: &'static str, body: String, request_id:
     with_common_headers(response, request_id)
 }
 
-fn with_common_headers(mut response: Response<String>, request_id: &str) -> Response<String> {
+fn with_common_headers(mut response: Response<Body>, request_id: &str) -> Response<Body> {
     let headers = response.headers_mut();
     headers.insert(HeaderName::from_static(SERVICE_VERSION_HEADER), HeaderValue::from_static(SERVICE_VERSION));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

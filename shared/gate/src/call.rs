@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, net::IpAddr, ops::Deref, sync::Arc};
 
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, header::COOKIE};
 use lambda_http::{RequestExt, request::RequestContext};
 
 use auth::{AuthorizedEntity, Claims};
@@ -112,6 +112,13 @@ impl Call {
     /// A header's value, when it came once and is text.
     pub fn header(&self, name: &HeaderName) -> Option<&str> {
         self.headers().get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// The value of a cookie. Of several with this name the first counts, which has the longest path (RFC 6265 §5.4).
+    pub fn cookie(&self, name: &str) -> Option<&str> {
+        let lines = self.headers().get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
+        let mut cookies = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        cookies.find(|(found, _)| *found == name).map(|(_, value)| value)
     }
 
     /// The address that the request came from, as the gateway saw it: a header could be forged.

@@ -82,6 +82,16 @@ endpoints! {
         Endpoint::optional_token(PaymentWrite).with_empty_internal_errors().with_deadline(27).opened_by_people();
     PROVIDER_OUTCOME: Call = "provider-outcome", Endpoint::public().opened_by_people();
 
+    // The panel.
+    PANEL: Call = "panel", Endpoint::public().opened_by_people();
+    /// It opens, renews and ends sessions. The code or the cookie is the credential.
+    PANEL_SESSION: Call = "panel-session", Endpoint::public().audited(Action::RenewPanelSession);
+    CREATE_PANEL_LINK: EntityCall = "create-panel-link",
+        Endpoint::needs(IntegrationsWrite).taking_json().audited(Action::CreatePanelLink);
+    LIST_PANEL_LINKS: EntityCall = "list-panel-links", Endpoint::needs(IntegrationsRead);
+    REMOVE_PANEL_LINK: EntityCall = "remove-panel-link",
+        Endpoint::needs(IntegrationsRemove).audited(Action::RemovePanelLink);
+
     // The geo-IP databases.
     /// Providers of databases are slow. The deadline is below the API's limit of 30 s.
     GEO_IP_UPDATE: Call = "geo-ip-update",

@@ -81,7 +81,7 @@ impl Gate {
                 self.count_server_error();
             }
             tracing::info!(%method, path, status = response.status().as_u16(), "answered");
-            response.map(|text| if text.is_empty() { Body::Empty } else { Body::Text(text) })
+            response
         }
         .instrument(span)
         .await
@@ -146,7 +146,7 @@ impl Gate {
     }
 
     /// The answer for a Problem, in the form that the client prefers where the endpoint has two.
-    fn error(&self, problem: Problem, as_page: bool, request_id: &str) -> Response<String> {
+    fn error(&self, problem: Problem, as_page: bool, request_id: &str) -> Response<Body> {
         let mut response = if as_page {
             answer::of_problem_as_page(problem, &self.base_url, request_id)
         } else {

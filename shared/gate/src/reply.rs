@@ -6,18 +6,19 @@ use http::{
     HeaderName, HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION},
 };
+use lambda_http::Body;
 use serde::Serialize;
 
 use problem::Problem;
 
 /// A status, headers and a body.
 pub struct Reply {
-    /// 2xx, or a redirect.
+    /// 2xx, a redirect, or 304.
     pub status: StatusCode,
     /// Headers beside those that every answer carries.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The body, in UTF-8.
-    pub body: String,
+    /// The body: text in UTF-8, or bytes of any kind.
+    pub body: Body,
 }
 
 impl fmt::Debug for Reply {
@@ -66,12 +67,27 @@ impl Reply {
     }
 
     fn text(status: StatusCode, content_type: &'static str, body: String) -> Self {
-        Self { status, headers: vec![(CONTENT_TYPE, HeaderValue::from_static(content_type))], body }
+        Self { status, headers: vec![(CONTENT_TYPE, HeaderValue::from_static(content_type))], body: Body::Text(body) }
+    }
+
+    /// 200 with these bytes of this media type.
+    pub fn ok_bytes(content_type: &'static str, body: Vec<u8>) -> Self {
+        Self { body: Body::Binary(body), ..Self::text(StatusCode::OK, content_type, String::new()) }
     }
 
     /// 200 without a body.
     pub fn empty() -> Self {
-        Self { status: StatusCode::OK, headers: Vec::new(), body: String::new() }
+        Self { status: StatusCode::OK, headers: Vec::new(), body: Body::Empty }
+    }
+
+    /// 204: it is done, and there is nothing to say.
+    pub fn no_content() -> Self {
+        Self { status: StatusCode::NO_CONTENT, ..Self::empty() }
+    }
+
+    /// 304: the client has the same already.
+    pub fn unchanged() -> Self {
+        Self { status: StatusCode::NOT_MODIFIED, ..Self::empty() }
     }
 
     /// Lets every cache keep the reply for so many seconds.

@@ -8,7 +8,8 @@ use percent_encoding::percent_decode_str;
 const ROUTES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/routes.rs"));
 
 /// The verbs of all routes with this path, in the order of the routes; none when no route has it. A parameter
-/// (`{name}`) stands for one segment that is not empty, and a segment that is spelt out wins over one.
+/// (`{name}`) stands for one segment that is not empty, and a segment that is spelt out wins over one. The last may be
+/// greedy (`{name+}`) and stand for several; every other wins over it.
 pub fn verbs_of(path: &str) -> Vec<&'static str> {
     verbs_among(ROUTES, path)
 }
@@ -30,9 +31,30 @@ fn verbs_among(routes: &[(&'static str, &str)], path: &str) -> Vec<&'static str>
     matching().filter(|(_, route)| parameters(route) == nearest).map(|(verb, _)| *verb).collect()
 }
 
-/// For each segment, whether it is a parameter. The least of several routes is the most literal.
-fn parameters(route: &str) -> Vec<bool> {
-    route.split('/').map(|segment| segment.starts_with('{')).collect()
+/// For each segment, what it takes. The least of several routes is the most literal.
+fn parameters(route: &str) -> Vec<Segment> {
+    route.split('/').map(Segment::of).collect()
+}
+
+/// What a segment of a route takes; the most literal first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Segment {
+    /// Itself.
+    Literal,
+    /// Any other.
+    Parameter,
+    /// Any others, up to the end of the path.
+    Greedy,
+}
+
+impl Segment {
+    fn of(text: &str) -> Self {
+        match (text.starts_with('{'), text.ends_with("+}")) {
+            (true, true) => Self::Greedy,
+            (true, false) => Self::Parameter,
+            (false, _) => Self::Literal,
+        }
+    }
 }
 
 fn matches(route: &str, path: &str) -> bool {
@@ -40,9 +62,12 @@ fn matches(route: &str, path: &str) -> bool {
     loop {
         match (wanted.next(), given.next()) {
             (None, None) => return true,
-            (Some(name), Some(segment)) if name.starts_with('{') => {
+            (Some(name), Some(segment)) if Segment::of(name) != Segment::Literal => {
                 if segment.is_empty() {
                     return false;
+                }
+                if Segment::of(name) == Segment::Greedy {
+                    return true;
                 }
             }
             (Some(fixed), Some(segment)) if fixed == decoded(segment) => {}
@@ -73,6 +98,17 @@ mod tests {
 
     const ROUTES: &[(&str, &str)] =
         &[("GET", "/a/{x}/b"), ("POST", "/a/{x}/b"), ("GET", "/a/c/d"), ("PATCH", "/a/{x}/e"), ("DELETE", "/a/c/e")];
+
+    #[test]
+    fn a_greedy_parameter_takes_what_no_other_route_does() {
+        let routes = [("GET", "/p"), ("GET", "/p/{page+}"), ("POST", "/p/session"), ("HEAD", "/p/pay/{name}")];
+        assert_eq!(verbs_among(&routes, "/p"), ["GET"]);
+        assert_eq!(verbs_among(&routes, "/p/a"), ["GET"]);
+        assert_eq!(verbs_among(&routes, "/p/a/b//c"), ["GET"]);
+        assert_eq!(verbs_among(&routes, "/p/session"), ["POST"]);
+        assert_eq!(verbs_among(&routes, "/p/pay/x"), ["HEAD"]);
+        assert!(verbs_among(&routes, "/p/").is_empty());
+    }
 
     #[test]
     fn a_path_has_the_verbs_of_its_routes() {

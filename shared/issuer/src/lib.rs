@@ -5,5 +5,6 @@
 
 pub mod applications;
 pub mod oauth;
+pub mod panel;
 pub mod rotation;
 pub mod settings;

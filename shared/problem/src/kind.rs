@@ -95,6 +95,18 @@ kinds! {
         "An application may have a limited number of public keys, which the detail names. Remove one that is no longer used; `publicKeys` of the application tells when each was used last.";
     TooManyCredentials = "too-many-credentials", TOO_MANY_REQUESTS, "Too many applications, secrets and keys were made",
         "When an application, a secret or a key is removed, every function has to know for a day that its tokens have ended. Removing is never refused, so a managing entity may make a limited number of them in an hour, all its applications together. Make more after the time in the Retry-After header.";
+    PanelLinkNotFound = "panel-link-not-found", NOT_FOUND, "There is no such link to the panel",
+        "The managing entity has no link to the panel with this identifier, or its session has come to its end. Those that can be opened, and those whose session goes on, are listed at …/panel/link/list.";
+    PanelLinkRefused = "panel-link-refused", FORBIDDEN, "A session of the panel makes no links",
+        "The access token belongs to a session of the panel, which ends at a certain time. A link that it made could outlive it. Make the link with a token that an application has got from the token endpoint.";
+    TooManyPanelLinks = "too-many-panel-links", TOO_MANY_REQUESTS, "Too many links to the panel were made",
+        "A managing entity may make a limited number of links to the panel in an hour, all its applications together. Make more after the time in the Retry-After header.";
+    InvalidPanelCode = "invalid-panel-code", BAD_REQUEST, "The link to the panel opens nothing",
+        "A link to the panel can be opened once, for ten minutes, and for as long as the application that made it is there with the secret or key that it used. The detail says which of these it is. Ask the one who gave the link for a new one: `POST …/panel/link` makes it, and on one machine `make panel`.";
+    NoPanelSession = "no-panel-session", FORBIDDEN, "There is no session of the panel",
+        "The browser has no session of the panel, or no longer: it has come to its end, somebody has ended it, or the application behind it was removed. A session whose replaced cookie comes again is ended as well, since somebody may have copied it. Open a new link to the panel.";
+    ForeignOrigin = "foreign-origin", FORBIDDEN, "The request comes from another site",
+        "Sessions of the panel are opened, renewed and ended by the panel's own page alone, and the request comes from a page of another origin. Open the panel at the address of this service.";
     ConfirmationRequired = "confirmation-required", CONFLICT, "The application would end its own access",
         "The request would remove the very application whose access token came with it, or its last secret or key. Whoever looks after applications with it could do so no longer, and if no other application of the managing entity may, only the operator of the service could help. Nothing was done. If it is meant, send the request again with `?confirm=true`.";
     WebhookRemoved = "webhook-removed", CONFLICT, "The webhook was removed",

@@ -23,6 +23,9 @@ pub enum Allowance {
     OwnTokens,
     /// The same beyond each application's own allowance, for all applications of an owner together.
     SharedTokens,
+    /// Links into the panel that are made for a managing entity. One answer lists those that are good, and the end of each may
+    /// be an entry in the list of revocations.
+    PanelLinks,
 }
 
 impl Allowance {
@@ -31,6 +34,7 @@ impl Allowance {
             Self::Credentials => "credentials",
             Self::OwnTokens => "own-tokens",
             Self::SharedTokens => "shared-tokens",
+            Self::PanelLinks => "panel-links",
         }
     }
 
@@ -39,6 +43,7 @@ impl Allowance {
         match self {
             Self::Credentials | Self::SharedTokens => 1000,
             Self::OwnTokens => 50,
+            Self::PanelLinks => 60,
         }
     }
 }

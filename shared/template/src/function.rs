@@ -44,6 +44,13 @@ pub struct Route {
     pub function: String,
 }
 
+impl Route {
+    /// The path as openapi.yaml has it, which has no greedy parameters: `/panel/{page+}` is `/panel/{page}` there.
+    pub fn documented_path(&self) -> String {
+        self.path.replace("+}", "}")
+    }
+}
+
 /// A queue that invokes a function with batches of its messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueTrigger {

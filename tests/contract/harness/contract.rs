@@ -17,6 +17,8 @@ use super::project;
 const VERBS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 /// The one path whose GET has no HEAD beside it, since it acts.
 pub const NO_HEAD: &str = "/api/public/{provider}/oauth2/callback";
+/// The one path whose parameter stands for the rest of an address, slashes included.
+const GREEDY: &str = "/panel/{page}";
 /// Where the answers of unknown paths and verbs are declared, which no operation can list.
 const UNKNOWN_PATH: &str = "#/components/responses/NotFound";
 const UNKNOWN_VERB: &str = "#/components/responses/MethodNotAllowed";
@@ -204,6 +206,9 @@ impl Contract {
 }
 
 fn matches(template: &str, path: &str) -> bool {
+    if template == GREEDY {
+        return path.strip_prefix("/panel/").is_some_and(|page| !page.is_empty() && !page.starts_with('/'));
+    }
     let (template, path): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
     template.len() == path.len()
         && template

@@ -3,6 +3,7 @@
 mod application;
 mod data_keys;
 mod geo_ip;
+mod panel;
 mod provision;
 mod signing_keys;
 mod upgrade_data;
@@ -21,6 +22,8 @@ pub enum Command {
     #[command(subcommand, after_help = data_keys::EXAMPLES)]
     DataKeys(data_keys::Command),
     GeoIp(geo_ip::Arguments),
+    #[command(subcommand, after_help = panel::EXAMPLES)]
+    Panel(panel::Command),
     Provision(provision::Arguments),
     UpgradeData(upgrade_data::Arguments),
     #[command(subcommand, after_help = webhook::EXAMPLES)]

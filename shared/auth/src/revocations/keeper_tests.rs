@@ -57,6 +57,7 @@ fn token(number: usize) -> Claims {
     Claims {
         client_id: "app".into(),
         credential_id: Some("sec_1".into()),
+        session_id: None,
         token_id: number.to_string(),
         key_id: "kid".into(),
         resource: Resource::Api,

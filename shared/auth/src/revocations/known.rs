@@ -111,7 +111,9 @@ impl Known {
             Some(id) => revokes(Target::One(Kind::Credential, &credential(&claims.client_id, id))),
             None => revokes(Target::AnyCredential(&claims.client_id)),
         };
+        let by_session = |id: &String| revokes(Target::One(Kind::Session, id));
         by_credential
+            || claims.session_id.as_ref().is_some_and(by_session)
             || revokes(Target::One(Kind::Token, &claims.token_id))
             || revokes(Target::One(Kind::Key, &claims.key_id))
             || revokes(Target::One(Kind::Client, &claims.client_id))

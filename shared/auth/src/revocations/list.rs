@@ -204,6 +204,13 @@ pub fn of_credential(client_id: &str, credential_id: &str, now: Time) -> Result<
     RevocationItem::put(&revocation, "revoking the tokens of a credential")
 }
 
+/// The write that revokes every token of a session, for the transaction that ends the session. The last of them is over at
+/// that time.
+pub fn of_session(session_id: &str, until: Time, now: Time) -> Result<Put, TableError> {
+    let revocation = Revocation::new(Kind::Session, session_id, now, until);
+    RevocationItem::put(&revocation, "revoking the tokens of a session")
+}
+
 /// The write that revokes every token that an application has by now, for the transaction that
 /// takes a right from it. Tokens that it gets a little later have the right no longer.
 pub fn of_issued_tokens(client_id: &str, now: Time) -> Result<Put, TableError> {

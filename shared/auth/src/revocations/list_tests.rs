@@ -65,6 +65,7 @@ fn the_tokens_of_an_application_that_go_together_share_an_entry_for_five_minutes
     let claims = |issued: Time| Claims {
         client_id: "app1".into(),
         credential_id: None,
+        session_id: None,
         token_id: "t".into(),
         key_id: "kid".into(),
         resource: Resource::Api,

@@ -22,7 +22,7 @@ use super::token::Claims;
 use base::{Random, SharedClock, Time, logging};
 pub use keeper::SnapshotKeeper;
 use known::Known;
-pub use list::{RevocationList, RevocationSource, of_application, of_credential, of_issued_tokens};
+pub use list::{RevocationList, RevocationSource, of_application, of_credential, of_issued_tokens, of_session};
 pub use revocation::{Kind, Revocation, TOKENS_REVOKED};
 pub use snapshot::Snapshot;
 pub use snapshot_items::SnapshotError;

@@ -26,10 +26,13 @@ pub enum Kind {
     Credential,
     /// Every token of an application that was issued up to some time, by its client identifier.
     Issued,
+    /// Every token of a session of the panel, by the link that opened it.
+    Session,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 5] = [Self::Token, Self::Client, Self::Key, Self::Credential, Self::Issued];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Token, Self::Client, Self::Key, Self::Credential, Self::Issued, Self::Session];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -38,6 +41,7 @@ impl Kind {
             Self::Key => "key",
             Self::Credential => "credential",
             Self::Issued => "issued",
+            Self::Session => "session",
         }
     }
 }
@@ -68,7 +72,7 @@ impl Revocation {
     pub fn new(kind: Kind, id: &str, made: Time, until: Time) -> Self {
         let issued_until = match kind {
             Kind::Client | Kind::Credential => made + LAST_ISSUED,
-            Kind::Token | Kind::Key | Kind::Issued => until,
+            Kind::Token | Kind::Key | Kind::Issued | Kind::Session => until,
         };
         Self { kind, id: id.to_owned(), made, issued_until, until }
     }

@@ -21,6 +21,7 @@ fn claims(token: &str) -> Claims {
     Claims {
         client_id: "app".into(),
         credential_id: Some("sec_1".into()),
+        session_id: None,
         token_id: token.into(),
         key_id: "kid".into(),
         resource: Resource::Api,
@@ -132,6 +133,7 @@ async fn a_token_that_does_not_say_how_it_was_got_ends_with_any_credential_of_it
     let of_before = |application: &str, seconds| Claims {
         client_id: application.into(),
         credential_id: None,
+        session_id: None,
         issued: after(seconds),
         ..claims("token")
     };

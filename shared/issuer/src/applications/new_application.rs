@@ -81,7 +81,7 @@ impl NewApplication {
         let violations = &mut body.violations;
         let name = name.and_then(|text: String| violations.note("name", checked_name(&text)));
         let scopes = match wanted_scopes {
-            Some(list) => Some(scopes(&list, violations)),
+            Some(list) => Some(checked_scopes(&list, violations)),
             None => is_published.then_some(of_token),
         };
         let wanted_entities = wanted_entities.unwrap_or_else(|| vec![owner.to_string()]);
@@ -173,7 +173,8 @@ fn entities(list: Vec<String>, violations: &mut Violations) -> Entities {
     violations.note("managingEntities", checked_entities(list)).unwrap_or_else(|| Entities::new([]))
 }
 
-fn scopes(list: &[String], violations: &mut Violations) -> Scopes {
+/// Texts as scopes, each fault noted at its place in the list `scopes`.
+pub fn checked_scopes(list: &[String], violations: &mut Violations) -> Scopes {
     if list.is_empty() {
         violations.add("scopes", "must have an element at least");
     }

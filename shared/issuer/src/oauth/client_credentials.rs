@@ -137,6 +137,7 @@ impl ClientCredentials {
         let claims = Claims {
             client_id: application.client_id,
             credential_id: Some(credential.id),
+            session_id: None,
             token_id: token::new_token_id(&*self.random),
             key_id: keys.current.kid().to_owned(),
             resource,

@@ -165,6 +165,7 @@ impl Memory {
         let claims = Claims {
             client_id: application.client_id,
             credential_id: Some(application.secrets[0].id.to_string()),
+            session_id: None,
             token_id: token::new_token_id(&SystemRandom),
             key_id: self.key.kid().to_owned(),
             resource: Resource::Api,

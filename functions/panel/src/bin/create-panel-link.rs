@@ -1,0 +1,33 @@
+//! POST …/panel/link: makes a link into the panel, and shows its address this once.
+
+use function::{Service, StartError, once};
+use gate::{EntityCall, Reply, endpoints};
+use http::StatusCode;
+use issuer::panel::{
+    links::{LinkMaker, LinkMaking},
+    new_link::NewPanelLink,
+};
+use problem::Problem;
+use storage::{Answers, KeyRings, SecretSettings};
+
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
+    let (service, secrets) = Service::start::<SecretSettings>().await?;
+    let rings = KeyRings::new(service.secrets(secrets), service.clock()); // not warm: only answers to idempotency keys are sealed
+    let answers = Answers::sealed(service.table(), rings, service.random());
+    let base_url = service.settings().base_url.clone();
+    let making = LinkMaking::new(service.table(), answers, service.random(), base_url);
+    service.serve(endpoints::CREATE_PANEL_LINK, making, create).await
+}
+
+async fn create(making: &LinkMaking, call: EntityCall) -> Result<Reply, Problem> {
+    let (new, once) = (NewPanelLink::read(&call.body)?, once(&call)?);
+    let token = call.claims.as_ref();
+    let token = token.ok_or_else(|| Problem::internal("a panel link is asked for without a token"))?;
+    let maker = LinkMaker::by_token(&call.entity, token);
+    let created = making.create_once(&maker, new, once.as_ref(), &call.notes, call.now).await?;
+    Ok(Reply::json(StatusCode::CREATED, &created)?.uncached().replayed(created.is_repeated()))
+}

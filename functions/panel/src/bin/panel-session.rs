@@ -1,0 +1,74 @@
+//! POST /panel/session: opens a link with its code, or renews the session of the cookie. DELETE /panel/session: ends it.
+
+use base::audit::Action;
+use function::{Service, StartError};
+use functions_panel::origin;
+use gate::{Call, Reply, endpoints};
+use http::{Method, header::SET_COOKIE};
+use issuer::{
+    oauth::signing_keys::SigningKeyCache,
+    panel::{
+        cookie::{self, SessionCookies},
+        sessions::{OpenSession, PanelSessions, SessionRequest},
+    },
+};
+use problem::{Problem, ProblemKind, nothing_said};
+use storage::SecretSettings;
+
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
+    let (service, secrets) = Service::start::<SecretSettings>().await?;
+    let tokens = service.tokens();
+    let issuer = SigningKeyCache::start(service.secrets(secrets), tokens.clone(), service.clock()).await;
+    let sessions = PanelSessions::new(&service.table(), issuer, tokens.audience().clone(), service.random());
+    let base_url = service.settings().base_url.clone();
+    let door = Door { sessions, cookies: SessionCookies::of(&base_url), base_url };
+    service.serve(endpoints::PANEL_SESSION, door, admit).await
+}
+
+/// Where people come in and go out.
+struct Door {
+    sessions: PanelSessions,
+    cookies: SessionCookies,
+    base_url: String,
+}
+
+async fn admit(door: &Door, call: Call) -> Result<Reply, Problem> {
+    let outcome = if call.method() == Method::DELETE { door.close(&call).await } else { door.open(&call).await };
+    // A cookie that opens nothing is of no use to the browser.
+    outcome.map_err(|problem| match problem.kind {
+        ProblemKind::NoPanelSession => problem.with_header(SET_COOKIE, door.cookies.take()),
+        _ => problem,
+    })
+}
+
+impl Door {
+    async fn open(&self, call: &Call) -> Result<Reply, Problem> {
+        let wanted = SessionRequest::read(&call.body)?;
+        if wanted.code.is_some() {
+            call.notes.action(Action::OpenPanelSession);
+        }
+        origin::check(call.headers(), &self.base_url)?;
+        let session = match &wanted.code {
+            Some(code) => self.sessions.open(code, &call.notes, call.now).await,
+            None => self.sessions.renew(call.cookie(cookie::NAME), &call.notes, call.now).await,
+        };
+        self.let_in(&session?, call)
+    }
+
+    fn let_in(&self, session: &OpenSession, call: &Call) -> Result<Reply, Problem> {
+        let cookie = self.cookies.give(&session.key, session.session_ends, call.now);
+        Reply::ok(&session.view(call.now))?.uncached().with_computed_header(SET_COOKIE, &cookie)
+    }
+
+    async fn close(&self, call: &Call) -> Result<Reply, Problem> {
+        call.notes.action(Action::EndPanelSession);
+        origin::check(call.headers(), &self.base_url)?;
+        nothing_said(&call.body)?;
+        self.sessions.end(call.cookie(cookie::NAME), &call.notes, call.now).await?;
+        Reply::no_content().uncached().with_computed_header(SET_COOKIE, &self.cookies.take())
+    }
+}

@@ -1,0 +1,143 @@
+//! The files of the panel, and its page.
+
+use http::{
+    HeaderMap, HeaderName,
+    header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, ETAG, IF_NONE_MATCH, VARY},
+};
+
+use crate::page_settings::PageSettings;
+use gate::Reply;
+use problem::Problem;
+
+include!(concat!(env!("OUT_DIR"), "/files.rs"));
+
+/// The browser loads scripts, styles and pictures of this service, sends to it alone, and stands in no other site's frame. A
+/// script makes no markup of texts: nothing may be assigned to where the browser would read it as such.
+pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// A file, or the page.
+#[derive(Debug)]
+pub struct File {
+    media_type: &'static str,
+    /// Of its content.
+    hash: &'static str,
+    plain: &'static [u8],
+    gzip: &'static [u8],
+}
+
+/// The page, as this deployment shows it.
+pub fn page(settings: PageSettings) -> &'static File {
+    if settings.takes_credentials { &PAGE_WITH_CREDENTIALS } else { &PAGE }
+}
+
+/// The file at this path below `/panel/assets`, if it is one of this release.
+pub fn asset(path: &str) -> Option<&'static File> {
+    let (release, path) = path.split_once('/')?;
+    let (_, file) = FILES.iter().find(|(name, _)| release == RELEASE && *name == path)?;
+    Some(file)
+}
+
+impl File {
+    /// The file for a browser that may keep it for ever: another content has another address.
+    pub fn as_asset(&self, request: &HeaderMap) -> Result<Reply, Problem> {
+        let reply = self.reply(request)?.with_header(CACHE_CONTROL, "public, max-age=31536000, immutable");
+        Ok(reply.with_header(HeaderName::from_static("cross-origin-resource-policy"), "same-origin"))
+    }
+
+    /// The file as the page, which a browser asks for each time whether it is still the same.
+    pub fn as_page(&self, request: &HeaderMap) -> Result<Reply, Problem> {
+        let reply = self.reply(request)?.with_header(CACHE_CONTROL, "no-cache");
+        let reply = reply.with_header(CONTENT_SECURITY_POLICY, POLICY);
+        let reply = reply.with_header(HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
+        Ok(reply.with_header(HeaderName::from_static("cross-origin-resource-policy"), "same-origin"))
+    }
+
+    fn reply(&self, request: &HeaderMap) -> Result<Reply, Problem> {
+        let is_packed = takes_gzip(request);
+        let tag = format!("\"{}{}\"", self.hash, if is_packed { "-gzip" } else { "" });
+        let reply = if has_already(request, &tag) {
+            Reply::unchanged()
+        } else if is_packed {
+            Reply::ok_bytes(self.media_type, self.gzip.to_vec()).with_header(CONTENT_ENCODING, "gzip")
+        } else {
+            Reply::ok_bytes(self.media_type, self.plain.to_vec())
+        };
+        reply.with_header(VARY, "Accept-Encoding").with_computed_header(ETAG, &tag)
+    }
+}
+
+/// Whether the client takes `gzip` (RFC 9110 §12.5.3).
+fn takes_gzip(request: &HeaderMap) -> bool {
+    let lists = request.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    lists.flat_map(|list| list.split(',')).any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        let refused = |parameter: &str| {
+            let weight = parameter.strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
+            weight.is_some_and(|weight| weight == 0.0)
+        };
+        is_gzip && !parts.any(refused)
+    })
+}
+
+/// Whether the client has what this tag names (RFC 9110 §13.1.2). A proxy on the way may have made the tag a weak one.
+fn has_already(request: &HeaderMap, tag: &str) -> bool {
+    let lists = request.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    lists.flat_map(|list| list.split(',')).any(|known| {
+        let known = known.trim();
+        known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{HeaderValue, StatusCode};
+
+    fn asking(name: HeaderName, value: &'static str) -> HeaderMap {
+        [(name, HeaderValue::from_static(value))].into_iter().collect()
+    }
+
+    #[test]
+    fn gzip_is_sent_to_clients_that_take_it() {
+        for taken in ["gzip", "GZIP", "br, gzip;q=0.5", "deflate,gzip ;q=1"] {
+            assert!(takes_gzip(&asking(ACCEPT_ENCODING, taken)), "{taken}");
+        }
+        for refused in ["", "br", "gzip;q=0", "gzip; q=0.0", "x-gzip2", "identity"] {
+            assert!(!takes_gzip(&asking(ACCEPT_ENCODING, refused)), "{refused}");
+        }
+        assert!(!takes_gzip(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_client_that_has_the_page_is_told_so_in_the_form_that_it_has() {
+        let tag = format!("\"{}\"", PAGE.hash);
+        for known in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag}"), "*".to_owned()] {
+            let request = [(IF_NONE_MATCH, HeaderValue::from_str(&known).expect("a value"))].into_iter().collect();
+            assert_eq!(PAGE.as_page(&request).expect("a reply").status, StatusCode::NOT_MODIFIED, "{known}");
+        }
+        let mut packed = asking(IF_NONE_MATCH, "\"x\"");
+        packed.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        assert_eq!(PAGE.as_page(&packed).expect("a reply").status, StatusCode::OK);
+    }
+
+    #[test]
+    fn a_file_is_found_below_the_name_of_its_release_alone() {
+        let (path, _) = FILES.first().expect("the panel has files");
+        assert!(asset(&format!("{RELEASE}/{path}")).is_some());
+        for bad in [format!("0123456789abcdef/{path}"), (*path).to_owned(), format!("{RELEASE}/"), RELEASE.to_owned()] {
+            assert!(asset(&bad).is_none(), "{bad}");
+        }
+        assert!(asset(&format!("{RELEASE}/index.html")).is_none());
+    }
+
+    #[test]
+    fn the_page_names_its_files_and_only_one_of_its_forms_takes_credentials() {
+        let text = |file: &File| String::from_utf8(file.plain.to_vec()).expect("a page is text");
+        let (page, open) = (text(&PAGE), text(&PAGE_WITH_CREDENTIALS));
+        assert!(page.contains(&format!("/panel/assets/{RELEASE}/")));
+        assert!(page.contains("content=\"link\"") && open.contains("content=\"link credentials\""));
+        assert_eq!(open.replace("link credentials", "link"), page);
+    }
+}

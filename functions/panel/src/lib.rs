@@ -1,0 +1,5 @@
+#![doc = include_str!("../README.md")]
+
+pub mod files;
+pub mod origin;
+pub mod page_settings;

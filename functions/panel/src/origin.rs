@@ -1,0 +1,47 @@
+//! Whether a request comes from the panel's own page.
+//!
+//! A page of another site could otherwise open its own link in a reader's browser, so that the reader's work goes to a
+//! stranger's managing entity (login CSRF). The cookie is `SameSite=Strict`, but a code comes without one.
+
+use http::{HeaderMap, HeaderName, header::ORIGIN};
+use problem::{Problem, ProblemKind};
+use url::Url;
+
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Refuses a browser's request that comes from another origin than this service. A client that is no browser names none.
+pub fn check(headers: &HeaderMap, base_url: &str) -> Result<(), Problem> {
+    // Browsers set the first themselves, also where the service is opened under another of its names.
+    let is_own = match (headers.get(FETCH_SITE), headers.get(ORIGIN)) {
+        (Some(site), _) => site == "same-origin",
+        (None, Some(origin)) => Url::parse(base_url).is_ok_and(|base| *origin == base.origin().ascii_serialization()),
+        (None, None) => true,
+    };
+    if is_own {
+        return Ok(());
+    }
+    let detail =
+        "The request comes from a page of another origin; only the panel's own page opens, renews and ends sessions.";
+    Err(Problem::new(ProblemKind::ForeignOrigin, detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_service_s_own_page_is_let_through() {
+        let passes = |headers: &[(HeaderName, &'static str)]| {
+            let values = headers.iter().map(|(name, value)| (name.clone(), http::HeaderValue::from_static(value)));
+            check(&values.collect(), "https://api.example.com").is_ok()
+        };
+        let (own, other) = ("https://api.example.com", "https://evil.example.com");
+        assert!(passes(&[]) && passes(&[(ORIGIN, own)]) && passes(&[(FETCH_SITE, "same-origin"), (ORIGIN, other)]));
+        for site in ["same-site", "cross-site", "none", ""] {
+            assert!(!passes(&[(FETCH_SITE, site), (ORIGIN, own)]), "{site}");
+        }
+        for origin in [other, "null", "http://api.example.com", "https://api.example.com:8443", ""] {
+            assert!(!passes(&[(ORIGIN, origin)]), "{origin}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Links into the panel that an operator makes: in the name of an application, whose tokens the session then gets.
+
+use std::sync::Arc;
+
+use auth::{AuthorizedEntity, EntityId};
+use base::audit::{Action, Notes};
+use base::{Clock, SystemClock, SystemRandom};
+use issuer::{
+    applications::Applications,
+    panel::{
+        PanelError,
+        links::{CreatedLink, LinkMaker, LinkMaking},
+        new_link::NewPanelLink,
+    },
+};
+use storage::{Answers, Table, TableError};
+
+use crate::{Deployment, DeploymentError, audit, deployment::Location};
+
+/// Makes links for the panel of a deployment.
+pub struct OperatorsPanelLinks {
+    table: Table,
+    base_url: String,
+}
+
+/// A link that an operator wants.
+#[derive(Debug)]
+pub struct WantedLink {
+    /// The managing entity that the panel is to show.
+    pub entity: EntityId,
+    /// The application, by its client identifier.
+    pub client_id: String,
+    /// Its other properties.
+    pub properties: NewPanelLink,
+}
+
+/// Why no link was made.
+#[derive(Debug, thiserror::Error)]
+pub enum PanelLinkError {
+    /// The deployment does not say where the panel is, or which application is its first.
+    #[error(transparent)]
+    Deployment(#[from] DeploymentError),
+    /// No application has this client identifier.
+    #[error("there is no application {0}; `waypost-admin application list ENTITY` lists those of a managing entity")]
+    NoApplication(String),
+    /// The application may not act for the managing entity.
+    #[error(
+        "the application {client_id} may not act for {entity}; `waypost-admin application show {client_id}` lists for whom it may"
+    )]
+    NotCovered {
+        /// The application.
+        client_id: String,
+        /// The managing entity.
+        entity: EntityId,
+    },
+    /// The application could not be read.
+    #[error("the application could not be read")]
+    Application(#[source] TableError),
+    /// The link was not made.
+    #[error(transparent)]
+    Link(#[from] PanelError),
+}
+
+impl PanelLinkError {
+    /// Whether the request cannot be fulfilled as things are. Nothing was changed, and a repetition would end in the same way.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Deployment(error) => error.is_refusal(),
+            Self::NoApplication(_) | Self::NotCovered { .. } | Self::Link(PanelError::ExceedsScopes(_)) => true,
+            Self::Application(_) | Self::Link(_) => false,
+        }
+    }
+}
+
+impl OperatorsPanelLinks {
+    /// Links for the panel below this address.
+    pub fn new(table: Table, base_url: String) -> Self {
+        Self { table, base_url }
+    }
+
+    /// Links for the panel of a deployment.
+    pub fn of(deployment: &Deployment) -> Result<Self, DeploymentError> {
+        let base_url = match &deployment.location {
+            Location::Stack(stack) => stack.output("BaseUrl")?,
+            Location::Folder(folder) => folder.value("BASE_URL")?,
+        };
+        Ok(Self::new(deployment.table.clone(), base_url.to_owned()))
+    }
+
+    /// Makes a link, with a line in the audit trail of the deployment of this name.
+    pub async fn create_audited(&self, wanted: WantedLink, environment: &str) -> Result<CreatedLink, PanelLinkError> {
+        let notes = Notes::default();
+        let created = self.make(wanted, &notes).await?;
+        audit::write(environment, Action::CreatePanelLink, &notes);
+        Ok(created)
+    }
+
+    /// Makes a link.
+    pub async fn create(&self, wanted: WantedLink) -> Result<CreatedLink, PanelLinkError> {
+        self.make(wanted, &Notes::default()).await
+    }
+
+    async fn make(&self, wanted: WantedLink, notes: &Notes) -> Result<CreatedLink, PanelLinkError> {
+        let WantedLink { entity, client_id, properties } = wanted;
+        let found =
+            Applications::new(self.table.clone()).find(&client_id).await.map_err(PanelLinkError::Application)?;
+        let application = found.ok_or_else(|| PanelLinkError::NoApplication(client_id.clone()))?;
+        if !application.entities.cover(entity.as_str()) {
+            return Err(PanelLinkError::NotCovered { client_id, entity });
+        }
+        notes.client(&client_id);
+        notes.entity(entity.as_str());
+        let entity = AuthorizedEntity::by_operator(entity);
+        let maker = LinkMaker::of_operator(&entity, &application);
+        let answers = Answers::new(self.table.clone());
+        let making = LinkMaking::new(self.table.clone(), answers, Arc::new(SystemRandom), self.base_url.clone());
+        Ok(making.create(&maker, properties, notes, SystemClock.now()).await?)
+    }
+}

@@ -1,0 +1,58 @@
+//! The cookie of a session, which the browser sends to the address of sessions alone and shows to no script.
+
+use base::Time;
+
+use super::key::PanelKey;
+
+/// The cookie's name.
+pub const NAME: &str = "waypost-panel";
+/// The one path that gets it.
+const PATH: &str = "/panel/session";
+
+/// Writes the cookies of a deployment.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionCookies {
+    is_secure: bool,
+}
+
+impl SessionCookies {
+    /// The cookies of the deployment at this address. On one machine, without TLS, a browser would drop a secure one.
+    pub fn of(base_url: &str) -> Self {
+        Self { is_secure: base_url.starts_with("https:") }
+    }
+
+    /// The header `Set-Cookie` that gives the browser this key, until the session ends.
+    pub fn give(self, key: &PanelKey, ends: Time, now: Time) -> String {
+        self.header(&key.expose(), ends.since(now).as_secs())
+    }
+
+    /// The header `Set-Cookie` that takes the key away.
+    pub fn take(self) -> String {
+        self.header("", 0)
+    }
+
+    /// `Strict`: only the panel's own page uses it, and that from its own origin.
+    fn header(self, value: &str, seconds: u64) -> String {
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        format!("{NAME}={value}; Max-Age={seconds}; Path={PATH}; HttpOnly; SameSite=Strict{secure}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::key::tests::key, *};
+    use std::time::Duration;
+
+    #[test]
+    fn no_script_no_other_site_and_no_other_path_gets_the_cookie() {
+        let (key, now) = (key(), Time::from_millis(1_795_167_900_123));
+        let secure = SessionCookies::of("https://api.example.com");
+        let expected =
+            format!("{NAME}={}; Max-Age=3600; Path=/panel/session; HttpOnly; SameSite=Strict; Secure", key.expose());
+        assert_eq!(secure.give(&key, now + Duration::from_secs(3600), now), expected);
+        assert_eq!(
+            SessionCookies::of("http://127.0.0.1:9000").take(),
+            format!("{NAME}=; Max-Age=0; Path=/panel/session; HttpOnly; SameSite=Strict")
+        );
+    }
+}

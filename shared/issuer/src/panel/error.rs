@@ -1,0 +1,158 @@
+//! Why nobody came into the panel, or a link was not made, listed or removed.
+
+use std::time::Duration;
+
+use http::header::WWW_AUTHENTICATE;
+
+use auth::{Scopes, token::NotIssued};
+use problem::{Problem, ProblemKind};
+use storage::{OnceError, TableError};
+
+use crate::oauth::signing_keys::SigningKeyError;
+
+/// Why a use case of the panel was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum PanelError {
+    /// A session of the panel asks for a link.
+    #[error("a session of the panel asks for a link")]
+    BySession,
+    /// The link would have scopes that its maker lacks.
+    #[error("the link would have scopes that its maker lacks: {0}")]
+    ExceedsScopes(Scopes),
+    /// The allowance of this hour is spent; the next hour begins after this time.
+    #[error("the entity's allowance of panel links is spent for {} s", .0.as_secs())]
+    AllowanceSpent(Duration),
+    /// The entity has no such link; another entity's looks the same.
+    #[error("there is no panel link `{0}`")]
+    NotFound(String),
+    /// A code opens nothing.
+    #[error(transparent)]
+    Code(#[from] CodeFault),
+    /// There is no session.
+    #[error(transparent)]
+    Session(#[from] SessionFault),
+    /// The idempotency key stands for another request, or for an answer that is not repeated.
+    #[error(transparent)]
+    Once(#[from] OnceError),
+    /// There is no key to sign with.
+    #[error(transparent)]
+    Issuer(#[from] SigningKeyError),
+    /// The token could not be signed.
+    #[error(transparent)]
+    NotIssued(#[from] NotIssued),
+    /// The table could not be read or written.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+/// Why a code opens nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CodeFault {
+    /// It is none that this service makes, or its link is gone.
+    #[error("the code is unknown")]
+    Unknown,
+    /// Its link was opened.
+    #[error("the code was used")]
+    Used,
+    /// Its time is over.
+    #[error("the code has expired")]
+    Expired,
+    /// The application or the credential that the link was made with is gone.
+    #[error("the application no longer stands behind the link")]
+    Unbacked,
+}
+
+/// Why there is no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SessionFault {
+    /// The browser brought no cookie.
+    #[error("the browser brought no cookie")]
+    NoCookie,
+    /// The cookie is none of a session that there is.
+    #[error("the cookie is of no session")]
+    Unknown,
+    /// Its time is over.
+    #[error("the session is over")]
+    Over,
+    /// A key came that was replaced long ago.
+    #[error("a key of the session came that was replaced; the session is ended")]
+    Replayed,
+    /// The application or the credential that the link was made with is gone.
+    #[error("the application no longer stands behind the session")]
+    Unbacked,
+}
+
+impl CodeFault {
+    fn detail(self) -> &'static str {
+        match self {
+            Self::Unknown => "This link is none of the panel's, or it was removed. Ask for a new one.",
+            Self::Used => {
+                "This link was opened before, and opens the panel once only. Ask for a new one. If it was not you who opened it, \
+                 have its session ended: `DELETE …/panel/link/{id}`."
+            }
+            Self::Expired => "This link could be opened for ten minutes, which are over. Ask for a new one.",
+            Self::Unbacked => {
+                "The application that made this link was removed, or the secret or key that it was made with. Ask for a new link."
+            }
+        }
+    }
+}
+
+impl SessionFault {
+    fn detail(self) -> &'static str {
+        match self {
+            Self::NoCookie => "There is no session of the panel in this browser. Open a link to the panel.",
+            Self::Unknown => "The session of the panel was ended. Open a new link to the panel.",
+            Self::Over => "The session of the panel has come to its end. Open a new link to the panel.",
+            Self::Replayed => {
+                "The session was ended, since a cookie of it came that was replaced some time ago: somebody may have copied it. \
+                 Open a new link to the panel."
+            }
+            Self::Unbacked => {
+                "The application that this session belongs to was removed, or the secret or key that its link was made with. \
+                 Open a new link to the panel."
+            }
+        }
+    }
+}
+
+impl From<PanelError> for Problem {
+    fn from(error: PanelError) -> Self {
+        match error {
+            PanelError::BySession => {
+                let detail = "A session of the panel makes no links, which could outlive it. Make the link with a token that \
+                              the application has got from the token endpoint.";
+                Self::new(ProblemKind::PanelLinkRefused, detail)
+            }
+            PanelError::ExceedsScopes(lacking) => {
+                let detail = format!(
+                    "Your token lacks scopes that the link is to have: {lacking}. A link gives no more than the token that makes it."
+                );
+                let challenge = format!(r#"Bearer error="insufficient_scope", scope="{lacking}""#);
+                Self::new(ProblemKind::InsufficientScope, detail)
+                    .with_header(WWW_AUTHENTICATE, challenge)
+                    .with_property("requiredScope", lacking.to_string())
+            }
+            PanelError::AllowanceSpent(wait) => {
+                let seconds = wait.as_secs() + 1;
+                let detail = format!(
+                    "As many links to the panel were made for this managing entity as may be in an hour; try again in {seconds} \
+                     seconds."
+                );
+                Self::new(ProblemKind::TooManyPanelLinks, detail).with_retry_after(seconds)
+            }
+            PanelError::NotFound(_) => {
+                let detail = "This managing entity has no panel link with the identifier in the path, or no longer.";
+                Self::new(ProblemKind::PanelLinkNotFound, detail)
+            }
+            PanelError::Code(fault) => Self::new(ProblemKind::InvalidPanelCode, fault.detail()).caused_by(fault),
+            PanelError::Session(fault) => Self::new(ProblemKind::NoPanelSession, fault.detail()).caused_by(fault),
+            PanelError::Once(error) => error.into_problem(|made| {
+                format!("the link {made} exists; `DELETE …/panel/link/{made}` removes it, and a new key makes another")
+            }),
+            PanelError::Issuer(error) => error.into(),
+            PanelError::NotIssued(_) => Self::internal(error),
+            PanelError::Table(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The key of a link or of a session: a secret, and where it opens something.
+//!
+//! A link has its key as a code in its fragment, and a session as a cookie. The table keeps hashes only, so that a reader of
+//! the table cannot come in.
+
+use aws_lc_rs::{constant_time, digest, hmac};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+
+use auth::EntityId;
+use base::{PanelLinkId, Random, random};
+use storage::SecretText;
+
+/// As many characters as carry 256 bits, in base 64 or as letters and digits.
+const LENGTH: usize = 43;
+
+/// A key. Its text is `{entity}/{link}/{secret}`, of characters that a fragment and a cookie take as they are.
+#[derive(Debug, Clone)]
+pub struct PanelKey {
+    /// The managing entity that the panel shows.
+    pub entity: EntityId,
+    /// The link, also of a session: a link opens one.
+    pub link: PanelLinkId,
+    secret: SecretText,
+}
+
+impl PanelKey {
+    /// A new key.
+    pub fn new(entity: EntityId, link: PanelLinkId, random: &dyn Random) -> Self {
+        Self { entity, link, secret: SecretText::new(random_secret(random)) }
+    }
+
+    /// The key in a text; `None` when this service makes none of this form.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('/');
+        let (entity, link, secret) = (parts.next()?, parts.next()?, parts.next()?);
+        let is_secret =
+            secret.len() == LENGTH && secret.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        if !is_secret || parts.next().is_some() {
+            return None;
+        }
+        let (entity, link) = (EntityId::parse(entity).ok()?, PanelLinkId::parse(link)?);
+        Some(Self { entity, link, secret: SecretText::new(secret) })
+    }
+
+    /// The text, for the one who is to have the key.
+    pub fn expose(&self) -> String {
+        format!("{}/{}/{}", self.entity, self.link, self.secret.expose())
+    }
+
+    /// The hash under which the table knows the key.
+    pub(super) fn hash(&self) -> String {
+        BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, self.secret.expose().as_bytes()))
+    }
+
+    /// Whether this is the key's hash. Compares in constant time.
+    pub(super) fn has_hash(&self, hash: &str) -> bool {
+        constant_time::verify_slices_are_equal(self.hash().as_bytes(), hash.as_bytes()).is_ok()
+    }
+
+    /// The key after this one: always the same, so that two requests at once, and one that is sent again, get the same. Only
+    /// the seed and this key together make it, so that neither the table nor an old key is enough.
+    pub(super) fn next(&self, seed: &str) -> Self {
+        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, seed.as_bytes()), self.secret.expose().as_bytes());
+        Self { secret: SecretText::new(BASE64_URL_SAFE_NO_PAD.encode(tag)), ..self.clone() }
+    }
+}
+
+/// A secret of 256 random bits.
+pub(super) fn random_secret(random: &dyn Random) -> String {
+    random::alphanumeric(random, LENGTH)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use base::{SystemRandom, Time};
+    use proptest::prelude::*;
+
+    pub fn key() -> PanelKey {
+        let link = PanelLinkId::new(Time::from_millis(1_795_167_900_123), &SystemRandom);
+        PanelKey::new(EntityId::parse("demo-hotel").expect("an entity"), link, &SystemRandom)
+    }
+
+    #[test]
+    fn a_key_is_read_back_and_a_foreign_text_is_none() {
+        for key in [key(), key().next("seed")] {
+            let text = key.expose();
+            let read = PanelKey::parse(&text).expect("a key");
+            assert_eq!((read.expose(), read.hash()), (text.clone(), key.hash()));
+            for foreign in
+                ["", "/", "//", &text[1..], &text[..text.len() - 1], &format!("{text}A"), &format!("{text}/x")]
+            {
+                let known = PanelKey::parse(foreign).map(|key| key.expose());
+                assert!(known.is_none() || foreign.ends_with(&text[1..]), "{foreign}: {known:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_next_key_is_always_the_same_and_another_under_another_seed() {
+        let key = key();
+        assert_eq!(key.next("a").expose(), key.next("a").expose());
+        assert!(key.next("a").hash() != key.next("b").hash() && key.next("a").hash() != key.hash());
+    }
+
+    #[test]
+    fn a_key_is_not_printed_and_its_hash_does_not_hold_it() {
+        let key = key();
+        let secret = key.expose().rsplit('/').next().expect("a secret").to_owned();
+        assert!(!format!("{key:?}").contains(&secret) && !key.hash().contains(&secret));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_either_refused_or_kept_as_it_is(text in "\\PC{0,120}") {
+            if let Some(key) = PanelKey::parse(&text) { prop_assert_eq!(key.expose(), text) }
+        }
+    }
+}

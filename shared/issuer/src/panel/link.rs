@@ -1,0 +1,142 @@
+//! A link into the panel: what it gives, for how long it can be opened, and the session that it opened.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{key::PanelKey, session::PanelSession};
+use crate::applications::Application;
+use auth::{EntityId, Scopes};
+use base::{PanelLinkId, Time};
+
+/// How long a link can be opened.
+pub const CODE_LIFETIME: Duration = Duration::from_secs(10 * 60);
+/// How long a token of a session lives: no longer than the removal of what stands behind the session may take.
+pub const TOKEN_LIFETIME: Duration = Duration::from_secs(10 * 60);
+
+/// A link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PanelLink {
+    /// The managing entity that the panel shows.
+    pub entity: EntityId,
+    /// The link's identifier, and that of its session in tokens.
+    pub id: PanelLinkId,
+    /// What its session may do.
+    pub grant: PanelGrant,
+    /// The hash of its code.
+    pub(super) code_hash: String,
+    /// Until when it can be opened.
+    pub expires_date: Time,
+    /// The session, since it was opened.
+    pub session: Option<PanelSession>,
+}
+
+/// What a link gives to the one who opens it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PanelGrant {
+    /// The application whose tokens the session gets.
+    pub client_id: String,
+    /// The secret or key of it that the link was asked for with, as tokens name it. The operator needs none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential_id: Option<String>,
+    /// The scopes of its tokens.
+    pub scopes: Scopes,
+    /// Whether they may publish events.
+    pub may_publish: bool,
+    /// How long the session lasts, in seconds.
+    pub lifetime_seconds: u32,
+    /// What people know it by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The page that it opens, where it is not the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// When it was made.
+    pub created_date: Time,
+}
+
+impl PanelLink {
+    /// A link that can be opened with this code from now on.
+    pub fn new(code: &PanelKey, grant: PanelGrant) -> Self {
+        Self {
+            entity: code.entity.clone(),
+            id: code.link.clone(),
+            code_hash: code.hash(),
+            expires_date: grant.created_date + CODE_LIFETIME,
+            grant,
+            session: None,
+        }
+    }
+
+    /// When nothing can be done with it any more.
+    pub fn ends(&self) -> Time {
+        self.session.as_ref().map_or(self.expires_date, |session| session.ends_date)
+    }
+
+    /// Whether it can be opened, or its session goes on.
+    pub fn is_good(&self, now: Time) -> bool {
+        now < self.ends()
+    }
+
+    /// Whether its application still stands behind it: it has the link's rights, and the credential that the link was asked
+    /// for with was not removed.
+    pub fn is_backed_by(&self, application: &Application, now: Time) -> bool {
+        let has_credential = |id: &String| {
+            application.kept_secrets(now).any(|secret| secret.id.as_str() == id)
+                || application.keys.iter().any(|key| key.thumbprint() == *id)
+        };
+        self.grant.scopes.without(application.scopes).is_empty()
+            && application.entities.cover(self.entity.as_str())
+            && self.grant.credential_id.as_ref().is_none_or(has_credential)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::key::tests::key, *};
+    use crate::applications::{ClientSecret, new_application::NewApplication};
+    use auth::Entities;
+    use base::SystemRandom;
+    use storage::{SecretBytes, SecretText};
+
+    const NOW: Time = Time::from_millis(1_795_167_900_123);
+
+    fn link(credential: Option<&str>, scopes: &str) -> PanelLink {
+        let grant = PanelGrant {
+            client_id: "app".into(),
+            credential_id: credential.map(str::to_owned),
+            scopes: Scopes::parse(scopes).expect("scopes"),
+            may_publish: false,
+            lifetime_seconds: 3600,
+            name: None,
+            place: None,
+            created_date: NOW,
+        };
+        PanelLink::new(&key(), grant)
+    }
+
+    #[test]
+    fn an_application_stands_behind_a_link_while_it_has_the_rights_and_the_credential() {
+        let secret = ClientSecret::of(&SecretText::new("secret"), &SecretBytes::new(vec![1; 32]), NOW, &SystemRandom);
+        let id = secret.id.as_str().to_owned();
+        let scopes = Scopes::parse("integrations.read integrations.write").expect("scopes");
+        let new = |entity: &str| NewApplication::of_operator("n".into(), scopes, Entities::new([entity.to_owned()]));
+        let application = new("demo-hotel").with("app".into(), Some(secret), NOW);
+        assert!(link(Some(&id), "integrations.read").is_backed_by(&application, NOW));
+        assert!(link(None, "integrations.read").is_backed_by(&application, NOW));
+        assert!(!link(Some("sec_other"), "integrations.read").is_backed_by(&application, NOW));
+        assert!(!link(Some(&id), "integrations.read account.read").is_backed_by(&application, NOW));
+        let elsewhere = new("other-hotel").with("app".into(), None, NOW);
+        assert!(!link(None, "integrations.read").is_backed_by(&elsewhere, NOW));
+    }
+
+    #[test]
+    fn a_link_is_good_until_its_code_ends_and_once_opened_until_its_session_does() {
+        let fresh = link(None, "integrations.read");
+        assert!(fresh.is_good(NOW) && !fresh.is_good(NOW + CODE_LIFETIME));
+        let session = PanelSession::begin(&key(), Duration::from_secs(3600), NOW, &SystemRandom);
+        let opened = PanelLink { session: Some(session), ..fresh };
+        assert!(opened.is_good(NOW + CODE_LIFETIME) && !opened.is_good(NOW + Duration::from_secs(3600)));
+    }
+}

@@ -1,0 +1,185 @@
+//! Making, listing and removing links.
+
+use super::{
+    error::PanelError,
+    key::PanelKey,
+    link::{PanelGrant, PanelLink},
+    new_link::NewPanelLink,
+    store::LinkStore,
+};
+use crate::applications::Application;
+use auth::{AuthorizedEntity, Claims, Scopes};
+use base::{PanelLinkId, SharedRandom, Time, audit::Notes};
+use storage::{Allowance, Allowances, Answered, Answers, Once, SecretText, Table, Written};
+
+/// Makes links.
+pub struct LinkMaking {
+    store: LinkStore,
+    allowances: Allowances,
+    answers: Answers,
+    random: SharedRandom,
+    base_url: String,
+}
+
+/// The links that there are.
+pub struct PanelLinks(LinkStore);
+
+/// The one that makes a link: a managing entity by a token that covers it, or the operator of the deployment in the name of
+/// an application.
+#[derive(Debug, Clone, Copy)]
+pub struct LinkMaker<'a> {
+    entity: &'a AuthorizedEntity,
+    by: MakersProof<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum MakersProof<'a> {
+    Token(&'a Claims),
+    Operator(&'a Application),
+}
+
+/// A new link, with its address, which is shown this once.
+#[derive(Debug)]
+pub struct CreatedLink {
+    /// The link.
+    pub link: PanelLink,
+    /// The address that opens the panel.
+    pub url: SecretText,
+}
+
+impl<'a> LinkMaker<'a> {
+    /// A managing entity, by a token with these claims.
+    pub fn by_token(entity: &'a AuthorizedEntity, claims: &'a Claims) -> Self {
+        Self { entity, by: MakersProof::Token(claims) }
+    }
+
+    /// The operator of the deployment, without a token: the session gets tokens of this application. There is no allowance.
+    pub fn of_operator(entity: &'a AuthorizedEntity, application: &'a Application) -> Self {
+        Self { entity, by: MakersProof::Operator(application) }
+    }
+
+    /// The grant of a link that it makes now.
+    ///
+    /// # Errors
+    /// When the link would give more than its maker has, or outlive the session that makes it.
+    fn grant(&self, new: NewPanelLink, now: Time) -> Result<PanelGrant, PanelError> {
+        let (client_id, credential_id, own, may_publish) = match self.by {
+            MakersProof::Token(claims) if claims.session_id.is_some() => return Err(PanelError::BySession),
+            MakersProof::Token(claims) => {
+                (&claims.client_id, claims.credential_id.clone(), claims.scopes, claims.may_publish)
+            }
+            MakersProof::Operator(application) => {
+                (&application.client_id, None, application.scopes, application.may_publish)
+            }
+        };
+        let scopes: Scopes = new.scopes.unwrap_or(own);
+        let lacking = scopes.without(own);
+        if !lacking.is_empty() {
+            return Err(PanelError::ExceedsScopes(lacking));
+        }
+        Ok(PanelGrant {
+            client_id: client_id.clone(),
+            credential_id,
+            scopes,
+            may_publish,
+            lifetime_seconds: u32::try_from(new.lifetime.as_secs()).unwrap_or(u32::MAX),
+            name: new.name,
+            place: new.place,
+            created_date: now,
+        })
+    }
+}
+
+impl LinkMaking {
+    /// Makes links in this table, for the panel below this address.
+    pub fn new(table: Table, answers: Answers, random: SharedRandom, base_url: String) -> Self {
+        Self { store: LinkStore::new(table.clone()), allowances: Allowances::new(table), answers, random, base_url }
+    }
+
+    /// Makes a link, once for an idempotency key.
+    pub async fn create_once(
+        &self,
+        maker: &LinkMaker<'_>,
+        new: NewPanelLink,
+        once: Option<&Once>,
+        notes: &Notes,
+        now: Time,
+    ) -> Result<Answered<CreatedLink>, PanelError> {
+        // Also a repetition needs the rights: its answer shows the code.
+        let grant = maker.grant(new, now)?;
+        let answered = self.answers.once(once, now, self.make(maker, grant, once, now)).await?;
+        notes.subject(&answered.id(|created| created.link.id.to_string()));
+        Ok(answered)
+    }
+
+    /// Makes a link.
+    pub async fn create(
+        &self,
+        maker: &LinkMaker<'_>,
+        new: NewPanelLink,
+        notes: &Notes,
+        now: Time,
+    ) -> Result<CreatedLink, PanelError> {
+        let created = self.make(maker, maker.grant(new, now)?, None, now).await?;
+        notes.subject(created.link.id.as_str());
+        Ok(created)
+    }
+
+    async fn make(
+        &self,
+        maker: &LinkMaker<'_>,
+        grant: PanelGrant,
+        once: Option<&Once>,
+        now: Time,
+    ) -> Result<CreatedLink, PanelError> {
+        let entity = maker.entity.id();
+        if let MakersProof::Token(_) = maker.by
+            && let Some(end) = self.allowances.spend(Allowance::PanelLinks, 1, entity.as_str(), now).await?
+        {
+            return Err(PanelError::AllowanceSpent(end.since(now)));
+        }
+        let code = PanelKey::new(entity.clone(), PanelLinkId::new(now, &*self.random), &*self.random);
+        let created = CreatedLink { link: PanelLink::new(&code, grant), url: address(&self.base_url, &code) };
+        let record = self.answers.record(once, &created, &created.link.id, now).await?;
+        self.store.put(&created.link, record).await?;
+        Ok(created)
+    }
+}
+
+/// The address that opens the panel. The code is its fragment, which browsers send to no server: it stands in no log, in no
+/// `Referer`, and no preview of a link uses it up.
+fn address(base_url: &str, code: &PanelKey) -> SecretText {
+    SecretText::new(format!("{base_url}/panel#code={}", code.expose()))
+}
+
+impl PanelLinks {
+    /// The links in this table.
+    pub fn new(table: Table) -> Self {
+        Self(LinkStore::new(table))
+    }
+
+    /// The links of an entity that can be opened, or whose session goes on, the newest first.
+    pub async fn list(&self, entity: &AuthorizedEntity, now: Time) -> Result<Vec<PanelLink>, PanelError> {
+        let mut links = self.0.of(entity.id()).await?;
+        links.retain(|link| link.is_good(now));
+        Ok(links)
+    }
+
+    /// Removes a link and ends its session. Another entity's link looks like a missing one.
+    pub async fn remove(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &str,
+        notes: &Notes,
+        now: Time,
+    ) -> Result<(), PanelError> {
+        let missing = || PanelError::NotFound(id.to_owned());
+        let id = PanelLinkId::parse(id).ok_or_else(missing)?;
+        notes.subject(id.as_str());
+        let link = self.0.find(entity.id(), &id).await?.filter(|link| link.is_good(now)).ok_or_else(missing)?;
+        match self.0.remove(&link, now).await? {
+            Written::Done(()) => Ok(()),
+            Written::Lost(_) => Err(missing()),
+        }
+    }
+}

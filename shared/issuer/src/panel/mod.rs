@@ -1,0 +1,15 @@
+//! The ways into the panel: links, each of which opens one session, and the sessions' tokens.
+
+pub mod cookie;
+mod error;
+pub mod key;
+pub mod link;
+pub mod links;
+pub mod new_link;
+pub mod session;
+pub mod sessions;
+mod store;
+mod view;
+
+pub use error::{CodeFault, PanelError, SessionFault};
+pub use link::PanelLink;

@@ -1,0 +1,144 @@
+//! A link that is to be made: the checks of its properties.
+
+use std::time::Duration;
+
+use crate::applications::new_application::{checked_name, checked_scopes};
+use auth::Scopes;
+use problem::{JsonBody, Problem};
+
+/// The shortest and the longest that a session may last, in seconds.
+const LIFETIMES: std::ops::RangeInclusive<u32> = 60..=8 * 60 * 60;
+/// How long it lasts unless its maker says otherwise.
+const LIFETIME: Duration = Duration::from_secs(60 * 60);
+/// The longest place.
+const MAX_PLACE: usize = 1000;
+
+/// The properties of a link that is to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewPanelLink {
+    /// The scopes of its session; all that its maker has, where none are named.
+    pub scopes: Option<Scopes>,
+    /// How long the session lasts.
+    pub lifetime: Duration,
+    /// The page that it opens.
+    pub place: Option<String>,
+    /// What people know it by.
+    pub name: Option<String>,
+}
+
+impl Default for NewPanelLink {
+    fn default() -> Self {
+        Self { scopes: None, lifetime: LIFETIME, place: None, name: None }
+    }
+}
+
+impl NewPanelLink {
+    /// Reads what a maker asks for. No body asks for nothing in particular.
+    pub fn read(body: &[u8]) -> Result<Self, Problem> {
+        if body.trim_ascii().is_empty() {
+            return Ok(Self::default());
+        }
+        let mut body = JsonBody::read(body)?;
+        let scopes: Option<Vec<String>> = body.optional("scopes", "a list of scopes");
+        let wanted = format!("a number of seconds, an integer from {} to {}", LIFETIMES.start(), LIFETIMES.end());
+        let lifetime: Option<u32> = body.optional("lifetimeSeconds", &wanted);
+        let place: Option<String> = body.optional("place", PLACE);
+        let name: Option<String> = body.optional("name", "a text that people know the link by");
+        let violations = &mut body.violations;
+        let scopes = scopes.map(|list| checked_scopes(&list, violations));
+        let lifetime = lifetime.and_then(|seconds| {
+            let checked = checked_lifetime(seconds).ok_or_else(|| format!("must be {wanted}"));
+            violations.note("lifetimeSeconds", checked)
+        });
+        let place = place.and_then(|place| violations.note("place", checked_place(&place)));
+        let name = name.and_then(|name| violations.note("name", checked_name(&name)));
+        body.finish()?;
+        Ok(Self { scopes, lifetime: lifetime.unwrap_or(LIFETIME), place, name })
+    }
+}
+
+/// Seconds as the time that a session lasts; `None` for too few or too many.
+pub fn checked_lifetime(seconds: u32) -> Option<Duration> {
+    LIFETIMES.contains(&seconds).then(|| Duration::from_secs(seconds.into()))
+}
+
+const PLACE: &str =
+    "the path of a page of the panel, such as `/panel/deliveries?status=failed`, of 1000 characters at most";
+
+/// A text as a page of the panel, perhaps with a query: nothing that leads elsewhere, however a browser reads it.
+///
+/// # Errors
+/// The fault, as the second half of a sentence that begins with the field's name.
+pub fn checked_place(text: &str) -> Result<String, String> {
+    let rest = text.strip_prefix("/panel").filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
+    let path = rest.and_then(|rest| rest.split('?').next());
+    let stays = path.is_some_and(|path| !path.split('/').skip(1).any(|segment| ["", ".", ".."].contains(&segment)));
+    let plain = text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"#<>\\^`{|}".contains(&byte));
+    let encoded_dots = text.to_ascii_lowercase().contains("%2e");
+    if stays && plain && !encoded_dots && text.len() <= MAX_PLACE {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("must be {PLACE}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_asks_for_nothing_in_particular_unless_its_maker_does() {
+        for body in ["", " ", "{}"] {
+            assert_eq!(NewPanelLink::read(body.as_bytes()).expect(body), NewPanelLink::default(), "{body}");
+        }
+        let body =
+            r#"{"scopes":["integrations.read"],"lifetimeSeconds":28800,"place":"/panel/deliveries","name":"Ada"}"#;
+        let expected = NewPanelLink {
+            scopes: Scopes::parse("integrations.read").ok(),
+            lifetime: Duration::from_secs(28_800),
+            place: Some("/panel/deliveries".into()),
+            name: Some("Ada".into()),
+        };
+        assert_eq!(NewPanelLink::read(body.as_bytes()).expect(body), expected);
+    }
+
+    #[test]
+    fn every_value_that_is_not_good_is_named() {
+        let body = r#"{"scopes":["integrations.*"],"lifetimeSeconds":28801,"place":"//evil.example","name":""}"#;
+        let problem = NewPanelLink::read(body.as_bytes()).expect_err("refused");
+        let fields: Vec<_> = problem.fields().collect();
+        assert_eq!(fields, ["scopes[0]", "lifetimeSeconds", "place", "name"]);
+        for bad in [r#"{"lifetimeSeconds":59}"#, r#"{"scopes":[]}"#, r#"{"lifetime":60}"#, "[]", r#"{"place":null}"#] {
+            assert!(NewPanelLink::read(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_place_never_leads_out_of_the_panel() {
+        for good in
+            ["/panel", "/panel/deliveries", "/panel?a=/../b", "/panel/deliveries/dlv_1?since=2026-11-20T09:45:00Z"]
+        {
+            assert_eq!(checked_place(good).as_deref(), Ok(good));
+        }
+        for bad in [
+            "",
+            "/",
+            "/panels",
+            "panel",
+            "//panel",
+            "/panel//evil.example",
+            "/panel/../oauth2",
+            "/panel/%2E%2e/x",
+            "/panel/./x",
+            "/panel/",
+            "/panel\\evil",
+            "/panel/a b",
+            "/panel#code=x",
+            "/panel/ü",
+            "https://evil.example/panel",
+            &format!("/panel/{}", "x".repeat(1000)),
+        ] {
+            assert!(checked_place(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Sessions: opening a link, renewing, and ending.
+
+use super::{
+    error::{CodeFault, PanelError, SessionFault},
+    key::PanelKey,
+    link::{PanelLink, TOKEN_LIFETIME},
+    session::{KeyState, PanelSession},
+    store::LinkStore,
+};
+use crate::{
+    applications::{Application, Applications},
+    oauth::signing_keys::SigningKeyCache,
+};
+use auth::{Audience, Claims, Entities, Resource, token};
+use base::{SharedRandom, Time, audit::Notes};
+use problem::{JsonBody, Problem};
+use std::time::Duration;
+use storage::{SecretText, Table, TableError};
+
+/// Opens, renews and ends sessions. The secret in a code or a cookie is the credential.
+pub struct PanelSessions {
+    store: LinkStore,
+    applications: Applications,
+    /// The keys that sign tokens.
+    issuer: SigningKeyCache,
+    /// The issuer and the audience that tokens name.
+    audience: Audience,
+    random: SharedRandom,
+}
+
+/// What a browser asks for: to open a link with its code, or to renew the session of its cookie.
+#[derive(Debug)]
+pub struct SessionRequest {
+    /// The code, if it has one.
+    pub code: Option<SecretText>,
+}
+
+impl SessionRequest {
+    /// Reads what a browser asks for. No body names no code.
+    pub fn read(body: &[u8]) -> Result<Self, Problem> {
+        if body.trim_ascii().is_empty() {
+            return Ok(Self { code: None });
+        }
+        let mut body = JsonBody::read(body)?;
+        let code: Option<String> = body.optional("code", "the text after `#code=` in a link to the panel");
+        body.finish()?;
+        Ok(Self { code: code.map(SecretText::new) })
+    }
+}
+
+/// A session with a new token, and with the key that renews it next.
+#[derive(Debug)]
+pub struct OpenSession {
+    /// The link that it was opened by.
+    pub link: PanelLink,
+    /// Its token.
+    pub access_token: SecretText,
+    /// When the token ends.
+    pub expires: Time,
+    /// When the session ends.
+    pub session_ends: Time,
+    /// The key that renews it.
+    pub key: PanelKey,
+}
+
+impl PanelSessions {
+    /// The sessions in this table, with tokens of this issuer.
+    pub fn new(table: &Table, issuer: SigningKeyCache, audience: Audience, random: SharedRandom) -> Self {
+        let (store, applications) = (LinkStore::new(table.clone()), Applications::new(table.clone()));
+        Self { store, applications, issuer, audience, random }
+    }
+
+    /// Opens a link with its code, which is good once.
+    pub async fn open(&self, code: &SecretText, notes: &Notes, now: Time) -> Result<OpenSession, PanelError> {
+        let code = PanelKey::parse(code.expose()).ok_or(CodeFault::Unknown)?;
+        let link = self.store.find(&code.entity, &code.link).await?;
+        let link = link.filter(|link| code.has_hash(&link.code_hash)).ok_or(CodeFault::Unknown)?;
+        note(notes, &link);
+        if link.session.is_some() {
+            return Err(CodeFault::Used.into());
+        }
+        if !link.is_good(now) {
+            return Err(CodeFault::Expired.into());
+        }
+        let application = self.backing(&link, now).await?.ok_or(CodeFault::Unbacked)?;
+        let key = PanelKey::new(code.entity, code.link, &*self.random);
+        let lifetime = Duration::from_secs(link.grant.lifetime_seconds.into());
+        let session = PanelSession::begin(&key, lifetime, now, &*self.random);
+        let opened = self.with_token(link, &application, key, session.ends_date, now).await?;
+        // Last, so that a link that cannot give a token stays one that can be opened.
+        if self.store.open(&opened.link, &session).await?.is_done() { Ok(opened) } else { Err(CodeFault::Used.into()) }
+    }
+
+    /// Gives a session its next token and its next key.
+    pub async fn renew(&self, cookie: Option<&str>, notes: &Notes, now: Time) -> Result<OpenSession, PanelError> {
+        let (key, link, session) = self.of_cookie(cookie, notes).await?;
+        if now >= session.ends_date {
+            return Err(SessionFault::Over.into());
+        }
+        let state = session.state_of(&key, now);
+        match state {
+            KeyState::Good | KeyState::JustReplaced => {}
+            KeyState::Replaced => {
+                self.store.remove(&link, now).await?;
+                return Err(SessionFault::Replayed.into());
+            }
+            KeyState::Foreign => return Err(SessionFault::Unknown.into()),
+        }
+        let application = self.backing(&link, now).await?.ok_or(SessionFault::Unbacked)?;
+        let next = session.next(&key);
+        let renewed = self.with_token(link, &application, next, session.ends_date, now).await?;
+        if state == KeyState::Good {
+            let session_then = session.replacing_key(&renewed.key, now);
+            let written = self.store.renew(&renewed.link, &session.key_hash, &session_then).await?;
+            if !written.is_done() {
+                return Err(SessionFault::Unknown.into());
+            }
+        }
+        Ok(renewed)
+    }
+
+    /// Ends a session, and revokes its tokens. A session that is not there needs no end.
+    pub async fn end(&self, cookie: Option<&str>, notes: &Notes, now: Time) -> Result<(), PanelError> {
+        match self.of_cookie(cookie, notes).await {
+            Ok((key, link, session)) if session.state_of(&key, now) != KeyState::Foreign => {
+                Ok(self.store.remove(&link, now).await.map(drop)?)
+            }
+            Ok(_) | Err(PanelError::Session(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The session that a cookie names. Whether the cookie is its key is not decided yet.
+    async fn of_cookie(
+        &self,
+        cookie: Option<&str>,
+        notes: &Notes,
+    ) -> Result<(PanelKey, PanelLink, PanelSession), PanelError> {
+        let key = PanelKey::parse(cookie.ok_or(SessionFault::NoCookie)?).ok_or(SessionFault::Unknown)?;
+        let link = self.store.find(&key.entity, &key.link).await?.ok_or(SessionFault::Unknown)?;
+        let session = link.session.clone().ok_or(SessionFault::Unknown)?;
+        note(notes, &link);
+        Ok((key, link, session))
+    }
+
+    /// The application, if it still stands behind the link.
+    async fn backing(&self, link: &PanelLink, now: Time) -> Result<Option<Application>, TableError> {
+        let application = self.applications.find(&link.grant.client_id).await?;
+        Ok(application.filter(|application| link.is_backed_by(application, now)))
+    }
+
+    async fn with_token(
+        &self,
+        link: PanelLink,
+        application: &Application,
+        key: PanelKey,
+        session_ends: Time,
+        now: Time,
+    ) -> Result<OpenSession, PanelError> {
+        let expires = session_ends.min(now + TOKEN_LIFETIME);
+        let keys = self.issuer.keys_until(expires).await?;
+        let claims = Claims {
+            client_id: link.grant.client_id.clone(),
+            credential_id: link.grant.credential_id.clone(),
+            session_id: Some(link.id.to_string()),
+            token_id: token::new_token_id(&*self.random),
+            key_id: keys.current.kid().to_owned(),
+            resource: Resource::Api,
+            scopes: link.grant.scopes,
+            entities: Entities::new([link.entity.to_string()]),
+            may_publish: link.grant.may_publish && application.may_publish,
+            issued: now,
+            expires,
+        };
+        let access_token = SecretText::new(token::issue(&claims, &self.audience, &keys.current)?);
+        Ok(OpenSession { link, access_token, expires, session_ends, key })
+    }
+}
+
+/// Notes whose session it is, as the audit trail wants it.
+fn note(notes: &Notes, link: &PanelLink) {
+    notes.client(&link.grant.client_id);
+    notes.entity(link.entity.as_str());
+    notes.subject(link.id.as_str());
+}

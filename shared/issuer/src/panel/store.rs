@@ -1,0 +1,166 @@
+//! Links in the table. A link and its session are one item, so that every step is one conditional write.
+//!
+//! | item | pk / sk |
+//! |---|---|
+//! | a link, and its session once it is opened | `PANEL#{entity}` / `{link}` |
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    link::{PanelGrant, PanelLink, TOKEN_LIFETIME},
+    session::PanelSession,
+};
+use auth::{EntityId, revocations};
+use base::{PanelLinkId, Time};
+use storage::table::{
+    Change, Delete, Key, Put, Query, Table, TableError, Transaction, Value, Written, absent, exists, is,
+};
+use storage::{OnceError, Record};
+
+/// How long an item stays after nothing can be done with it: for people who open a link too late, and read why.
+const KEPT: Duration = Duration::from_secs(60 * 60);
+/// For clocks, and for tokens that were being issued when their session ended.
+const BEING_ISSUED: Duration = Duration::from_secs(5 * 60);
+
+/// The links in the table.
+#[derive(Debug, Clone)]
+pub(super) struct LinkStore(Table);
+
+/// The item in the table. Whose link it is, its key says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LinkItem {
+    pk: String,
+    sk: PanelLinkId,
+    #[serde(flatten)]
+    grant: PanelGrant,
+    code_hash: String,
+    expires_date: Time,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session: Option<PanelSession>,
+    expires_at: i64,
+}
+
+impl LinkItem {
+    fn of(link: &PanelLink) -> Self {
+        let PanelLink { entity, id, grant, code_hash, expires_date, session } = link.clone();
+        let (pk, expires_at) = (partition(&entity), end_of_item(link.ends()));
+        Self { pk, sk: id, grant, code_hash, expires_date, session, expires_at }
+    }
+
+    fn of_entity(self, entity: EntityId) -> PanelLink {
+        let Self { sk: id, grant, code_hash, expires_date, session, .. } = self;
+        PanelLink { entity, id, grant, code_hash, expires_date, session }
+    }
+}
+
+impl LinkStore {
+    pub fn new(table: Table) -> Self {
+        Self(table)
+    }
+
+    /// Writes a new link, with the record of the request for it if that has an idempotency key.
+    pub async fn put(&self, link: &PanelLink, record: Option<Record>) -> Result<(), OnceError> {
+        const DOING: &str = "writing a panel link";
+        let put = Put::item(&LinkItem::of(link), DOING)?;
+        self.0.write_recorded(Transaction::new().with(put), record, DOING).await.map(drop)
+    }
+
+    /// The link of an entity with this identifier. Sees every change that was acknowledged before.
+    pub async fn find(&self, entity: &EntityId, id: &PanelLinkId) -> Result<Option<PanelLink>, TableError> {
+        let key = (partition(entity), id.to_string());
+        let item: Option<LinkItem> = self.0.read(key, "reading a panel link").await?;
+        Ok(item.map(|item| item.of_entity(entity.clone())))
+    }
+
+    /// All links of an entity, the newest first.
+    pub async fn of(&self, entity: &EntityId) -> Result<Vec<PanelLink>, TableError> {
+        let query = Query::partition(partition(entity)).newest_first();
+        let items: Vec<LinkItem> = self.0.all(query, "listing panel links").await?;
+        Ok(items.into_iter().map(|item| item.of_entity(entity.clone())).collect())
+    }
+
+    /// Begins the session of a link. Lost when the link was opened or removed meanwhile. The SDK may send the write again when
+    /// an answer is lost: its own first one, which the session's key tells, is no other opening.
+    pub async fn open(&self, link: &PanelLink, session: &PanelSession) -> Result<Written<()>, TableError> {
+        let unopened = is("codeHash", link.code_hash.clone()).and(absent("session"));
+        self.write_session(link, session, unopened, "opening a panel link").await
+    }
+
+    /// Replaces the key of a session. Lost when it was replaced by another than this one, or the link was removed.
+    pub async fn renew(&self, link: &PanelLink, from: &str, session: &PanelSession) -> Result<Written<()>, TableError> {
+        let unchanged = is(KEY_HASH, from);
+        self.write_session(link, session, unchanged, "renewing a panel session").await
+    }
+
+    async fn write_session(
+        &self,
+        link: &PanelLink,
+        session: &PanelSession,
+        unchanged: storage::table::Condition,
+        doing: &'static str,
+    ) -> Result<Written<()>, TableError> {
+        let change = Change::of(key(link))
+            .set("session", Value::of(session, doing)?)
+            .set("expiresAt", end_of_item(session.ends_date))
+            .only_if(unchanged.or(is(KEY_HASH, session.key_hash.clone())));
+        self.0.write(change, doing).await
+    }
+
+    /// Removes a link and revokes the tokens of its session. Lost when it was removed already.
+    pub async fn remove(&self, link: &PanelLink, now: Time) -> Result<Written<()>, TableError> {
+        let until = now + TOKEN_LIFETIME + BEING_ISSUED;
+        let writes = Transaction::new().with(Delete::of(key(link)).only_if(exists())).with(revocations::of_session(
+            link.id.as_str(),
+            until,
+            now,
+        )?);
+        self.0.write_all(writes, "removing a panel link").await
+    }
+}
+
+const KEY_HASH: (&str, &str) = ("session", "keyHash");
+
+fn partition(entity: &EntityId) -> String {
+    format!("PANEL#{entity}")
+}
+
+fn key(link: &PanelLink) -> Key {
+    Key::new(partition(&link.entity), link.id.as_str())
+}
+
+fn end_of_item(ends: Time) -> i64 {
+    (ends + KEPT).as_seconds()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::key::tests::key, *};
+    use auth::Scopes;
+    use base::SystemRandom;
+
+    #[test]
+    fn a_link_comes_back_as_it_was_written_before_and_after_it_is_opened() {
+        let now = Time::from_millis(1_795_167_900_123);
+        let grant = PanelGrant {
+            client_id: "app".into(),
+            credential_id: Some("sec_1".into()),
+            scopes: Scopes::parse("integrations.read").expect("a scope"),
+            may_publish: true,
+            lifetime_seconds: 60,
+            name: Some("Ada".into()),
+            place: None,
+            created_date: now,
+        };
+        let fresh = PanelLink::new(&key(), grant);
+        let session = PanelSession::begin(&key(), Duration::from_secs(60), now, &SystemRandom);
+        for link in [fresh.clone(), PanelLink { session: Some(session), ..fresh }] {
+            let item = Put::item(&LinkItem::of(&link), "").expect("an item");
+            let read: LinkItem = item.read_back("").expect("an item");
+            assert_eq!(read.expires_at, (link.ends() + KEPT).as_seconds());
+            assert_eq!(read.of_entity(link.entity.clone()), link);
+        }
+    }
+}
