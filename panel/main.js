@@ -90,7 +90,7 @@ async function comeIn(code) {
   try {
     await enter(code);
     const { place } = session();
-    if (place?.startsWith("/panel/")) go(place, { replace: true });
+    if (place) go(place, { replace: true });
   } catch (refusal) {
     Enter.refusal = refusal;
     await resume();

@@ -46,7 +46,7 @@ async function ask(method, body) {
 function open(answer, renewable = true) {
   const entity = answer.managingEntity;
   // Another entity's session must not go on with what stands on this page.
-  if (state.entity && state.entity !== entity) return location.assign("/panel/");
+  if (state.entity && state.entity !== entity) return location.assign("/panel");
   token = { text: answer.accessToken, ends: Date.now() + answer.expiresIn * 1000, renewable };
   become({
     phase: "open",
@@ -54,6 +54,7 @@ function open(answer, renewable = true) {
     name: answer.name,
     place: answer.place,
     scopes: answer.scope.split(" "),
+    byLink: renewable,
     ends: answer.sessionEndsDate ?? new Date(token.ends).toISOString(),
     note: answer.note,
   });

@@ -8,7 +8,7 @@ import { TextField } from "../parts/field.js";
 import { useAction } from "../parts/load.js";
 
 /** Whether an application's id and secret are taken here. The page says so, as the deployment is set up. */
-const takesCredentials = () => document.querySelector('meta[name="panel-credentials"]')?.content === "on";
+const takesCredentials = () => document.querySelector('meta[name="sign-in"]')?.content.includes("credentials");
 
 /** The code in a panel link, or in what was copied of it. */
 const codeIn = (text) => text.trim().split("#code=").pop();

@@ -7,12 +7,13 @@ import { Empty, Waiting } from "../parts/empty.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { ScopePicker } from "../parts/scopes.js";
+import { Text } from "../parts/json.js";
 import { Secret } from "../parts/secret.js";
 import { SelectField, TextField } from "../parts/field.js";
 import { Time } from "../parts/time.js";
 import { counted } from "../parts/words.js";
 import { say } from "../parts/notices.js";
-import { session } from "../session.js";
+import { entityPath, session } from "../session.js";
 import { useAction, useLoad } from "../parts/load.js";
 
 const LIFETIMES = [["3600", "1 hour"], ["1800", "30 minutes"], ["14400", "4 hours"], ["28800", "8 hours"]];
@@ -20,16 +21,27 @@ const LIFETIMES = [["3600", "1 hour"], ["1800", "30 minutes"], ["14400", "4 hour
 export default function Links() {
   const list = useLoad(() => get("/panel/link/list"), [], { keep: true });
   const [asked, ask] = useState(null);
-  const add = html`<${Action} kind="primary" icon="plus" scope="integrations.write" onClick=${() => ask({ make: true })}>New panel link<//>`;
+  // The service lets no session that a link opened make others, which could outlive it.
+  const add = !session().byLink && html`<${Action} kind="primary" icon="plus" scope="integrations.write" onClick=${() => ask({ make: true })}>New panel link<//>`;
   return html`
     <${Page} title="Panel links" lead="Whom you let in: each link opens this panel once, for a while, without a password." beside=${add}>
       <${Problem} refusal=${list.error} retry=${list.reload} />
       ${!list.data && !list.error && html`<${Waiting} what="The links are read" />`}
-      ${list.data?.length === 0 && html`<${Empty} icon="links" title="No link is open"><p>Make one for a colleague who is to look at a delivery: it opens once, within ten minutes, and ends by itself.</p><p>${add}</p><//>`}
+      ${list.data?.length === 0 && html`<${Empty} icon="links" title="No link is open"><p>A link lets a colleague look at a delivery: it opens once, within ten minutes, and its session ends by itself.</p>${add && html`<p>${add}</p>`}<//>`}
       ${list.data?.length > 0 && html`<${Rows} links=${list.data} end=${(link) => ask({ end: link })} />`}
+      ${session().byLink && html`<${HowTo} />`}
       ${asked?.make && html`<${NewLink} close=${() => { ask(null); list.reload(); }} />`}
       ${asked?.end && html`<${End} link=${asked.end} close=${() => ask(null)} done=${list.reload} />`}
     <//>`;
+}
+
+/** How a link is made: by an application, with a token of its own. */
+function HowTo() {
+  const call = `curl -s -X POST '${location.origin}${entityPath()}/panel/link' -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{"name": "Ada of support"}'`;
+  return html`
+    <section class="card" aria-labelledby="how"><h2 id="how">To let somebody in</h2>
+      <p>You came in by a link yourself, and such a session makes no others, which could outlive it. Your application makes one, with a token of its own:</p>
+      <${Text} text=${call} what="the call" /></section>`;
 }
 
 const Rows = ({ links, end }) => html`
@@ -41,8 +53,8 @@ const Rows = ({ links, end }) => html`
         <td class="main">${link.name ?? "Without a name"}<small><code>${link.id}</code></small></td>
         <td>${link.openedDate ? html`opened <${Time} date=${link.openedDate} as="distance" />` : html`not opened; made <${Time} date=${link.createdDate} as="distance" />`}</td>
         <td title=${link.scopes.join("\n")}>${counted(link.scopes.length, "scope", "scopes")}</td>
-        <td><${Time} date=${link.expiresDate} as="both" seconds=${false} /></td>
-        <td><${Action} kind="small" scope="integrations.write" onClick=${() => end(link)}>Revoke<span class="unseen"> ${link.name ?? link.id}</span><//></td>
+        <td><${Time} date=${link.sessionEndsDate ?? link.expiresDate} as="distance" /></td>
+        <td><${Action} kind="small" scope="integrations.remove" onClick=${() => end(link)}>Revoke<span class="unseen"> ${link.name ?? link.id}</span><//></td>
       </tr>`)}</tbody>
   </table>`;
 
@@ -76,14 +88,14 @@ function NewLink({ close }) {
 function End({ link, close, done }) {
   const end = useAction(async () => {
     const { message } = await remove(`/panel/link/${encodeURIComponent(link.id)}`);
-    say(message ?? "The link and its session have ended.");
+    say(message);
     close();
     await done();
   });
   return html`
     <${Dialog} title="Revoke this link?" close=${close}>
-      <p><strong>${link.name ?? link.id}</strong>: ${link.openedDate ? "the session that it opened ends within minutes." : "it can no longer be opened."}</p>
+      <p><strong>${link.name ?? link.id}</strong>: ${link.openedDate ? "the session that it opened ends within a minute." : "it can no longer be opened."}</p>
       <${Problem} refusal=${end.refusal} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button><${Action} kind="danger" scope="integrations.write" busy=${end.busy} onClick=${() => end.run()}>Revoke it<//></div>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button><${Action} kind="danger" scope="integrations.remove" busy=${end.busy} onClick=${() => end.run()}>Revoke it<//></div>
     <//>`;
 }

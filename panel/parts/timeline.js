@@ -45,7 +45,7 @@ export function Timeline({ delivery, chosen, choose }) {
   const end = points.at(-1).x + MARGIN;
   useLayoutEffect(() => { box.current.scrollLeft = end; }, [delivery.attemptCount, width]);
   return html`
-    <div class="timeline" ref=${box}>
+    <div class="timeline" ref=${box} tabIndex="0" role="group" aria-label="The attempts on a line of time; the list below tells the same">
       <svg width=${end} height=${HEIGHT} viewBox="0 0 ${end} ${HEIGHT}" aria-hidden="true">
         ${points.slice(1).map((point, index) => html`<${Gap} from=${points[index]} to=${point} />`)}
         <${Now} points=${points} now=${now} />
