@@ -2,7 +2,7 @@
 // cookie, which no script can read.
 import { Refusal, refusalOf, unreachable } from "./refusal.js";
 
-/** A token that ends within so many milliseconds is renewed before it is used. */
+/** A token is renewed so many milliseconds before its end, or at half its life where that is short. */
 const AHEAD = 30_000;
 
 const listeners = new Set();
@@ -47,7 +47,9 @@ function open(answer, renewable = true) {
   const entity = answer.managingEntity;
   // Another entity's session must not go on with what stands on this page.
   if (state.entity && state.entity !== entity) return location.assign("/panel");
-  token = { text: answer.accessToken, ends: Date.now() + answer.expiresIn * 1000, renewable };
+  const life = answer.expiresIn * 1000;
+  const ends = Date.now() + life;
+  token = { text: answer.accessToken, ends, renewed: renewable ? ends - Math.min(AHEAD, life / 2) : ends };
   become({
     phase: "open",
     entity,
@@ -55,7 +57,7 @@ function open(answer, renewable = true) {
     place: answer.place,
     scopes: answer.scope.split(" "),
     byLink: renewable,
-    ends: answer.sessionEndsDate ?? new Date(token.ends).toISOString(),
+    ends: answer.sessionEndsDate ?? new Date(ends).toISOString(),
     note: answer.note,
   });
   waiting.splice(0).forEach((proceed) => proceed());
@@ -120,7 +122,7 @@ export async function leave() {
 
 /** The access token; renewed when it is about to end. When the session has ended, it waits until somebody comes in again. */
 export async function accessToken() {
-  while (!token || token.ends - Date.now() < (token.renewable ? AHEAD : 0)) await renew();
+  while (!token || token.renewed <= Date.now()) await renew();
   return token.text;
 }
 
