@@ -9,8 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use aws_lc_rs::digest;
 use flate2::{Compression, write::GzEncoder};
+use sha2::{Digest, Sha256};
 
 const FOLDER: &str = "../../panel";
 /// The page, which is not served among the files.
@@ -91,10 +91,10 @@ fn packed(out: &Path, name: &str, media_type: &str, content: &[u8]) -> String {
 
 /// SHA-256 of these parts and their lengths, in hexadecimal digits.
 fn hash<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let mut context = digest::Context::new(&digest::SHA256);
+    let mut hasher = Sha256::new();
     for part in parts {
-        context.update(&(part.len() as u64).to_be_bytes());
-        context.update(part);
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part);
     }
-    context.finish().as_ref().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    hasher.finalize().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }

@@ -61,6 +61,10 @@ mod openapi;
 mod operational_events;
 mod operator_lists;
 mod pages;
+mod panel_links;
+mod panel_page;
+mod panel_sessions;
+mod panel_sessions_killed;
 mod pauses;
 mod payments;
 mod payments_callback;
@@ -166,6 +170,10 @@ fn main() -> ExitCode {
         payments_start::TESTS,
         payments_replacing::TESTS,
         pages::TESTS,
+        panel_links::TESTS,
+        panel_page::TESTS,
+        panel_sessions::TESTS,
+        panel_sessions_killed::TESTS,
         payments::TESTS,
         ingest::TESTS,
         publish::TESTS,

@@ -23,6 +23,6 @@ pub fn browser(call: &Call) -> Option<Browser> {
 
 /// Sends a browser on to this address. No cache may keep the reply.
 pub fn redirect(address: &str) -> Result<Reply, Problem> {
-    let found = Reply { status: StatusCode::FOUND, headers: Vec::new(), body: String::new() };
+    let found = Reply { status: StatusCode::FOUND, ..Reply::empty() };
     found.uncached().with_computed_header(LOCATION, address)
 }

@@ -17,6 +17,7 @@ pub enum Wanted {
     ClientSecret,
     Key,
     Link,
+    PanelLink,
 }
 
 /// A request that makes something, and another body that is as good for it.
@@ -36,7 +37,7 @@ const CONNECTION: &str = "/payment/provider/sim-pkce/connection";
 
 impl Wanted {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Webhook,
         Self::SigningSecret,
         Self::TestEvent,
@@ -44,6 +45,7 @@ impl Wanted {
         Self::ClientSecret,
         Self::Key,
         Self::Link,
+        Self::PanelLink,
     ];
 
     /// The function that makes it.
@@ -56,6 +58,7 @@ impl Wanted {
             Self::ClientSecret => "add-application-secret",
             Self::Key => "add-application-key",
             Self::Link => "connect-provider",
+            Self::PanelLink => "create-panel-link",
         }
     }
 
@@ -93,6 +96,7 @@ impl Wanted {
                 (of(&made, "/key"), (key("one"), key("other")), 201, made.id)
             }
             Self::Link => (CONNECTION.to_owned(), nothing(), 201, String::new()),
+            Self::PanelLink => ("/panel/link".to_owned(), nothing(), 201, String::new()),
         };
         Asked { wanted: self, path, body, other, status, about }
     }
@@ -130,6 +134,7 @@ impl Asked {
                 let item = table.item(&pk, &format!("WHK#{}", self.about)).await;
                 length(&item.expect("the webhook is there")["signingSecrets"]["L"])
             }
+            Wanted::PanelLink => length(&listed("/panel/link/list").await),
             Wanted::Link => {
                 let items = Table::of(&entity.api().env).scan().await;
                 let of_entity = |item: &&Value| item["sk"]["S"] == "STATE" && item["entity"]["S"] == entity.id.as_str();

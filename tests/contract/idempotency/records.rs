@@ -55,6 +55,7 @@ async fn a_secret_is_shown_again_for_ten_minutes_and_not_later(suite: Arc<Suite>
         assert_eq!(asked.count(&entity).await, count, "{wanted:?}");
         let made = match wanted {
             Wanted::Webhook => text(&first.json(), "id"),
+            Wanted::PanelLink => text(&first.json(), "id"),
             Wanted::Application => text(&first.json(), "clientId"),
             Wanted::ClientSecret => text(&first.json(), "secretId"),
             Wanted::Link => "sim-pkce".to_owned(),
@@ -66,6 +67,7 @@ async fn a_secret_is_shown_again_for_ten_minutes_and_not_later(suite: Arc<Suite>
             Wanted::Application => format!("`POST …/application/{made}/secret`"),
             Wanted::ClientSecret => format!("`DELETE …/application/{{clientId}}/secret/{made}`"),
             Wanted::Link => "with a new key".to_owned(),
+            Wanted::PanelLink => format!("`DELETE …/panel/link/{made}`"),
             _ => format!("`POST …/webhook/{made}/secret`"),
         };
         assert!(detail.contains(&call), "{wanted:?}: {detail}");

@@ -1,0 +1,271 @@
+//! Links into the panel: what they give, to whom they are shown, and how they end.
+
+use std::{fs, sync::Arc};
+
+use serde_json::{Value, json};
+
+use crate::{
+    applications::{forged, made_with, text, token, violations},
+    harness::{ApiResponse, Application, Entity, LONG, Suite, now, tests, time, until},
+    panel_sessions::{cookie_of, open, opened, renew},
+};
+
+tests![
+    a_link_gives_what_its_makers_token_has_unless_less_is_asked,
+    a_link_never_gives_more_than_its_makers_token_has,
+    a_link_says_what_is_wrong_with_what_was_asked,
+    a_list_has_the_links_that_are_good_the_newest_first_and_no_address,
+    another_entitys_link_looks_like_a_missing_one,
+    a_removed_link_opens_nothing,
+    an_entity_may_make_sixty_links_in_an_hour,
+    a_session_makes_no_links,
+    every_step_stands_in_the_audit_trail,
+    no_code_no_cookie_and_no_token_is_kept_or_logged,
+    the_operator_makes_links_for_an_application,
+];
+
+/// A link that was made.
+pub struct MadeLink {
+    pub id: String,
+    /// The code in its address.
+    pub code: String,
+}
+
+impl MadeLink {
+    /// The link that an answer shows.
+    pub fn of(json: &Value) -> Self {
+        let (id, url) = (text(json, "id"), text(json, "url"));
+        let (_, code) = url.split_once("/panel#code=").expect("the code is the address's fragment");
+        Self { id, code: code.to_owned() }
+    }
+}
+
+/// Makes a link with the platform's token.
+pub async fn link(entity: &Entity, body: Value) -> MadeLink {
+    MadeLink::of(&entity.post("/panel/link").json(&body).expect(201).await.json())
+}
+
+/// The identifiers of the links that are listed.
+async fn listed(entity: &Entity) -> Vec<String> {
+    let list = entity.get("/panel/link/list").expect(200).await.json();
+    list.as_array().expect("openapi.yaml says so").iter().map(|link| text(link, "id")).collect()
+}
+
+async fn a_link_gives_what_its_makers_token_has_unless_less_is_asked(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let body = json!({ "name": "test", "scopes": ["integrations.read", "integrations.write", "payment.read"] });
+    let application = made_with(&entity, body).await;
+    let token = token(api, &application.id, &application.secret).await;
+    let make = |body: Value| api.post(entity.path("/panel/link")).bearer(&token).json(&body).expect(201);
+    let answer = make(json!({})).await;
+    assert_eq!(answer.header("cache-control"), "no-store");
+    let plain = answer.json();
+    assert_eq!(plain["scopes"], json!(["integrations.read", "integrations.write", "payment.read"]));
+    assert_eq!((&plain["lifetimeSeconds"], &plain["clientId"]), (&json!(3600), &json!(application.id)));
+    assert_eq!(plain["ownerIdentifier"], entity.id.as_str());
+    assert!(text(&plain, "url").starts_with(&format!("{}/panel#code=", api.base_url())), "{plain:#}");
+    let seconds = |member: &str| time(&plain[member]).as_second();
+    assert_eq!(seconds("expiresDate") - seconds("createdDate"), 600);
+
+    let place = "/panel/deliveries?status=failed";
+    let asked = json!({ "scopes": ["integrations.read"], "lifetimeSeconds": 28_800, "place": place, "name": "Ada" });
+    let narrow = make(asked.clone()).await.json();
+    for member in ["scopes", "lifetimeSeconds", "place", "name"] {
+        assert_eq!(narrow[member], asked[member]);
+    }
+    let session = open(api, &MadeLink::of(&narrow).code).expect(200).await.json();
+    for member in ["place", "name"] {
+        assert_eq!(session[member], asked[member]);
+    }
+    assert_eq!((&session["scope"], &session["managingEntity"]), (&json!("integrations.read"), &json!(entity.id)));
+    // Without a body nothing in particular is asked for.
+    api.post(entity.path("/panel/link")).bearer(&token).expect(201).await;
+}
+
+async fn a_link_never_gives_more_than_its_makers_token_has(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let maker = forged(&suite, "integrations.write booking.read", &[&entity.id]);
+    let make = |path: String| suite.api.post(path).bearer(&maker);
+    let beyond = json!({ "scopes": ["booking.read", "booking.write", "account.read"] });
+    let problem = make(entity.path("/panel/link")).json(&beyond).refused(403, "insufficient-scope").await;
+    assert_eq!(problem["properties"]["requiredScope"], "account.read booking.write");
+    let elsewhere = make("/api/managing-entity/another-hotel/panel/link".to_owned());
+    elsewhere.json(&json!({})).refused(403, "entity-not-covered").await;
+    let reader = forged(&suite, "integrations.read", &[&entity.id]);
+    let refused = suite.api.post(entity.path("/panel/link")).bearer(&reader).json(&json!({}));
+    refused.refused(403, "insufficient-scope").await;
+    assert_eq!(listed(&entity).await, Vec::<String>::new());
+}
+
+async fn a_link_says_what_is_wrong_with_what_was_asked(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let bad = json!({ "scopes": ["booking.*"], "lifetimeSeconds": 28_801, "place": "//evil.example", "name": " " });
+    let problem = entity.post("/panel/link").json(&bad).refused(400, "invalid-request").await;
+    assert_eq!(violations(&problem), ["scopes[0]", "lifetimeSeconds", "place", "name"]);
+    for bad in [json!({ "scopes": [] }), json!({ "lifetimeSeconds": 59 }), json!({ "lifetime": 60 }), json!([])] {
+        entity.post("/panel/link").json(&bad).refused(400, "invalid-request").await;
+    }
+    for place in ["/panels", "/panel/../oauth2/token", "/panel/a#code=x", "https://evil.example/panel", "/panel\\x"] {
+        let body = json!({ "place": place });
+        let problem = entity.post("/panel/link").json(&body).refused(400, "invalid-request").await;
+        assert_eq!(violations(&problem), ["place"], "{place}");
+    }
+}
+
+async fn a_list_has_the_links_that_are_good_the_newest_first_and_no_address(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let (first, second) = (link(&entity, json!({})).await, link(&entity, json!({ "name": "second" })).await);
+    let over = link(&entity, json!({})).await;
+    let (pk, past) = (format!("PANEL#{}", entity.id), "2026-01-01T00:00:00.000Z");
+    assert!(suite.table().set(&pk, &over.id, "expiresDate", past).await);
+    let list = entity.get("/panel/link/list").expect(200).await;
+    assert!(!list.text().contains("code=") && !list.text().contains(&first.code), "{}", list.exchange);
+    assert_eq!(listed(&entity).await, [second.id.clone(), first.id.clone()]);
+    assert_eq!(list.json()[1].get("openedDate"), None);
+    opened(&suite.api, &first.code).await;
+    let list = entity.get("/panel/link/list").expect(200).await.json();
+    let seconds = |member: &str| time(&list[1][member]).as_second();
+    let session = seconds("sessionEndsDate") - seconds("openedDate");
+    assert_eq!((&list[0]["name"], session), (&json!("second"), 3600));
+}
+
+async fn another_entitys_link_looks_like_a_missing_one(suite: Arc<Suite>) {
+    let (entity, other) = (suite.entity().await, suite.entity().await);
+    let made = link(&entity, json!({})).await;
+    assert_eq!(listed(&other).await, Vec::<String>::new());
+    for id in [made.id.as_str(), "plk_01m7w5gmev7xwvpyt3bc2k45jh", "x", "dlv_01m7w5gmev7xwvpyt3bc2k45jh"] {
+        other.call("DELETE", &format!("/panel/link/{id}")).refused(404, "panel-link-not-found").await;
+    }
+    // The code opens its own entity, whatever it is made to say.
+    let swapped = made.code.replacen(&entity.id, &other.id, 1);
+    open(&suite.api, &swapped).refused(400, "invalid-panel-code").await;
+    opened(&suite.api, &made.code).await;
+}
+
+async fn a_removed_link_opens_nothing(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let made = link(&entity, json!({})).await;
+    let path = format!("/panel/link/{}", made.id);
+    let weak = forged(&suite, "integrations.read integrations.write", &[&entity.id]);
+    suite.api.call("DELETE", entity.path(&path)).bearer(&weak).refused(403, "insufficient-scope").await;
+    let removed = entity.call("DELETE", &path).expect(200).await.json();
+    assert_eq!((&removed["id"], &removed["success"]), (&json!(made.id), &json!(true)));
+    entity.call("DELETE", &path).refused(404, "panel-link-not-found").await;
+    let problem = open(&suite.api, &made.code).refused(400, "invalid-panel-code").await;
+    assert!(text(&problem, "detail").contains("Ask for a new one"), "{problem:#}");
+}
+
+async fn an_entity_may_make_sixty_links_in_an_hour(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    link(&entity, json!({})).await;
+    let hour = now() - now() % 3600;
+    // At the end of an hour, the count of this one may be of the last.
+    for hour in [hour, hour + 3600] {
+        let item = json!({
+            "pk": { "S": format!("ALLOWANCE#panel-links#{}", entity.id) }, "sk": { "S": format!("{hour:010}") },
+            "count": { "N": "60" }, "expiresAt": { "N": (hour + 7200).to_string() },
+        });
+        suite.table().put(item).await;
+    }
+    let refused = entity.post("/panel/link").json(&json!({})).expect(429).await;
+    assert_eq!(refused.json()["kind"], "too-many-panel-links");
+    let wait: u32 = refused.header("retry-after").parse().expect("seconds");
+    assert!((1..=3600).contains(&wait), "{wait}");
+    assert_eq!(listed(&entity).await.len(), 1);
+}
+
+async fn a_session_makes_no_links(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let session = opened(&suite.api, &link(&entity, json!({})).await.code).await;
+    let list = suite.api.get(entity.path("/panel/link/list")).bearer(&session.token).expect(200).await.json();
+    assert_eq!(list.as_array().map(Vec::len), Some(1));
+    let call = suite.api.post(entity.path("/panel/link")).bearer(&session.token).json(&json!({}));
+    call.refused(403, "panel-link-refused").await;
+}
+
+/// The line of the trail for a request, from the log of a function.
+async fn line(suite: &Suite, function: &str, answer: &ApiResponse) -> Value {
+    let log = suite.bundle().data().join(format!("logs/{function}.log"));
+    let request = answer.header("x-request-id");
+    until(&format!("{request} in the trail of {function}"), LONG, async || {
+        let text = fs::read_to_string(&log).ok()?;
+        let mut lines = text.lines().filter(|line| line.contains("\"audit\"") && line.contains(request));
+        let line: Value = serde_json::from_str(lines.next()?).ok()?;
+        Some(line["audit"].clone())
+    })
+    .await
+}
+
+async fn every_step_stands_in_the_audit_trail(suite: Arc<Suite>) {
+    let (api, own) = (&suite.api, suite.api.env["MANAGING_ENTITY"].clone());
+    let token = api.token(Application::Demo, "").await;
+    let made = api.post(format!("/api/managing-entity/{own}/panel/link")).bearer(&token).json(&json!({}));
+    let made = made.expect(201).await;
+    let link = MadeLink::of(&made.json());
+    let expected = |line: &Value, action: &str, outcome: &str| {
+        assert_eq!((&line["action"], &line["outcome"]), (&json!(action), &json!(outcome)), "{line:#}");
+        let whose = (&line["client"], &line["entity"], &line["subject"]);
+        assert_eq!(whose, (&json!(api.env["CLIENT_ID"]), &json!(own), &json!(link.id)), "{line:#}");
+    };
+    expected(&line(&suite, "create-panel-link", &made).await, "panel.link.create", "done");
+    let session = open(api, &link.code).expect(200).await;
+    expected(&line(&suite, "panel-session", &session).await, "panel.session.open", "done");
+    let again = open(api, &link.code).expect(400).await;
+    let trail = line(&suite, "panel-session", &again).await;
+    expected(&trail, "panel.session.open", "refused");
+    assert_eq!(trail["reason"], "invalid-panel-code");
+    let renewed = renew(api, &cookie_of(&session)).expect(200).await;
+    expected(&line(&suite, "panel-session", &renewed).await, "panel.session.renew", "done");
+    let ended = api.call("DELETE", "/panel/session").header("cookie", cookie_of(&renewed)).expect(204).await;
+    expected(&line(&suite, "panel-session", &ended).await, "panel.session.end", "done");
+    let path = format!("/api/managing-entity/{own}/panel/link/{}", link.id);
+    let missing = api.call("DELETE", path).bearer(&token).expect(404).await;
+    expected(&line(&suite, "remove-panel-link", &missing).await, "panel.link.remove", "refused");
+}
+
+async fn no_code_no_cookie_and_no_token_is_kept_or_logged(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let made = link(&entity, json!({})).await;
+    let first = open(&suite.api, &made.code).expect(200).await;
+    let renewed = renew(&suite.api, &cookie_of(&first)).expect(200).await;
+    line(&suite, "panel-session", &renewed).await; // by then the lines before it are written
+    let secret = |key: &str| key.rsplit('/').next().expect("a key has three parts").to_owned();
+    let mut hidden = vec![secret(&made.code)];
+    for answer in [&first, &renewed] {
+        hidden.push(secret(&cookie_of(answer)));
+        hidden.push(text(&answer.json(), "accessToken").rsplit('.').next().expect("three parts").to_owned());
+    }
+    let mut kept = vec![suite.bundle().logs()];
+    kept.extend(suite.table().scan().await.iter().map(Value::to_string));
+    for hidden in hidden {
+        assert!(kept.iter().all(|text| !text.contains(&hidden)), "a code, a cookie or a token is kept or logged");
+    }
+}
+
+async fn the_operator_makes_links_for_an_application(suite: Arc<Suite>) {
+    let (api, own) = (&suite.api, suite.api.env["MANAGING_ENTITY"].clone());
+    let client = api.env["CLIENT_ID"].clone();
+    let arguments = ["panel", "link", &own, "--application", &client, "--scopes", "integrations.read", "--json"];
+    let made = suite.admin(&arguments).await;
+    let trail: Value = serde_json::from_str(made.err.lines().last().expect("a line")).expect("JSON");
+    let made = made.json();
+    assert_eq!((&trail["audit"]["action"], &trail["audit"]["subject"]), (&json!("panel.link.create"), &made["id"]));
+    let session = opened(api, &MadeLink::of(&made).code).await;
+    let path = |entity: &str| format!("/api/managing-entity/{entity}/webhook/list");
+    api.get(path(&own)).bearer(&session.token).expect(200).await;
+    api.get(path("another-hotel")).bearer(&session.token).refused(403, "entity-not-covered").await;
+    for (arguments, code) in [
+        (["panel", "link", &own, "--application", "appNone"], 3),
+        (["panel", "link", "another-hotel", "--application", &client], 3),
+        (["panel", "link", &own, "--place", "https://evil.example"], 2),
+        (["panel", "link", &own, "--lifetime-seconds", "28801"], 2),
+    ] {
+        suite.admin(&arguments).await.failed(code);
+    }
+    // On one machine the demo application is the one that is meant.
+    if suite.admin(&["panel", "link"]).await.code == Some(0) {
+        let told = suite.bundle().output();
+        let line = told.lines().find_map(|line| line.strip_prefix("Panel: ")).expect("a start prints a link");
+        assert!(line.starts_with(&format!("{}/panel#code={own}/plk_", api.base_url())), "{line}");
+    }
+}

@@ -1,0 +1,235 @@
+//! The panel's page and its files, as browsers get them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::Read,
+    path::Path,
+    sync::Arc,
+};
+
+use flate2::read::GzDecoder;
+
+use crate::harness::{ApiResponse, Settings, Suite, project, tests};
+
+tests![
+    the_page_is_the_same_at_every_address_and_asked_for_each_time,
+    nothing_foreign_is_loaded_sent_to_or_framed_by_the_page,
+    every_file_is_served_as_it_is_for_ever,
+    a_file_of_another_release_is_not_found,
+    every_file_that_the_page_and_its_modules_name_is_there,
+    the_first_page_is_small,
+    people_type_a_secret_into_the_page_only_where_the_deployment_says_so,
+];
+
+/// The files that browsers load, by their paths.
+fn files() -> BTreeMap<String, Vec<u8>> {
+    fn read(folder: &Path, prefix: &str, found: &mut BTreeMap<String, Vec<u8>>) {
+        for entry in fs::read_dir(folder).expect("the project has a panel").flatten() {
+            let path = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            if entry.path().is_dir() {
+                read(&entry.path(), &format!("{path}/"), found);
+            } else if ["js", "css", "svg", "png"].iter().any(|kind| path.ends_with(&format!(".{kind}"))) {
+                found.insert(path, fs::read(entry.path()).expect("a file of the project"));
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    read(&project().join("panel"), "", &mut found);
+    assert!(!found.is_empty(), "the panel has files");
+    found
+}
+
+/// The folder of the files, as the page names it.
+async fn folder(suite: &Suite) -> String {
+    let page = suite.api.get("/panel").expect(200).await.text();
+    let (_, rest) = page.split_once("\"/panel/assets/").expect("the page names its files");
+    format!("/panel/assets/{}", &rest[..16])
+}
+
+fn unpacked(answer: &ApiResponse) -> Vec<u8> {
+    assert_eq!(answer.header("content-encoding"), "gzip", "{}", answer.exchange);
+    let mut plain = Vec::new();
+    GzDecoder::new(answer.body.as_slice()).read_to_end(&mut plain).expect("it is packed");
+    plain
+}
+
+async fn the_page_is_the_same_at_every_address_and_asked_for_each_time(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let first = api.get("/panel").expect(200).await;
+    let tag = first.header("etag").to_owned();
+    assert!(first.header("content-type").starts_with("text/html"));
+    assert_eq!((first.header("cache-control"), first.header("vary")), ("no-cache", "Accept-Encoding"));
+    for path in ["/panel/deliveries", "/panel/deliveries/dlv_1?status=failed", "/panel/a/b/c/d", "/panel/assets"] {
+        let answer = api.get(path).expect(200).await;
+        assert_eq!((answer.text(), answer.header("etag")), (first.text(), tag.as_str()), "{path}");
+    }
+    let unchanged = api.get("/panel/webhooks").header("if-none-match", &tag).expect(304).await;
+    assert!(unchanged.body.is_empty() && unchanged.header("etag") == tag, "{}", unchanged.exchange);
+    api.get("/panel").header("if-none-match", "\"other\"").expect(200).await;
+    let packed = api.get("/panel").header("accept-encoding", "gzip, br").expect(200).await;
+    assert_eq!(unpacked(&packed), first.body);
+    assert_ne!(packed.header("etag"), tag, "another form has another name");
+    let head = api.call("HEAD", "/panel/deliveries").expect(200).await;
+    assert!(head.body.is_empty() && head.header("etag") == tag, "{}", head.exchange);
+    for none in ["/panel/", "/panel//deliveries", "/Panel"] {
+        api.get(none).refused(404, "not-found").await;
+    }
+    api.post("/panel/deliveries").refused(405, "method-not-allowed").await;
+    api.get("/panel/session").refused(405, "method-not-allowed").await;
+}
+
+async fn nothing_foreign_is_loaded_sent_to_or_framed_by_the_page(suite: Arc<Suite>) {
+    let page = suite.api.get("/panel/deliveries").header("accept", "text/html").expect(200).await;
+    let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+                  base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+                  trusted-types 'none'";
+    assert_eq!(page.header("content-security-policy"), policy);
+    for (name, value) in [
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("referrer-policy", "no-referrer"),
+        ("x-content-type-options", "nosniff"),
+        ("set-cookie", ""),
+    ] {
+        assert_eq!(page.header(name), value, "{name}");
+    }
+    let text = page.text();
+    for inline in [" style=", "<style", " onclick=", " onload=", "javascript:", "http://", "https://"] {
+        assert!(!text.contains(inline), "the page has {inline}, which its policy forbids");
+    }
+    for script in text.split("<script").skip(1) {
+        let (head, content) = script.split_once('>').expect("a tag ends");
+        assert!(head.contains("src=") && content.starts_with("</script>"), "a script stands in the page itself");
+    }
+}
+
+async fn every_file_is_served_as_it_is_for_ever(suite: Arc<Suite>) {
+    let (api, folder) = (&suite.api, folder(&suite).await);
+    for (path, content) in files() {
+        let address = format!("{folder}/{path}");
+        let answer = api.get(&address).expect(200).await;
+        assert_eq!(answer.body, content, "{path}");
+        let media_type = match path.rsplit('.').next().unwrap_or_default() {
+            "js" => "text/javascript; charset=utf-8",
+            "css" => "text/css; charset=utf-8",
+            "svg" => "image/svg+xml",
+            _ => "image/png",
+        };
+        assert_eq!(answer.header("content-type"), media_type, "{path}");
+        assert_eq!(answer.header("cache-control"), "public, max-age=31536000, immutable", "{path}");
+        assert_eq!(answer.header("cross-origin-resource-policy"), "same-origin", "{path}");
+        let packed = api.get(&address).header("accept-encoding", "gzip").expect(200).await;
+        assert_eq!(unpacked(&packed), content, "{path}");
+        let tag = packed.header("etag");
+        let known = api.get(&address).header("accept-encoding", "gzip").header("if-none-match", tag);
+        assert!(known.expect(304).await.body.is_empty(), "{path}");
+    }
+}
+
+async fn a_file_of_another_release_is_not_found(suite: Arc<Suite>) {
+    let (api, folder) = (&suite.api, folder(&suite).await);
+    let (path, _) = files().pop_first().expect("there is one");
+    for address in [
+        format!("/panel/assets/0123456789abcdef/{path}"),
+        format!("/panel/assets/{path}"),
+        format!("{folder}/nothing.js"),
+        format!("{folder}/index.html"),
+        format!("{folder}/../{path}"),
+        format!("{folder}/%2e%2e/Cargo.toml"),
+        folder.clone() + "/",
+    ] {
+        // The client normalises some of them, to the page or to what is not there either.
+        let answer = api.get(&address).send().await;
+        let is_page = answer.header("content-type").starts_with("text/html");
+        assert!(answer.status == 404 || is_page, "{address}: {}", answer.exchange);
+    }
+    let gone = api.get(format!("/panel/assets/0123456789abcdef/{path}"));
+    gone.refused(404, "not-found").await;
+}
+
+/// The addresses that a module imports before it runs.
+fn imports(module: &str) -> BTreeSet<String> {
+    quoted_after(module, "from").chain(quoted_after(module, "import")).collect()
+}
+
+/// The addresses that a module imports when it wants to.
+fn later_imports(module: &str) -> BTreeSet<String> {
+    quoted_after(module, "import(").collect()
+}
+
+/// What stands between quotation marks after a word and has a slash.
+fn quoted_after<'a>(module: &'a str, word: &'a str) -> impl Iterator<Item = String> + 'a {
+    let quoted = |rest: &str| {
+        let rest = rest.trim_start();
+        let quote = rest.chars().next().filter(|letter| ['\'', '"'].contains(letter))?;
+        rest[1..].split(quote).next().map(str::to_owned)
+    };
+    module.split(word).skip(1).filter_map(quoted).filter(|address| address.contains('/'))
+}
+
+/// A relative address, from the file that names it.
+fn joined(file: &str, address: &str) -> String {
+    let mut parts: Vec<&str> = file.split('/').collect();
+    parts.pop();
+    for part in address.split('/') {
+        match part {
+            "." => {}
+            ".." => drop(parts.pop()),
+            name => parts.push(name),
+        }
+    }
+    parts.join("/")
+}
+
+async fn every_file_that_the_page_and_its_modules_name_is_there(suite: Arc<Suite>) {
+    let (page, folder, files) = (suite.api.get("/panel").expect(200).await.text(), folder(&suite).await, files());
+    for name in named(&page, &folder) {
+        assert!(files.contains_key(&name), "the page names {name}");
+    }
+    assert_eq!(page.matches("/panel/assets/").count(), page.matches(&folder).count(), "a file without its release");
+    for (path, content) in files.iter().filter(|(path, _)| path.ends_with(".js")) {
+        let module = String::from_utf8(content.clone()).expect("a module is text");
+        for address in imports(&module).into_iter().chain(later_imports(&module)) {
+            assert!(address.starts_with('.'), "{path} imports {address}, which no browser finds without a map");
+            assert!(files.contains_key(&joined(path, &address)), "{path} imports {address}");
+        }
+    }
+}
+
+/// The files that the page names, in whatever tag.
+fn named(page: &str, folder: &str) -> BTreeSet<String> {
+    let begin = format!("\"{folder}/");
+    page.split(&begin).skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
+}
+
+async fn the_first_page_is_small(suite: Arc<Suite>) {
+    let (api, folder, files) = (&suite.api, folder(&suite).await, files());
+    let page = api.get("/panel").expect(200).await.text();
+    let (mut first, mut to_read) = (BTreeSet::new(), named(&page, &folder));
+    while let Some(path) = to_read.pop_first() {
+        if path.ends_with(".js") {
+            let module = String::from_utf8(files[&path].clone()).expect("a module is text");
+            let further = imports(&module).into_iter().map(|address| joined(&path, &address));
+            to_read.extend(further.filter(|path| !first.contains(path)));
+        }
+        first.insert(path);
+    }
+    let size = async |path: String| api.get(path).header("accept-encoding", "gzip").expect(200).await.body.len();
+    let mut all = size("/panel".to_owned()).await;
+    for path in &first {
+        all += size(format!("{folder}/{path}")).await;
+    }
+    assert!(all < 60 * 1024, "{all} bytes over the wire: {first:?}");
+}
+
+async fn people_type_a_secret_into_the_page_only_where_the_deployment_says_so(suite: Arc<Suite>) {
+    let ways_in = |page: &str| {
+        let (_, rest) = page.split_once("<meta name=\"sign-in\" content=\"").expect("the page says how to come in");
+        rest.split('"').next().unwrap_or_default().to_owned()
+    };
+    let here = suite.api.get("/panel").expect(200).await.text();
+    let (_bundle, api, _permit) = suite.other_bundle(Settings::default().with("PANEL_CREDENTIALS", "false")).await;
+    let elsewhere = api.get("/panel").expect(200).await.text();
+    assert_eq!((ways_in(&here), ways_in(&elsewhere)), ("link credentials".to_owned(), "link".to_owned()));
+}
