@@ -1,17 +1,100 @@
-// Opens the session: with the code of a link, or with the cookie of a session that goes on.
+// The beginning: comes in with the code of a panel link or with the session that is open in this browser, and draws the page
+// that the address names.
+import { html, render, useEffect, useState } from "./parts/html.js";
+import { followLinks, go, here, useHere } from "./address.js";
+import { enter, onSession, resume, session } from "./session.js";
+import { Frame } from "./parts/frame.js";
+import { Enter, EnterAgain } from "./pages/enter.js";
+import { Notices } from "./parts/notices.js";
+import { Waiting } from "./parts/empty.js";
 
-const code = new URLSearchParams(location.hash.slice(1)).get('code');
-// The code must not stay in the address, where a bookmark would keep it.
-if (code) history.replaceState(null, '', location.pathname + location.search);
-
-const show = (text) => {
-  document.getElementById('panel').firstElementChild.textContent = text;
+/** The pages by the first parts of their address. A page is read when it is first opened. */
+const PAGES = {
+  deliveries: () => import("./pages/deliveries.js"),
+  "deliveries/*": () => import("./pages/delivery.js"),
+  webhooks: () => import("./pages/webhooks.js"),
+  "webhooks/new": () => import("./pages/webhook_new.js"),
+  "webhooks/*": () => import("./pages/webhook.js"),
+  "webhooks/*/edit": () => import("./pages/webhook_edit.js"),
+  "event-types": () => import("./pages/event_types.js"),
+  providers: () => import("./pages/providers.js"),
+  applications: () => import("./pages/applications.js"),
+  "applications/new": () => import("./pages/application_new.js"),
+  "applications/*": () => import("./pages/application.js"),
+  links: () => import("./pages/links.js"),
 };
+const missing = () => import("./pages/missing.js");
 
-const answer = await fetch('/panel/session', {
-  method: 'POST',
-  headers: { 'Content-Type': 'application/json' },
-  body: code ? JSON.stringify({ code }) : undefined,
-});
-const body = await answer.json();
-show(answer.ok ? `The panel of ${body.managingEntity} is open until ${body.sessionEndsDate}.` : body.detail);
+/** The name of the page that the parts of an address lead to. */
+function nameOf(parts) {
+  const [section, second, third] = parts;
+  const exact = parts.join("/");
+  if (exact in PAGES) return exact;
+  const general = second && [section, "*", third].filter(Boolean).join("/");
+  return parts.length <= 3 && general in PAGES ? general : null;
+}
+
+/** A file that is not there is one of an earlier release: the page is read again, once. */
+async function loaded(read) {
+  try {
+    const page = await read();
+    sessionStorage.removeItem("reloaded");
+    return page;
+  } catch (error) {
+    if (sessionStorage.getItem("reloaded")) throw error;
+    sessionStorage.setItem("reloaded", "yes");
+    location.reload();
+    return new Promise(() => {});
+  }
+}
+
+function Current() {
+  const { parts, query } = useHere();
+  const name = nameOf(parts);
+  const [page, become] = useState(null);
+  useEffect(() => {
+    if (parts.length === 0) return go("/panel/deliveries", { replace: true });
+    let left = false;
+    loaded(PAGES[name] ?? missing).then((module) => left || become({ name, parts, Page: module.default }));
+    return () => { left = true; };
+  }, [name, parts.length]);
+  useEffect(() => scrollTo(0, 0), [parts.join("/")]);
+  if (!page || page.name !== name) return html`<${Waiting} what="The page is read" />`;
+  return html`<${page.Page} key=${parts.join("/")} parts=${parts} query=${query} />`;
+}
+
+function Panel() {
+  const [, again] = useState(0);
+  useEffect(() => onSession(() => again((count) => count + 1)), []);
+  const { phase } = session();
+  if (phase === "opening") return html`<main class="opening"><${Waiting} what="Opening" lines="3" /></main>`;
+  if (phase === "closed") return html`<${Enter} />`;
+  return html`<${Frame}><${Current} /><//>${phase === "ended" && html`<${EnterAgain} />`}<${Notices} />`;
+}
+
+async function begin() {
+  // The code works once, and is not to stay in the address.
+  const code = new URLSearchParams(location.hash.slice(1)).get("code");
+  if (code) history.replaceState(null, "", location.pathname + location.search);
+  const root = document.getElementById("panel");
+  root.replaceChildren();
+  followLinks();
+  const first = PAGES[nameOf(here().parts)] ?? PAGES.deliveries;
+  first().catch(() => null);
+  const coming = code ? comeIn(code) : resume();
+  render(html`<${Panel} />`, root);
+  await coming;
+}
+
+async function comeIn(code) {
+  try {
+    await enter(code);
+    const { place } = session();
+    if (place) go(place, { replace: true });
+  } catch (refusal) {
+    Enter.refusal = refusal;
+    await resume();
+  }
+}
+
+begin();

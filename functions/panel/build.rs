@@ -70,6 +70,7 @@ fn media_type(path: &str) -> Option<&'static str> {
         "svg" => Some("image/svg+xml"),
         "png" => Some("image/png"),
         // The licences of what others wrote go where it goes.
+        "json" => Some("application/json"),
         "LICENSE" => Some("text/plain; charset=utf-8"),
         _ => None,
     }

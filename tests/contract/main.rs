@@ -22,6 +22,11 @@ mod applications;
 mod audit;
 mod bodies;
 mod browser;
+mod browser_panel;
+mod browser_panel_access;
+mod browser_panel_hostile;
+mod browser_panel_pictures;
+mod browser_panel_speed;
 mod canary;
 mod checks;
 mod client_authentication;
@@ -220,6 +225,11 @@ fn main() -> ExitCode {
         openapi::TESTS,
         problems::TESTS,
         browser::TESTS,
+        browser_panel::TESTS,
+        browser_panel_access::TESTS,
+        browser_panel_hostile::TESTS,
+        browser_panel_pictures::TESTS,
+        browser_panel_speed::TESTS,
         isolation_tenants::TESTS,
     ];
     harness::run(modules.concat())

@@ -1,18 +1,23 @@
 //! The page for a person who comes back from a provider, as HTML: it says the outcome in words.
 
+use form_urlencoded::Serializer;
 use gate::{
     Reply,
     page::{self, escaped},
 };
-use payments::{AuthorizationOutcome, ProviderName, builtin, outcome_address::OutcomePage};
+use payments::{
+    AuthorizationOutcome, ProviderName, builtin,
+    outcome_address::{Arrival, OutcomePage},
+};
 
 /// The page.
 pub fn reply(page: &OutcomePage<'_>) -> Reply {
     page::reply(html(page)).uncached()
 }
 
-fn html(&OutcomePage { provider, proven }: &OutcomePage<'_>) -> String {
-    let Some(arrival) = proven else { return unproven(provider) };
+fn html(page: &OutcomePage<'_>) -> String {
+    let Some(arrival) = page.proven else { return unproven(page.provider) };
+    let provider = page.provider;
     let name = escaped(builtin::label(provider));
     let strong = |text: &str| format!("<strong>{}</strong>", escaped(text));
     let entity = strong(arrival.entity);
@@ -50,7 +55,21 @@ fn html(&OutcomePage { provider, proven }: &OutcomePage<'_>) -> String {
             ),
         ),
     };
-    page::html(title, &format!("<p>{text}</p>\n"))
+    page::html(title, &format!("<p>{text}</p>\n{}", to_panel(&in_panel(&arrival))))
+}
+
+/// The page of the panel that shows the connections; it asks for them itself, and is told only why somebody comes.
+fn in_panel(arrival: &Arrival<'_>) -> String {
+    let mut query = Serializer::new(String::new());
+    query.append_pair("outcome", arrival.outcome.as_str()).append_pair("provider", arrival.provider.as_str());
+    if let Some(error) = arrival.error {
+        query.append_pair("error", error.as_str());
+    }
+    format!("/panel/providers?{}", query.finish())
+}
+
+fn to_panel(address: &str) -> String {
+    format!("<p><a href=\"{}\">Go to the panel</a></p>\n", escaped(address))
 }
 
 /// The page for an address that nothing proves: typed, sent by somebody, or opened again later. It repeats nothing of the
@@ -61,8 +80,9 @@ fn unproven(provider: &ProviderName) -> String {
         "Payment provider",
         &format!(
             "<p>This page tells how a connection ended only to the browser that came back from the provider, and only for \
-             some minutes. Whether <strong>{}</strong> is connected, the list of connections says.</p>\n",
-            escaped(name)
+             some minutes. Whether <strong>{}</strong> is connected, the list of connections says.</p>\n{}",
+            escaped(name),
+            to_panel("/panel/providers")
         ),
     )
 }
@@ -70,7 +90,7 @@ fn unproven(provider: &ProviderName) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use payments::{ErrorCode, outcome_address::Arrival};
+    use payments::ErrorCode;
 
     fn name(text: &str) -> ProviderName {
         ProviderName::parse(text).expect("a name")
@@ -104,6 +124,16 @@ mod tests {
             assert!(!known.contains(word), "{word}: {known}");
         }
         assert!(!page("call-0900-for-help").contains("0900"), "a name that is not built in may be a stranger's words");
+    }
+
+    #[test]
+    fn the_page_leads_to_the_panel_with_the_outcome_that_is_proven_and_with_none_else() {
+        let stripe = name("stripe");
+        let proven = page(&stripe, AuthorizationOutcome::Denied, Some("acct_1"));
+        let address = "/panel/providers?outcome=denied&amp;provider=stripe&amp;error=temporarily_unavailable";
+        assert!(proven.contains(&format!("href=\"{address}\"")), "{proven}");
+        let unproven = html(&OutcomePage { provider: &stripe, proven: None });
+        assert!(unproven.contains("href=\"/panel/providers\""), "{unproven}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod admin;
 mod agent;
 mod api;
 mod aws;
+mod browser;
 mod bundle;
 mod bus;
 pub mod changed_grants;
@@ -17,6 +18,7 @@ pub mod geo_ip;
 mod handwritten;
 mod hooks;
 mod linked;
+mod panel;
 mod person;
 mod processes;
 mod promises;
@@ -37,6 +39,7 @@ pub use aws::{
     aws_authorization, aws_authorization_of, aws_variables, delete_secret, invocation, purge, queue_url,
     secrets_manager,
 };
+pub use browser::{Browser, ENTER, ESCAPE, RIGHT, TAB};
 pub use bundle::{Bundle, Settings, free_port, local, project, refused_start};
 pub use bus::Bus;
 pub use clock::{now, time};

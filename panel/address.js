@@ -1,0 +1,56 @@
+// Every view is an address below /panel: the path names the page, the query its filters and its place. The token is never in it.
+import { useEffect, useState } from "./parts/html.js";
+
+const listeners = new Set();
+const changed = () => listeners.forEach((listener) => listener());
+
+/** An address of the panel; members of `query` that are empty are left out. */
+export function address(path, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const text = new URLSearchParams(given).toString();
+  return `/panel${path}${text ? `?${text}` : ""}`;
+}
+
+/** Where the browser is: the path below /panel as its parts, and the query. */
+export function here() {
+  const parts = location.pathname.split("/").slice(2).filter(Boolean).map(decoded);
+  return { parts, query: Object.fromEntries(new URLSearchParams(location.search)) };
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** Goes to an address of the panel. */
+export function go(to, { replace = false } = {}) {
+  history[replace ? "replaceState" : "pushState"](null, "", to);
+  changed();
+}
+
+/** Where the browser is, and again whenever it goes elsewhere. */
+export function useHere() {
+  const [place, move] = useState(here);
+  useEffect(() => {
+    const listener = () => move(here());
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  }, []);
+  return place;
+}
+
+/** Lets links to pages of the panel be followed without loading it again; a new tab or a download stays the browser's. */
+export function followLinks() {
+  addEventListener("popstate", changed);
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[href]");
+    const own = link && link.origin === location.origin && link.pathname.startsWith("/panel/") && !link.dataset.leave;
+    const plain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
+    if (!own || !plain || link.target || event.defaultPrevented) return;
+    event.preventDefault();
+    if (link.href !== location.href) go(link.href);
+  });
+}

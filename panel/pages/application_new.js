@@ -1,0 +1,43 @@
+// A new application: its name, what it may do, and then its secret, this once.
+import { html, useState } from "../parts/html.js";
+import { post } from "../api.js";
+import { Action, LinkButton } from "../parts/action.js";
+import { Check, TextField } from "../parts/field.js";
+import { Identifier } from "../parts/copy.js";
+import { Page } from "../parts/page.js";
+import { Problem } from "../parts/problem.js";
+import { ScopePicker } from "../parts/scopes.js";
+import { Secret } from "../parts/secret.js";
+import { useAction } from "../parts/load.js";
+
+export default function NewApplication() {
+  const [form, change] = useState({ name: "", scopes: [], mayPublish: false });
+  const [made, show] = useState(null);
+  const create = useAction(async () => show(await post("/application", { ...form, name: form.name.trim() })));
+  const set = (name) => (value) => change({ ...form, [name]: value });
+  const submit = (event) => {
+    event.preventDefault();
+    create.run();
+  };
+  const above = html`<a href="/panel/applications">Applications</a>`;
+  if (made) {
+    return html`
+      <${Page} title="${made.name} is made" above=${above}>
+        <section class="card">
+          <p>Client id: <${Identifier} id=${made.clientId} what="the client id" /></p>
+          <${Secret} label="Client secret" secret=${made.clientSecret}><p>With both, the application asks <code>POST /oauth2/token</code> for access tokens. It needs nothing else.</p><//>
+          <p><${LinkButton} to="/panel/applications/${made.clientId}">Go to the application<//></p>
+        </section>
+      <//>`;
+  }
+  return html`
+    <${Page} title="New application" above=${above} lead="It gets a client id and a secret, and may do what you choose here.">
+      <form class="form card" onSubmit=${submit} noValidate>
+        <${TextField} label="Name" hint="For you: which program this is." value=${form.name} change=${set("name")} fault=${create.refusal?.violation("name")} autocomplete="off" required />
+        <${ScopePicker} chosen=${form.scopes} change=${set("scopes")} fault=${create.refusal?.violation("scopes")} />
+        <${Check} label="It may publish events" hint="Subscribers rely on what they are told. Receiving events needs no such right." value=${form.mayPublish} change=${set("mayPublish")} />
+        <${Problem} refusal=${create.refusal} beside=${["name", "scopes"]} />
+        <div class="form-actions"><${Action} type="submit" kind="primary" scope="account.write" busy=${create.busy}>Make the application<//> <a href="/panel/applications">Leave it</a></div>
+      </form>
+    <//>`;
+}

@@ -1,0 +1,100 @@
+// A delivery: how it stands and why, its attempts, its event; and what can be done about it.
+import { html, useState } from "../parts/html.js";
+import { get, getExactly, post } from "../api.js";
+import { address, go } from "../address.js";
+import { Action } from "../parts/action.js";
+import { Attempts } from "../parts/attempts.js";
+import { Badge } from "../parts/badge.js";
+import { Copy, Identifier } from "../parts/copy.js";
+import { Json } from "../parts/json.js";
+import { Page } from "../parts/page.js";
+import { Problem } from "../parts/problem.js";
+import { Recovery } from "../parts/recovery.js";
+import { Time } from "../parts/time.js";
+import { Timeline } from "../parts/timeline.js";
+import { Verdict } from "../parts/verdict.js";
+import { Waiting } from "../parts/empty.js";
+import { labelOf, useTypes } from "../parts/known.js";
+import { say } from "../parts/notices.js";
+import { useAction, useLoad, usePolling } from "../parts/load.js";
+import { DELIVERY } from "../words/statuses.js";
+import { curlOf } from "../words/requests.js";
+
+const SOON = 30_000;
+
+/** The delivery, and its webhook if there still is one. */
+async function read(id) {
+  const delivery = await getExactly(`/webhook/delivery/${encodeURIComponent(id)}`);
+  const webhook = await get(`/webhook/${encodeURIComponent(delivery.webhookIdentifier)}`).catch((refusal) => {
+    if (refusal.status !== 404) throw refusal;
+    return null;
+  });
+  return { delivery, webhook };
+}
+
+/** Whether it may change by itself, and how soon: in milliseconds, or never. */
+function pace(delivery) {
+  if (!delivery?.nextAttemptDate && delivery?.status !== "pending") return null;
+  return new Date(delivery.nextAttemptDate ?? 0) - Date.now() < SOON ? 1000 : 5000;
+}
+
+export default function Delivery({ parts: [, id], query }) {
+  const types = useTypes();
+  const loaded = useLoad(() => read(id), [id]);
+  const { delivery, webhook } = loaded.data ?? {};
+  const every = pace(delivery);
+  usePolling(loaded.reload, every ?? 1000, every !== null && !loaded.error);
+  const above = html`<a href="/panel/deliveries">Deliveries</a> <span aria-hidden="true">/</span> <span>${id}</span>`;
+  if (!delivery) {
+    return html`
+      <${Page} title="Delivery" above=${above}>
+        ${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />` : html`<${Waiting} what="The delivery is read" />`}
+      <//>`;
+  }
+  return html`<${Shown} ...${{ delivery, webhook, types, above, query, reload: loaded.reload, error: loaded.error }} />`;
+}
+
+function Shown({ delivery, webhook, types, above, query, reload, error }) {
+  const [recovering, recover] = useState(false);
+  const resend = useAction(async () => {
+    await post(`/webhook/delivery/${encodeURIComponent(delivery.id)}/resend`);
+    say(`Attempt ${delivery.attemptCount + 1} is on its way.`);
+    go(address(`/deliveries/${delivery.id}`), { replace: true });
+    await reload();
+  });
+  const chosen = Number(query.attempt) || delivery.attemptCount;
+  const choose = (attempt) => go(address(`/deliveries/${delivery.id}`, { attempt }), { replace: true });
+  const { tone, icon, word } = DELIVERY[delivery.status];
+  const title = labelOf(types, delivery.type);
+  const beside = html`
+    ${webhook && html`<${Action} kind="primary" icon="resend" scope="integrations.write" busy=${resend.busy} onClick=${() => resend.run()}>Resend<//>`}
+    ${webhook && html`<${Action} icon="retrying" scope="integrations.write" onClick=${() => recover(true)}>Recover all that failed since<//>`}
+    <${Copy} text=${() => curlOf(delivery, webhook)} what="the request as a curl command" label="Copy as curl" kind="" />`;
+  return html`
+    <${Page} title=${title} window=${`${title}, ${word.toLowerCase()}`} above=${above} beside=${beside}
+      lead=${html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <code>${delivery.type}</code> to ${webhook ? html`<a href="/panel/webhooks/${webhook.id}">${webhook.name}</a>` : "a webhook that was removed"}`}>
+      <${Problem} refusal=${resend.refusal ?? error} />
+      <${Verdict} delivery=${delivery} webhook=${webhook} />
+      <section class="card" aria-labelledby="attempts">
+        <h2 id="attempts">Attempts</h2>
+        <${Timeline} delivery=${delivery} chosen=${chosen} choose=${choose} />
+        ${delivery.attempts.length > 0 ? html`<${Attempts} ...${{ delivery, webhook, chosen, choose }} />` : html`<p class="faint">None was made yet.</p>`}
+      </section>
+      <section class="card" aria-labelledby="event">
+        <h2 id="event">Event</h2>
+        <${Json} value=${delivery.event} what="the event" />
+      </section>
+      <section class="card" aria-labelledby="facts">
+        <h2 id="facts">Facts</h2>
+        <dl class="facts">
+          <div><dt>Delivery</dt><dd><${Identifier} id=${delivery.id} what="the delivery’s identifier" /></dd></div>
+          <div><dt>Event</dt><dd><${Identifier} id=${delivery.event.id} what="the event’s identifier" /> <a href=${address("/deliveries", { event: delivery.event.id })}>all its deliveries</a></dd></div>
+          <div><dt>Webhook</dt><dd><${Identifier} id=${delivery.webhookIdentifier} what="the webhook’s identifier" /></dd></div>
+          <div><dt>Address, when it was created</dt><dd><code class="break">${delivery.url}</code></dd></div>
+          <div><dt>Created</dt><dd><${Time} date=${delivery.createdDate} as="both" /></dd></div>
+          <div><dt>Last changed</dt><dd><${Time} date=${delivery.lastUpdate} as="both" /></dd></div>
+        </dl>
+      </section>
+      ${recovering && html`<${Recovery} webhook=${webhook} since=${delivery.createdDate} close=${() => recover(false)} done=${reload} />`}
+    <//>`;
+}

@@ -1,0 +1,116 @@
+// Payment providers: what is connected, and the way there and back.
+import { html, useState } from "../parts/html.js";
+import { get, post, remove } from "../api.js";
+import { go } from "../address.js";
+import { Action } from "../parts/action.js";
+import { Badge } from "../parts/badge.js";
+import { Dialog } from "../parts/dialog.js";
+import { Icon } from "../parts/icon.js";
+import { Page } from "../parts/page.js";
+import { Problem } from "../parts/problem.js";
+import { SelectField, TextField } from "../parts/field.js";
+import { Time } from "../parts/time.js";
+import { Waiting } from "../parts/empty.js";
+import { say } from "../parts/notices.js";
+import { session } from "../session.js";
+import { useAction, useLoad } from "../parts/load.js";
+import { BROKEN, KNOWN, label, landing } from "../words/providers.js";
+import { CONNECTION } from "../words/statuses.js";
+
+const path = (provider) => `/payment/provider/${encodeURIComponent(provider)}/connection`;
+
+export default function Providers({ query }) {
+  const list = useLoad(() => get("/payment/provider/list"), []);
+  const [asked, ask] = useState(null);
+  const connected = list.data ?? [];
+  return html`
+    <${Page} title="Payment providers" lead="Accounts at payment providers that this entity has connected."
+      beside=${html`<${Action} kind="primary" icon="plus" scope="payment.write" onClick=${() => ask({ connect: "" })}>Connect a provider<//>`}>
+      <${Problem} refusal=${list.error} retry=${list.reload} />
+      ${list.data && query.outcome && html`<${Landing} ...${query} connections=${connected} />`}
+      ${!list.data && !list.error && html`<${Waiting} what="The connections are read" />`}
+      ${list.data?.length === 0 && html`<p class="hint">Nothing is connected yet. Choose a provider and sign in there: it asks whether you agree, and sends you back here. No password of yours passes through this service.</p>`}
+      ${list.data && html`
+        <ul class="cards">
+          ${connected.map((connection) => html`<${Connection} key=${connection.id} connection=${connection} ask=${ask} />`)}
+          ${Object.keys(KNOWN).filter((name) => !connected.some(({ provider }) => provider === name)).map((name) => html`
+            <li class="card offered" key=${name}><div class="card-head"><h2>${label(name)}</h2></div><p class="faint">Not connected.</p>
+              <${Action} scope="payment.write" onClick=${() => ask({ connect: name })}>Connect ${label(name)}<//></li>`)}
+        </ul>`}
+      ${asked?.connect !== undefined && html`<${Connecting} first=${asked.connect} connections=${connected} close=${() => ask(null)} />`}
+      ${asked?.disconnect && html`<${Disconnecting} connection=${asked.disconnect} close=${() => ask(null)} done=${list.reload} />`}
+    <//>`;
+}
+
+/** What is said to somebody who comes back from a provider; the list decides, and not the address. */
+function Landing({ outcome, provider, error, connections }) {
+  const words = landing(outcome, provider, connections.find((connection) => connection.provider === provider));
+  if (!words || !/^[a-z0-9-]{1,40}$/.test(provider)) return null;
+  return html`
+    <section class="verdict ${words.tone}" role="status" aria-label="What came of it">
+      <span class="medal"><${Icon} name=${words.icon} /></span>
+      <div><h2>${words.title}</h2><p>${words.text}</p>
+        ${error && /^[A-Za-z0-9_.-]{1,64}$/.test(error) && html`<p class="fine">The provider’s code: <code>${error}</code></p>`}
+        <p><button type="button" class="small" onClick=${() => go("/panel/providers", { replace: true })}>All right</button></p></div>
+    </section>`;
+}
+
+function Connection({ connection, ask }) {
+  const { provider, account, status, scopes, connectedDate, expiresDate, brokenReason, lastError } = connection;
+  const { tone, icon, word } = CONNECTION[status];
+  return html`
+    <li class="card">
+      <div class="card-head"><h2>${label(provider)}</h2><${Badge} tone=${tone} icon=${icon}>${word}<//></div>
+      <dl class="facts">
+        <div><dt>Account</dt><dd>${account ?? "The provider names none"}</dd></div>
+        <div><dt>Connected</dt><dd><${Time} date=${connectedDate} as="both" /></dd></div>
+        ${expiresDate && html`<div><dt>Access</dt><dd>until <${Time} date=${expiresDate} />${status === "connected" && ", renewed before by itself"}</dd></div>`}
+        <div><dt>May</dt><dd>${scopes.join(", ")}</dd></div>
+      </dl>
+      ${status === "broken" && html`<p class="trouble">${BROKEN[brokenReason] ?? "The connection no longer works. Connect again."}</p>`}
+      ${lastError && html`<p class="fine outside">The last renewal: ${lastError}</p>`}
+      <div class="form-actions">
+        <${Action} kind=${status === "broken" ? "primary" : ""} scope="payment.write" onClick=${() => ask({ connect: provider })}>Connect again<//>
+        <${Action} kind="danger" scope="payment.remove" onClick=${() => ask({ disconnect: connection })}>Disconnect …<//>
+      </div>
+    </li>`;
+}
+
+const OTHER = "other";
+
+/** Where a person is sent to a provider. The address works once; nobody else is to see it. */
+function Connecting({ first, connections, close }) {
+  const known = first === "" || first in KNOWN;
+  const [chosen, choose] = useState(known ? first || "stripe" : OTHER);
+  const [other, type] = useState(known ? "" : first);
+  const provider = chosen === OTHER ? other.trim() : chosen;
+  const working = connections.find((connection) => connection.provider === provider && connection.status === "connected");
+  const connect = useAction(async () => {
+    const { authorizationUrl } = await post(path(provider), working ? { replace: true } : {});
+    location.assign(authorizationUrl);
+  });
+  return html`
+    <${Dialog} title="Connect ${known && first ? label(first) : "a payment provider"}" close=${close}>
+      ${!first && html`<${SelectField} label="Provider" value=${chosen} change=${choose} options=${[...Object.entries(KNOWN), [OTHER, "Another, by its name"]]} />`}
+      ${chosen === OTHER && html`<${TextField} label="Name of the provider" hint="As the operator of this service has set it up, in lower case." value=${other} change=${type} spellcheck="false" autocomplete="off" />`}
+      <ol class="steps"><li>A page says once more what is to be connected, and to whom: <strong>${session().entity}</strong>.</li><li>You sign in at the provider, and agree.</li><li>It sends you back, and you are told how it went.</li></ol>
+      ${working && html`<p class="note"><${Icon} name="warning" /> ${label(provider)} is connected already${working.account && html`, with <code>${working.account}</code>`}. The account that you choose now takes its place.</p>`}
+      <${Problem} refusal=${connect.refusal} />
+      <div class="dialog-actions"><button type="button" onClick=${close}>Leave it</button><${Action} kind="primary" scope="payment.write" busy=${connect.busy} onClick=${() => provider && connect.run()}>Go to ${provider ? label(provider) : "the provider"}<//></div>
+    <//>`;
+}
+
+function Disconnecting({ connection: { provider, account }, close, done }) {
+  const disconnect = useAction(async () => {
+    const { message } = await remove(path(provider));
+    say(message);
+    close();
+    await done();
+  });
+  return html`
+    <${Dialog} title="Disconnect ${label(provider)}?" close=${close}>
+      <p>The permission is withdrawn at ${label(provider)}${account && html` for <code>${account}</code>`}, and what was kept of it is removed. Payments over it end. You can connect again.</p>
+      <${Problem} refusal=${disconnect.refusal} />
+      <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button><${Action} kind="danger" scope="payment.remove" busy=${disconnect.busy} onClick=${() => disconnect.run()}>Disconnect<//></div>
+    <//>`;
+}

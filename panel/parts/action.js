@@ -1,0 +1,19 @@
+// A button that changes something, for those whose session has the scope; others learn what they lack.
+import { html } from "./html.js";
+import { Icon } from "./icon.js";
+import { may } from "../session.js";
+import { say } from "./notices.js";
+
+export function Action({ scope, icon, kind = "", busy, onClick, children, type = "button" }) {
+  const allowed = !scope || may(scope);
+  const refuse = () => say(`Your session lacks the scope ${scope}. Ask those who sent you the panel link for one that has it.`);
+  return html`
+    <button type=${allowed ? type : "button"} class=${kind} aria-disabled=${!allowed || busy ? "true" : undefined} aria-busy=${busy ? "true" : undefined}
+      title=${allowed ? undefined : `Needs the scope ${scope}`} onClick=${busy ? (event) => event.preventDefault() : allowed ? onClick : refuse}>
+      ${icon && html`<${Icon} name=${icon} />`}<span>${children}</span>
+    </button>`;
+}
+
+/** A link that looks like a button. */
+export const LinkButton = ({ to, icon, kind = "", children }) =>
+  html`<a class="button ${kind}" href=${to}>${icon && html`<${Icon} name=${icon} />`}<span>${children}</span></a>`;

@@ -1,0 +1,58 @@
+// The attempts of a delivery, one at a time: what was sent, and what came back.
+import { html, useState } from "./html.js";
+import { Icon } from "./icon.js";
+import { Text } from "./json.js";
+import { Tabs } from "./tabs.js";
+import { Time, span } from "./time.js";
+import { Words } from "./words.js";
+import { causeOf } from "../words/causes.js";
+import { headersOf } from "../words/requests.js";
+import { result, succeeded } from "../words/results.js";
+
+export function Attempts({ delivery, webhook, chosen, choose }) {
+  const tabs = delivery.attempts.toReversed().map((attempt) => ({
+    id: attempt.attemptNumber,
+    label: html`<${AttemptLabel} attempt=${attempt} />`,
+    content: () => html`<${Attempt} key=${attempt.attemptNumber} ...${{ delivery, webhook, attempt }} />`,
+  }));
+  return html`<${Tabs} label="Attempts, the last first" tabs=${tabs} chosen=${chosen} choose=${choose} upright />`;
+}
+
+const AttemptLabel = ({ attempt }) => html`
+  <span class="attempt-label ${succeeded(attempt) ? "good" : "bad"}">
+    <${Icon} name=${succeeded(attempt) ? "delivered" : "failed"} />
+    <span><strong>Attempt ${attempt.attemptNumber}</strong> <span class="result">${result(attempt)}</span><small><${Time} date=${attempt.attemptDate} /></small></span>
+  </span>`;
+
+function Attempt({ delivery, webhook, attempt }) {
+  const [side, turn] = useState("answer");
+  const tabs = [
+    { id: "answer", label: "Answer", content: () => html`<${Answer} attempt=${attempt} />` },
+    { id: "request", label: "Request", content: () => html`<${Request} ...${{ delivery, webhook, attempt }} />` },
+  ];
+  return html`<${Tabs} label="Attempt ${attempt.attemptNumber}" tabs=${tabs} chosen=${side} choose=${turn} />`;
+}
+
+function Answer({ attempt }) {
+  const cause = causeOf(attempt);
+  return html`
+    <dl class="facts in-line">
+      <div><dt>Result</dt><dd>${result(attempt)}</dd></div>
+      <div><dt>Took</dt><dd>${span(attempt.durationMs / 1000)}</dd></div>
+      <div><dt>Began</dt><dd><${Time} date=${attempt.attemptDate} /></dd></div>
+    </dl>
+    ${attempt.error && html`<p class="outside">${attempt.error}</p>`}
+    ${cause && html`<p><${Words} text=${cause.meaning} /></p>`}
+    ${attempt.responseBody
+      ? html`<h3>Body <span class="fine">the first 4 KB, as the endpoint sent them</span></h3><${Text} text=${attempt.responseBody} what="the answer’s body" />`
+      : html`<p class="faint">${attempt.httpStatus ? "The answer had no body." : "There was no answer."}</p>`}`;
+}
+
+function Request({ delivery, webhook, attempt }) {
+  return html`
+    <p class="request-line"><strong>POST</strong> <code>${delivery.url}</code></p>
+    <table class="headers"><caption class="unseen">Headers</caption>
+      <tbody>${headersOf(delivery, attempt, webhook).map(([name, value]) => html`<tr><th scope="row">${name}</th><td>${value}</td></tr>`)}
+        <tr><th scope="row">webhook-signature</th><td class="faint">signed with the secrets of that moment; not kept</td></tr></tbody></table>
+    <p class="faint">The body is the event as it stands below, the same bytes at every attempt.</p>`;
+}

@@ -1,0 +1,46 @@
+// Two people changed the same webhook. What both changed is chosen; what one changed alone stands.
+import { html, useState } from "./html.js";
+import { Dialog } from "./dialog.js";
+import { Time } from "./time.js";
+
+const LABELS = { name: "Name", eventUrl: "Address", eventList: "Events", headers: "Headers of your own" };
+
+const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+
+/** The members that are not the same on both sides, and who changed them. */
+function differences(base, mine, theirs) {
+  return Object.keys(LABELS).filter((field) => !same(mine[field], theirs[field])).map((field) => {
+    const [byMe, byThem] = [!same(base[field], mine[field]), !same(base[field], theirs[field])];
+    return { field, both: byMe && byThem, proposed: byMe ? "mine" : "theirs" };
+  });
+}
+
+/** The form with what was chosen of each member. */
+export function merged(base, mine, theirs, choices) {
+  const chosen = differences(base, mine, theirs).map(({ field, proposed }) => [field, (choices[field] ?? proposed) === "mine" ? mine[field] : theirs[field]]);
+  return { ...mine, ...Object.fromEntries(chosen) };
+}
+
+function shown(field, value) {
+  if (field === "eventList") return value?.join(", ") ?? "Every type";
+  if (field === "headers") return value.map(({ name, value: text }) => `${name}: ${text}`).join("\n") || "None";
+  return value;
+}
+
+export function Conflict({ base, mine, theirs, when, settle, close }) {
+  const [choices, choose] = useState({});
+  const differing = differences(base, mine, theirs);
+  return html`
+    <${Dialog} title="Somebody else changed it meanwhile" close=${close} wide>
+      <p>It was saved by somebody else on <${Time} date=${when} />, after you had opened it. Nothing of yours is lost: choose what is to stand.</p>
+      ${differing.length === 0 && html`<p>What they saved is what you wanted as well.</p>`}
+      ${differing.map(({ field, both, proposed }) => html`
+        <fieldset class="conflict" key=${field}>
+          <legend>${LABELS[field]} <span class="fine">${both ? "changed by both" : proposed === "mine" ? "changed by you" : "changed by them"}</span></legend>
+          ${[["mine", "Yours", mine], ["theirs", "Theirs, as it is now", theirs]].map(([side, words, form]) => html`
+            <label class="side-choice"><input type="radio" name=${field} checked=${(choices[field] ?? proposed) === side} onChange=${() => choose({ ...choices, [field]: side })} />
+              <span><strong>${words}</strong><span class="value">${shown(field, form[field])}</span></span></label>`)}
+        </fieldset>`)}
+      <div class="dialog-actions"><button type="button" onClick=${close}>Go on editing</button> <button type="button" class="primary" onClick=${() => settle(choices)}>Save what is chosen</button></div>
+    <//>`;
+}

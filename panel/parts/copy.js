@@ -1,0 +1,24 @@
+// A button that copies a text, and says so.
+import { html } from "./html.js";
+import { Icon } from "./icon.js";
+import { say } from "./notices.js";
+
+async function copy(text, what) {
+  try {
+    await navigator.clipboard.writeText(text);
+    say(`Copied: ${what}.`);
+  } catch {
+    say("The browser does not let this page copy. Select the text, and copy it with the keyboard.");
+  }
+}
+
+/** `what` says what is copied, as in "Copy the identifier". With `quiet`, the button shows an icon alone. */
+export const Copy = ({ text, what, label, quiet, kind = "small" }) => html`
+  <button type="button" class=${quiet ? "quiet" : kind} aria-label=${quiet ? `Copy ${what}` : undefined}
+    title=${quiet ? `Copy ${what}` : undefined} onClick=${() => copy(typeof text === "function" ? text() : text, what)}>
+    <${Icon} name="copy" />${!quiet && html`<span>${label ?? `Copy ${what}`}</span>`}
+  </button>`;
+
+/** An identifier, with a button to copy it. */
+export const Identifier = ({ id, what = "the identifier" }) =>
+  html`<span class="identifier"><code>${id}</code><${Copy} text=${id} what=${what} quiet /></span>`;

@@ -1,0 +1,55 @@
+// What surrounds every page: where one can go, and who is here.
+import { html } from "./html.js";
+import { useHere } from "../address.js";
+import { leave, may, session } from "../session.js";
+import { Icon } from "./icon.js";
+import { Time } from "./time.js";
+
+const PLACES = [
+  ["deliveries", "Deliveries", "integrations.read"],
+  ["webhooks", "Webhooks", "integrations.read"],
+  ["event-types", "Event types", "integrations.read"],
+  ["providers", "Payment providers", "payment.read"],
+  ["applications", "Applications", "account.read"],
+  ["links", "Panel links", "integrations.read"],
+];
+
+export const Brand = () => html`
+  <span class="brand">
+    <svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8" class="plate" /><path d="M16 6v20M11 26h10" class="post" /><path d="M8 8.5h12.5l3.5 3-3.5 3H8z" class="sign" /><path d="M24 16.5H13l-3 2.5 3 2.5h11z" class="second" /></svg>
+    <span>Waypost</span>
+  </span>`;
+
+export function Frame({ children }) {
+  const { parts } = useHere();
+  const { entity, ends, name, note } = session();
+  const places = PLACES.filter(([, , scope]) => may(scope));
+  return html`
+    <a class="skip" href="#content" onClick=${toContent}>Skip to the content</a>
+    <div class="frame">
+      <header class="side">
+        <a class="home" href="/panel/deliveries" aria-label="Waypost, deliveries"><${Brand} /></a>
+        <nav aria-label="Pages">
+          <ul>${places.map(([place, label]) => html`
+            <li><a href="/panel/${place}" aria-current=${parts[0] === place ? (parts.length > 1 ? "true" : "page") : undefined}><${Icon} name=${place} /><span>${label}</span></a></li>`)}
+          </ul>
+        </nav>
+        <div class="who">
+          <p class="entity" title="The managing entity whose data you see"><strong>${entity}</strong></p>
+          ${name && html`<p>${name}</p>`}
+          <p>Session until <${Time} date=${ends} as="clock" /></p>
+          <button type="button" class="small" onClick=${leave}><${Icon} name="leave" /><span>Sign out</span></button>
+        </div>
+      </header>
+      <main id="content" tabIndex="-1">
+        ${note && html`<p class="note"><${Icon} name="info" /> ${note}</p>`}
+        ${children}
+      </main>
+    </div>`;
+}
+
+/** A link to a fragment would change the address, and with it the view. */
+function toContent(event) {
+  event.preventDefault();
+  document.getElementById("content").focus();
+}

@@ -1,0 +1,33 @@
+// What many pages name: the types of event, which never change while the panel is open, and the webhooks.
+import { get } from "../api.js";
+import { useLoad } from "./load.js";
+
+let catalogue = null;
+
+/** The catalogue of event types, read once. */
+export function eventTypes() {
+  catalogue ??= get("/webhook/event/list").catch((refusal) => {
+    catalogue = null;
+    throw refusal;
+  });
+  return catalogue;
+}
+
+export const webhooks = () => get("/webhook/list");
+
+/** The name of a type for people, once it is known. */
+export const useTypes = () => useLoad(eventTypes, []).data ?? [];
+export const useWebhooks = () => useLoad(webhooks, []).data ?? [];
+
+export const labelOf = (types, key) => types.find(({ value }) => value === key)?.label ?? key;
+export const sectionOf = (key) => key.split(".")[0];
+
+/** The types by section, in the order of the catalogue. */
+export function bySection(types) {
+  const sections = new Map();
+  for (const type of types) sections.set(sectionOf(type.value), [...(sections.get(sectionOf(type.value)) ?? []), type]);
+  return [...sections];
+}
+
+/** "managing_entity" as "Managing entity". */
+export const sectionLabel = (section) => section[0].toUpperCase() + section.slice(1).replaceAll("_", " ");

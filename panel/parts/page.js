@@ -1,0 +1,21 @@
+// What every page has: its title, in the window as well, where the focus goes when somebody comes; and what can be done here.
+import { html, useEffect, useRef } from "./html.js";
+
+export function Page({ title, above, beside, lead, children, window: name = title }) {
+  const heading = useRef(null);
+  useEffect(() => {
+    document.title = `${name} · Waypost`;
+  }, [name]);
+  useEffect(() => {
+    // At the first page of all, the focus stays where the browser has it.
+    if (Page.arrived) heading.current.focus({ preventScroll: true });
+    Page.arrived = true;
+  }, []);
+  return html`
+    ${above && html`<p class="above">${above}</p>`}
+    <header class="page-head">
+      <div><h1 ref=${heading} tabIndex="-1">${title}</h1>${lead && html`<p class="lead">${lead}</p>`}</div>
+      ${beside && html`<div class="actions">${beside}</div>`}
+    </header>
+    ${children}`;
+}

@@ -1,0 +1,62 @@
+// Times: in the reader's zone, in UTC on hover, and as the distance from now where that says more.
+import { html, useEffect, useState } from "./html.js";
+
+const day = { day: "numeric", month: "short" };
+const clock = { hour: "2-digit", minute: "2-digit" };
+const withSeconds = { ...clock, second: "2-digit" };
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "long" });
+const UNITS = [["day", 86_400], ["hour", 3600], ["minute", 60], ["second", 1]];
+
+/** A time in full, in the reader's zone. */
+export function inZone(date, { seconds = true } = {}) {
+  const time = new Date(date);
+  const year = time.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" };
+  return new Intl.DateTimeFormat(undefined, { ...day, ...year, ...(seconds ? withSeconds : clock) }).format(time);
+}
+
+export const inUtc = (date) => `${new Date(date).toISOString().replace("T", " ").replace("Z", "")} UTC`;
+
+/** Seconds in words, the two largest units: "2 h 5 min". */
+export function span(seconds) {
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 60) return `${seconds < 10 ? Math.round(seconds * 10) / 10 : Math.round(seconds)} s`;
+  const parts = [["d", 86_400], ["h", 3600], ["min", 60], ["s", 1]];
+  const first = parts.findIndex(([, size]) => seconds >= size);
+  const [[large, size], small] = [parts[first], parts[first + 1]];
+  const rest = small ? Math.floor((seconds % size) / small[1]) : 0;
+  return `${Math.floor(seconds / size)} ${large}${rest ? ` ${rest} ${small[0]}` : ""}`;
+}
+
+export function fromNow(date, now = Date.now()) {
+  const seconds = (new Date(date) - now) / 1000;
+  const [unit, size] = UNITS.find(([, least]) => Math.abs(seconds) >= least) ?? ["second", 1];
+  return relative.format(Math.trunc(seconds / size), unit);
+}
+
+/** Now, again every so many milliseconds. */
+export function useNow(every = 1000) {
+  const [now, tick] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => tick(Date.now()), every);
+    return () => clearInterval(timer);
+  }, [every]);
+  return now;
+}
+
+/** The time alone if it is of today. */
+const ofToday = (date) => (new Date(date).toDateString() === new Date().toDateString() ? new Intl.DateTimeFormat(undefined, clock).format(new Date(date)) : inZone(date, { seconds: false }));
+
+/** A time; `as` says how: "full", "clock" (without today's date), "distance" (how long ago), or "both". */
+export function Time({ date, as = "full", seconds = true }) {
+  if (!date) return null;
+  const full = inZone(date, { seconds });
+  const words = { full, clock: ofToday(date), distance: fromNow(date), both: `${full} (${fromNow(date)})` }[as];
+  return html`<time dateTime=${date} title=${as === "distance" ? `${full}\n${inUtc(date)}` : inUtc(date)}>${words}</time>`;
+}
+
+/** How long it is until then, as a clock that runs. */
+export function Countdown({ until, before = "", over = "now" }) {
+  const now = useNow();
+  const left = Math.ceil((new Date(until) - now) / 1000);
+  return html`<time dateTime=${until} title=${inUtc(until)} class="countdown">${left > 0 ? before + span(left) : over}</time>`;
+}

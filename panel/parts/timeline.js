@@ -1,0 +1,91 @@
+// The attempts of a delivery as a picture on a line of time. Gaps of seconds and of hours stand beside each other, so that a
+// gap's length in the picture is the logarithm of its length in time. Those who do not see it have the list of attempts.
+import { html, useLayoutEffect, useRef, useState } from "./html.js";
+import { span, useNow } from "./time.js";
+import { shortResult, succeeded } from "../words/results.js";
+
+const HEIGHT = 118;
+const LINE = 52;
+const MARGIN = 44;
+const MARKS = { good: "M-5 0.5 -1.5 4 5 -4", bad: "M-4 -4 4 4M4 -4 -4 4", next: "M0 -5V0L3.5 2" };
+
+/** How far apart two moments are drawn, before the whole is stretched to the width. */
+const gap = (seconds) => 62 + 26 * Math.log10(1 + Math.max(seconds, 0));
+
+/** The points of the picture: the creation, the attempts, and the next one. */
+function pointsOf({ createdDate, attempts, nextAttemptDate }) {
+  const at = (date) => new Date(date).getTime();
+  const made = attempts.map((attempt) => ({ kind: succeeded(attempt) ? "good" : "bad", time: at(attempt.attemptDate), attempt }));
+  const next = nextAttemptDate ? [{ kind: "next", time: Math.max(at(nextAttemptDate), made.at(-1)?.time ?? 0) }] : [];
+  return [{ kind: "created", time: at(createdDate) }, ...made, ...next];
+}
+
+/** Where each point stands; the gaps are stretched so that the picture fills the width, and never squeezed. */
+function placed(points, width) {
+  const gaps = points.slice(1).map((point, index) => gap((point.time - points[index].time) / 1000));
+  const whole = gaps.reduce((sum, each) => sum + each, 0);
+  const stretch = Math.min(Math.max((width - 2 * MARGIN) / whole, 1), 2.4) || 1;
+  let x = MARGIN;
+  return points.map((point, index) => {
+    x += index ? gaps[index - 1] * stretch : 0;
+    return { ...point, x };
+  });
+}
+
+export function Timeline({ delivery, chosen, choose }) {
+  const box = useRef(null);
+  const [width, measure] = useState(0);
+  const now = useNow();
+  useLayoutEffect(() => {
+    const watch = new ResizeObserver(([{ contentRect }]) => measure(contentRect.width));
+    watch.observe(box.current);
+    return () => watch.disconnect();
+  }, []);
+  const points = placed(pointsOf(delivery), width);
+  const end = points.at(-1).x + MARGIN;
+  useLayoutEffect(() => { box.current.scrollLeft = end; }, [delivery.attemptCount, width]);
+  return html`
+    <div class="timeline" ref=${box} tabIndex="0" role="group" aria-label="The attempts on a line of time; the list below tells the same">
+      <svg width=${end} height=${HEIGHT} viewBox="0 0 ${end} ${HEIGHT}" aria-hidden="true">
+        ${points.slice(1).map((point, index) => html`<${Gap} from=${points[index]} to=${point} />`)}
+        <${Now} points=${points} now=${now} />
+        ${points.map((point) => html`<${Point} ...${{ point, now, chosen: point.attempt?.attemptNumber === chosen, choose }} />`)}
+      </svg>
+    </div>`;
+}
+
+function Gap({ from, to }) {
+  const seconds = (to.time - from.time) / 1000;
+  const wide = to.x - from.x;
+  return html`
+    <path class="line ${to.kind === "next" ? "ahead" : ""}" d="M${from.x} ${LINE}H${to.x}" />
+    ${seconds >= 0.05 && wide > 50 && html`<text class="gap" x=${(from.x + to.x) / 2} y=${LINE - 9}>${span(seconds)}</text>`}`;
+}
+
+/** Where it is now, between the last attempt and the next. */
+function Now({ points, now }) {
+  const [last, next] = points.slice(-2);
+  if (next?.kind !== "next" || now >= next.time) return null;
+  const share = Math.max((now - last.time) / (next.time - last.time), 0);
+  const x = last.x + 16 + share * (next.x - last.x - 32);
+  return html`<path class="line" d="M${last.x} ${LINE}H${x}" /><path class="now" d="M${x} ${LINE - 5}v10" />`;
+}
+
+function Point({ point: { kind, x, time, attempt }, now, chosen, choose }) {
+  if (kind === "created") {
+    return html`<g transform="translate(${x} ${LINE})" class="point created"><circle r="4" /><text y="34" class="label">created</text></g>`;
+  }
+  if (kind === "next") {
+    const left = (time - now) / 1000;
+    return html`
+      <g transform="translate(${x} ${LINE})" class="point next"><circle r="12" /><path d=${MARKS.next} />
+        <text y="34" class="label">next</text><text y="50" class="fine">${left > 0 ? `in ${span(Math.ceil(left))}` : "now"}</text></g>`;
+  }
+  return html`
+    <g transform="translate(${x} ${LINE})" class="point ${kind} ${chosen ? "chosen" : ""}" onClick=${() => choose(attempt.attemptNumber)}>
+      ${chosen && html`<circle r="17" class="ring" />`}
+      <circle r="12" /><path d=${MARKS[kind]} />
+      <text y="34" class="label">${shortResult(attempt)}</text><text y="50" class="fine">${span(attempt.durationMs / 1000)}</text>
+      <text y="-26" class="number">#${attempt.attemptNumber}</text>
+    </g>`;
+}

@@ -1,0 +1,46 @@
+// How a delivery stands, why, and what to do: in words.
+import { html } from "./html.js";
+import { Icon } from "./icon.js";
+import { Countdown, Time, span } from "./time.js";
+import { Words, counted } from "./words.js";
+import { causeNamed, causeOf } from "../words/causes.js";
+import { result } from "../words/results.js";
+import { DELIVERY, waits } from "../words/statuses.js";
+
+const attempts = (count) => counted(count, "attempt", "attempts");
+
+function headline({ status, attemptCount, attempts: made }) {
+  const last = made.at(-1);
+  if (status === "delivered") return `Delivered at attempt ${attemptCount}, in ${span(last.durationMs / 1000)}`;
+  if (status === "failed") return `Not delivered, after ${attempts(attemptCount)}: ${result(last)}`;
+  if (status === "cancelled") return "Cancelled: the webhook was disabled or removed before it was delivered";
+  if (status === "retrying") return `Not delivered yet, after ${attempts(attemptCount)}: ${result(last)}`;
+  return attemptCount ? "To be sent again" : "To be sent";
+}
+
+/** What explains it: the cause of the last attempt, or what holds the whole webhook up. */
+function causeFor({ status, waitingFor, attempts: made }, webhook) {
+  if (status === "delivered") return null;
+  if (status === "cancelled") return webhook && !webhook.enabled ? causeNamed("disabled") : null;
+  if (waitingFor === "breaker") return causeNamed("paused");
+  return status === "pending" || !made.length ? null : causeOf(made.at(-1));
+}
+
+export function Verdict({ delivery, webhook }) {
+  const { tone, icon } = DELIVERY[delivery.status];
+  const cause = causeFor(delivery, webhook);
+  return html`
+    <section class="verdict ${tone}" aria-label="How it stands">
+      <span class="medal"><${Icon} name=${icon} /></span>
+      <div>
+        <h2>${headline(delivery)}</h2>
+        ${delivery.nextAttemptDate && html`<p>Next attempt: <strong><${Countdown} before="in " until=${delivery.nextAttemptDate} /></strong>, <${Time} date=${delivery.nextAttemptDate} />, ${waits(delivery)}.</p>`}
+        ${cause && html`
+          <dl class="why">
+            <div><dt>Why</dt><dd><${Words} text=${cause.meaning} /></dd></div>
+            <div><dt>What to do</dt><dd><${Words} text=${cause.remedy} /></dd></div>
+          </dl>`}
+        ${delivery.status === "cancelled" && !cause && html`<p>${webhook ? "The webhook is enabled by now: resend the delivery, or recover everything since it." : "The webhook was removed, so that this delivery cannot be sent again."}</p>`}
+      </div>
+    </section>`;
+}

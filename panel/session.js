@@ -1,0 +1,143 @@
+// Who is here: an access token that lives in this module's memory and nowhere else, and the session that renews it by a
+// cookie, which no script can read.
+import { Refusal, refusalOf, unreachable } from "./refusal.js";
+
+/** A token is renewed so many milliseconds before its end, or at half its life where that is short. */
+const AHEAD = 30_000;
+
+const listeners = new Set();
+let state = { phase: "opening" };
+let token = null;
+let renewal = null;
+let waiting = [];
+
+/** `phase` is "opening", "closed" (nobody came in yet), "open", or "ended" (the page stays as it is until somebody comes in again). */
+export const session = () => state;
+
+export function onSession(listener) {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** Whether the token has a scope. Without it the service refuses, whatever is shown here. */
+export const may = (scope) => state.scopes?.includes(scope) ?? false;
+
+/** Where the managing entity's resources stand. */
+export const entityPath = () => `/api/managing-entity/${encodeURIComponent(state.entity)}`;
+
+function become(next) {
+  state = next;
+  listeners.forEach((listener) => listener());
+}
+
+async function ask(method, body) {
+  let answer;
+  try {
+    const headers = body ? { "Content-Type": "application/json" } : {};
+    answer = await fetch("/panel/session", { method, headers, body: body && JSON.stringify(body) });
+  } catch {
+    throw unreachable();
+  }
+  if (!answer.ok) throw await refusalOf(answer);
+  return answer.status === 204 ? {} : answer.json();
+}
+
+/** Takes the session that was answered, and lets the calls go on that waited for it. */
+function open(answer, renewable = true) {
+  const entity = answer.managingEntity;
+  // Another entity's session must not go on with what stands on this page.
+  if (state.entity && state.entity !== entity) return location.assign("/panel");
+  const life = answer.expiresIn * 1000;
+  const ends = Date.now() + life;
+  token = { text: answer.accessToken, ends, renewed: renewable ? ends - Math.min(AHEAD, life / 2) : ends };
+  become({
+    phase: "open",
+    entity,
+    name: answer.name,
+    place: answer.place,
+    scopes: answer.scope.split(" "),
+    byLink: renewable,
+    ends: answer.sessionEndsDate ?? new Date(ends).toISOString(),
+    note: answer.note,
+  });
+  waiting.splice(0).forEach((proceed) => proceed());
+}
+
+/** Comes in with the code of a panel link. A link that was followed twice leads on if the browser is in already. */
+export async function enter(code) {
+  try {
+    open(await ask("POST", { code }));
+  } catch (refusal) {
+    const running = await ask("POST").catch(() => null);
+    if (!running || state.phase === "ended") throw refusal;
+    open({ ...running, note: "This link was used or has ended. You are in the session that is open in this browser." });
+  }
+}
+
+/** Goes on with the session that is open in this browser, if there is one. */
+export async function resume() {
+  try {
+    open(await ask("POST"));
+  } catch (refusal) {
+    const known = refusal.status >= 400 && refusal.status < 500;
+    become({ ...state, phase: state.entity ? "ended" : "closed", refusal: known ? undefined : refusal });
+  }
+}
+
+/** Comes in with an application's id and secret, where the deployment allows it. Neither is kept. */
+export async function signIn(clientId, secret, entity) {
+  const form = new URLSearchParams({ grant_type: "client_credentials", client_id: clientId, client_secret: secret });
+  let answer;
+  try {
+    answer = await fetch("/oauth2/token", { method: "POST", body: form });
+  } catch {
+    throw unreachable();
+  }
+  if (!answer.ok) throw await refusalOf(answer);
+  const { access_token: accessToken, expires_in: expiresIn, scope } = await answer.json();
+  const covered = claims(accessToken).managing_entities ?? [];
+  const managingEntity = entity || covered[0];
+  if (managingEntity === "*" || (!entity && covered.length > 1)) {
+    throw new Refusal({
+      title: "Which managing entity?",
+      detail: "This application acts for several. Write the identifier of the one that you want to see.",
+      properties: { violations: [{ field: "entity", message: "must be named" }] },
+    });
+  }
+  open({ accessToken, expiresIn, scope, managingEntity, name: "Signed in with an application" }, false);
+}
+
+/** What a token says of itself. The service alone decides by it. */
+function claims(text) {
+  const [, body] = text.split(".");
+  return JSON.parse(atob(body.replaceAll("-", "+").replaceAll("_", "/")));
+}
+
+/** Ends the session, here and at the service. */
+export async function leave() {
+  await ask("DELETE").catch(() => null);
+  token = null;
+  become({ phase: "closed", left: true });
+}
+
+/** The access token; renewed when it is about to end. When the session has ended, it waits until somebody comes in again. */
+export async function accessToken() {
+  while (!token || token.renewed <= Date.now()) await renew();
+  return token.text;
+}
+
+/** The service refused a token: the next call gets another. */
+export function forget(refused) {
+  if (token?.text === refused) token = null;
+}
+
+async function renew() {
+  renewal ??= ask("POST").then(open).finally(() => { renewal = null; });
+  try {
+    await renewal;
+  } catch (refusal) {
+    if (refusal.status === 0 || refusal.status >= 500 || refusal.status === 429) throw refusal;
+    become({ ...state, phase: "ended" });
+    await new Promise((proceed) => waiting.push(proceed));
+  }
+}

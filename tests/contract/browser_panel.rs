@@ -1,0 +1,248 @@
+//! The panel in a real browser, as a person uses it who was sent a link. It runs only when it is asked for:
+//! `make browser-test`.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Behaviour, Browser, Receiver, Suite, is_signed_by, tests, until};
+
+tests![on demand:
+    somebody_with_a_link_sees_why_a_delivery_failed_mends_the_endpoint_and_sends_it_again,
+    a_webhook_is_made_and_its_first_delivery_seen,
+    a_secret_is_replaced_and_both_sign,
+    who_saves_after_somebody_else_sees_both_sides_and_chooses,
+    a_payment_provider_is_connected_and_the_person_lands_in_the_panel,
+    a_reload_goes_on_with_the_session_and_a_link_opens_once,
+    an_ended_session_loses_nothing_that_was_typed,
+    what_failed_is_recovered_after_it_was_counted,
+    an_application_is_made_with_no_more_than_was_chosen,
+    a_lacking_scope_is_said_in_words,
+];
+
+async fn somebody_with_a_link_sees_why_a_delivery_failed_mends_the_endpoint_and_sends_it_again(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/hook", [Behaviour::answer(500, &[], "no such table")])).await;
+    let id = entity.publish(json!({ "bookingIdentifier": "B-20417" })).await;
+    entity.until_status(&id, &["failed"]).await;
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({ "place": format!("/panel/deliveries/{id}") })).await).await;
+
+    let page = browser.until_says("Not delivered, after 3 attempts: 500 Internal Server Error").await;
+    for part in ["Booking created", "What to do", "no such table", "B-20417", "Attempt 3"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!browser.address().await.contains("code"), "the code does not stay in the address");
+    receiver.on("/hook", [Behaviour::status(204)]);
+    browser.click("Resend").await;
+    browser.until_says("Delivered at attempt 4").await;
+    assert_eq!(entity.delivery(&id).await["status"], "delivered");
+    assert_eq!(browser.complaints().await, "");
+    browser.close().await;
+}
+
+async fn a_webhook_is_made_and_its_first_delivery_seen(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let address = receiver.on("/hook", [Behaviour::answer(200, &[], "thank you")]);
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({})).await).await;
+    browser.click("Make the first webhook").await;
+    browser.until_at("/panel/webhooks/new").await;
+    browser.click("Make the webhook").await;
+    let refused = browser.until_says("must").await;
+    assert!(refused.contains("Name "), "each fault stands at its field: {refused}");
+    browser.fill("Name", "Channel manager").await;
+    browser.fill("Address", &address).await;
+    browser.tick("Some types").await;
+    browser.click("Booking 0 of 25").await;
+    browser.tick("All of Booking").await;
+    browser.click("Make the webhook").await;
+    let made = browser.until_says("Channel manager is made").await;
+    assert!(made.contains("whsec_"), "{made}");
+
+    browser.click("Send a test event").await;
+    let page = browser.until_says("Delivered at attempt 1").await;
+    assert!(page.contains("thank you") && page.contains("webhook.test"), "{page}");
+    let webhooks = entity.get("/webhook/list").expect(200).await.json();
+    assert_eq!(webhooks[0]["eventList"], json!(["booking.*"]));
+    assert_eq!(receiver.received("/hook").len(), 1);
+    browser.close().await;
+}
+
+async fn a_secret_is_replaced_and_both_sign(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({ "place": format!("/panel/webhooks/{}", hook.id) })).await).await;
+    browser.click("Replace the secret").await;
+    browser.until_says("For a while the old one signs beside it").await;
+    browser.click("Replace the secret").await;
+    browser.until_says("The secret is replaced").await;
+    let secret = browser.run("return document.querySelector('.secret-text code').textContent").await;
+    let secret = secret.as_str().expect("a secret is a text").to_owned();
+    assert!(secret.starts_with("whsec_") && secret != hook.secret);
+    browser.click("I have copied it").await;
+    let page = browser.until_says("Two secrets sign at present").await;
+    assert!(!page.contains(&secret), "it is shown once");
+
+    browser.click("Send a test event").await;
+    browser.until_says("Delivered at attempt 1").await;
+    let received = receiver.until("/hook", 1).await;
+    assert!(is_signed_by(&received[0], &hook.secret) && is_signed_by(&received[0], &secret));
+    browser.close().await;
+}
+
+async fn who_saves_after_somebody_else_sees_both_sides_and_chooses(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({ "place": format!("/panel/webhooks/{}/edit", hook.id) })).await).await;
+    browser.until_says("Headers of your own").await;
+    browser.fill("Name", "Named by me").await;
+    entity.changed(&hook.id, json!({ "name": "Named by her", "eventList": ["booking.created"] })).await;
+    browser.click("Save").await;
+    let both = browser.until_says("Somebody else changed it meanwhile").await;
+    for part in ["Named by me", "Named by her", "changed by both", "changed by them", "booking.created"] {
+        assert!(both.contains(part), "{part}: {both}");
+    }
+    assert_eq!(entity.webhook(&hook.id).await["name"], "Named by her", "nothing is overwritten before it is chosen");
+    browser.click("Save what is chosen").await;
+    browser.until_says("How it does").await;
+    let webhook = entity.webhook(&hook.id).await;
+    assert_eq!((&webhook["name"], &webhook["eventList"]), (&json!("Named by me"), &json!(["booking.created"])));
+    browser.close().await;
+}
+
+async fn a_payment_provider_is_connected_and_the_person_lands_in_the_panel(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({ "place": "/panel/providers" })).await).await;
+    for (button, words) in [("Deny", "You did not give the permission"), ("Allow", "is connected")] {
+        browser.click("Connect a provider").await;
+        browser.choose("Provider", "Another, by its name").await;
+        browser.fill("Name of the provider", "sim-pkce").await;
+        browser.click("Go to sim-pkce").await;
+        browser.until_at("/oauth2/start").await;
+        browser.click("Go on to sim-pkce").await;
+        browser.until_at("/authorize").await;
+        browser.click(button).await;
+        browser.until_at("/panel/provider/sim-pkce").await;
+        browser.click("Go to the panel").await;
+        let page = browser.until_says(words).await;
+        assert!(page.contains("sim-pkce"), "{page}");
+    }
+    assert_eq!(entity.connection("sim-pkce").await.expect("connected")["status"], "connected");
+    browser.click("All right").await;
+    browser.click("Disconnect …").await;
+    browser.click("Disconnect").await;
+    browser.until_says("Nothing is connected yet").await;
+    assert!(entity.connections().await.is_empty());
+    browser.close().await;
+}
+
+async fn a_reload_goes_on_with_the_session_and_a_link_opens_once(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let link = entity.panel_link(json!({ "place": "/panel/event-types?search=booking" })).await;
+    let browser = Browser::open().await;
+    browser.go(&link).await;
+    browser.until_says("Booking").await;
+    let address = browser.address().await;
+    assert!(address.ends_with("/panel/event-types?search=booking"), "{address}");
+    browser.go(&address).await;
+    browser.until_says("Booking").await;
+    browser.click("Sign out").await;
+    browser.until_says("You are signed out").await;
+    browser.go("about:blank").await;
+    browser.go(&link).await;
+    let refused = browser.until_says("opens the panel once only").await;
+    assert!(refused.contains("Quote this request"), "{refused}");
+    browser.close().await;
+}
+
+async fn an_ended_session_loses_nothing_that_was_typed(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let browser = Browser::open().await;
+    let first = entity.new_panel_link(json!({ "place": "/panel/webhooks/new" })).await;
+    browser.go(first["url"].as_str().expect("openapi.yaml says so")).await;
+    browser.fill("Name", "Typed before the end").await;
+    browser.fill("Address", "https://hooks.example.com/waypost").await;
+    entity.call("DELETE", &format!("/panel/link/{}", first["id"].as_str().expect("text"))).expect(200).await;
+    // The token would be good for a minute more: the page is made to forget it, as at its end.
+    let forget = "const { accessToken, forget } = await import(document.querySelector('script[src]').src.replace('main.js', 'session.js'));
+                  forget(await accessToken());";
+    browser.run_to_end(forget).await;
+    browser.click("Make the webhook").await;
+    browser.until_says("Your session has ended").await;
+    browser.fill("Panel link", &entity.panel_link(json!({})).await).await;
+    browser.click("Open the link").await;
+    browser.until_says("Typed before the end is made").await;
+    browser.close().await;
+}
+
+async fn what_failed_is_recovered_after_it_was_counted(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/hook", [Behaviour::status(404)])).await;
+    let mut deliveries = Vec::new();
+    for number in 0..3 {
+        deliveries.push(entity.publish(json!({ "number": number })).await);
+    }
+    for delivery in &deliveries {
+        entity.until_status(delivery, &["failed"]).await;
+    }
+    receiver.on("/hook", [Behaviour::status(200)]);
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({ "place": format!("/panel/deliveries/{}", deliveries[1]) })).await).await;
+    browser.click("Recover all that failed since").await;
+    browser.until_says("2 deliveries failed or were cancelled since then").await;
+    browser.click("Recover 2 deliveries").await;
+    browser.until_says("Delivered at attempt 4").await;
+    entity.until_status(&deliveries[2], &["delivered"]).await;
+    assert_eq!(entity.delivery(&deliveries[0]).await["status"], "failed", "it is older");
+    browser.close().await;
+}
+
+async fn an_application_is_made_with_no_more_than_was_chosen(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({ "place": "/panel/applications/new" })).await).await;
+    browser.fill("Name", "Night audit").await;
+    browser.run("document.querySelector('[aria-label=Bookings] input').click()").await;
+    browser.click("Make the application").await;
+    let made = browser.until_says("Night audit is made").await;
+    assert!(made.contains("Client secret"), "{made}");
+    browser.click("Go to the application").await;
+    browser.until_says("never").await;
+    let listed = entity.get("/application/list").expect(200).await.json();
+    let of_ours: Vec<&Value> =
+        listed.as_array().into_iter().flatten().filter(|one| one["name"] == "Night audit").collect();
+    assert_eq!(of_ours.len(), 1, "{listed}");
+    assert_eq!(of_ours[0]["scopes"], json!(["booking.read"]));
+    browser.click("Replace the secret").await;
+    browser.click("Replace the secret").await;
+    browser.until_says("The secret is replaced").await;
+    browser.click("I have copied it").await;
+    browser.until_says("ends in").await;
+    browser.click("Remove …").await;
+    browser.click("Remove it").await;
+    let id = of_ours[0]["clientId"].as_str().expect("openapi.yaml says so").to_owned();
+    until("the application is removed", crate::harness::LONG, async || {
+        let listed = entity.get("/application/list").expect(200).await.json();
+        (!listed.to_string().contains(&id)).then_some(())
+    })
+    .await;
+    browser.close().await;
+}
+
+async fn a_lacking_scope_is_said_in_words(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
+    let only_reading = json!({ "scopes": ["integrations.read"], "place": format!("/panel/webhooks/{}", hook.id) });
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(only_reading).await).await;
+    let page = browser.until_says("How it does").await;
+    assert!(!page.contains("Payment providers"), "what the session cannot see is not offered: {page}");
+    browser.click("Send a test event").await;
+    browser.until_says("Your session lacks the scope integrations.write").await;
+    assert!(receiver.everything().is_empty());
+    browser.close().await;
+}

@@ -1,0 +1,167 @@
+//! The panel for everybody: by keyboard alone, on a phone, at 200 %, in the dark, and read by axe
+//! (<https://github.com/dequelabs/axe-core>). It runs only when it is asked for: `make browser-test`.
+
+use std::{fs, sync::Arc};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Behaviour, Browser, ENTER, ESCAPE, Entity, RIGHT, Receiver, Suite, TAB, project, tests};
+
+tests![on demand:
+    axe_finds_nothing_serious_on_any_page_in_light_and_dark,
+    every_page_fits_a_phone_and_a_zoom_of_200_percent,
+    the_panel_is_used_by_the_keyboard_alone,
+    the_focus_goes_to_the_title_of_a_page_and_back_from_a_dialog,
+];
+
+/// Every kind of page, of an entity that has something of everything; and what each says once it is read.
+async fn pages(entity: &Entity, receiver: &Receiver) -> Vec<(String, &'static str)> {
+    let hook = entity.hook(&receiver.on("/hook", [Behaviour::answer(500, &[], "no such table")])).await;
+    let failed = entity.publish(json!({ "bookingIdentifier": "B-20417" })).await;
+    entity.until_status(&failed, &["failed"]).await;
+    let application = json!({ "name": "Night audit", "scopes": ["booking.read"] });
+    let application = entity.post("/application").json(&application).expect(201).await.json();
+    let application = application["clientId"].as_str().expect("openapi.yaml says so").to_owned();
+    vec![
+        ("deliveries".to_owned(), "Booking created"),
+        ("deliveries?status=pending&type=booking.created".to_owned(), "Nothing passes these filters"),
+        (format!("deliveries/{failed}"), "What to do"),
+        ("webhooks".to_owned(), "failed in a row"),
+        ("webhooks/new".to_owned(), "Headers of your own"),
+        (format!("webhooks/{}", hook.id), "How it does"),
+        (format!("webhooks/{}/edit", hook.id), "Headers of your own"),
+        ("event-types?search=booking".to_owned(), "booking.created"),
+        ("providers".to_owned(), "Not connected"),
+        ("applications".to_owned(), "Night audit"),
+        ("applications/new".to_owned(), "Integrations"),
+        (format!("applications/{application}"), "Secrets and keys"),
+        ("links".to_owned(), "To let somebody in"),
+        ("nothing/of/this/name".to_owned(), "There is no such page"),
+    ]
+}
+
+/// A browser that has come in.
+async fn inside(entity: &Entity) -> Browser {
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({})).await).await;
+    browser.until_says("Deliveries").await;
+    browser
+}
+
+/// What axe finds that is serious or worse.
+async fn serious(browser: &Browser, axe: &str) -> Vec<String> {
+    browser.run(axe).await;
+    let found = browser.run_to_end("return (await axe.run()).violations").await;
+    let found = found.as_array().unwrap_or_else(|| panic!("axe fails: {found}"));
+    let grave =
+        found.iter().filter(|violation| ["serious", "critical"].iter().any(|impact| violation["impact"] == *impact));
+    grave.map(|violation| format!("{}: {}", violation["id"], violation["nodes"][0]["html"])).collect()
+}
+
+async fn axe_finds_nothing_serious_on_any_page_in_light_and_dark(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let axe = project().join("tests/node/node_modules/axe-core/axe.min.js");
+    let axe = fs::read_to_string(axe).expect("`make tools` has installed axe-core");
+    let pages = pages(&entity, &receiver).await;
+    let browser = inside(&entity).await;
+    for scheme in ["light", "dark"] {
+        let feature = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        browser.command("Emulation.setEmulatedMedia", feature).await;
+        for (page, words) in &pages {
+            browser.go(&format!("{}/panel/{page}", suite.api.base_url())).await;
+            browser.until_says(words).await;
+            assert_eq!(serious(&browser, &axe).await, [""; 0], "{page}, {scheme}");
+            assert_eq!(browser.complaints().await, "", "{page}");
+        }
+    }
+    browser.close().await;
+}
+
+async fn every_page_fits_a_phone_and_a_zoom_of_200_percent(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let pages = pages(&entity, &receiver).await;
+    let browser = inside(&entity).await;
+    // A window of 1280 × 860 at 200 % has as many pixels of CSS as one of 640 × 430.
+    for (width, height) in [(360, 740), (640, 430)] {
+        browser.resize(width, height).await;
+        for (page, words) in &pages {
+            browser.go(&format!("{}/panel/{page}", suite.api.base_url())).await;
+            browser.until_says(words).await;
+            let wide = browser.run("return document.documentElement.scrollWidth").await;
+            assert!(wide.as_u64().is_some_and(|wide| wide <= width.into()), "{page} is {wide} wide in {width}");
+        }
+    }
+    browser.close().await;
+}
+
+/// Presses Tab until this has the focus.
+async fn tab_to(browser: &Browser, name: &str) {
+    let mut passed = Vec::new();
+    for _ in 0..80 {
+        browser.press(&[TAB]).await;
+        let focused = browser.focused().await;
+        if focused == name {
+            return;
+        }
+        passed.push(focused);
+    }
+    panic!("the keyboard does not reach `{name}`: {passed:?}");
+}
+
+async fn the_panel_is_used_by_the_keyboard_alone(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/hook", [Behaviour::answer(500, &[], "no such table")])).await;
+    let id = entity.publish(json!({})).await;
+    entity.until_status(&id, &["failed"]).await;
+    receiver.on("/hook", [Behaviour::status(204)]);
+    let browser = inside(&entity).await;
+    browser.until_says("Booking created").await;
+    browser.press(&[TAB]).await;
+    assert_eq!(browser.focused().await, "Skip to the content");
+    browser.press(&[ENTER]).await;
+    tab_to(&browser, "Booking created").await;
+    browser.press(&[ENTER]).await;
+    browser.until_says("What to do").await;
+    assert_eq!(browser.focused().await, "Booking created", "the focus is at the title of the page");
+
+    tab_to(&browser, "Answer").await;
+    browser.press(&[RIGHT]).await;
+    browser.until_says("webhook-signature").await;
+    assert_eq!(browser.focused().await, "Request");
+    browser.run("document.querySelector('h1').focus()").await;
+    tab_to(&browser, "Recover all that failed since").await;
+    browser.press(&[ENTER]).await;
+    browser.until_says("1 delivery failed").await;
+    browser.press(&[ESCAPE]).await;
+    assert_eq!(browser.focused().await, "Recover all that failed since", "a dialog gives the focus back");
+    browser.run("document.querySelector('h1').focus()").await;
+    tab_to(&browser, "Resend").await;
+    browser.press(&[ENTER]).await;
+    browser.until_says("Delivered at attempt 4").await;
+    browser.close().await;
+}
+
+async fn the_focus_goes_to_the_title_of_a_page_and_back_from_a_dialog(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let browser = inside(&entity).await;
+    for (link, title) in
+        [("Webhooks", "Webhooks"), ("Event types", "Event types"), ("Payment providers", "Payment providers")]
+    {
+        browser.click(link).await;
+        browser.until_at("/panel/").await;
+        let focus = "return [document.activeElement.tagName, document.activeElement.textContent, document.title]";
+        let expected = json!(["H1", title, format!("{title} · Waypost")]);
+        let found: Value = crate::harness::until("the title has the focus", crate::harness::LONG, async || {
+            let found = browser.run(focus).await;
+            (found == expected).then_some(found)
+        })
+        .await;
+        assert_eq!(found, expected);
+    }
+    browser.click("Connect a provider").await;
+    let inside_dialog = browser.run("return document.activeElement.closest('dialog') !== null").await;
+    assert_eq!(inside_dialog, true, "a dialog takes the focus");
+    browser.click("Leave it").await;
+    assert_eq!(browser.focused().await, "Connect a provider");
+    browser.close().await;
+}

@@ -1,0 +1,56 @@
+//! What strangers wrote is text in the panel, wherever it stands. It runs only when it is asked for: `make browser-test`.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::harness::{Behaviour, Browser, Receiver, Suite, tests};
+
+tests![on demand: texts_of_strangers_are_text_wherever_they_stand];
+
+/// A name, an answer, a value: whatever can be said from outside.
+const HOSTILE: &str = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>\u{202e}{{7*7}} javascript:alert(1)";
+
+async fn texts_of_strangers_are_text_wherever_they_stand(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let answer = Behaviour::answer(422, &[("Content-Type", "text/html")], HOSTILE);
+    let hook = json!({ "name": HOSTILE, "eventUrl": receiver.on("/hook", [answer]), "eventList": [] });
+    let hook = entity.hook_with(hook).await;
+    let id = entity.publish(json!({ HOSTILE: HOSTILE, "__proto__": { "polluted": HOSTILE }, "huge": 1.0e300 })).await;
+    entity.until_status(&id, &["failed"]).await;
+    let application = json!({ "name": HOSTILE.replace('\u{202e}', ""), "scopes": ["booking.read"] });
+    let application = entity.post("/application").json(&application).expect(201).await.json();
+    let named = json!({ "name": HOSTILE.replace('\u{202e}', "") });
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(named).await).await;
+    browser.until_says("<script>").await;
+
+    let application = application["clientId"].as_str().expect("openapi.yaml says so");
+    let escaped = "%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E";
+    for (page, words) in [
+        ("deliveries".to_owned(), "<script>"),
+        (format!("deliveries/{id}"), "polluted"),
+        ("webhooks".to_owned(), "<script>"),
+        (format!("webhooks/{}", hook.id), "<script>"),
+        (format!("webhooks/{}/edit", hook.id), "<script>"),
+        (format!("applications/{application}"), "<script>"),
+        ("links".to_owned(), "<script>"),
+        (format!("deliveries/{escaped}"), "Quote this request"),
+        (
+            format!("deliveries?type={escaped}&webhook={escaped}&event={escaped}&from={escaped}&status={escaped}"),
+            "Quote this request",
+        ),
+        (format!("event-types?search={escaped}"), "No type is like that"),
+        (format!("providers?outcome=connected&provider={escaped}&error={escaped}"), "Connect a provider"),
+        (format!("{escaped}/{escaped}"), "There is no such page"),
+    ] {
+        browser.go(&format!("{}/panel/{page}", suite.api.base_url())).await;
+        browser.until_says(words).await;
+        let strange = "const count = (what) => document.querySelectorAll(what).length;
+                       return [count('#panel :is(img, script, iframe, [onerror], [onload])'), count('a[href^=\"javascript:\"]'),
+                               document.title === 'taken', {}.polluted === undefined]";
+        assert_eq!(browser.run(strange).await, json!([0, 0, false, true]), "{page}");
+        assert_eq!(browser.complaints().await, "", "{page}: nothing was even tried");
+    }
+    browser.close().await;
+}

@@ -1,0 +1,76 @@
+//! The pictures of docs/panel.md: each page as a browser draws it, of an entity to which something happened. They are put
+//! into `target/browser`; `make panel-pictures` takes them from there. It runs only when it is asked for: `make browser-test`.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::harness::{Behaviour, Browser, Entity, Receiver, Suite, free_port, tests};
+
+tests![on demand: every_page_is_pictured];
+
+/// A webhook of this name, at this address, for these types.
+async fn hook(entity: &Entity, name: &str, address: &str, types: &[&str]) -> String {
+    entity.hook_with(json!({ "name": name, "eventUrl": address, "eventList": types })).await.id
+}
+
+/// Something of everything: webhooks that are well, that fail and that do not answer, and what was sent to them.
+async fn something_happened(entity: &Entity, receiver: &Receiver) -> (String, String) {
+    let fine = receiver.on("/sync", [Behaviour::answer(200, &[], "{\"received\": true}")]);
+    hook(entity, "Channel manager", &fine, &["booking.*"]).await;
+    let broken = "{\"error\": \"relation \\\"invoices\\\" does not exist\", \"at\": \"export.py:41\"}";
+    let broken = receiver.on("/export", [Behaviour::answer(500, &[("Content-Type", "application/json")], broken)]);
+    let failing = hook(entity, "Accounting export", &broken, &["payment.*"]).await;
+    let nobody = format!("http://127.0.0.1:{}/hook", free_port());
+    hook(entity, "Door locks", &nobody, &["booking.confirmed"]).await;
+    let guest = json!({ "name": "Ana Müller", "email": "ana@example.com" });
+    for number in 0..9 {
+        let stay = json!({ "bookingIdentifier": format!("B-{}", 20_417 + number), "arrivalDate": "2027-02-12", "guest": guest });
+        for kind in ["booking.created", "booking.confirmed"] {
+            entity.publish_of_type(kind, stay.clone()).await;
+        }
+    }
+    let payment =
+        json!({ "paymentIdentifier": "P-3381", "bookingIdentifier": "B-20417", "amount": 412.50, "currency": "EUR" });
+    let published = entity.publish_of_type("payment.captured", payment).await.json();
+    let delivery = published["deliveries"][0]["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned();
+    entity.until_status(&delivery, &["failed"]).await;
+    let application = json!({ "name": "Night audit", "scopes": ["booking.read", "payment.read", "accounting.read", "accounting.write"] });
+    entity.post("/application").json(&application).expect(201).await;
+    (delivery, failing)
+}
+
+async fn every_page_is_pictured(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let (delivery, failing) = something_happened(&entity, &receiver).await;
+    let browser = Browser::open().await;
+    browser.resize(1280, 860).await;
+    browser.go(&entity.panel_link(json!({ "name": "Ada of the front office" })).await).await;
+    for (page, words, picture) in [
+        ("deliveries".to_owned(), "Booking created", "deliveries"),
+        (format!("deliveries/{delivery}"), "What to do", "delivery"),
+        ("webhooks".to_owned(), "failed in a row", "webhooks"),
+        (format!("webhooks/{failing}"), "How it does", "webhook"),
+        ("webhooks/new".to_owned(), "Headers of your own", "new-webhook"),
+        ("event-types?search=cancel".to_owned(), "booking.cancelled", "event-types"),
+        ("providers".to_owned(), "Not connected", "providers"),
+        ("applications".to_owned(), "Night audit", "applications"),
+        ("applications/new".to_owned(), "Integrations", "new-application"),
+        ("links".to_owned(), "Ada of the front office", "links"),
+    ] {
+        browser.go(&format!("{}/panel/{page}", suite.api.base_url())).await;
+        browser.until_says(words).await;
+        browser.screenshot(&format!("panel-{picture}.png")).await;
+    }
+    browser
+        .command(
+            "Emulation.setEmulatedMedia",
+            json!({ "features": [{ "name": "prefers-color-scheme", "value": "dark" }] }),
+        )
+        .await;
+    browser.resize(390, 844).await;
+    browser.go(&format!("{}/panel/deliveries/{delivery}", suite.api.base_url())).await;
+    browser.until_says("What to do").await;
+    browser.screenshot("panel-phone.png").await;
+    browser.close().await;
+}

@@ -1,0 +1,69 @@
+//! How soon the panel is there, by the browser's own clock. It runs only when it is asked for: `make browser-test`.
+
+use std::sync::Arc;
+
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+
+use crate::harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, tests, until};
+
+tests![on demand: the_first_page_is_small_and_soon_there_with_ten_thousand_deliveries_behind_it];
+
+const WEBHOOKS: usize = 20;
+const EVENTS: usize = 500;
+/// Over the wire, compressed: page, style, scripts.
+const MOST_BYTES: u64 = 60_000;
+
+/// So many deliveries of one entity.
+async fn deliver(entity: &Entity, receiver: &Receiver) {
+    let address = receiver.on("/hook", [Behaviour::status(204)]);
+    for _ in 0..WEBHOOKS {
+        entity.hook(&address).await;
+    }
+    let events =
+        stream::iter(0..EVENTS).map(|number| entity.publish_of_type("booking.created", json!({ "number": number })));
+    events.buffer_unordered(16).for_each(async |_| ()).await;
+    until("every delivery is over", 2 * LONG, async || {
+        let open = entity.get("/webhook/delivery/list?status=pending,retrying").expect(200).await.json();
+        open["items"].as_array().is_some_and(Vec::is_empty).then_some(())
+    })
+    .await;
+}
+
+/// What the browser measured of the page that it shows: milliseconds since its opening, and bytes over the wire.
+const MEASURE: &str = "
+    const last = (kind) => new Promise((found) => {
+        new PerformanceObserver((list) => found(list.getEntries().at(-1).startTime)).observe({ type: kind, buffered: true });
+    });
+    const busy = await new Promise((found) => {
+        let end = 0;
+        new PerformanceObserver((list) => { for (const { startTime, duration } of list.getEntries()) end = Math.max(end, startTime + duration); })
+            .observe({ type: 'longtask', buffered: true });
+        setTimeout(() => found(end), 100);
+    });
+    const largest = await last('largest-contentful-paint');
+    const [page] = performance.getEntriesByType('navigation');
+    const files = performance.getEntriesByType('resource').filter(({ name }) => name.includes('/panel/assets/'));
+    return {
+        firstPaint: performance.getEntriesByName('first-contentful-paint')[0].startTime,
+        shown: largest, interactive: Math.max(largest, busy),
+        bytes: [page, ...files].reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0), files: files.length,
+    };";
+
+async fn the_first_page_is_small_and_soon_there_with_ten_thousand_deliveries_behind_it(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    deliver(&entity, &receiver).await;
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({ "name": "first" })).await).await;
+    browser.until_says("Booking created").await;
+    let first = browser.run_to_end(MEASURE).await;
+    browser.go("about:blank").await;
+    browser.go(&format!("{}/panel/deliveries", suite.api.base_url())).await;
+    browser.until_says("Booking created").await;
+    let again = browser.run_to_end(MEASURE).await;
+    println!("The first page with {} deliveries behind it, in ms: {first}; opened again: {again}", WEBHOOKS * EVENTS);
+    let bytes =
+        |measured: &Value| measured["bytes"].as_u64().unwrap_or_else(|| panic!("nothing was measured: {measured}"));
+    assert!((1..MOST_BYTES).contains(&bytes(&first)), "{first}");
+    browser.close().await;
+}

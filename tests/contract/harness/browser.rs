@@ -1,0 +1,268 @@
+//! A real browser: chromium, driven over the WebDriver protocol (<https://www.w3.org/TR/webdriver2/>).
+
+use std::{fmt::Write as _, fs, path::Path, process::Stdio};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+use super::{LONG, Process, descendants, free_port, project, until, until_gone};
+
+/// Where Debian has the driver.
+const DRIVER: &str = "/usr/bin/chromedriver";
+
+/// What chromium is started with: nothing of its own on the network, and no sandbox, which root cannot have.
+const ARGUMENTS: [&str; 8] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+];
+
+/// Keys that have no character, as WebDriver names them.
+pub const ENTER: &str = "\u{E007}";
+pub const ESCAPE: &str = "\u{E00C}";
+pub const TAB: &str = "\u{E004}";
+pub const RIGHT: &str = "\u{E014}";
+
+/// A browser with one window.
+pub struct Browser {
+    http: reqwest::Client,
+    session: String,
+    driver: Child,
+    _profile: TempDir,
+}
+
+impl Browser {
+    /// Starts one, with a profile of its own.
+    pub async fn open() -> Self {
+        assert!(
+            Path::new(DRIVER).is_file(),
+            "{DRIVER} is missing: install chromium and its driver (on Debian: apt install chromium chromium-driver)"
+        );
+        let (port, profile) = (free_port(), tempfile::tempdir().expect("a temporary folder"));
+        let driver = Command::new(DRIVER)
+            .arg(format!("--port={port}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the driver starts");
+        let http = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
+        let base = format!("http://127.0.0.1:{port}");
+        let mut browser = Self { http, session: base.clone(), driver, _profile: profile };
+        until("the driver listens", LONG, async || browser.http.get(format!("{base}/status")).send().await.ok()).await;
+        let folder = format!("--user-data-dir={}", browser._profile.path().display());
+        let arguments: Vec<&str> = ARGUMENTS.into_iter().chain([folder.as_str()]).collect();
+        let logs = json!({ "browser": "ALL" });
+        let wanted =
+            json!({ "browserName": "chrome", "goog:chromeOptions": { "args": arguments }, "goog:loggingPrefs": logs });
+        let session = browser.post("/session", json!({ "capabilities": { "alwaysMatch": wanted } })).await;
+        let id = session["sessionId"].as_str().expect("a session has an identifier");
+        browser.session = format!("{base}/session/{id}");
+        browser
+    }
+
+    /// Opens an address.
+    pub async fn go(&self, address: &str) {
+        self.post("/url", json!({ "url": address })).await;
+    }
+
+    /// Where it is.
+    pub async fn address(&self) -> String {
+        self.get("/url").await.as_str().expect("an address is a text").to_owned()
+    }
+
+    /// Clicks the button, link or tab with this text, once there is one; in the dialog, where one is open.
+    pub async fn click(&self, button: &str) {
+        let path = format!(
+            "//*[(self::button or self::a or self::summary) and normalize-space()={button}]\
+             [not(//dialog[@open]) or ancestor::dialog[@open]]",
+            button = quoted(button)
+        );
+        let element =
+            until(&format!("there is a button or link `{button}`"), LONG, async || self.find("xpath", &path).await)
+                .await;
+        self.post(&format!("/element/{element}/click"), json!({})).await;
+    }
+
+    /// Types into the field with this label, in the place of what is there.
+    pub async fn fill(&self, label: &str, text: &str) {
+        let element = self.field(label).await;
+        self.post(&format!("/element/{element}/clear"), json!({})).await;
+        self.post(&format!("/element/{element}/value"), json!({ "text": text })).await;
+    }
+
+    /// Ticks the box or the choice with this label.
+    pub async fn tick(&self, label: &str) {
+        let path = format!("//label[span[starts-with(normalize-space(), {})]]", quoted(label));
+        let element =
+            until(&format!("there is a choice `{label}`"), LONG, async || self.find("xpath", &path).await).await;
+        self.post(&format!("/element/{element}/click"), json!({})).await;
+    }
+
+    /// Chooses from the list with this label.
+    pub async fn choose(&self, label: &str, option: &str) {
+        let path = format!(
+            "//select[@id=//label[normalize-space()={}]/@for]/option[normalize-space()={}]",
+            quoted(label),
+            quoted(option)
+        );
+        let element =
+            until(&format!("`{label}` offers `{option}`"), LONG, async || self.find("xpath", &path).await).await;
+        self.post(&format!("/element/{element}/click"), json!({})).await;
+    }
+
+    /// Presses keys, wherever the focus is.
+    pub async fn press(&self, keys: &[&str]) {
+        let strokes: Vec<Value> = keys
+            .iter()
+            .flat_map(|key| [json!({ "type": "keyDown", "value": key }), json!({ "type": "keyUp", "value": key })])
+            .collect();
+        self.post("/actions", json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": strokes }] })).await;
+    }
+
+    /// What has the focus: its name for those who do not see it, or its text.
+    pub async fn focused(&self) -> String {
+        let script =
+            "const e = document.activeElement; return (e.getAttribute('aria-label') ?? e.innerText ?? '').trim()";
+        self.run(script).await.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits until the window is at an address that contains this, and returns what its page says.
+    pub async fn until_at(&self, part: &str) -> String {
+        until(&format!("the browser is at {part}"), LONG, async || {
+            self.get("/url").await.as_str().is_some_and(|address| address.contains(part)).then_some(())
+        })
+        .await;
+        self.text().await
+    }
+
+    /// Waits until the page says this, and returns all that it says.
+    pub async fn until_says(&self, words: &str) -> String {
+        let mut last = String::new();
+        let wait = until(&format!("the page says `{words}`"), LONG, async || {
+            last = self.text().await;
+            last.contains(words).then(|| last.clone())
+        });
+        match tokio::time::timeout(LONG - std::time::Duration::from_secs(5), wait).await {
+            Ok(text) => text,
+            Err(_) => panic!("the page never says `{words}`: {last}"),
+        }
+    }
+
+    /// What the page says, as a person sees it.
+    pub async fn text(&self) -> String {
+        self.run("return document.body.innerText").await.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// The width that the style of all pages gives them; a browser that refuses the style has none.
+    pub async fn width_of_page(&self) -> String {
+        let width = self.run("return getComputedStyle(document.body).maxWidth").await;
+        width.as_str().expect("a width is a text").to_owned()
+    }
+
+    /// What a script returns that runs in the page.
+    pub async fn run(&self, script: &str) -> Value {
+        self.post("/execute/sync", json!({ "script": script, "args": [] })).await
+    }
+
+    /// What a script's promise gives.
+    pub async fn run_to_end(&self, script: &str) -> Value {
+        let script = format!(
+            "const done = arguments[0]; (async () => {{ {script} }})().then(done, (error) => done(String(error)))"
+        );
+        self.post("/execute/async", json!({ "script": script, "args": [] })).await
+    }
+
+    /// A command of the browser's own protocol (<https://chromedevtools.github.io/devtools-protocol/>).
+    pub async fn command(&self, name: &str, parameters: Value) -> Value {
+        self.post("/goog/cdp/execute", json!({ "cmd": name, "params": parameters })).await
+    }
+
+    /// Makes the window so large, in pixels of CSS.
+    pub async fn resize(&self, width: u32, height: u32) {
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.command("Emulation.setDeviceMetricsOverride", size).await;
+    }
+
+    /// What the browser has complained of since it was asked last: scripts that failed, and what a page may not do.
+    pub async fn complaints(&self) -> String {
+        let log = self.post("/se/log", json!({ "type": "browser" })).await;
+        let entries = log.as_array().into_iter().flatten();
+        let severe = entries.filter(|entry| entry["level"] == "SEVERE" && entry["source"] != "network");
+        severe.fold(String::new(), |mut all, entry| {
+            writeln!(all, "{}", entry["message"]).expect("a String takes all");
+            all
+        })
+    }
+
+    /// Keeps a picture of the window in `target/browser`.
+    pub async fn screenshot(&self, name: &str) {
+        let image = self.get("/screenshot").await;
+        let image = BASE64_STANDARD.decode(image.as_str().unwrap_or_default()).expect("an image comes in base64");
+        let folder = project().join("target/browser");
+        fs::create_dir_all(&folder).expect("it can be made");
+        fs::write(folder.join(name), image).expect("it can be written");
+    }
+
+    /// Ends it, and waits until nothing of it is left.
+    pub async fn close(self) {
+        let processes = self.processes();
+        drop(self);
+        until_gone(&processes).await;
+    }
+
+    async fn field(&self, label: &str) -> String {
+        let path = format!(
+            "//*[(self::input or self::textarea) and (@aria-label={label} or @id=//label[normalize-space()={label}]/@for)]",
+            label = quoted(label)
+        );
+        until(&format!("there is a field `{label}`"), LONG, async || self.find("xpath", &path).await).await
+    }
+
+    async fn find(&self, using: &str, value: &str) -> Option<String> {
+        let found = self.post("/elements", json!({ "using": using, "value": value })).await;
+        found[0].as_object()?.values().next()?.as_str().map(str::to_owned)
+    }
+
+    /// The browser's processes, which the driver started; they stay when it is killed.
+    fn processes(&self) -> Vec<Process> {
+        self.driver.id().and_then(|id| id.try_into().ok()).map(descendants).unwrap_or_default()
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        self.value(self.http.get(format!("{}{path}", self.session))).await
+    }
+
+    async fn post(&self, path: &str, body: Value) -> Value {
+        self.value(self.http.post(format!("{}{path}", self.session)).json(&body)).await
+    }
+
+    async fn value(&self, request: reqwest::RequestBuilder) -> Value {
+        let answer = request.send().await.expect("the driver answers");
+        let status = answer.status();
+        let mut answer: Value = answer.json().await.expect("it answers in JSON");
+        assert!(status.is_success(), "the driver refuses: {answer:#}");
+        answer["value"].take()
+    }
+}
+
+/// A text as XPath writes it, which knows no escapes.
+fn quoted(text: &str) -> String {
+    assert!(!text.contains('"'), "XPath has no word for `{text}`");
+    format!("\"{text}\"")
+}
+
+/// Whatever happened in between. The driver is killed by its own handle.
+impl Drop for Browser {
+    fn drop(&mut self) {
+        self.processes().iter().for_each(Process::kill);
+    }
+}
