@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{Api, ApiResponse, Application, Call, Suite, tests};
+use crate::harness::{Api, ApiResponse, Application, Call, Suite, message, tests};
 
 tests![
     a_request_of_the_newest_revision_stands_for_itself,
@@ -40,18 +40,9 @@ fn request(method: &str, params: Value) -> Value {
 }
 
 /// A request of the newest revision, with its headers, and without a token.
-fn newest(api: &Api, method: &str, mut params: Value) -> Call {
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": NEWEST,
-        "io.modelcontextprotocol/clientInfo": { "name": "tests", "version": "1" },
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    let call = bare(api, &request(method, params.clone()));
-    let call = call.header("mcp-protocol-version", NEWEST).header("mcp-method", method);
-    match params["name"].as_str().or(params["uri"].as_str()) {
-        Some(name) => call.header("mcp-name", name),
-        None => call,
-    }
+fn newest(api: &Api, method: &str, params: Value) -> Call {
+    let name = params["name"].as_str().or(params["uri"].as_str()).map(str::to_owned);
+    name.into_iter().fold(message(api, method, params), |call, name| call.header("mcp-name", name))
 }
 
 /// A call of a tool.

@@ -45,8 +45,10 @@ fn says_nothing(answer: &ApiResponse) {
 async fn a_revoked_token_is_refused_by_every_operation_within_a_minute(suite: Arc<Suite>) {
     let api = &suite.api;
     // With a scope that no operation wants, an operation that accepts the token does nothing.
-    let [token, spared] =
-        [api.new_token(Application::Demo, "mcp.read").await, api.new_token(Application::Demo, "mcp.read").await];
+    let [token, spared] = [
+        api.new_token(Application::Demo, "booking.read").await,
+        api.new_token(Application::Demo, "booking.read").await,
+    ];
     let operations: Vec<_> =
         suite.contract.operations().into_iter().filter(|operation| operation.needs_token).collect();
     let own = &api.env["MANAGING_ENTITY"];

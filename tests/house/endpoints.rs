@@ -115,9 +115,13 @@ fn openapi_yaml_gives_each_endpoint_its_style_of_errors() {
             let expected = match (declaration.errors, status.as_str()) {
                 (_, "413") => PROBLEM, // the answer of a gateway, too
                 (ErrorStyle::OAuth, _) | (ErrorStyle::EmptyInternalError, "500") => JSON,
+                (ErrorStyle::JsonRpc, "400" | "404") => JSON,
                 _ => PROBLEM,
             };
             let mut expected = vec![expected];
+            if declaration.errors == ErrorStyle::JsonRpc && status == "400" {
+                expected.push(PROBLEM); // of the gate, about the version of the service
+            }
             let is_of_fallback = of_fallback.contains(&&response["description"]);
             if declaration.opened_by_people && status != "413" || is_of_fallback {
                 expected.push(PAGE);

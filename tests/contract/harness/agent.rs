@@ -7,7 +7,7 @@ use jsonschema::draft202012;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use super::{Api, ApiResponse, Application, Entity, LONG, until};
+use super::{Api, ApiResponse, Application, Call, Entity, LONG, until};
 
 /// The revision of the protocol that these tests speak.
 const REVISION: &str = "2026-07-28";
@@ -20,6 +20,18 @@ pub struct Agent {
     entity: Option<String>,
     /// The tools that it has called.
     pub called: Mutex<BTreeSet<String>>,
+}
+
+/// A message as the revision has it, without a token, and without the header that names what it is about.
+pub fn message(api: &Api, method: &str, mut params: Value) -> Call {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": REVISION,
+        "io.modelcontextprotocol/clientInfo": { "name": "contract", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let request = api.post("/mcp").header("accept", "application/json, text/event-stream").json(&message);
+    request.header("mcp-protocol-version", REVISION).header("mcp-method", method)
 }
 
 impl Agent {
@@ -44,16 +56,8 @@ impl Agent {
     }
 
     /// Sends a message as it is.
-    pub async fn send(&self, method: &str, name: Option<&str>, mut params: Value) -> ApiResponse {
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": REVISION,
-            "io.modelcontextprotocol/clientInfo": { "name": "contract", "version": "1" },
-            "io.modelcontextprotocol/clientCapabilities": {},
-        });
-        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let request = self.api.post("/mcp").bearer(&self.token).json(&message);
-        let request = request.header("accept", "application/json, text/event-stream");
-        let request = request.header("mcp-protocol-version", REVISION).header("mcp-method", method);
+    pub async fn send(&self, method: &str, name: Option<&str>, params: Value) -> ApiResponse {
+        let request = message(&self.api, method, params).bearer(&self.token);
         name.into_iter().fold(request, |request, name| request.header("mcp-name", name)).send().await
     }
 

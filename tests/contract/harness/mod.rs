@@ -33,7 +33,7 @@ mod table;
 
 pub use account::{Account, account, unrecorded};
 pub use admin::{Admin, admin};
-pub use agent::Agent;
+pub use agent::{Agent, message};
 pub use api::{Api, ApiResponse, Call};
 pub use aws::{
     aws_authorization, aws_authorization_of, aws_variables, delete_secret, invocation, purge, queue_url,
