@@ -55,8 +55,8 @@ kinds! {
         "The token is valid, but was issued to an application that may not act for the managing entity that the request is about: the one in the path, in a payment provider's callback the one that the connection is for, or one that an application is registered for which is to be made, changed or removed (`properties.notCovered` then lists those).";
     MayNotPublish = "may-not-publish", FORBIDDEN, "The application may not publish events",
         "Subscribers rely on the events of a managing entity, so that not every application that may look after its webhooks may publish as well. An application says whether it may (`mayPublish`), and its tokens say so in the claim `may_publish`. A new application may if it is made with `mayPublish`, by an application that may itself; making, changing or removing one that may publish takes the same right. The operator of the service gives the right to an application that exists, and takes it; tokens say so from the next one on. Test events of a webhook need no such right.";
-    ForeignOrigin = "foreign-origin", FORBIDDEN, "Scripts of other sites may not call this address",
-        "The request says by its Origin header that a script of a web page has sent it, and the page is none of this service's own. The endpoint for agents takes such requests from the service's own origin alone, so that no page that somebody has open can use it. Call it from a program, which sends no such header.";
+    ForeignOrigin = "foreign-origin", FORBIDDEN, "The request comes from another site",
+        "A script or a page of another site has sent the request, as the Origin header says that a browser adds. Sessions of the panel belong to the panel's own page, and the endpoint for agents is for programs, so that no page that somebody has open can use either. Open the panel at the address of this service, and call the endpoint for agents from a program, which sends no such header.";
     TaskRefused = "task-refused", FORBIDDEN, "The task was refused",
         "An operational task needs the task key of this deployment in `key` and this deployment's name in `environment`. One of the two is wrong; which is not said. Check that the key is the one of this environment. The canary's receiver takes only what is signed with the key of this deployment's canary.";
     UnsupportedVersion = "unsupported-version", BAD_REQUEST, "There is no such version of the service",
@@ -107,8 +107,6 @@ kinds! {
         "A link to the panel can be opened once, for ten minutes, and for as long as the application that made it is there with the secret or key that it used. The detail says which of these it is. Ask the one who gave the link for a new one: `POST …/panel/link` makes it, and on one machine `make panel`.";
     NoPanelSession = "no-panel-session", FORBIDDEN, "There is no session of the panel",
         "The browser has no session of the panel, or no longer: it has come to its end, somebody has ended it, or the application behind it was removed. A session whose replaced cookie comes again is ended as well, since somebody may have copied it. Open a new link to the panel.";
-    ForeignOrigin = "foreign-origin", FORBIDDEN, "The request comes from another site",
-        "Sessions of the panel are opened, renewed and ended by the panel's own page alone, and the request comes from a page of another origin. Open the panel at the address of this service.";
     ConfirmationRequired = "confirmation-required", CONFLICT, "The application would end its own access",
         "The request would remove the very application whose access token came with it, or its last secret or key. Whoever looks after applications with it could do so no longer, and if no other application of the managing entity may, only the operator of the service could help. Nothing was done. If it is meant, send the request again with `?confirm=true`.";
     WebhookRemoved = "webhook-removed", CONFLICT, "The webhook was removed",
