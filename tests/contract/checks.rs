@@ -13,15 +13,16 @@ tests![
     a_request_that_breaks_two_rules_is_refused_for_the_first,
 ];
 
-/// The values of the paths' parameters: identifiers that are well-formed and that no delivery, webhook, application, secret or
-/// key has, and a payment provider that the tests' bundles have.
-const PARAMETERS: [(&str, &str); 7] = [
+/// The values of the paths' parameters: identifiers that are well-formed and that no delivery, webhook, application, secret, key
+/// or link has, and a payment provider that the tests' bundles have.
+const PARAMETERS: [(&str, &str); 8] = [
     ("{eventIdentifier}", "evt_00000000000000000000000000"),
     ("{deliveryIdentifier}", "dlv_00000000000000000000000000"),
     ("{webhookIdentifier}", "whk_00000000000000000000000000"),
     ("{clientId}", "app0000000000000000000000"),
     ("{secretId}", "sec_00000000000000000000000000"),
     ("{kid}", "no-key"),
+    ("{linkIdentifier}", "plk_00000000000000000000000000"),
     ("{provider}", "sim-basic"),
 ];
 
@@ -57,6 +58,9 @@ const TABLE: &[Row] = &[
     ("listDeliveries", None, 200),
     ("resendDelivery", Some(nothing), 404),
     ("recoverDeliveries", Some(range), 404),
+    ("createPanelLink", Some(nothing), 201),
+    ("listPanelLinks", None, 200),
+    ("removePanelLink", None, 404),
     ("connectProvider", Some(nothing), 201),
     ("disconnectProvider", None, 404),
     ("listConnections", None, 200),

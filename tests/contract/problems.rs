@@ -102,8 +102,11 @@ async fn every_page_promises_that_it_stands_in_no_frame(suite: Arc<Suite>) {
         }
     }
     pages.sort();
-    let expected = ["problemList", "problemPage", "providerOutcome", "providerStart", "reference"];
+    let expected =
+        ["panel", "panelPage", "problemList", "problemPage", "providerOutcome", "providerStart", "reference"];
     assert_eq!(pages, expected, "a new page needs a test that opens it");
-    let policy = &document["components"]["headers"]["Content-Security-Policy"]["schema"]["pattern"];
-    assert!(policy.as_str().is_some_and(|policy| policy.contains("frame-ancestors 'none'")), "{policy}");
+    for (header, says) in [("Content-Security-Policy", "pattern"), ("Panel-Policy", "const")] {
+        let policy = &document["components"]["headers"][header]["schema"][says];
+        assert!(policy.as_str().is_some_and(|policy| policy.contains("frame-ancestors 'none'")), "{policy}");
+    }
 }

@@ -1,5 +1,5 @@
 //! The issuer's private keys. The secret `signing-key` in Secrets Manager holds the current key and
-//! the next. Only the `token` function signs with them, and only `rotate-signing-key` replaces them.
+//! the next. Only `token` and `panel-session` sign with them, and only `rotate-signing-key` replaces them.
 
 use std::fmt;
 

@@ -141,7 +141,7 @@ impl Memory {
     }
 
     fn issue(&self) -> Result<String, Box<dyn Error>> {
-        let answer: Value = serde_json::from_str(&self.answer().map_err(|problem| problem.detail)?.body)?;
+        let answer: Value = serde_json::from_slice(&self.answer().map_err(|problem| problem.detail)?.body)?;
         Ok(answer["access_token"].as_str().ok_or("no token was issued")?.to_owned())
     }
 
