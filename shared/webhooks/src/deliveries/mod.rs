@@ -3,6 +3,7 @@
 //! The table is the truth; the queue only says "look now". So a message that is lost, repeated or late costs time only.
 
 mod admission;
+pub mod advice;
 mod attempt;
 pub mod by_entity;
 mod by_webhook;
