@@ -28,7 +28,7 @@ TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help run test rehearse browser-test fuzz lint audit bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application panel rotate-data-keys upgrade-data index-deliveries \
+.PHONY: help run test rehearse browser-test panel-pictures fuzz lint audit bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application panel rotate-data-keys upgrade-data index-deliveries \
 	rotate-signing-key failing-webhooks geo-ip-rollback geo-ip-update geo-ip-unblock geo-ip-lookup demo-provider clean-data tools python-tools node-tools receiver-tools deploy-tools audit-tools rust
 
 help: ## Lists the commands
@@ -63,7 +63,13 @@ rehearse: tools ## Deploys template.yaml into an emulator of AWS, uses it, and r
 
 browser-test: tools ## Runs the tests that need chromium (on Debian: apt install chromium chromium-driver)
 	$(BUILD)
-	cargo test --workspace --test contract -- --ignored browser::
+	cargo test --workspace --test contract -- --ignored browser --test-threads=2
+
+panel-pictures: tools ## Makes the pictures of docs/panel.md anew (on Debian: apt install chromium chromium-driver pngquant)
+	$(BUILD)
+	cargo test --workspace --test contract -- --ignored browser_panel_pictures::
+	mkdir -p docs/panel && for picture in target/browser/panel-*.png; do \
+		pngquant --force --strip --output "docs/panel/$${picture#*/panel-}" "$$picture" || exit 1; done
 
 # The release profile optimises whole programs, so only what is measured is built with it.
 bench: rust ## Measures what is deployed (PART=lambda, start, geo-ip, deliveries, growth, queues or tokens for one part of it)

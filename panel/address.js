@@ -1,5 +1,5 @@
 // Every view is an address below /panel: the path names the page, the query its filters and its place. The token is never in it.
-import { useEffect, useState } from "./parts/html.js";
+import { useEffect, useMemo, useState } from "./parts/html.js";
 
 const listeners = new Set();
 const changed = () => listeners.forEach((listener) => listener());
@@ -33,13 +33,15 @@ export function go(to, { replace = false } = {}) {
 
 /** Where the browser is, and again whenever it goes elsewhere. */
 export function useHere() {
-  const [place, move] = useState(here);
+  const [href, move] = useState(location.href);
   useEffect(() => {
-    const listener = () => move(here());
+    const listener = () => move(location.href);
     listeners.add(listener);
+    // It may have gone elsewhere since this was drawn.
+    listener();
     return () => listeners.delete(listener);
   }, []);
-  return place;
+  return useMemo(here, [href]);
 }
 
 /** Lets links to pages of the panel be followed without loading it again; a new tab or a download stays the browser's. */

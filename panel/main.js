@@ -28,7 +28,7 @@ const missing = () => import("./pages/missing.js");
 /** The name of the page that the parts of an address lead to. */
 function nameOf(parts) {
   const [section, second, third] = parts;
-  const exact = parts.join("/");
+  const exact = parts.join("/") || "deliveries";
   if (exact in PAGES) return exact;
   const general = second && [section, "*", third].filter(Boolean).join("/");
   return parts.length <= 3 && general in PAGES ? general : null;
@@ -53,7 +53,6 @@ function Current() {
   const name = nameOf(parts);
   const [page, become] = useState(null);
   useEffect(() => {
-    if (parts.length === 0) return go("/panel/deliveries", { replace: true });
     let left = false;
     loaded(PAGES[name] ?? missing).then((module) => left || become({ name, parts, Page: module.default }));
     return () => { left = true; };
@@ -64,9 +63,13 @@ function Current() {
 }
 
 function Panel() {
-  const [, again] = useState(0);
-  useEffect(() => onSession(() => again((count) => count + 1)), []);
-  const { phase } = session();
+  const [{ phase }, become] = useState(session);
+  useEffect(() => {
+    const listener = () => become(session());
+    // It may have opened since this was drawn.
+    listener();
+    return onSession(listener);
+  }, []);
   if (phase === "opening") return html`<main class="opening"><${Waiting} what="Opening" lines="3" /></main>`;
   if (phase === "closed") return html`<${Enter} />`;
   return html`<${Frame}><${Current} /><//>${phase === "ended" && html`<${EnterAgain} />`}<${Notices} />`;

@@ -56,7 +56,7 @@ function open(answer, renewable = true) {
     name: answer.name,
     place: answer.place,
     scopes: answer.scope.split(" "),
-    byLink: renewable,
+    link: answer.linkIdentifier,
     ends: answer.sessionEndsDate ?? new Date(ends).toISOString(),
     note: answer.note,
   });

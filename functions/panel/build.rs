@@ -69,8 +69,8 @@ fn media_type(path: &str) -> Option<&'static str> {
         "css" => Some("text/css; charset=utf-8"),
         "svg" => Some("image/svg+xml"),
         "png" => Some("image/png"),
-        // The licences of what others wrote go where it goes.
         "json" => Some("application/json"),
+        // The licences of what others wrote go where it goes.
         "LICENSE" => Some("text/plain; charset=utf-8"),
         _ => None,
     }

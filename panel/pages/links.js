@@ -22,14 +22,14 @@ export default function Links() {
   const list = useLoad(() => get("/panel/link/list"), [], { keep: true });
   const [asked, ask] = useState(null);
   // The service lets no session that a link opened make others, which could outlive it.
-  const add = !session().byLink && html`<${Action} kind="primary" icon="plus" scope="integrations.write" onClick=${() => ask({ make: true })}>New panel link<//>`;
+  const add = !session().link && html`<${Action} kind="primary" icon="plus" scope="integrations.write" onClick=${() => ask({ make: true })}>New panel link<//>`;
   return html`
     <${Page} title="Panel links" lead="Whom you let in: each link opens this panel once, for a while, without a password." beside=${add}>
       <${Problem} refusal=${list.error} retry=${list.reload} />
       ${!list.data && !list.error && html`<${Waiting} what="The links are read" />`}
       ${list.data?.length === 0 && html`<${Empty} icon="links" title="No link is open"><p>A link lets a colleague look at a delivery: it opens once, within ten minutes, and its session ends by itself.</p>${add && html`<p>${add}</p>`}<//>`}
       ${list.data?.length > 0 && html`<${Rows} links=${list.data} end=${(link) => ask({ end: link })} />`}
-      ${session().byLink && html`<${HowTo} />`}
+      ${session().link && html`<${HowTo} />`}
       ${asked?.make && html`<${NewLink} close=${() => { ask(null); list.reload(); }} />`}
       ${asked?.end && html`<${End} link=${asked.end} close=${() => ask(null)} done=${list.reload} />`}
     <//>`;
@@ -50,7 +50,7 @@ const Rows = ({ links, end }) => html`
     <thead><tr><th scope="col">Link</th><th scope="col">Stands</th><th scope="col">May</th><th scope="col">Ends</th><th scope="col"><span class="unseen">Revoke</span></th></tr></thead>
     <tbody>${links.map((link) => html`
       <tr key=${link.id}>
-        <td class="main">${link.name ?? "Without a name"}<small><code>${link.id}</code></small></td>
+        <td class="main">${link.name ?? "Without a name"}${link.id === session().link && html` <span class="tag">this session</span>`}<small><code>${link.id}</code></small></td>
         <td>${link.openedDate ? html`opened <${Time} date=${link.openedDate} as="distance" />` : html`not opened; made <${Time} date=${link.createdDate} as="distance" />`}</td>
         <td title=${link.scopes.join("\n")}>${counted(link.scopes.length, "scope", "scopes")}</td>
         <td><${Time} date=${link.sessionEndsDate ?? link.expiresDate} as="distance" /></td>

@@ -21,7 +21,7 @@ export const Brand = () => html`
   </span>`;
 
 export function Frame({ children }) {
-  const { parts } = useHere();
+  const { parts: [current = "deliveries", ...below] } = useHere();
   const { entity, ends, name, note } = session();
   const places = PLACES.filter(([, , scope]) => may(scope));
   return html`
@@ -31,7 +31,7 @@ export function Frame({ children }) {
         <a class="home" href="/panel/deliveries" aria-label="Waypost, deliveries"><${Brand} /></a>
         <nav aria-label="Pages">
           <ul>${places.map(([place, label]) => html`
-            <li><a href="/panel/${place}" aria-current=${parts[0] === place ? (parts.length > 1 ? "true" : "page") : undefined}><${Icon} name=${place} /><span>${label}</span></a></li>`)}
+            <li><a href="/panel/${place}" aria-current=${current === place ? (below.length ? "true" : "page") : undefined}><${Icon} name=${place} /><span>${label}</span></a></li>`)}
           </ul>
         </nav>
         <div class="who">

@@ -2,6 +2,7 @@
 import { html } from "./html.js";
 import { Check } from "./field.js";
 import { ACTIONS, SECTIONS } from "../words/scopes.js";
+import { Words } from "./words.js";
 import { may } from "../session.js";
 
 const ACTION_WORDS = { read: "Read", write: "Write", remove: "Remove" };
@@ -26,7 +27,7 @@ export function ScopePicker({ chosen, change, fault }) {
 }
 
 const ScopeCheck = ({ scope, label, hint, on, set }) =>
-  html`<${Check} label=${label} hint=${hint} value=${on.has(scope)} disabled=${!may(scope)} change=${(wanted) => set(scope, wanted)} />`;
+  html`<${Check} label=${label} hint=${html`<${Words} text=${hint} />`} value=${on.has(scope)} disabled=${!may(scope)} change=${(wanted) => set(scope, wanted)} />`;
 
 /** The scopes that something has, by section. */
 export const ScopeList = ({ scopes }) => html`

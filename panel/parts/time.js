@@ -30,7 +30,7 @@ export function span(seconds) {
 export function fromNow(date, now = Date.now()) {
   const seconds = (new Date(date) - now) / 1000;
   const [unit, size] = UNITS.find(([, least]) => Math.abs(seconds) >= least) ?? ["second", 1];
-  return relative.format(Math.trunc(seconds / size), unit);
+  return relative.format(Math.round(seconds / size), unit);
 }
 
 /** Now, again every so many milliseconds. */

@@ -40,7 +40,7 @@ export const SECTIONS = {
   integrations: {
     label: "Integrations",
     read: "Read webhooks, deliveries and event types.",
-    write: "Create, change and test webhooks, send deliveries again, and publish events where the application may.",
+    write: "Create, change and test webhooks, send deliveries again, and publish events where the application may (`mayPublish`).",
     remove: "Remove webhooks, and end signing secrets of theirs that were replaced.",
   },
   payment: {

@@ -145,16 +145,19 @@ async fn a_reload_goes_on_with_the_session_and_a_link_opens_once(suite: Arc<Suit
     let link = entity.panel_link(json!({ "place": "/panel/event-types?search=booking" })).await;
     let browser = Browser::open().await;
     browser.go(&link).await;
-    browser.until_says("Booking").await;
+    browser.until_says("booking.created").await;
     let address = browser.address().await;
     assert!(address.ends_with("/panel/event-types?search=booking"), "{address}");
     browser.go(&address).await;
-    browser.until_says("Booking").await;
+    browser.until_says("booking.created").await;
+    browser.go("about:blank").await;
+    browser.go(&link).await;
+    browser.until_says("You are in the session that is open in this browser").await;
     browser.click("Sign out").await;
     browser.until_says("You are signed out").await;
     browser.go("about:blank").await;
     browser.go(&link).await;
-    let refused = browser.until_says("opens the panel once only").await;
+    let refused = browser.until_says("The link to the panel opens nothing").await;
     assert!(refused.contains("Quote this request"), "{refused}");
     browser.close().await;
 }

@@ -23,7 +23,7 @@ async fn pages(entity: &Entity, receiver: &Receiver) -> Vec<(String, &'static st
     let application = entity.post("/application").json(&application).expect(201).await.json();
     let application = application["clientId"].as_str().expect("openapi.yaml says so").to_owned();
     vec![
-        ("deliveries".to_owned(), "Booking created"),
+        ("deliveries".to_owned(), "booking.created"),
         ("deliveries?status=pending&type=booking.created".to_owned(), "Nothing passes these filters"),
         (format!("deliveries/{failed}"), "What to do"),
         ("webhooks".to_owned(), "failed in a row"),
@@ -44,7 +44,7 @@ async fn pages(entity: &Entity, receiver: &Receiver) -> Vec<(String, &'static st
 async fn inside(entity: &Entity) -> Browser {
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({})).await).await;
-    browser.until_says("Deliveries").await;
+    browser.until_says("Sign out").await;
     browser
 }
 
@@ -115,7 +115,7 @@ async fn the_panel_is_used_by_the_keyboard_alone(suite: Arc<Suite>) {
     entity.until_status(&id, &["failed"]).await;
     receiver.on("/hook", [Behaviour::status(204)]);
     let browser = inside(&entity).await;
-    browser.until_says("Booking created").await;
+    browser.until_says("booking.created").await;
     browser.press(&[TAB]).await;
     assert_eq!(browser.focused().await, "Skip to the content");
     browser.press(&[ENTER]).await;

@@ -47,7 +47,7 @@ async fn every_page_is_pictured(suite: Arc<Suite>) {
     browser.resize(1280, 860).await;
     browser.go(&entity.panel_link(json!({ "name": "Ada of the front office" })).await).await;
     for (page, words, picture) in [
-        ("deliveries".to_owned(), "Booking created", "deliveries"),
+        ("deliveries".to_owned(), "booking.created", "deliveries"),
         (format!("deliveries/{delivery}"), "What to do", "delivery"),
         ("webhooks".to_owned(), "failed in a row", "webhooks"),
         (format!("webhooks/{failing}"), "How it does", "webhook"),

@@ -55,11 +55,11 @@ async fn the_first_page_is_small_and_soon_there_with_ten_thousand_deliveries_beh
     deliver(&entity, &receiver).await;
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "name": "first" })).await).await;
-    browser.until_says("Booking created").await;
+    browser.until_says("booking.created").await;
     let first = browser.run_to_end(MEASURE).await;
     browser.go("about:blank").await;
     browser.go(&format!("{}/panel/deliveries", suite.api.base_url())).await;
-    browser.until_says("Booking created").await;
+    browser.until_says("booking.created").await;
     let again = browser.run_to_end(MEASURE).await;
     println!("The first page with {} deliveries behind it, in ms: {first}; opened again: {again}", WEBHOOKS * EVENTS);
     let bytes =

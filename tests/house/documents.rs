@@ -30,7 +30,11 @@ fn crates() -> Vec<PathBuf> {
 /// The documents of the project, with their texts.
 fn documents() -> Vec<(PathBuf, String)> {
     let readmes = crates().into_iter().chain([root(), root().join("tests")]).map(|folder| folder.join("README.md"));
-    let documents = entries(&root().join("docs")).into_iter().chain(readmes).chain([root().join("SECURITY.md")]);
+    let documents = entries(&root().join("docs"))
+        .into_iter()
+        .filter(|path| path.is_file())
+        .chain(readmes)
+        .chain([root().join("SECURITY.md")]);
     documents
         .map(|path| {
             let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

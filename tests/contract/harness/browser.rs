@@ -1,6 +1,6 @@
 //! A real browser: chromium, driven over the WebDriver protocol (<https://www.w3.org/TR/webdriver2/>).
 
-use std::{fmt::Write as _, fs, path::Path, process::Stdio};
+use std::{fmt::Write as _, fs, path::Path, process::Stdio, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
@@ -146,12 +146,12 @@ impl Browser {
 
     /// Waits until the page says this, and returns all that it says.
     pub async fn until_says(&self, words: &str) -> String {
-        let mut last = String::new();
-        let wait = until(&format!("the page says `{words}`"), LONG, async || {
+        let (what, mut last) = (format!("the page says `{words}`"), String::new());
+        let wait = until(&what, LONG, async || {
             last = self.text().await;
             last.contains(words).then(|| last.clone())
         });
-        match tokio::time::timeout(LONG - std::time::Duration::from_secs(5), wait).await {
+        match tokio::time::timeout(LONG - Duration::from_secs(5), wait).await {
             Ok(text) => text,
             Err(_) => panic!("the page never says `{words}`: {last}"),
         }

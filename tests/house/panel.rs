@@ -1,0 +1,76 @@
+//! The panel's files: what they say is what the service says, and the page names what it loads first.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use payments::builtin;
+
+fn panel() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../panel")
+}
+
+fn file(path: &str) -> String {
+    fs::read_to_string(panel().join(path)).unwrap_or_else(|error| panic!("panel/{path}: {error}"))
+}
+
+/// The files that a module imports before it runs, by their paths.
+fn imports(path: &str) -> BTreeSet<String> {
+    let text = file(path);
+    let named = text.split("from").skip(1).filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
+    let relative = named.filter(|address| address.starts_with('.'));
+    let folder = panel().join(path);
+    let folder = folder.parent().expect("a file stands in a folder").to_owned();
+    relative
+        .map(|address| {
+            let found =
+                folder.join(address).canonicalize().unwrap_or_else(|_| panic!("panel/{path} imports {address}"));
+            let root = panel().canonicalize().expect("the panel is there");
+            found.strip_prefix(root).expect("it is one of the panel's").display().to_string()
+        })
+        .collect()
+}
+
+#[test]
+fn the_page_loads_at_once_what_the_list_of_deliveries_needs_and_nothing_else() {
+    let mut to_read = BTreeSet::from(["main.js".to_owned(), "pages/deliveries.js".to_owned()]);
+    let mut needed = BTreeSet::new();
+    while let Some(path) = to_read.pop_first() {
+        to_read.extend(imports(&path).into_iter().filter(|next| !needed.contains(next)));
+        needed.insert(path);
+    }
+    needed.remove("main.js");
+    let page = file("index.html");
+    let named = page.split("<link rel=\"modulepreload\" href=\"/panel/assets/").skip(1);
+    let named: BTreeSet<String> = named.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect();
+    assert_eq!(named, needed, "a module that is not named is found late, one round trip after another");
+}
+
+#[test]
+fn scopes_are_explained_as_the_contract_explains_them() {
+    let contract = fs::read_to_string(panel().join("../openapi.yaml")).expect("a file of the project");
+    let words = file("words/scopes.js");
+    let (_, scopes) = contract.split_once("          scopes:\n").expect("the contract lists the scopes");
+    let scopes: Vec<_> = scopes.lines().map_while(|line| line.strip_prefix("            ")?.split_once(": ")).collect();
+    assert_eq!(scopes.len(), 30, "{scopes:?}");
+    for (scope, meaning) in scopes {
+        let (section, action) = scope.split_once('.').expect("a scope has two parts");
+        let section = words.split(&format!("  {section}: {{")).nth(1).and_then(|rest| rest.split('}').next());
+        let told = section.is_some_and(|section| section.contains(&format!("{action}: \"{meaning}\"")));
+        assert!(told, "panel/words/scopes.js says something else of {scope}: {meaning}");
+    }
+}
+
+#[test]
+fn the_providers_that_are_offered_are_those_that_are_built_in() {
+    let words = file("words/providers.js");
+    let (_, known) = words.split_once("KNOWN = {").expect("it lists them");
+    let known = known.split('}').next().expect("the list ends");
+    for provider in builtin::all() {
+        let line = format!("{}: \"{}\"", provider.name, provider.label);
+        assert!(known.contains(&line), "panel/words/providers.js lacks {line}");
+    }
+    assert_eq!(known.matches(':').count(), builtin::all().len());
+}
