@@ -105,7 +105,7 @@ mod tests {
     fn code(meta: Value, version: Option<&str>) -> Value {
         let error = Revision::of_request(&request(meta), &headers(version)).expect_err("an error");
         let reply = error.reply(None).expect("a reply");
-        serde_json::from_str::<Value>(&reply.body).expect("JSON")["error"]["code"].clone()
+        serde_json::from_slice::<Value>(&reply.body).expect("JSON")["error"]["code"].clone()
     }
 
     #[test]
