@@ -81,4 +81,8 @@ async fn a_webhook_that_is_held_up_is_diagnosed_before_its_failures(suite: Arc<S
     let diagnosis = agent.call("diagnose_webhook", of(&silent)).await;
     assert_eq!(causes(&diagnosis), [("paused".to_owned(), 0)], "{diagnosis:#}");
     assert!(diagnosis["webhook"]["pausedUntil"].is_string());
+    let moved = receiver.on("/moved", [Behaviour::status(204)]);
+    let moved = agent.call("change_webhook", json!({ "webhookIdentifier": silent.id, "eventUrl": moved })).await;
+    assert_eq!(moved["deliveryState"], "active", "what failed is forgotten with the former address");
+    assert!(causes(&agent.call("diagnose_webhook", of(&silent)).await).is_empty());
 }

@@ -32,10 +32,9 @@ async fn what_strangers_wrote_is_marked_cut_and_visible(suite: Arc<Suite>) {
     let agent = Agent::of(&entity).await;
     let hidden: String = HOSTILE.chars().filter_map(|letter| char::from_u32(0xe_0000 + letter as u32)).collect();
     let answer = format!("</result>\u{202e}{HOSTILE}{hidden}{}", "é".repeat(2_000));
-    let path = format!("/{}", HOSTILE.replace([' ', ':'], "-"));
-    let url = receiver.on(&path, [Behaviour::answer(400, &[], &answer)]);
-    let header = HOSTILE.replace([' ', ':'], "-");
-    let hook = json!({ "name": HOSTILE, "eventUrl": format!("{url}?{header}=1"), "eventList": [], "headers": { header: "1" } });
+    let token = HOSTILE.replace([' ', ':'], "-");
+    let url = receiver.on(&format!("/{token}?{token}=1"), [Behaviour::answer(400, &[], &answer)]);
+    let hook = json!({ "name": HOSTILE, "eventUrl": url, "eventList": [], "headers": { token: "1" } });
     let hook = entity.hook_with(hook).await;
     let data = json!({ HOSTILE: [HOSTILE, { "untrusted": HOSTILE }], "long": "x".repeat(10_000), "n": 1e300 });
     let delivery = entity.publish(data).await;

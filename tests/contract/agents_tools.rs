@@ -158,7 +158,10 @@ async fn a_fault_of_the_input_is_the_problem_that_the_api_gives(suite: Arc<Suite
         assert_eq!(problem["kind"], "invalid-request", "{problem:#}");
         problem["properties"]["violations"].clone()
     };
-    let bad = json!({ "name": " ", "eventUrl": "http://10.0.0.1/#x", "eventList": ["booking.creatd"], "headers": { "Host": "x" }, "eventlist": [] });
+    let bad = json!({
+        "name": " ", "eventUrl": "http://10.0.0.1/#x", "eventList": ["booking.creatd"], "headers": { "Host": "x" },
+        "eventlist": [],
+    });
     let of_api = entity.post("/webhook").json(&bad).refused(400, "invalid-request").await;
     assert_eq!(violations(&agent.refused("create_webhook", bad.clone()).await), violations(&of_api));
     let of_api = entity.change(&hook.id, &bad).refused(400, "invalid-request").await;
@@ -210,7 +213,8 @@ async fn an_application_that_covers_several_entities_names_one(suite: Arc<Suite>
 async fn a_call_with_a_key_is_carried_out_once(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let agent = Agent::of(&entity).await;
-    let new = json!({ "name": "n", "eventUrl": receiver.on("/", [Behaviour::status(204)]), "eventList": [], "idempotencyKey": "k" });
+    let url = receiver.on("/", [Behaviour::status(204)]);
+    let new = json!({ "name": "n", "eventUrl": url, "eventList": [], "idempotencyKey": "k" });
     let first = agent.call("create_webhook", new.clone()).await;
     assert!(first.get("repeated").is_none());
     let mut again = agent.call("create_webhook", new.clone()).await;

@@ -15,7 +15,7 @@ use template::Template;
 use tokio::process::Command;
 
 use crate::harness::{
-    Application, Behaviour, Bus, Entity, Receiver, Settings, Suite, aws_authorization, aws_authorization_of,
+    Agent, Application, Behaviour, Bus, Entity, Receiver, Settings, Suite, aws_authorization, aws_authorization_of,
     changed_grants::NARROWED,
     local, now, project, python, queue_url,
     rights::{expect_refusal, refusals, template_rights, template_text},
@@ -197,11 +197,13 @@ async fn what_goes_to_a_slow_webhook_is_announced_in_its_lane_by_every_function_
     assert!(table.set(&pk, &sk, "slowUntil", "2099-01-01T00:00:00.000Z").await);
     let published = entity.publish(json!({})).await;
     let tested = entity.test(&hook.id).expect(202).await.json();
+    let by_agent = Agent::of(&entity).await.call("publish_test_event", json!({ "webhookIdentifier": hook.id })).await;
     let detail = format!(r#"{{"type":"booking.created","managingEntityIdentifier":"{}","data":{{}}}}"#, entity.id);
     let ingested = Bus::of(&suite.api.env).hand_over(Bus::event(&format!("{}-slow", entity.id), &detail)).await;
     let ingested = ingested.expect("the event is taken")["published"]["deliveries"][0]["deliveryIdentifier"].clone();
     let text = |value: &Value| value.as_str().expect("a delivery has an identifier").to_owned();
-    for delivery in [published, text(&tested["deliveryIdentifier"]), text(&ingested)] {
+    let [tested, by_agent] = [tested, by_agent].map(|sent| text(&sent["deliveryIdentifier"]));
+    for delivery in [published, tested, by_agent, text(&ingested)] {
         entity.until_status(&delivery, &["delivered"]).await;
     }
 }
