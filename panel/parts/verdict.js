@@ -34,13 +34,17 @@ export function Verdict({ delivery, webhook }) {
       <span class="medal"><${Icon} name=${icon} /></span>
       <div>
         <h2>${headline(delivery)}</h2>
-        ${delivery.nextAttemptDate && html`<p>Next attempt: <strong><${Countdown} before="in " until=${delivery.nextAttemptDate} /></strong>, <${Time} date=${delivery.nextAttemptDate} />, ${waits(delivery)}.</p>`}
+        ${delivery.nextAttemptDate && html`<p>Next attempt: <strong>
+          <${Countdown} before="in " until=${delivery.nextAttemptDate} />
+          </strong>, <${Time} date=${delivery.nextAttemptDate} />, ${waits(delivery)}.</p>`}
         ${cause && html`
           <dl class="why">
             <div><dt>Why</dt><dd><${Words} text=${cause.meaning} /></dd></div>
             <div><dt>What to do</dt><dd><${Words} text=${cause.remedy} /></dd></div>
           </dl>`}
-        ${delivery.status === "cancelled" && !cause && html`<p>${webhook ? "The webhook is enabled by now: resend the delivery, or recover everything since it." : "The webhook was removed, so that this delivery cannot be sent again."}</p>`}
+        ${delivery.status === "cancelled" && !cause && html`<p>
+          ${webhook ? "The webhook is enabled by now: resend the delivery, or recover everything since it."
+          : "The webhook was removed, so that this delivery cannot be sent again."}</p>`}
       </div>
     </section>`;
 }
