@@ -4,6 +4,7 @@ import { get, post, remove } from "../api.js";
 import { go } from "../address.js";
 import { Action } from "../parts/action.js";
 import { Credentials } from "../parts/credentials.js";
+import { Card } from "../parts/card.js";
 import { Dialog } from "../parts/dialog.js";
 import { Identifier } from "../parts/copy.js";
 import { Page } from "../parts/page.js";
@@ -39,19 +40,19 @@ function Shown({ application, above, reload, error }) {
     <${Page} title=${application.name} above=${above}
       lead=${html`<${Identifier} id=${application.clientId} what="the client id" />`}>
       <${Problem} refusal=${error} />
-      <section class="card" aria-labelledby="scopes"><h2 id="scopes">What it may do</h2>
+      <${Card} title="What it may do">
         <${ScopeList} scopes=${application.scopes} />
         <p class="faint">${application.mayPublish ? "It may publish events."
-          : "It may not publish events."} ${entities(application.managingEntities)}</p></section>
+          : "It may not publish events."} ${entities(application.managingEntities)}</p><//>
       <${Credentials} application=${application} path=${pathOf(application.clientId)} reload=${reload}
         rotate=${() => show("rotate")} />
-      <section class="card" aria-labelledby="facts"><h2 id="facts">Facts</h2>
+      <${Card} title="Facts">
         <dl class="facts"><div><dt>Created</dt><dd><${Time} date=${application.createdDate} as="both" /></dd></div><div>
-          <dt>Last changed</dt><dd><${Time} date=${application.lastUpdate} as="both" /></dd></div></dl></section>
-      <section class="card" aria-labelledby="end"><h2 id="end">Stop</h2><div class="choice">
+          <dt>Last changed</dt><dd><${Time} date=${application.lastUpdate} as="both" /></dd></div></dl><//>
+      <${Card} title="Stop"><div class="choice">
         <p>Removed, it gets no more tokens, and those that it has end within a minute. Panel links that it made end as
         well.</p><${Action} kind="danger" scope="account.remove" onClick=${() => show("remove")}>Remove …<//></div>
-        </section>
+        <//>
       ${open === "rotate" && html`<${Rotation} application=${application} close=${() => { close(); reload(); }} />`}
       ${open === "remove" && html`<${Removal} application=${application} close=${close} />`}
     <//>`;

@@ -5,6 +5,7 @@ import { address, go } from "../address.js";
 import { Action } from "../parts/action.js";
 import { Attempts } from "../parts/attempts.js";
 import { Badge } from "../parts/badge.js";
+import { Card } from "../parts/card.js";
 import { Copy, Identifier } from "../parts/copy.js";
 import { Json } from "../parts/json.js";
 import { Page } from "../parts/page.js";
@@ -82,18 +83,15 @@ function Shown({ delivery, webhook, types, above, query, reload, error }) {
         </a>` : "a webhook that was removed"}`}>
       <${Problem} refusal=${resend.refusal ?? error} />
       <${Verdict} delivery=${delivery} webhook=${webhook} />
-      <section class="card" aria-labelledby="attempts">
-        <h2 id="attempts">Attempts</h2>
+      <${Card} title="Attempts">
         <${Timeline} delivery=${delivery} chosen=${chosen} choose=${choose} />
         ${delivery.attempts.length > 0 ? html`<${Attempts} ...${{ delivery, webhook, chosen, choose }} />`
           : html`<p class="faint">None was made yet.</p>`}
-      </section>
-      <section class="card" aria-labelledby="event">
-        <h2 id="event">Event</h2>
+      <//>
+      <${Card} title="Event">
         <${Json} value=${delivery.event} what="the event" />
-      </section>
-      <section class="card" aria-labelledby="facts">
-        <h2 id="facts">Facts</h2>
+      <//>
+      <${Card} title="Facts">
         <dl class="facts">
           <div><dt>Delivery</dt><dd><${Identifier} id=${delivery.id} what="the delivery’s identifier" /></dd></div>
           <div><dt>Event</dt><dd><${Identifier} id=${delivery.event.id} what="the event’s identifier" /> <a
@@ -104,7 +102,7 @@ function Shown({ delivery, webhook, types, above, query, reload, error }) {
           <div><dt>Created</dt><dd><${Time} date=${delivery.createdDate} as="both" /></dd></div>
           <div><dt>Last changed</dt><dd><${Time} date=${delivery.lastUpdate} as="both" /></dd></div>
         </dl>
-      </section>
+      <//>
       ${recovering && html`<${Recovery} webhook=${webhook} since=${delivery.createdDate} close=${() => recover(false)}
         done=${reload} />`}
     <//>`;

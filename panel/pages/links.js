@@ -2,6 +2,7 @@
 import { html, useState } from "../parts/html.js";
 import { get, post, remove } from "../api.js";
 import { Action } from "../parts/action.js";
+import { Card } from "../parts/card.js";
 import { Dialog } from "../parts/dialog.js";
 import { Empty, Waiting } from "../parts/empty.js";
 import { Page } from "../parts/page.js";
@@ -43,10 +44,10 @@ export default function Links() {
 function HowTo() {
   const call = `curl -s -X POST '${location.origin}${entityPath()}/panel/link' -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{"name": "Ada of support"}'`;
   return html`
-    <section class="card" aria-labelledby="how"><h2 id="how">To let somebody in</h2>
+    <${Card} title="To let somebody in">
       <p>You came in by a link yourself, and such a session makes no others, which could outlive it. Your application
         makes one, with a token of its own:</p>
-      <${Text} text=${call} what="the call" /></section>`;
+      <${Text} text=${call} what="the call" /><//>`;
 }
 
 const Rows = ({ links, end }) => html`

@@ -2,6 +2,7 @@
 import { html, useState } from "./html.js";
 import { post, remove } from "../api.js";
 import { Action } from "./action.js";
+import { Card } from "./card.js";
 import { Dialog } from "./dialog.js";
 import { Field } from "./field.js";
 import { Problem } from "./problem.js";
@@ -15,7 +16,7 @@ export function Credentials({ application, path, reload, rotate }) {
   const { secrets, publicKeys } = application;
   const close = () => ask(null);
   return html`
-    <section class="card" aria-labelledby="credentials"><h2 id="credentials">Secrets and keys</h2>
+    <${Card} title="Secrets and keys">
       <table class="list small">
         <caption class="unseen">Secrets and keys</caption>
         <thead><tr><th scope="col">Credential</th><th scope="col">Made</th><th scope="col">Last used</th>
@@ -35,7 +36,7 @@ export function Credentials({ application, path, reload, rotate }) {
         </div>
       ${asked?.add && html`<${NewKey} path=${path} close=${close} done=${reload} />`}
       ${asked?.kind && html`<${End} ...${asked} path=${path} close=${close} done=${reload} />`}
-    </section>`;
+    <//>`;
 }
 
 const Row = ({ kind, name, credential, end }) => html`
